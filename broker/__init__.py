@@ -1,0 +1,1 @@
+"""The leaf that carries bytes: protocols, an in-process broker, and Apache Kafka behind them."""

@@ -1,0 +1,120 @@
+"""The in-process broker itself: hands out clients, and has the handles that tests need."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from broker.in_process.cluster import Cluster, wall_clock
+from broker.in_process.faults import Faults
+from broker.in_process.groups import assignor_named
+from broker.in_process.readers import InProcessGroupReader, InProcessReader
+from broker.in_process.sink import InProcessSink
+from broker.in_process.topics import InProcessTopics
+from broker.transport import Partition, Record
+
+DEFAULT_SESSION_SECONDS = 300.0
+
+
+class InProcessBroker:
+    """A broker in memory; see :class:`broker.transport.Broker`. Safe for use from several threads.
+
+    Args:
+        clock: the broker's time in milliseconds, for append times, retention and tombstones.
+            It may jump or go back; nothing else depends on it.
+        assignor: ``round-robin`` or ``range``.
+        session_seconds: a group member that has not polled for so long loses its partitions when
+            another member polls.
+        seconds: a monotonic time in seconds, for sessions alone.
+
+    Attributes:
+        faults: what happens to sends.
+
+    Besides the protocol it offers what only a test bench has: :meth:`compact`,
+    :meth:`apply_retention`, :meth:`stall`, :meth:`release`, :meth:`records`, and on its group
+    readers ``expire()``, which makes the member a zombie.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], int] = wall_clock,
+        *,
+        assignor: str = "round-robin",
+        session_seconds: float = DEFAULT_SESSION_SECONDS,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = Cluster(clock, assignor_named(assignor), session_seconds)
+        self._seconds = seconds
+        self._closers: list[Callable[[], None]] = []
+        self.faults: Faults = self._cluster.faults
+
+    def sink(self) -> InProcessSink:
+        """A new sink."""
+        sink = InProcessSink(self._cluster)
+        self._closers.append(lambda: sink.close(0.0))
+        return sink
+
+    def reader(self) -> InProcessReader:
+        """A new self-assigning reader."""
+        reader = InProcessReader(self._cluster)
+        self._closers.append(reader.close)
+        return reader
+
+    def group_reader(self, group: str, *, member: str | None = None) -> InProcessGroupReader:
+        """A new member of ``group``; ``member`` makes the membership static."""
+        reader = InProcessGroupReader(self._cluster, group, member, self._seconds)
+        self._closers.append(lambda: reader.close(0.0))
+        return reader
+
+    def topics(self) -> InProcessTopics:
+        """A new administrator."""
+        return InProcessTopics(self._cluster)
+
+    def close(self) -> None:
+        """Close all clients; the records stay readable by new ones."""
+        while self._closers:
+            self._closers.pop()()
+
+    def compact(self, topic: str, *, active: int = 1, tombstones: bool = False) -> None:
+        """Clean a compacted topic now.
+
+        Args:
+            topic: its name; one without ``compact`` in its policy stays as it is.
+            active: the newest records of each partition that are left alone, 0 for none.
+            tombstones: drop tombstones at once, not after ``delete.retention.ms``.
+        """
+        with self._cluster.monitor:
+            self._cluster.clean(
+                topic, lambda log, now: log.compact(now, active=active, tombstones=tombstones)
+            )
+
+    def apply_retention(self, topic: str) -> None:
+        """Drop what is older than ``retention.ms`` now; appends do it now and then."""
+        with self._cluster.monitor:
+            self._cluster.clean(topic, lambda log, now: log.expire(now))
+
+    def stall(self, partition: Partition) -> None:
+        """The partition stops answering: reads find nothing, sends wait unacknowledged."""
+        with self._cluster.monitor:
+            self._cluster.stall(partition)
+
+    def release(self, partition: Partition) -> None:
+        """End a stall: what waited is appended in order and acknowledged."""
+        with self._cluster.monitor:
+            self._cluster.release(partition)
+
+    def records(self, partition: Partition) -> list[Record]:
+        """All records that the partition holds now."""
+        with self._cluster.monitor:
+            log = self._cluster.log(partition)
+            return log.read(log.start, len(log))
+
+    def generation(self, group: str) -> int:
+        """The group's generation: grows with every change of members or topics."""
+        with self._cluster.monitor:
+            return self._cluster.group(group).generation
+
+    def committed(self, group: str) -> dict[Partition, int]:
+        """Offsets committed by the group for lag tools."""
+        with self._cluster.monitor:
+            return dict(self._cluster.group(group).committed)

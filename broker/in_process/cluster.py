@@ -1,0 +1,201 @@
+"""The shared heart of an in-process broker: topics, groups and faults under one lock."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from broker.in_process.faults import Faults, SendFault
+from broker.in_process.groups import Assignor, Group
+from broker.in_process.log import PartitionLog
+from broker.in_process.monitor import Monitor
+from broker.in_process.settings import complete, rules
+from broker.partitioner import partition_of
+from broker.transport import Headers, Partition, TopicInfo, TopicSpec
+from estimators.errors import CalmstreamError, FatalError, RecoverableError
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a sender hands over for one partition."""
+
+    partition: Partition
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+Acknowledge = Callable[[int | CalmstreamError], None]
+"""Called under the lock, once: the offset, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    info: TopicInfo
+    logs: tuple[PartitionLog, ...]
+
+
+class Cluster:
+    """Everything the clients of one in-process broker share.
+
+    Every method must be called while holding :attr:`monitor`; none blocks.
+
+    Attributes:
+        monitor: the lock, and the condition notified whenever anything changes.
+        faults: what happens to sends.
+        clock: milliseconds since the epoch, for append times.
+    """
+
+    def __init__(self, clock: Callable[[], int], assignor: Assignor, session: float) -> None:
+        self.monitor = Monitor()
+        self.faults = Faults()
+        self.clock = clock
+        self._assignor = assignor
+        self._session = session
+        self._topics: dict[str, _Topic] = {}
+        self._groups: dict[str, Group] = {}
+        self._stalled: dict[Partition, deque[tuple[Message, Acknowledge]]] = {}
+        self._turn = 0
+
+    # Topics
+
+    def create(self, spec: TopicSpec) -> bool:
+        """Create the topic unless it exists; whether it was created."""
+        if spec.name in self._topics:
+            return False
+        if spec.partitions < 1:
+            raise FatalError(f"topic {spec.name}: partitions must be 1 or more")
+        settings = complete(spec.settings)
+        obeyed = rules(settings)
+        info = TopicInfo(spec.name, str(uuid.uuid4()), spec.partitions, settings)
+        numbers = range(spec.partitions)
+        logs = tuple(PartitionLog(Partition(spec.name, n), obeyed) for n in numbers)
+        self._topics[spec.name] = _Topic(info, logs)
+        self.monitor.notify()
+        return True
+
+    def delete(self, name: str) -> None:
+        """Delete the topic and its records if it exists."""
+        if self._topics.pop(name, None) is not None:
+            for partition in [p for p in self._stalled if p.topic == name]:
+                self.release(partition)
+            self.monitor.notify()
+
+    def info(self, name: str) -> TopicInfo | None:
+        """The topic's description, None if there is no such topic."""
+        topic = self._topics.get(name)
+        return None if topic is None else topic.info
+
+    def sizes(self) -> dict[str, int]:
+        """All topics with their partition counts."""
+        return {name: len(topic.logs) for name, topic in self._topics.items()}
+
+    def log(self, partition: Partition) -> PartitionLog:
+        """The partition's log.
+
+        Raises:
+            FatalError: no such partition.
+        """
+        logs = self.logs(partition.topic)
+        if not 0 <= partition.number < len(logs):
+            raise FatalError(f"partition {partition} does not exist")
+        return logs[partition.number]
+
+    def logs(self, topic: str) -> tuple[PartitionLog, ...]:
+        """All logs of a topic.
+
+        Raises:
+            FatalError: no such topic.
+        """
+        if topic not in self._topics:
+            raise FatalError(f"topic {topic} does not exist")
+        return self._topics[topic].logs
+
+    # Sends
+
+    def choose(self, topic: str, key: bytes | None, partition: int | None) -> Partition:
+        """Where a record goes: as told, by its key, or in turn.
+
+        Raises:
+            FatalError: no such topic or partition.
+        """
+        count = len(self.logs(topic))
+        if partition is not None:
+            return self.log(Partition(topic, partition)).partition
+        if key is not None:
+            return Partition(topic, partition_of(key, count))
+        self._turn += 1
+        return Partition(topic, self._turn % count)
+
+    def send(self, message: Message, acknowledge: Acknowledge) -> None:
+        """Append a message, unless its partition stalls or a fault is planned for it."""
+        held = self._stalled.get(message.partition)
+        if held is not None:
+            held.append((message, acknowledge))
+            return
+        acknowledge(self._append(message))
+        self.monitor.notify()
+
+    def _append(self, message: Message) -> int | CalmstreamError:
+        where, key, value, headers = (
+            message.partition,
+            message.key,
+            message.value,
+            message.headers,
+        )
+        try:
+            log = self.log(where)
+            log.check(key, value, headers)
+        except FatalError as error:
+            return error
+        fault = self.faults.for_send(where, key, value)
+        if fault is SendFault.FAIL:
+            return RecoverableError(f"the send to {where} failed")
+        offset = log.append(key, value, headers, self.clock())
+        if fault is SendFault.DUPLICATE:
+            log.append(key, value, headers, self.clock())
+        if fault is SendFault.LOSE_ACK:
+            return RecoverableError(f"the acknowledgement from {where} was lost")
+        return offset
+
+    # Stalls
+
+    def stall(self, partition: Partition) -> None:
+        """From now on the partition answers neither reads nor sends; sends wait in order."""
+        self._stalled.setdefault(partition, deque())
+
+    def release(self, partition: Partition) -> None:
+        """End a stall and append what waited."""
+        for message, acknowledge in self._stalled.pop(partition, deque()):
+            acknowledge(self._append(message))
+        self.monitor.notify()
+
+    def stalls(self, partition: Partition) -> bool:
+        """Whether the partition does not answer."""
+        return partition in self._stalled
+
+    # Groups
+
+    def group(self, name: str) -> Group:
+        """The group of this name, made on first use."""
+        if name not in self._groups:
+            self._groups[name] = Group(name, self._assignor, self._session)
+        return self._groups[name]
+
+    def clean(self, topic: str, clean: Callable[[PartitionLog, int], None]) -> None:
+        """Apply a cleaning to every log of a topic at the present time."""
+        for log in self.logs(topic):
+            clean(log, self.clock())
+        self.monitor.notify()
+
+    def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
+        """The existing ones among these topics."""
+        return {name: self._topics[name].info for name in names if name in self._topics}
+
+
+def wall_clock() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,91 @@
+"""Positions in partitions, and fair fetching from them; shared by both kinds of reader."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from broker.in_process.cluster import Cluster
+from broker.transport import Partition, Record
+from estimators.errors import FatalError
+
+
+class Cursor:
+    """Where a reader stands. Every method must be called under the cluster's lock."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._positions: dict[Partition, int | None] = {}
+        self._paused: set[Partition] = set()
+        self._ends: dict[Partition, int] = {}
+        self._turn = 0
+
+    def partitions(self) -> frozenset[Partition]:
+        """What is being read."""
+        return frozenset(self._positions)
+
+    def add(self, partitions: Iterable[Partition], *, paused: bool) -> None:
+        """Read these too, without a position yet."""
+        for partition in partitions:
+            self._positions[partition] = None
+            if paused:
+                self._paused.add(partition)
+
+    def drop(self, partitions: Iterable[Partition]) -> None:
+        """Read these no more."""
+        for partition in list(partitions):
+            self._positions.pop(partition, None)
+            self._ends.pop(partition, None)
+            self._paused.discard(partition)
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        """Set the position of a partition that is being read."""
+        self._require(partition)
+        if offset < 0:
+            raise FatalError(f"{partition}: cannot seek to {offset}")
+        self._positions[partition] = offset
+
+    def position(self, partition: Partition) -> int:
+        """The position of a partition that is being read."""
+        self._require(partition)
+        position = self._positions[partition]
+        if position is None:
+            raise FatalError(f"{partition}: no position yet, seek first")
+        return position
+
+    def end(self, partition: Partition) -> int | None:
+        """The end that the last fetch of the partition saw."""
+        return self._ends.get(partition)
+
+    def pause(self, partitions: Collection[Partition]) -> None:
+        """Do not fetch from these; those not being read are ignored."""
+        self._paused |= set(partitions) & self._positions.keys()
+
+    def resume(self, partitions: Collection[Partition]) -> None:
+        """Fetch from these again."""
+        self._paused -= set(partitions)
+
+    def fetch(self, limit: int) -> list[Record]:
+        """At most ``limit`` records; the partition to begin with takes turns.
+
+        Raises:
+            FatalError: a position is missing or outside the log, or a partition does not exist.
+        """
+        active = sorted(self._positions.keys() - self._paused)
+        self._turn += 1
+        turn = self._turn % len(active) if active else 0
+        records: list[Record] = []
+        for partition in active[turn:] + active[:turn]:
+            if len(records) < limit and not self._cluster.stalls(partition):
+                records += self._fetch_one(partition, limit - len(records))
+        return records
+
+    def _fetch_one(self, partition: Partition, limit: int) -> list[Record]:
+        log = self._cluster.log(partition)
+        records = log.read(self.position(partition), limit)
+        self._positions[partition] = records[-1].offset + 1 if records else log.end
+        self._ends[partition] = log.end
+        return records
+
+    def _require(self, partition: Partition) -> None:
+        if partition not in self._positions:
+            raise FatalError(f"{partition} is not assigned to this reader")

@@ -1,0 +1,181 @@
+"""Consumer groups: members, generations, and who owns which partition.
+
+The rebalance is cooperative. A change of members or topics computes a new target at once; a
+partition moves when its owner gives it up in a poll of its own, and the new owner takes it in a
+later poll. An expired member is not asked: its partitions are free at once, and it finds out when
+it polls again. No locks here; the cluster has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from broker.transport import Partition
+from estimators.errors import FatalError
+
+Assignor = Callable[[Mapping[str, int], Mapping[str, frozenset[str]]], dict[Partition, str]]
+"""From topics with their partition counts and members with their topics to partition owners."""
+
+
+def round_robin(
+    topics: Mapping[str, int], members: Mapping[str, frozenset[str]]
+) -> dict[Partition, str]:
+    """Deal all partitions out one by one over the members, in the order given."""
+    target: dict[Partition, str] = {}
+    turn = 0
+    order = list(members)
+    for topic in sorted(topics):
+        takers = {name for name in order if topic in members[name]}
+        for number in range(topics[topic] if takers else 0):
+            while order[turn % len(order)] not in takers:
+                turn += 1
+            target[Partition(topic, number)] = order[turn % len(order)]
+            turn += 1
+    return target
+
+
+def ranges(
+    topics: Mapping[str, int], members: Mapping[str, frozenset[str]]
+) -> dict[Partition, str]:
+    """Give each member one contiguous range of every topic."""
+    target: dict[Partition, str] = {}
+    for topic, count in topics.items():
+        takers = [name for name, wanted in members.items() if topic in wanted]
+        for number in range(count if takers else 0):
+            taker = takers[number * len(takers) // count if count > len(takers) else number]
+            target[Partition(topic, number)] = taker
+    return target
+
+
+ASSIGNORS: Mapping[str, Assignor] = {"range": ranges, "round-robin": round_robin}
+
+
+@dataclass(slots=True)
+class _Member:
+    topics: frozenset[str]
+    instance: str | None
+    seen: float
+
+
+class Group:
+    """One consumer group.
+
+    Attributes:
+        generation: grows with every change of members or topics.
+        committed: offsets committed for lag tools.
+    """
+
+    def __init__(self, name: str, assignor: Assignor, session_seconds: float) -> None:
+        self.generation = 0
+        self.committed: dict[Partition, int] = {}
+        self._name = name
+        self._assignor = assignor
+        self._session = session_seconds
+        self._members: dict[str, _Member] = {}
+        self._fenced: set[str] = set()
+        self._owners: dict[Partition, str] = {}
+        self._target: dict[Partition, str] = {}
+        self._topics: dict[str, int] = {}
+        self._joined = 0
+
+    def join(self, topics: frozenset[str], instance: str | None, now: float) -> str:
+        """Enter as a new member, or take the place of the one with the same instance; its id."""
+        self._joined += 1
+        member = f"{instance or 'member'}-{self._joined}"
+        twin = next(
+            (m for m, s in self._members.items() if instance and s.instance == instance), ""
+        )
+        if not twin:
+            self._members[member] = _Member(topics, instance, now)
+            self._rebalance()
+            return member
+        self._fenced.add(twin)
+        same = self._members[twin].topics == topics
+        self._members = {
+            (member if name == twin else name): state for name, state in self._members.items()
+        }
+        self._members[member] = _Member(topics, instance, now)
+        self._owners = {p: member if o == twin else o for p, o in self._owners.items()}
+        self._target = {p: member if o == twin else o for p, o in self._target.items()}
+        if not same:
+            self._rebalance()
+        return member
+
+    def remove(self, member: str) -> None:
+        """A member left or expired: what it owned is free. An unknown one changes nothing."""
+        if self._members.pop(member, None) is not None:
+            self._owners = {p: o for p, o in self._owners.items() if o != member}
+            self._rebalance()
+
+    def sync(
+        self, member: str, topics: Mapping[str, int], now: float
+    ) -> frozenset[Partition] | None:
+        """One poll of a member: give up, take over; what it owns now, None if it is expelled.
+
+        ``topics`` are the broker's topics with their partition counts; ``now`` is in seconds.
+
+        Raises:
+            FatalError: another client has taken this static membership.
+        """
+        if member in self._fenced:
+            raise FatalError(f"group {self._name}: another client took the membership {member}")
+        self._expire(now, spare=member)
+        state = self._members.get(member)
+        if state is None:
+            return None
+        state.seen = now
+        self._notice(topics)
+        for partition, owner in list(self._owners.items()):
+            if owner == member and self._target.get(partition) != member:
+                del self._owners[partition]
+        for partition, taker in self._target.items():
+            if taker == member:
+                self._owners.setdefault(partition, member)
+        return self.owned(member)
+
+    def owned(self, member: str) -> frozenset[Partition]:
+        """The partitions that belong to this member."""
+        return frozenset(p for p, owner in self._owners.items() if owner == member)
+
+    def members(self) -> int:
+        """How many members there are."""
+        return len(self._members)
+
+    def _notice(self, topics: Mapping[str, int]) -> None:
+        """Rebalance if a topic that somebody wants has come, gone or grown."""
+        wanted: set[str] = set().union(*(state.topics for state in self._members.values()))
+        seen = {name: count for name, count in topics.items() if name in wanted}
+        if seen != self._topics:
+            self._topics = seen
+            self._rebalance()
+
+    def _expire(self, now: float, spare: str) -> None:
+        late = [m for m, s in self._members.items() if now - s.seen > self._session and m != spare]
+        for member in late:
+            self.remove(member)
+
+    def _rebalance(self) -> None:
+        self.generation += 1
+        wanted = {name: state.topics for name, state in self._members.items()}
+        self._target = self._assignor(self._topics, wanted)
+        exists = self._exists
+        self._owners = {p: owner for p, owner in self._owners.items() if exists(p)}
+
+    def _exists(self, partition: Partition) -> bool:
+        return partition.number < self._topics.get(partition.topic, 0)
+
+
+def assignor_named(name: str) -> Assignor:
+    """The assignor of this name.
+
+    Raises:
+        FatalError: there is none.
+    """
+    if name not in ASSIGNORS:
+        raise FatalError(f"assignor must be one of {_listed(ASSIGNORS)}, not {name!r}")
+    return ASSIGNORS[name]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,170 @@
+"""One partition's log: append, read, compact, trim. No locks and no clock; the cluster has both."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from broker.in_process.settings import LogRules
+from broker.transport import Headers, Partition, Record
+from estimators.errors import FatalError
+
+# Kafka's cost of a record alone in its batch: 61 bytes of batch header and at most 21 of lengths.
+_BATCH_OVERHEAD = 61
+_RECORD_OVERHEAD = 21
+_HEADER_OVERHEAD = 10
+
+# A compacted log cleans itself once it has doubled since the last cleaning and is above these.
+_AUTO_RECORDS = 1000
+_AUTO_BYTES = 64 << 20
+# What an automatic cleaning leaves alone, as Kafka does its active segment.
+_ACTIVE_RECORDS = 64
+_ACTIVE_BYTES = 8 << 20
+# How often, in appends, old records of an ordinary log are looked for.
+_RETENTION_EVERY = 1000
+
+
+def stored_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """Bytes that Kafka counts against ``max.message.bytes``, rounded up by at most 21."""
+    extra = sum(len(name) + len(content) + _HEADER_OVERHEAD for name, content in headers)
+    return _BATCH_OVERHEAD + _RECORD_OVERHEAD + len(key or b"") + len(value or b"") + extra
+
+
+class PartitionLog:
+    """Records in offset order, with gaps where compaction removed some.
+
+    Attributes:
+        partition: its name.
+        start: the lowest offset that may be read.
+        end: the next offset to be written.
+    """
+
+    def __init__(self, partition: Partition, rules: LogRules) -> None:
+        self.partition = partition
+        self.start = 0
+        self.end = 0
+        self._rules = rules
+        self._offsets: list[int] = []
+        self._records: list[Record] = []
+        self._bytes = 0
+        self._clean_above = (_AUTO_RECORDS, _AUTO_BYTES)
+        self._cleaned_at: dict[int, int] = {}  # tombstone offset -> time of its first cleaning
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def check(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        """Whether the broker would take this record.
+
+        Raises:
+            FatalError: too large, or without the key that compaction needs.
+        """
+        size = stored_bytes(key, value, headers)
+        if size > self._rules.max_message_bytes:
+            raise FatalError(
+                f"{self.partition.topic}: a record of {size} bytes is too large, the topic's "
+                f"max.message.bytes is {self._rules.max_message_bytes}"
+            )
+        if key is None and self._rules.compacted:
+            raise FatalError(
+                f"{self.partition.topic}: a compacted topic takes no record without key"
+            )
+
+    def append(self, key: bytes | None, value: bytes | None, headers: Headers, now: int) -> int:
+        """Add a checked record, stamped ``now``; its offset. Amortised O(1)."""
+        offset = self.end
+        append_time = self._rules.append_time
+        record = Record(self.partition, offset, now, append_time, key, value, headers)
+        self._offsets.append(offset)
+        self._records.append(record)
+        self._bytes += stored_bytes(key, value, headers)
+        self.end = offset + 1
+        self._keep_bounded(now)
+        return offset
+
+    def read(self, position: int, limit: int) -> list[Record]:
+        """At most ``limit`` records from ``position`` on; empty at the end.
+
+        Raises:
+            FatalError: the position lies outside [start, end].
+        """
+        if not self.start <= position <= self.end:
+            raise FatalError(
+                f"{self.partition}: position {position} lies outside the log, which holds "
+                f"{self.start} to {self.end}"
+            )
+        first = bisect_left(self._offsets, position)
+        return self._records[first : first + limit]
+
+    def trim(self, offset: int) -> None:
+        """Drop every record below ``offset``; one below the start changes nothing.
+
+        Raises:
+            FatalError: the offset lies above the end, or the policy forbids deletion.
+        """
+        if not self._rules.deleted:
+            raise FatalError(f"{self.partition}: a topic that is only compacted cannot be trimmed")
+        if offset > self.end:
+            raise FatalError(
+                f"{self.partition}: cannot trim to {offset}, the log ends at {self.end}"
+            )
+        if offset > self.start:
+            self.start = offset
+            self._keep(self._records[bisect_left(self._offsets, offset) :])
+
+    def expire(self, now: int) -> None:
+        """Drop the oldest records while they are older than ``retention.ms``."""
+        if self._rules.deleted and self._rules.retention_ms >= 0:
+            oldest = now - self._rules.retention_ms
+            young = next((r.offset for r in self._records if r.timestamp >= oldest), self.end)
+            self.trim(young)
+
+    def compact(self, now: int, *, active: int, tombstones: bool) -> None:
+        """Keep the last record of each key below the ``active`` newest records.
+
+        Records among the active ones neither go nor make older ones go, as with Kafka's active
+        segment. A tombstone goes when ``delete.retention.ms`` has passed since a cleaning first
+        met it, or at once with ``tombstones``. Offsets never change. O(records).
+        """
+        if not self._rules.compacted:
+            return
+        cut = max(len(self._records) - active, 0)
+        last = {record.key: record.offset for record in self._records[:cut]}
+        kept = [r for r in self._records[:cut] if last[r.key] == r.offset]
+        if not tombstones:
+            for record in kept:
+                if record.value is None:
+                    self._cleaned_at.setdefault(record.offset, now)
+        limit = now - self._rules.delete_retention_ms
+        kept = [
+            r
+            for r in kept
+            if r.value is not None or (not tombstones and self._cleaned_at[r.offset] > limit)
+        ]
+        self._keep(kept + self._records[cut:])
+
+    def _keep(self, records: list[Record]) -> None:
+        self._records = records
+        self._offsets = [record.offset for record in records]
+        self._bytes = sum(stored_bytes(r.key, r.value, r.headers) for r in records)
+        live = set(self._offsets)
+        self._cleaned_at = {o: t for o, t in self._cleaned_at.items() if o in live}
+
+    def _keep_bounded(self, now: int) -> None:
+        records, size = self._clean_above
+        if self._rules.compacted and (len(self._records) > records or self._bytes > size):
+            self.compact(now, active=self._active(), tombstones=False)
+            self._clean_above = (
+                max(_AUTO_RECORDS, 2 * len(self._records)),
+                max(_AUTO_BYTES, 2 * self._bytes),
+            )
+        if self.end % _RETENTION_EVERY == 0:
+            self.expire(now)
+
+    def _active(self) -> int:
+        """How many of the newest records an automatic cleaning leaves alone; at least one."""
+        size = 0
+        for count, record in enumerate(reversed(self._records)):
+            size += stored_bytes(record.key, record.value, record.headers)
+            if count == _ACTIVE_RECORDS or size > _ACTIVE_BYTES:
+                return max(count, 1)
+        return len(self._records)

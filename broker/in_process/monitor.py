@@ -1,0 +1,45 @@
+"""One lock and one condition, with waits that have a deadline."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+
+class Monitor:
+    """A re-entrant lock whose holders can wait for a change."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition(threading.RLock())
+
+    def __enter__(self) -> None:
+        self._condition.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._condition.__exit__(kind, error, trace)
+
+    def notify(self) -> None:
+        """Wake everybody who waits."""
+        self._condition.notify_all()
+
+    def wait(self, deadline: float) -> bool:
+        """Give the lock up until something changes; False once ``deadline`` (monotonic) is past."""
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        self._condition.wait(left)
+        return True
+
+    def wait_for(self, happened: Callable[[], bool], deadline: float) -> bool:
+        """Give the lock up until ``happened``; False if it has not by the deadline."""
+        while not happened():
+            if not self.wait(deadline):
+                return False
+        return True

@@ -1,0 +1,181 @@
+"""Reading from an in-process broker, alone or as a member of a group."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from broker.in_process.cluster import Cluster
+from broker.in_process.cursor import Cursor
+from broker.transport import Changes, Partition, Record
+from estimators.errors import FatalError
+
+DEFAULT_MAX_RECORDS = 500
+
+
+class _ReaderBase:
+    """What both readers share: a cursor, and a poll that waits for records."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._monitor = cluster.monitor
+        self._cursor = Cursor(cluster)
+        self._closed = False
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        """Set the position; FatalError if the partition is not assigned."""
+        with self._monitor:
+            self._cursor.seek(partition, offset)
+
+    def position(self, partition: Partition) -> int:
+        """Offset of the next record."""
+        with self._monitor:
+            return self._cursor.position(partition)
+
+    def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
+        """Records, as soon as there are any; also returns early when the assignment changes."""
+        deadline = time.monotonic() + timeout
+        with self._monitor:
+            while True:
+                if self._closed:
+                    raise FatalError("the reader is closed")
+                changed = self._heartbeat()
+                records = self._cursor.fetch(max_records)
+                if records or changed or not self._monitor.wait(deadline):
+                    return records
+
+    def _heartbeat(self) -> bool:
+        """Whatever is due at a poll; whether the assignment changed. Called under the lock."""
+        return False
+
+
+class InProcessReader(_ReaderBase):
+    """Reads what it assigns to itself; see :class:`broker.transport.Reader`."""
+
+    def assign(self, partitions: Collection[Partition]) -> None:
+        """Read exactly these; those kept keep their positions."""
+        with self._monitor:
+            for partition in partitions:
+                self._cluster.log(partition)
+            held = self._cursor.partitions()
+            self._cursor.drop(held - set(partitions))
+            self._cursor.add(set(partitions) - held, paused=False)
+
+    def close(self) -> None:
+        """Refuse further polls."""
+        with self._monitor:
+            self._closed = True
+            self._monitor.notify()
+
+
+class InProcessGroupReader(_ReaderBase):
+    """A member of a group; see :class:`broker.transport.GroupReader`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: str,
+        instance: str | None,
+        seconds: Callable[[], float],
+    ) -> None:
+        super().__init__(cluster)
+        with self._monitor:
+            self._group = cluster.group(group)
+        self._instance = instance
+        self._seconds = seconds
+        self._topics: frozenset[str] = frozenset()
+        self._member: str | None = None
+        self._changes = Changes()
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Join the group at the next poll; FatalError if a topic does not exist."""
+        with self._monitor:
+            wanted = frozenset(topics)
+            for topic in wanted:
+                self._cluster.logs(topic)
+            self._leave()
+            self._note(gone=self._cursor.partitions(), lost=False, added=frozenset())
+            self._topics = wanted
+
+    def take_changes(self) -> Changes:
+        """Assignment changes since the last call."""
+        with self._monitor:
+            changes, self._changes = self._changes, Changes()
+            return changes
+
+    def assignment(self) -> frozenset[Partition]:
+        """What this member owned at its last poll."""
+        with self._monitor:
+            return self._cursor.partitions()
+
+    def pause(self, partitions: Collection[Partition]) -> None:
+        """Stop returning records of these."""
+        with self._monitor:
+            self._cursor.pause(partitions)
+
+    def resume(self, partitions: Collection[Partition]) -> None:
+        """Return records of these again."""
+        with self._monitor:
+            self._cursor.resume(partitions)
+
+    def end_offset(self, partition: Partition) -> int | None:
+        """The end as the last fetch saw it."""
+        with self._monitor:
+            return self._cursor.end(partition)
+
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        """Note these for lag tools, unless the group has given the partitions to another."""
+        with self._monitor:
+            owned = self._group.owned(self._member or "")
+            self._group.committed.update({p: o for p, o in offsets.items() if p in owned})
+
+    def expire(self) -> None:
+        """The group gives this member up, as after a missed session; it learns at its next poll."""
+        with self._monitor:
+            if self._member is not None:
+                self._group.remove(self._member)
+                self._monitor.notify()
+
+    def close(self, timeout: float) -> None:  # noqa: ARG002 - the protocol's; nothing blocks here
+        """Leave the group; a static member keeps its place until its session ends."""
+        with self._monitor:
+            if not self._closed:
+                self._closed = True
+                if self._instance is None:
+                    self._leave()
+                self._monitor.notify()
+
+    def _leave(self) -> None:
+        if self._member is not None:
+            self._group.remove(self._member)
+            self._member = None
+            self._monitor.notify()
+
+    def _heartbeat(self) -> bool:
+        if not self._topics:
+            return False
+        now, sizes = self._seconds(), self._cluster.sizes()
+        held = self._cursor.partitions()
+        owned = None if self._member is None else self._group.sync(self._member, sizes, now)
+        if owned is None:
+            self._note(gone=held, lost=True, added=frozenset())
+            held = frozenset()
+            self._member = self._group.join(self._topics, self._instance, now)
+            owned = self._group.sync(self._member, sizes, now)
+            assert owned is not None
+            self._monitor.notify()
+        self._note(gone=held - owned, lost=False, added=owned - held)
+        return owned != held
+
+    def _note(self, *, gone: frozenset[Partition], lost: bool, added: frozenset[Partition]) -> None:
+        """Apply a change to the cursor and add it to what take_changes will tell."""
+        self._cursor.drop(gone)
+        self._cursor.add(added, paused=True)
+        if gone or added:
+            told = self._changes
+            self._changes = Changes(
+                revoked=told.revoked if lost else told.revoked | gone,
+                lost=told.lost | gone if lost else told.lost,
+                added=(told.added - gone) | added,
+            )
+            self._monitor.notify()

@@ -1,0 +1,50 @@
+"""Administration of an in-process broker."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from broker.in_process.cluster import Cluster
+from broker.transport import Partition, TopicInfo, TopicSpec
+
+
+class InProcessTopics:
+    """See :class:`broker.transport.Topics`; nothing here blocks."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def create(self, specs: Sequence[TopicSpec]) -> list[str]:
+        """Create the topics that do not exist; the names that were created."""
+        with self._cluster.monitor:
+            return [spec.name for spec in specs if self._cluster.create(spec)]
+
+    def describe(self, names: Sequence[str]) -> dict[str, TopicInfo]:
+        """The existing ones among ``names``."""
+        with self._cluster.monitor:
+            return self._cluster.describe(names)
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete the existing ones among ``names``."""
+        with self._cluster.monitor:
+            for name in names:
+                self._cluster.delete(name)
+
+    def log_starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Where each log starts."""
+        with self._cluster.monitor:
+            return {p: self._cluster.log(p).start for p in partitions}
+
+    def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Where each log ends."""
+        with self._cluster.monitor:
+            return {p: self._cluster.log(p).end for p in partitions}
+
+    def trim(self, offsets: Mapping[Partition, int]) -> None:
+        """Drop all records below the given offsets."""
+        with self._cluster.monitor:
+            for partition, offset in offsets.items():
+                self._cluster.log(partition).trim(offset)
+
+    def close(self) -> None:
+        """Nothing to release."""
