@@ -1,0 +1,223 @@
+"""Attributes, labels and the arithmetic of cells.
+
+A *record* is a row of codes, one per attribute. A *table* over a tuple of attributes has one cell
+per combination of their codes, numbered row-major: the last attribute varies fastest, so that
+``table.reshape(shape)`` puts attribute i on axis i.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.errors import DomainError
+
+Codes = NDArray[np.uint16]
+Attributes = tuple[int, ...]
+
+MAX_CARDINALITY = 4096
+MAX_ATTRIBUTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One categorical attribute.
+
+    Attributes:
+        name: unique within the domain, not empty.
+        labels: its values in code order; 2 to 4096 distinct strings.
+        other: the code that unknown or missing labels map to, or None where the attribute is closed
+            (then an unknown label becomes a uniformly random legal code at the edge).
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    other: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name or not isinstance(self.name, str):
+            raise DomainError("an attribute needs a name that is a non-empty string")
+        if not 2 <= len(self.labels) <= MAX_CARDINALITY:
+            raise DomainError(
+                f"attribute {self.name!r} needs 2 to {MAX_CARDINALITY} labels, got {len(self.labels)}"
+            )
+        if len(set(self.labels)) != len(self.labels):
+            raise DomainError(f"attribute {self.name!r} has a label twice")
+        if self.other is not None and not 0 <= self.other < len(self.labels):
+            raise DomainError(f"attribute {self.name!r}: its other code {self.other} is no label")
+
+    @property
+    def cardinality(self) -> int:
+        """Number of labels."""
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """An ordered tuple of attributes; every code, cell index and projection refers to this order."""
+
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.attributes) <= MAX_ATTRIBUTES:
+            raise DomainError(
+                f"a domain has 1 to {MAX_ATTRIBUTES} attributes, got {len(self.attributes)}"
+            )
+        names = [a.name for a in self.attributes]
+        if len(set(names)) != len(names):
+            raise DomainError(f"attribute names must be unique, got {names}")
+
+    @classmethod
+    def binary(cls, d: int) -> Domain:
+        """A domain of d attributes named a0.. with labels "0" and "1"."""
+        return cls(tuple(Attribute(f"a{j}", ("0", "1")) for j in range(d)))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Attribute names in order."""
+        return tuple(a.name for a in self.attributes)
+
+    @cached_property
+    def cardinalities(self) -> tuple[int, ...]:
+        """Number of labels of each attribute, in order."""
+        return tuple(a.cardinality for a in self.attributes)
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def _codes(self) -> tuple[dict[str, int], ...]:
+        return tuple({label: c for c, label in enumerate(a.labels)} for a in self.attributes)
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    def index(self, names: Iterable[str]) -> Attributes:
+        """Sorted attribute positions of the given names.
+
+        Raises:
+            DomainError: a name is unknown or given twice.
+        """
+        positions = []
+        for name in names:
+            if name not in self._position:
+                raise DomainError(f"no attribute {name!r}; there are {', '.join(self.names)}")
+            positions.append(self._position[name])
+        if len(set(positions)) != len(positions):
+            raise DomainError("an attribute is named twice")
+        return tuple(sorted(positions))
+
+    def shape(self, attributes: Sequence[int]) -> tuple[int, ...]:
+        """Cardinalities of the given attributes: the shape of their table."""
+        return tuple(self.cardinalities[i] for i in attributes)
+
+    def size(self, attributes: Sequence[int] | None = None) -> int:
+        """Number of cells of the table over the given attributes (all of them by default)."""
+        return math.prod(self.cardinalities if attributes is None else self.shape(attributes))
+
+    def cells(self, codes: NDArray[Any], attributes: Sequence[int]) -> NDArray[np.int64]:
+        """Cell index of every record in the table over ``attributes``.
+
+        Args:
+            codes: shape (n, d), integers, each below its attribute's cardinality.
+            attributes: positions, in table-axis order; the table must have fewer than 2^62 cells.
+
+        Returns:
+            Shape (n,), int64. Cost O(n · len(attributes)).
+        """
+        if self.size(attributes) >= 1 << 62:
+            raise DomainError("the table over these attributes has 2^62 cells or more")
+        cell = np.zeros(len(codes), np.int64)
+        for i in attributes:
+            cell *= self.cardinalities[i]
+            cell += codes[:, i]
+        return cell
+
+    def histogram(self, codes: NDArray[Any], attributes: Sequence[int]) -> NDArray[np.int64]:
+        """True counts of the table over ``attributes``: shape (size,), int64, sums to n."""
+        return np.bincount(self.cells(codes, attributes), minlength=self.size(attributes))
+
+    def encode(self, columns: Mapping[str, Sequence[str]]) -> Codes:
+        """Codes of a local table; strict, for tools only (the edge never fails, see producer).
+
+        Args:
+            columns: for every attribute its labels, all of one length n.
+
+        Returns:
+            Shape (n, d), uint16.
+
+        Raises:
+            DomainError: a column is missing, lengths differ, or a label is unknown where the
+                attribute has no ``other`` code; the message names attribute, row and label.
+        """
+        lengths = {len(columns[name]) for name in self.names if name in columns}
+        missing = [name for name in self.names if name not in columns]
+        if missing:
+            raise DomainError(f"the table has no column {missing[0]!r}")
+        if len(lengths) != 1:
+            raise DomainError(f"columns of different lengths: {sorted(lengths)}")
+        codes = np.empty((lengths.pop(), len(self)), np.uint16)
+        for j, attribute in enumerate(self.attributes):
+            codes[:, j] = self._encode_column(j, attribute, columns[attribute.name])
+        return codes
+
+    def _encode_column(self, j: int, attribute: Attribute, column: Sequence[str]) -> list[int]:
+        table, other = self._codes[j], attribute.other
+        if other is not None:
+            return [table.get(label, other) for label in column]
+        try:
+            return [table[label] for label in column]
+        except KeyError as unknown:
+            row = next(i for i, label in enumerate(column) if label not in table)
+            raise DomainError(
+                f"row {row + 1}: {attribute.name!r} has no label {unknown.args[0]!r}"
+            ) from None
+
+    def code(self, j: int, label: object) -> int | None:
+        """Code of one label of attribute j, its ``other`` code, or None where it has neither."""
+        if isinstance(label, str) and label in self._codes[j]:
+            return self._codes[j][label]
+        return self.attributes[j].other
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The domain as it stands in a plan document."""
+        return [
+            {"name": a.name, "labels": list(a.labels)}
+            | ({} if a.other is None else {"other": a.labels[a.other]})
+            for a in self.attributes
+        ]
+
+    @classmethod
+    def from_json(cls, document: object) -> Domain:
+        """Inverse of :meth:`to_json`; also the data dictionary that ``calmstream plan`` reads.
+
+        Raises:
+            DomainError: anything unknown, missing or of the wrong type, naming the attribute.
+        """
+        if not isinstance(document, list):
+            raise DomainError("a domain is a list of attributes")
+        return cls(tuple(_attribute(i, entry) for i, entry in enumerate(document)))
+
+
+def _attribute(i: int, entry: object) -> Attribute:
+    where = f"domain[{i}]"
+    if not isinstance(entry, dict):
+        raise DomainError(f"{where}: expected an object with name and labels")
+    unknown = sorted(set(entry) - {"name", "labels", "other"})
+    if unknown:
+        raise DomainError(f"{where}: unknown field {unknown[0]!r}")
+    name, labels, other = entry.get("name"), entry.get("labels"), entry.get("other")
+    if not isinstance(name, str):
+        raise DomainError(f"{where}.name: expected a string")
+    if not isinstance(labels, list) or not all(isinstance(x, str) for x in labels):
+        raise DomainError(f"{where}.labels: expected a list of strings")
+    if other is not None and other not in labels:
+        raise DomainError(f"{where}.other: {other!r} is not one of the labels")
+    return Attribute(name, tuple(labels), None if other is None else labels.index(other))

@@ -1,0 +1,71 @@
+"""Every error that calmstream raises on purpose, and the closed list of rejection reasons.
+
+    CalmstreamError
+    ├── InvalidInput           a person gave something unusable; one clear line, exit code 2
+    │   ├── DomainError        attributes, labels, records of a local table
+    │   └── PlanError          a plan document or a request for one
+    ├── Rejection              bad input in the stream: counted by reason and kept, never fatal
+    ├── RecoverableError       worth another try within a budget (a broker that does not answer)
+    └── FatalError             stop loudly, exit code 1, say the remedy
+
+Messages say what was expected and what came. They never contain a report or a record.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class CalmstreamError(Exception):
+    """Root of every deliberate error; its text is fit to be shown to a person as it is."""
+
+
+class InvalidInput(CalmstreamError):  # noqa: N818 - named for what the receiver is told
+    """Something a person supplied cannot be used; nothing was done."""
+
+
+class DomainError(InvalidInput):
+    """An attribute, a label or a local record does not fit the domain."""
+
+
+class PlanError(InvalidInput):
+    """A plan document is malformed or contradicts itself, or a request cannot be planned."""
+
+
+class RecoverableError(CalmstreamError):
+    """The same call may succeed later; callers retry within a stated budget."""
+
+
+class FatalError(CalmstreamError):
+    """Going on could lose or double a report; the process must stop and say the remedy."""
+
+
+class Reason(StrEnum):
+    """Why a record of a reports topic was refused. Closed: a new reason is a new wire minor.
+
+    The first three can only come from a foreign or broken sender; the next six from a sender that
+    speaks the format but breaks the plan; the last four depend on the log's clock.
+    """
+
+    UNDECODABLE = "undecodable"
+    UNKNOWN_VERSION = "unknown_version"
+    UNKNOWN_PLAN = "unknown_plan"
+    OVERSIZED = "oversized"
+    MALFORMED = "malformed"
+    BAD_BATCH_ID = "bad_batch_id"
+    WRONG_GROUP = "wrong_group"
+    LENGTH_MISMATCH = "length_mismatch"
+    OUT_OF_RANGE = "out_of_range"
+    AFTER_END = "after_end"
+    LATE = "late"
+    EARLY = "early"
+    DUPLICATE = "duplicate"
+
+
+class Rejection(CalmstreamError):  # noqa: N818 - it is an outcome, not a defect
+    """A record that is not counted; ``reason`` is the metric label and the dead-letter header."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(f"{reason.value}: {detail}")
+        self.reason = reason
+        self.detail = detail

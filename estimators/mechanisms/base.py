@@ -1,0 +1,137 @@
+"""What every local mechanism (frequency oracle) is: one immutable parameter object, both sides.
+
+The edge calls ``perturb``; the service calls ``tally`` and ``estimate``; tests call ``channel``.
+Because all of them read the same object, the two sides cannot drift apart.
+
+A batch of n perturbed reports is a mapping from column name to an array with first axis n. The
+mechanism declares its columns, and that declaration is all the wire format needs to encode, decode
+and range-check them: no mechanism has wire code of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.randomness import Randomness
+
+Reports = Mapping[str, NDArray[Any]]
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MAX_CHANNEL_OUTPUTS = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a report batch.
+
+    Attributes:
+        name: short, unique within the mechanism; the JSON field.
+        kind: "int" is one integer in [0, bound) per report, array shape (n,), any integer dtype.
+            "bits" is ``bound`` bits per report packed little-endian (bit b of a report is bit b % 8
+            of its byte b // 8), array shape (n, ceil(bound / 8)), uint8; unused high bits are 0.
+        bound: see kind; at least 1.
+    """
+
+    name: str
+    kind: Literal["int", "bits"]
+    bound: int
+
+
+class Mechanism(Protocol):
+    """An epsilon-locally-differentially-private channel on ``cells`` inputs.
+
+    Implementations are frozen dataclasses built by ``Mechanism(epsilon, cells, **parameters)``;
+    ``epsilon`` is the decimal string of the plan and is the whole loss of one report.
+    """
+
+    name: ClassVar[str]
+    """Registry name, as it stands in a plan."""
+
+    @property
+    def epsilon(self) -> str:
+        """The stated loss; the realised one is never larger."""
+
+    @property
+    def cells(self) -> int:
+        """Number of inputs L; an input is an integer in [0, L)."""
+
+    @property
+    def width(self) -> int:
+        """Number of integer counters that one view needs."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of a report."""
+
+    def parameters(self) -> dict[str, Any]:
+        """JSON-ready parameters beyond epsilon and cells; empty for most."""
+
+    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        """Perturb one input per device.
+
+        Args:
+            values: shape (n,), integers in [0, cells).
+            randomness: source of uniform bytes; the operating system's in production.
+
+        Returns:
+            The columns, each with first axis n. No loop over reports.
+        """
+
+    def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
+        """Count a batch.
+
+        Args:
+            reports: columns as declared, already range-checked.
+            view: shape (n,), each report's view in [0, views), or None when there is one view.
+            views: number of views that share the batch.
+
+        Returns:
+            Shape (views, width), int64; additive over batches. Does not contain n: the caller
+            counts reports per view itself.
+        """
+
+    def estimate(self, counts: Counts, n: int) -> Floats:
+        """Unbiased frequencies of the L inputs among the n reports: shape (L,), float64.
+
+        Not normalised, may be negative. All zeros when n is 0.
+        """
+
+    def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
+        """Variance of each entry of :meth:`estimate`, given the data: shape (L,).
+
+        Args:
+            n: number of reports, at least 1.
+            frequencies: true (or estimated, clipped to [0, 1]) frequencies, shape (L,); None for
+                the average over cells, 1 / L each.
+        """
+
+    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
+        """A tally drawn from its exact law given how many devices hold each input.
+
+        Equal in law to perturbing and tallying every device, in time that does not depend on n.
+        For simulation only.
+
+        Args:
+            histogram: shape (L,), true counts.
+            generator: seeded by the caller.
+
+        Returns:
+            Shape (width,), int64.
+        """
+
+    def channel(self) -> tuple[tuple[Fraction, ...], ...]:
+        """The exact transition matrix, shape (cells, outputs), rows sum to 1, of the shipped code.
+
+        Raises:
+            ValueError: more than 2^12 outputs; :meth:`worst_ratio` still holds then.
+        """
+
+    def worst_ratio(self) -> Fraction:
+        """Largest P(y|x) / P(y|x') over all outputs and pairs of inputs, exact, by structure."""

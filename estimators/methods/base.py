@@ -1,0 +1,85 @@
+"""What every local method is: a design (views × mechanism) and a recovery (tallies → marginals).
+
+A new method is a new file beside this one and one line in the registry; planning, the edge, the
+stream, publishing and evaluation know only this protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from estimators.domain import Attributes, Domain
+from estimators.marginal import Marginal
+from estimators.plan import MAX_GROUPS, Group, Plan
+from estimators.tally import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person asks for.
+
+    Attributes:
+        domain: what a record is.
+        epsilon: decimal string, the total loss of one report.
+        users: reports expected per window, at least 1.
+        k: size of the marginals that matter most, 1 to d.
+        parameters: the method's own options; unknown ones are refused.
+        max_groups: most topics that may be used; more views than that are packed.
+    """
+
+    domain: Domain
+    epsilon: str
+    users: int
+    k: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    max_groups: int = MAX_GROUPS
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What a method would collect.
+
+    Attributes:
+        groups: goes into the plan.
+        parameters: goes into the plan: everything that ``fit`` needs beyond the groups.
+        reason: for people: the choices made and why, one line each.
+        expected_sse: expected sum of squared errors of one marginal, by its size, from noise and
+            sampling alone, averaged over the marginals of that size; what reconstruction adds
+            depends on the data. Empty where the method cannot say.
+    """
+
+    groups: tuple[Group, ...]
+    parameters: Mapping[str, Any]
+    reason: tuple[str, ...]
+    expected_sse: Mapping[int, float]
+
+
+class Model(Protocol):
+    """Everything learnt from one set of tallies; answers any marginal."""
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """The estimate over the given ascending positions; a pure function.
+
+        Raises:
+            InvalidInput: the method never collected what this marginal needs.
+        """
+
+
+class Method(Protocol):
+    """One row of METHODS §1."""
+
+    name: ClassVar[str]
+
+    def design(self, request: Request) -> Design:
+        """Choose views, mechanisms and shares.
+
+        Raises:
+            PlanError: the method cannot serve this domain or would be absurdly large, with size.
+        """
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
+        """Recover from tallies, one per group of the plan; deterministic, never raises on any
+        counts that can come from a stream, including none at all.
+        """

@@ -1,0 +1,155 @@
+"""Strict reading of a plan document: unknown, missing or contradictory fields are refused.
+
+Every refusal is one line that says where (a path such as ``groups[3].views[0].share``) and what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import orjson
+
+from estimators.domain import Domain
+from estimators.errors import DomainError, PlanError
+from estimators.plan import PLAN_VERSION, Group, Guarantee, Plan
+from estimators.view import View
+
+T = TypeVar("T")
+
+MAX_PLAN_BYTES = 16 << 20
+
+_FIELDS: dict[str, type] = {
+    "version": int,
+    "name": str,
+    "purpose": str,
+    "owner": str,
+    "lineage": str,
+    "domain": list,
+    "epsilon": str,
+    "lineage_epsilon": str,
+    "guarantee": dict,
+    "k": int,
+    "method": dict,
+    "groups": list,
+    "start": int,
+    "expires": int,
+    "window": int,
+    "grace": int,
+    "skew": int,
+    "partitions": int,
+    "wire": int,
+    "users": int,
+    "marginals": list,
+}
+
+
+def read_plan(raw: bytes) -> Plan:
+    """The plan in ``raw``.
+
+    Raises:
+        PlanError: not JSON, another version, or any field that is unknown, missing, of the wrong
+            type, out of range or in contradiction with another; one line, with the path.
+    """
+    if len(raw) > MAX_PLAN_BYTES:
+        raise PlanError(f"plan: {len(raw):,} bytes; at most {MAX_PLAN_BYTES:,} are read")
+    try:
+        document = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise PlanError(f"plan: not JSON: {error}") from None
+    if isinstance(document, dict) and document.get("version", PLAN_VERSION) != PLAN_VERSION:
+        raise PlanError(
+            f"version: this release reads plan version {PLAN_VERSION}, got {document['version']!r}"
+        )
+    fields = _object(document, "plan", _FIELDS)
+    try:
+        domain = Domain.from_json(fields["domain"])
+    except DomainError as error:
+        raise PlanError(str(error)) from None
+    guarantee = _object(fields["guarantee"], "guarantee", {"kind": str, "windows": int})
+    method = _object(fields["method"], "method", {"name": str, "parameters": dict})
+    plain = {
+        name: fields[name]
+        for name in _FIELDS
+        if name not in ("version", "domain", "guarantee", "method", "groups", "marginals")
+    }
+    return Plan(
+        **plain,
+        domain=domain,
+        guarantee=Guarantee(guarantee["kind"], guarantee["windows"]),
+        method=method["name"],
+        parameters=method["parameters"],
+        groups=_each(fields["groups"], "groups", _group),
+        marginals=_each(fields["marginals"], "marginals", _integers),
+    )
+
+
+def _group(entry: object, where: str) -> Group:
+    fields = _object(entry, where, {"mechanism": dict, "views": list})
+    pairs = _each(fields["views"], f"{where}.views", _view)
+    try:
+        return Group(
+            fields["mechanism"], tuple(v for v, _ in pairs), tuple(share for _, share in pairs)
+        )
+    except PlanError as error:
+        raise PlanError(f"{where}: {error}") from None
+
+
+def _view(entry: object, where: str) -> tuple[View, int]:
+    optional = {"parity": list, "character": list, "modulus": int}
+    fields = _object(entry, where, {"attributes": list, "share": int}, optional)
+    for name in ("attributes", "parity", "character"):
+        if name in fields:
+            _integers(fields[name], f"{where}.{name}")
+    try:
+        return View.from_json(fields), fields["share"]
+    except PlanError as error:
+        raise PlanError(f"{where}: {error}") from None
+
+
+def _integers(entry: object, where: str) -> tuple[int, ...]:
+    if not isinstance(entry, list) or not all(type(x) is int and x >= 0 for x in entry):
+        raise PlanError(f"{where}: expected a list of non-negative integers")
+    return tuple(entry)
+
+
+def _each(entries: list[Any], where: str, read: Callable[[object, str], T]) -> tuple[T, ...]:
+    if not entries:
+        raise PlanError(f"{where}: expected at least one")
+    return tuple(read(entry, f"{where}[{i}]") for i, entry in enumerate(entries))
+
+
+def _object(
+    entry: object,
+    where: str,
+    required: Mapping[str, type],
+    optional: Mapping[str, type] | None = None,
+) -> dict[str, Any]:
+    known = {**required, **(optional or {})}
+    if not isinstance(entry, dict):
+        raise PlanError(f"{where}: expected an object")
+    unknown = sorted(set(entry) - set(known))
+    if unknown:
+        raise PlanError(f"{where}: unknown field {unknown[0]!r}")
+    missing = sorted(set(required) - set(entry))
+    if missing:
+        raise PlanError(f"{where}: missing field {missing[0]!r}")
+    for name, value in entry.items():
+        if type(value) is not known[name]:
+            raise PlanError(
+                f"{where}.{name}: expected {_WORDS[known[name]]}, got {_shown(value)}"
+            )
+    return entry
+
+
+_WORDS: dict[type, str] = {
+    int: "an integer",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+}
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"

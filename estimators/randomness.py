@@ -1,0 +1,203 @@
+"""Uniform integers and coins with rational odds from a byte source: exact, no floating point.
+
+Privacy rests on this file: the production source is the operating system's CSPRNG, and every draw
+has exactly the stated distribution. Seeded sources exist for tests and simulation only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.errors import PlanError
+
+Bits = NDArray[np.uint8]
+
+WEIGHT_BITS = 32
+"""The weight of every input other than the true one is 2^32 (METHODS §2)."""
+
+MAX_EPSILON = Decimal(16)
+"""Beyond this a report is the record for all practical purposes; refused as absurd."""
+
+MIN_EPSILON = Decimal("0.001")
+
+MAX_DIVISOR = 4096
+"""Even the smallest epsilon in so many parts moves the weight by more than a thousand units."""
+
+_CONTEXT = Context(prec=60, rounding=ROUND_FLOOR)
+
+_DECIMAL = re.compile(r"(0|[1-9][0-9]{0,3})(\.[0-9]{1,20})?", re.ASCII)
+"""How a plan spells epsilon: "1", "0.25"; no sign, exponent, space or other script's digits."""
+
+PLANES = 8
+"""Binary digits of a coin's odds that are compared for every coin before ties are settled."""
+
+COIN_BLOCK = 1 << 15
+"""Bytes of coins made at once: eight planes of them stay in a core's cache."""
+
+
+class Randomness(Protocol):
+    """A source of independent uniform bytes."""
+
+    def bytes(self, count: int) -> bytes:
+        """Exactly ``count`` uniform bytes."""
+
+
+class SystemRandomness:
+    """The operating system's CSPRNG: the only source that may perturb a real record."""
+
+    def bytes(self, count: int) -> bytes:
+        """See :class:`Randomness`."""
+        return os.urandom(count)
+
+
+class SeededRandomness:
+    """A reproducible source for tests and simulation; never for a real record."""
+
+    def __init__(self, seed: int | np.random.SeedSequence) -> None:
+        self._generator = np.random.Generator(np.random.PCG64(seed))
+
+    def bytes(self, count: int) -> bytes:
+        """See :class:`Randomness`."""
+        # Whole words: several times as fast as Generator.bytes.
+        words = self._generator.integers(0, 1 << 64, -(-count // 8), dtype=np.uint64)
+        return words.astype("<u8", copy=False).tobytes()[:count]
+
+
+def parse_epsilon(text: str) -> Decimal:
+    """The privacy loss as an exact decimal.
+
+    Raises:
+        PlanError: not a plain decimal string such as "0.5", or outside [0.001, 16].
+    """
+    if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
+        raise PlanError(f'epsilon must be a decimal number in a string such as "0.5", got {text!r}')
+    value = Decimal(text)
+    if not MIN_EPSILON <= value <= MAX_EPSILON:
+        raise PlanError(f"epsilon must lie between {MIN_EPSILON} and {MAX_EPSILON}, got {text}")
+    return value
+
+
+def exp_weight(epsilon: str, divisor: int = 1) -> int:
+    """floor(exp(epsilon / divisor) · 2^32), rounded down at every step.
+
+    The realised loss ln(weight / 2^32) · divisor is therefore never above epsilon, and short of it
+    by less than divisor · 2^-32.
+
+    Args:
+        epsilon: see :func:`parse_epsilon`.
+        divisor: number of equal parts that epsilon is spent in, 1 to 4096.
+    """
+    if not 1 <= divisor <= MAX_DIVISOR:
+        raise PlanError(f"epsilon is spent in 1 to {MAX_DIVISOR} parts, got {divisor}")
+    exponent = _CONTEXT.divide(parse_epsilon(epsilon), Decimal(divisor))
+    # Decimal.exp is correctly rounded but half-even whatever the context says: one step down is
+    # below the true power, because the error is at most half of the step above the result's
+    # lower neighbour.
+    power = _CONTEXT.next_minus(_CONTEXT.exp(exponent))
+    return int(_CONTEXT.multiply(power, Decimal(1 << WEIGHT_BITS)).to_integral_value(ROUND_FLOOR))
+
+
+def uniform_below(bound: int, size: int, randomness: Randomness) -> NDArray[np.int64]:
+    """``size`` independent integers, each exactly uniform on [0, bound).
+
+    Rejection sampling: a random word is used if it lies below the largest multiple of ``bound``.
+    Words have 32 bits up to a bound of 2^16, where 1 in 2^16 is thrown away at most, else 64.
+
+    Args:
+        bound: 1 to 2^63.
+        size: number of draws.
+        randomness: where the words come from.
+
+    Returns:
+        Shape (size,), int64. Cost: 4 or 8 random bytes a draw.
+    """
+    if not 1 <= bound <= 1 << 63:
+        raise ValueError(f"bound must lie in [1, 2^63], got {bound}")
+    if bound <= 1 << 16:
+        return _remainders(_words_below(bound, size, randomness, np.dtype("<u4")), bound)
+    return _remainders(_words_below(bound, size, randomness, np.dtype("<u8")), bound)
+
+
+def _words_below(
+    bound: int, size: int, randomness: Randomness, word: np.dtype[np.unsignedinteger[Any]]
+) -> NDArray[Any]:
+    """Words that are uniform below the largest multiple of ``bound``."""
+    wide = 1 << 8 * word.itemsize
+    last = wide - wide % bound - 1
+    words = np.frombuffer(randomness.bytes(word.itemsize * size), word)
+    if size and last < wide - 1 and int(words.max()) > last:
+        words = words[words <= last]
+        while len(words) < size:
+            missing = word.itemsize * (size - len(words))
+            more = np.frombuffer(randomness.bytes(missing), word)
+            words = np.concatenate([words, more[more <= last]])
+    return words
+
+
+def _remainders(words: NDArray[Any], bound: int) -> NDArray[np.int64]:
+    """``words % bound``; a division by a constant is several times as fast as a remainder."""
+    if bound & (bound - 1) == 0:
+        return (words & words.dtype.type(bound - 1)).astype(np.int64)
+    quotient = words // words.dtype.type(bound)
+    quotient *= words.dtype.type(bound)
+    np.subtract(words, quotient, out=quotient)
+    return quotient.astype(np.int64)
+
+
+def coins(size: int, odds: Fraction, randomness: Randomness) -> Bits:
+    """8 · ``size`` independent coins, each heads (1) with probability exactly ``odds``, packed.
+
+    A coin compares a random binary fraction with the binary expansion of the odds, digit by digit
+    from the top; the first difference decides. The first 8 digits are compared for 8 coins a byte
+    at once. A coin that still ties there (1 in 256) is heads with the exact probability that the
+    remaining digits leave, a ratio of integers, drawn by :func:`uniform_below`.
+
+    Args:
+        size: bytes of coins.
+        odds: in [0, 1], with a denominator of at most 2^63.
+        randomness: where the random digits come from.
+
+    Returns:
+        Shape (size,), uint8. Cost: about 8.3 random bytes per byte of coins.
+    """
+    if not 0 <= odds <= 1:
+        raise ValueError(f"odds must lie in [0, 1], got {odds}")
+    if odds in (0, 1):
+        return np.full(size, 0xFF * int(odds), np.uint8)
+    out = np.empty(size, np.uint8)
+    for start in range(0, size, COIN_BLOCK):
+        _coin_block(out[start : start + COIN_BLOCK], odds, randomness)
+    return out
+
+
+def _coin_block(out: Bits, odds: Fraction, randomness: Randomness) -> None:
+    head, rest = divmod(odds.numerator << PLANES, odds.denominator)
+    planes = np.frombuffer(randomness.bytes(PLANES * len(out)), np.uint8).reshape(PLANES, -1)
+    # From the last digit to the first, once as if all later digits lost (``out``) and once as if
+    # they won: a digit 1 of the odds wins against one of the random digit's two values and
+    # otherwise leaves the verdict to the later digits, a digit 0 likewise loses. Which of the two
+    # values does so is immaterial, so one operation serves.
+    out[:] = 0
+    won = np.full(len(out), 0xFF, np.uint8)
+    for j in range(PLANES):
+        operation = np.bitwise_or if head >> j & 1 else np.bitwise_and
+        operation(out, planes[j], out=out)
+        operation(won, planes[j], out=won)
+    _settle(out, out ^ won, Fraction(rest, odds.denominator), randomness)
+
+
+def _settle(out: Bits, tie: Bits, odds: Fraction, randomness: Randomness) -> None:
+    """Set the tied coins of ``out``, all 0 so far, to heads with the given odds."""
+    places = np.flatnonzero(tie)
+    undecided = np.unpackbits(tie[places])
+    tied = np.flatnonzero(undecided)
+    draws = uniform_below(odds.denominator, len(tied), randomness)
+    undecided[tied] = draws < odds.numerator
+    out[places] |= np.packbits(undecided)

@@ -1,0 +1,74 @@
+"""Mergeable integer counters: the only thing the service remembers about reports.
+
+A tally belongs to one group. Addition is associative and commutative with ``Tally.zero`` as its
+identity, so partitions, workers and windows can be merged in any order with the same result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """Sufficient statistics of one group.
+
+    Attributes:
+        n: shape (views,), int64: reports received per view.
+        counts: shape (views, width), int64: the mechanism's counters per view.
+    """
+
+    n: Counts
+    counts: Counts
+
+    @classmethod
+    def zero(cls, views: int, width: int) -> Self:
+        """The identity of addition."""
+        return cls(np.zeros(views, np.int64), np.zeros((views, width), np.int64))
+
+    def __add__(self, other: Tally) -> Tally:
+        if self.counts.shape != other.counts.shape:
+            raise ValueError(f"tallies of shapes {self.counts.shape} and {other.counts.shape}")
+        return Tally(self.n + other.n, self.counts + other.counts)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Tally)
+            and np.array_equal(self.n, other.n)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def reports(self) -> int:
+        """Reports over all views."""
+        return int(self.n.sum())
+
+    def to_json(self) -> dict[str, Any]:
+        """Nested lists of integers; inverse of :meth:`from_json`."""
+        return {"n": self.n.tolist(), "counts": self.counts.tolist()}
+
+    @classmethod
+    def from_json(cls, document: Any, views: int, width: int) -> Self:
+        """Read what :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: another shape, or anything that is not a non-negative integer.
+        """
+        try:
+            n = np.array(document["n"], np.int64)
+            counts = np.array(document["counts"], np.int64).reshape(-1, width)
+        except (KeyError, TypeError, OverflowError, ValueError) as error:
+            raise ValueError(f"not a tally: {error}") from None
+        if n.shape != (views,) or counts.shape != (views, width):
+            raise ValueError(f"tally of shape {counts.shape}, expected {(views, width)}")
+        if (n < 0).any() or (counts < 0).any():
+            raise ValueError("a tally has a negative count")
+        return cls(n, counts)

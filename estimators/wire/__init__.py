@@ -1,0 +1,7 @@
+"""What travels and what is kept: report batches, state records, snapshots, dead letters.
+
+Compatibility promise. Every body carries ``"v": "MAJOR.MINOR"``. Within a major, fields are only
+added, and only optional ones; readers ignore what they do not know; the meaning of a field never
+changes. A reports-topic body of another major is a rejection; state of a newer version stops the
+reader with a message.
+"""

@@ -1,0 +1,184 @@
+"""A Kafka record of a reports topic: a batch of perturbed reports of one group, or a tick.
+
+Wire 1.0, JSON (RFC 8259, UTF-8), one object::
+
+    {"v": "1.0", "plan": "<64 hex digits>", "group": 3, "period": 17, "n": 2,
+     "view": [0, 4], "columns": {"v": [2, 0]}}
+
+``period`` is the number of the window. ``view`` stands only where the group has two or more views.
+``columns`` holds what the group's mechanism declares: integer columns as lists of n integers, bit
+columns as one base64 string of n rows of ceil(bits / 8) bytes, bit b of a row being bit b % 8 of
+its byte b // 8. The record's key is the batch id: 16 random bytes, the same on every resend.
+
+A *tick* has no key and the fixed value ``TICK``; it carries nothing but its append time.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from estimators.errors import Reason, Rejection
+from estimators.mechanisms.base import Column, Reports
+from estimators.plan import Plan
+
+VERSION = "1.0"
+MAJOR = 1
+BATCH_ID_BYTES = 16
+MAX_BATCH_BYTES = 1 << 20
+MAX_BATCH_REPORTS = 1 << 16
+TICK = b'{"tick":1,"v":"1.0"}'
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Reports of one group and one window, decoded and range-checked.
+
+    Attributes:
+        period: the window's number, as the senders saw it.
+        n: number of reports, 1 to 65,536.
+        view: shape (n,), view of each report, or None where the group has one view.
+        columns: the mechanism's columns, each with first axis n.
+    """
+
+    period: int
+    n: int
+    view: NDArray[np.int64] | None
+    columns: Reports
+
+
+def encode_batch(plan: Plan, group: int, batch: Batch) -> bytes:
+    """The body of a batch. Cost O(bytes); no loop over reports in Python."""
+    columns = {
+        column.name: _encode_column(column, batch.columns[column.name])
+        for column in plan.mechanisms[group].columns
+    }
+    body: dict[str, Any] = {
+        "v": VERSION,
+        "plan": plan.digest,
+        "group": group,
+        "period": batch.period,
+        "n": batch.n,
+        "columns": columns,
+    }
+    if batch.view is not None:
+        body["view"] = np.ascontiguousarray(batch.view)
+    return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _encode_column(column: Column, values: NDArray[Any]) -> Any:
+    if column.kind == "bits":
+        return base64.b64encode(np.ascontiguousarray(values, np.uint8).tobytes()).decode()
+    return np.ascontiguousarray(values, np.int64)
+
+
+def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None) -> Batch:
+    """The batch in a record of the topic of ``group``; depends on plan and bytes only.
+
+    Checks run in the order of :class:`estimators.errors.Reason`, so that one input always gets one
+    reason. Time (late, early) and duplicates are judged by the caller.
+
+    Raises:
+        Rejection: and nothing else, whatever the bytes.
+    """
+    body = _parse(value)
+    _check_origin(plan, group, key, body)
+    n, period = body.get("n"), body.get("period")
+    if type(n) is not int or type(period) is not int:
+        _reject(Reason.MALFORMED, "n and period must be integers")
+    columns = body.get("columns")
+    if not isinstance(columns, dict):
+        _reject(Reason.MALFORMED, "columns must be an object")
+    if not 1 <= n <= MAX_BATCH_REPORTS:
+        _reject(Reason.OUT_OF_RANGE, f"n must be 1 to {MAX_BATCH_REPORTS}, got {n}")
+    declared = plan.mechanisms[group].columns
+    if set(columns) != {column.name for column in declared}:
+        _reject(Reason.MALFORMED, f"expected columns {[c.name for c in declared]}")
+    decoded = {column.name: _column(column, columns[column.name], n) for column in declared}
+    return Batch(period, n, _view(plan, group, body, n), decoded)
+
+
+def _reject(reason: Reason, detail: str) -> NoReturn:
+    raise Rejection(reason, detail)
+
+
+def _parse(value: bytes | None) -> dict[str, Any]:
+    if value is None:
+        _reject(Reason.UNDECODABLE, "a record without a value")
+    if len(value) > MAX_BATCH_BYTES:
+        # Judged before parsing: a parser must not be fed what the plan would never produce.
+        _reject(Reason.OVERSIZED, f"{len(value)} bytes, at most {MAX_BATCH_BYTES}")
+    try:
+        body = orjson.loads(value)
+    except (orjson.JSONDecodeError, RecursionError):
+        _reject(Reason.UNDECODABLE, "not JSON")
+    if not isinstance(body, dict):
+        _reject(Reason.UNDECODABLE, "not a JSON object")
+    return body
+
+
+def _check_origin(plan: Plan, group: int, key: bytes | None, body: Mapping[str, Any]) -> None:
+    version = body.get("v")
+    if not isinstance(version, str) or version.split(".")[0] != str(plan.wire):
+        _reject(Reason.UNKNOWN_VERSION, f"expected major {plan.wire}")
+    if body.get("plan") != plan.digest:
+        _reject(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
+    if key is None or len(key) != BATCH_ID_BYTES:
+        _reject(Reason.BAD_BATCH_ID, f"the key must be a batch id of {BATCH_ID_BYTES} bytes")
+    if type(body.get("group")) is not int:
+        _reject(Reason.MALFORMED, "group must be an integer")
+    if body["group"] != group:
+        _reject(Reason.WRONG_GROUP, f"expected group {group}, got {body['group']}")
+
+
+def _view(plan: Plan, group: int, body: Mapping[str, Any], n: int) -> NDArray[np.int64] | None:
+    views = len(plan.groups[group].views)
+    if (views > 1) != ("view" in body):
+        _reject(Reason.MALFORMED, "view stands where the group has several views, and only there")
+    return None if views == 1 else _integers("view", body["view"], n, views)
+
+
+def _column(column: Column, values: object, n: int) -> NDArray[Any]:
+    if column.kind == "int":
+        return _integers(column.name, values, n, column.bound)
+    return _bits(column, values, n)
+
+
+def _integers(name: str, values: object, n: int, bound: int) -> NDArray[np.int64]:
+    if not isinstance(values, list):
+        _reject(Reason.MALFORMED, f"column {name} must be a list of integers")
+    if len(values) != n:
+        _reject(Reason.LENGTH_MISMATCH, f"column {name} has {len(values)} entries, n is {n}")
+    # The exact type of every entry: numpy would silently take true for 1.
+    if set(map(type, values)) != {int}:
+        _reject(Reason.MALFORMED, f"column {name} must be a list of integers")
+    try:
+        array = np.array(values, np.int64)
+    except OverflowError:
+        _reject(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
+    if array.min() < 0 or array.max() >= bound:
+        _reject(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
+    return array
+
+
+def _bits(column: Column, text: object, n: int) -> NDArray[np.uint8]:
+    if not isinstance(text, str):
+        _reject(Reason.MALFORMED, f"column {column.name} must be a base64 string")
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        _reject(Reason.MALFORMED, f"column {column.name} is not base64")
+    row = -(-column.bound // 8)
+    if len(raw) != n * row:
+        _reject(Reason.LENGTH_MISMATCH, f"column {column.name} has {len(raw)} bytes, not {n * row}")
+    array = np.frombuffer(raw, np.uint8).reshape(n, row)
+    if column.bound % 8 and (array[:, -1] >> (column.bound % 8)).any():
+        _reject(Reason.OUT_OF_RANGE, f"column {column.name} has bits beyond {column.bound}")
+    return array

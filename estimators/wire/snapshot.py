@@ -1,0 +1,177 @@
+"""Snapshots: what subscribers read.
+
+A *set* is all that is published for one window and kind: one record per marginal, key
+``<window>/<kind>/<attribute>+<attribute>``, and a manifest, key ``<window>/<kind>/manifest``,
+written last. All records of a set carry the same *revision*: one input offset per partition of the
+plan, group by group. Nothing in them depends on when or by whom they were written, so the final
+sets are a function of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from estimators.errors import FatalError, InvalidInput
+
+VERSION = "1.0"
+Revision = tuple[int, ...]
+
+
+class Kind(StrEnum):
+    """``early``: the window still receives reports. ``final``: it never will again. ``total``:
+    all windows up to and including this one, all of them final.
+    """
+
+    EARLY = "early"
+    FINAL = "final"
+    TOTAL = "total"
+
+
+@dataclass(frozen=True, slots=True)
+class MarginalRecord:
+    """One published marginal.
+
+    Attributes:
+        window: its number.
+        kind: see :class:`Kind`.
+        revision: one offset per input partition.
+        attributes: names, in axis order.
+        labels: per attribute its labels, in code order.
+        table: cell estimates, row-major, last attribute fastest.
+        stderr: standard error of every cell, before non-negativity was enforced.
+        noise_floor: sum of stderr squared: the squared error to expect from noise alone.
+        reports: number of reports that speak about these attributes.
+        flags: see :class:`estimators.marginal.Marginal`.
+    """
+
+    window: int
+    kind: Kind
+    revision: Revision
+    attributes: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    table: tuple[float, ...]
+    stderr: tuple[float, ...]
+    noise_floor: float
+    reports: int
+    flags: tuple[str, ...]
+
+    @property
+    def key(self) -> bytes:
+        """Key of the record."""
+        return marginal_key(self.window, self.kind, self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a set consists of and what it rests on.
+
+    Attributes:
+        window, kind, revision: as in :class:`MarginalRecord`.
+        start, end: of the window, seconds since the epoch (a total starts at the plan's start).
+        plan: digest. name: the plan's.
+        method: registry name. epsilon: of one report, decimal string.
+        guarantee: once or w-event with its windows, as in the plan.
+        loss_window: most that one device can have spent in this window.
+        loss_plan: most that one device can spend over the whole plan.
+        reports: number of accepted reports (reports, never people).
+        groups: accepted reports per group.
+        rejected: rejected records by reason.
+        marginals: keys of the marginal records, in order; empty where there was no report.
+        processing: what was done to the raw estimates, in order.
+        software: version that wrote it.
+    """
+
+    window: int
+    kind: Kind
+    revision: Revision
+    start: int
+    end: int
+    plan: str
+    name: str
+    method: str
+    epsilon: str
+    guarantee: Mapping[str, Any]
+    loss_window: str
+    loss_plan: str
+    reports: int
+    groups: tuple[int, ...]
+    rejected: Mapping[str, int]
+    marginals: tuple[str, ...]
+    processing: tuple[str, ...]
+    software: str
+
+    @property
+    def key(self) -> bytes:
+        """Key of the record."""
+        return manifest_key(self.window, self.kind)
+
+    @property
+    def final(self) -> bool:
+        """Whether later reports can no longer change the set."""
+        return self.kind is not Kind.EARLY
+
+
+def marginal_key(window: int, kind: Kind, attributes: Sequence[str]) -> bytes:
+    """Key of a marginal record."""
+    return f"{window}/{kind}/{'+'.join(attributes)}".encode()
+
+
+def manifest_key(window: int, kind: Kind) -> bytes:
+    """Key of a manifest."""
+    return f"{window}/{kind}/manifest".encode()
+
+
+def encode(record: MarginalRecord | Manifest) -> bytes:
+    """The value of a record; finite numbers only."""
+    kind = "manifest" if isinstance(record, Manifest) else "marginal"
+    body = {name: getattr(record, name) for name in record.__slots__}
+    return orjson.dumps({"v": VERSION, "type": kind, **body})
+
+
+def decode(raw: bytes) -> MarginalRecord | Manifest:
+    """Inverse of :func:`encode`; fields added by later minors are ignored.
+
+    Raises:
+        InvalidInput: a snapshot of a newer major version.
+        FatalError: not a snapshot record.
+    """
+    try:
+        body = orjson.loads(raw)
+        major = int(body["v"].split(".")[0])
+        kind = body["type"]
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
+        raise FatalError("the snapshots topic holds a value that is no snapshot") from None
+    if major != 1:
+        raise InvalidInput(f"snapshot version {body['v']} is newer than {VERSION}: upgrade to read it")
+    try:
+        return _manifest(body) if kind == "manifest" else _marginal(body)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FatalError(f"a snapshot record is damaged: {error}") from None
+
+
+def _marginal(body: Mapping[str, Any]) -> MarginalRecord:
+    return MarginalRecord(
+        window=int(body["window"]),
+        kind=Kind(body["kind"]),
+        revision=tuple(body["revision"]),
+        attributes=tuple(body["attributes"]),
+        labels=tuple(tuple(labels) for labels in body["labels"]),
+        table=tuple(body["table"]),
+        stderr=tuple(body["stderr"]),
+        noise_floor=float(body["noise_floor"]),
+        reports=int(body["reports"]),
+        flags=tuple(body["flags"]),
+    )
+
+
+def _manifest(body: Mapping[str, Any]) -> Manifest:
+    known = {name: body[name] for name in Manifest.__slots__}
+    for name in ("revision", "groups", "marginals", "processing"):
+        known[name] = tuple(known[name])
+    known["kind"] = Kind(known["kind"])
+    return Manifest(**known)

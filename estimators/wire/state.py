@@ -1,0 +1,209 @@
+"""State records: what a tally worker has counted, together with how far it has read.
+
+Two kinds live in the compacted state topic of a plan. The *partition record* of an input partition,
+key ``<group>/<partition>``, is rewritten at every checkpoint. The *closed record* of one of its
+windows, key ``<group>/<partition>/<window>``, is written once the log's clock has closed it. Every
+field of both is a pure function of the plan and the input log below the stated offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from estimators.errors import FatalError, Reason
+from estimators.plan import Plan
+from estimators.tally import Tally
+
+VERSION = "1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCount:
+    """What one input partition saw in one window, or in all windows up to one.
+
+    Attributes:
+        tally: the group's counters.
+        rejects: records rejected, by reason; reasons with none are absent.
+    """
+
+    tally: Tally
+    rejects: Mapping[Reason, int] = field(default_factory=dict)
+
+    def __add__(self, other: WindowCount) -> WindowCount:
+        rejects = dict(self.rejects)
+        for reason, count in other.rejects.items():
+            rejects[reason] = rejects.get(reason, 0) + count
+        return WindowCount(self.tally + other.tally, rejects)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-ready; inverse of :meth:`from_json`."""
+        rejects = {reason.value: count for reason, count in sorted(self.rejects.items())}
+        return {**self.tally.to_json(), "rejects": rejects}
+
+    @classmethod
+    def from_json(cls, document: Any, views: int, width: int) -> WindowCount:
+        """Read what :meth:`to_json` wrote; ValueError otherwise."""
+        tally = Tally.from_json(document, views, width)
+        return cls(tally, {Reason(name): int(c) for name, c in document["rejects"].items()})
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """A partition record. Clocks are milliseconds since the epoch, 0 before the first record.
+
+    Attributes:
+        topic_id: of the input topic, so that a recreated one is not mistaken for this one.
+        next_offset: first input offset that is not counted here.
+        clock: running maximum of append times below next_offset.
+        closed_through: last closed window, -1 for none.
+        resume_from: offset of the first accepted batch of a window still open, else next_offset.
+        resume_clock: clock just before the record at resume_from.
+        total: counts through closed_through, and rejects that fell after the last window.
+        open: counts per open window, only those that received anything.
+    """
+
+    topic_id: str
+    next_offset: int
+    clock: int
+    closed_through: int
+    resume_from: int
+    resume_clock: int
+    total: WindowCount
+    open: Mapping[int, WindowCount]
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedWindow:
+    """A closed record.
+
+    Attributes:
+        window: its number.
+        closed_at: offset of the input record that closed it.
+        count: of this window alone.
+        total: of all windows through this one.
+    """
+
+    window: int
+    closed_at: int
+    count: WindowCount
+    total: WindowCount
+
+
+def partition_key(group: int, partition: int) -> bytes:
+    """Key of the partition record."""
+    return f"{group:04d}/{partition}".encode()
+
+
+def closed_key(group: int, partition: int, window: int) -> bytes:
+    """Key of a closed record."""
+    return f"{group:04d}/{partition}/{window}".encode()
+
+
+def parse_key(key: bytes) -> tuple[int, int, int | None]:
+    """(group, partition, window or None for the partition record).
+
+    Raises:
+        FatalError: no key of a state topic; something else writes there.
+    """
+    try:
+        parts = [int(part) for part in key.decode("ascii").split("/")]
+    except ValueError:
+        parts = []
+    if len(parts) == 2:
+        return parts[0], parts[1], None
+    if len(parts) == 3:
+        return parts[0], parts[1], parts[2]
+    raise FatalError("the state topic holds a record with a foreign key; who else writes to it?")
+
+
+def encode_state(plan: Plan, state: PartitionState) -> bytes:
+    """The value of a partition record."""
+    return orjson.dumps(
+        {
+            "v": VERSION,
+            "plan": plan.digest,
+            "topic_id": state.topic_id,
+            "next_offset": state.next_offset,
+            "clock": state.clock,
+            "closed_through": state.closed_through,
+            "resume_from": state.resume_from,
+            "resume_clock": state.resume_clock,
+            "total": state.total.to_json(),
+            "open": {str(w): count.to_json() for w, count in sorted(state.open.items())},
+        }
+    )
+
+
+def decode_state(plan: Plan, group: int, raw: bytes) -> PartitionState:
+    """Inverse of :func:`encode_state`.
+
+    Raises:
+        FatalError: newer version, another plan, or not a state record at all.
+    """
+    body, views, width = _body(plan, group, raw)
+    try:
+        return PartitionState(
+            topic_id=str(body["topic_id"]),
+            next_offset=int(body["next_offset"]),
+            clock=int(body["clock"]),
+            closed_through=int(body["closed_through"]),
+            resume_from=int(body["resume_from"]),
+            resume_clock=int(body["resume_clock"]),
+            total=WindowCount.from_json(body["total"], views, width),
+            open={
+                int(w): WindowCount.from_json(count, views, width)
+                for w, count in body["open"].items()
+            },
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FatalError(f"a state record of group {group} is damaged: {error}") from None
+
+
+def encode_closed(plan: Plan, closed: ClosedWindow) -> bytes:
+    """The value of a closed record."""
+    return orjson.dumps(
+        {
+            "v": VERSION,
+            "plan": plan.digest,
+            "window": closed.window,
+            "closed_at": closed.closed_at,
+            "count": closed.count.to_json(),
+            "total": closed.total.to_json(),
+        }
+    )
+
+
+def decode_closed(plan: Plan, group: int, raw: bytes) -> ClosedWindow:
+    """Inverse of :func:`encode_closed`; raises as :func:`decode_state`."""
+    body, views, width = _body(plan, group, raw)
+    try:
+        return ClosedWindow(
+            window=int(body["window"]),
+            closed_at=int(body["closed_at"]),
+            count=WindowCount.from_json(body["count"], views, width),
+            total=WindowCount.from_json(body["total"], views, width),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FatalError(f"a closed record of group {group} is damaged: {error}") from None
+
+
+def _body(plan: Plan, group: int, raw: bytes) -> tuple[dict[str, Any], int, int]:
+    try:
+        body = orjson.loads(raw)
+        version = tuple(int(part) for part in body["v"].split("."))
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
+        raise FatalError("the state topic holds a value that is no state record") from None
+    if version > tuple(int(part) for part in VERSION.split(".")):
+        raise FatalError(
+            f"state version {body['v']} is newer than {VERSION}: run the newer release again, "
+            "or count into a new namespace"
+        )
+    if body.get("plan") != plan.digest:
+        raise FatalError("the state topic holds records of another plan")
+    if not 0 <= group < len(plan.groups):
+        raise FatalError(f"the state topic names group {group}, which the plan does not have")
+    return body, len(plan.groups[group].views), plan.mechanisms[group].width
