@@ -1,0 +1,28 @@
+# syntax=docker/dockerfile:1
+# Build: a wheel and the locked dependencies, in an environment that is copied as a whole.
+FROM python:3.12-slim AS build
+WORKDIR /src
+RUN python -m venv /opt/calmstream
+COPY requirements.lock .
+RUN /opt/calmstream/bin/pip install --no-cache-dir --require-hashes --requirement requirements.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY estimators estimators
+COPY broker broker
+COPY producer producer
+COPY consumer consumer
+COPY calmstream calmstream
+RUN /opt/calmstream/bin/pip install --no-cache-dir --no-deps .
+
+# Run: no compiler, no pip cache, no root, nothing to write but /tmp.
+FROM python:3.12-slim
+RUN useradd --system --uid 10001 --no-create-home calmstream
+COPY --from=build /opt/calmstream /opt/calmstream
+ENV PATH=/opt/calmstream/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    CALMSTREAM_HEALTH_HOST=0.0.0.0
+USER 10001
+EXPOSE 9464
+HEALTHCHECK --interval=15s --timeout=3s --start-period=60s --retries=3 \
+    CMD ["calmstream", "health"]
+ENTRYPOINT ["calmstream"]
+CMD ["consume", "--plan", "/etc/calmstream/plan.json", "--role", "all"]

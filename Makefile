@@ -1,0 +1,60 @@
+# Everything a person types. `make` alone lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The whole suite with its own real Kafka broker; one process per core.
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench broker-jars lock image clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.service: pyproject.toml
+	@echo "making $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --editable '.[service]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.service
+	@echo "adding the development tools (once)"
+	@$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+demo: $(VENV)/.service ## the whole pipeline on real data, about a minute, nothing to set up
+	@$(BIN)/calmstream demo
+
+test: $(VENV)/.dev broker-jars ## every test, against a real Kafka broker where Java or Docker exists
+	@$(PYTEST)
+
+broker-jars: $(VENV)/.dev
+	@if [ -z "$$CALMSTREAM_TEST_BOOTSTRAP" ] && command -v java >/dev/null && command -v mvn >/dev/null; \
+	 then $(BIN)/python -m tests.brokers.native fetch; fi
+
+lint: $(VENV)/.dev ## ruff, mypy --strict, the import arrows
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.dev ## let ruff fix and format
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## throughput of mechanisms, tallying and estimation on this machine
+	@for file in mechanisms tally estimators; do $(BIN)/python benchmarks/$$file.py; done
+
+lock: $(VENV)/.dev ## pin what the image installs (requirements.lock, with hashes)
+	@$(BIN)/python -m pip install --quiet pip-tools
+	@$(BIN)/pip-compile --quiet --extra service --generate-hashes --strip-extras \
+		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+		--output-file requirements.lock pyproject.toml
+
+image: ## the container image (needs Docker)
+	docker build --tag calmstream:local .
+
+clean: ## forget the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
