@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import os
 import re
-from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
-from fractions import Fraction
-from typing import Any, Protocol
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from estimators.errors import PlanError
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
 Bits = NDArray[np.uint8]
 
 WEIGHT_BITS = 32
-"""The weight of every input other than the true one is 2^32 (METHODS §2)."""
+"""Weights of inputs: 2^32 each, but for the true one, which weighs floor(e^epsilon · 2^32)."""
 
 MAX_EPSILON = Decimal(16)
 """Beyond this a report is the record for all practical purposes; refused as absurd."""
@@ -38,8 +40,8 @@ _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,3})(\.[0-9]{1,20})?", re.ASCII)
 PLANES = 8
 """Binary digits of a coin's odds that are compared for every coin before ties are settled."""
 
-COIN_BLOCK = 1 << 15
-"""Bytes of coins made at once: eight planes of them stay in a core's cache."""
+COIN_BLOCK = 1 << 16
+"""Bytes of coins made at once: the eight planes of one block fit a core's cache."""
 
 
 class Randomness(Protocol):
@@ -76,12 +78,16 @@ def parse_epsilon(text: str) -> Decimal:
     Raises:
         PlanError: not a plain decimal string such as "0.5", or outside [0.001, 16].
     """
-    if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
+    if not _is_decimal(text):
         raise PlanError(f'epsilon must be a decimal number in a string such as "0.5", got {text!r}')
     value = Decimal(text)
     if not MIN_EPSILON <= value <= MAX_EPSILON:
         raise PlanError(f"epsilon must lie between {MIN_EPSILON} and {MAX_EPSILON}, got {text}")
     return value
+
+
+def _is_decimal(text: object) -> bool:
+    return isinstance(text, str) and _DECIMAL.fullmatch(text) is not None
 
 
 def exp_weight(epsilon: str, divisor: int = 1) -> int:
@@ -144,11 +150,12 @@ def _words_below(
 def _remainders(words: NDArray[Any], bound: int) -> NDArray[np.int64]:
     """``words % bound``; a division by a constant is several times as fast as a remainder."""
     if bound & (bound - 1) == 0:
-        return (words & words.dtype.type(bound - 1)).astype(np.int64)
-    quotient = words // words.dtype.type(bound)
-    quotient *= words.dtype.type(bound)
-    np.subtract(words, quotient, out=quotient)
-    return quotient.astype(np.int64)
+        rest: NDArray[Any] = words & words.dtype.type(bound - 1)
+        return rest.astype(np.int64)
+    rest = words // words.dtype.type(bound)
+    rest *= words.dtype.type(bound)
+    np.subtract(words, rest, out=rest)
+    return rest.astype(np.int64)
 
 
 def coins(size: int, odds: Fraction, randomness: Randomness) -> Bits:
@@ -171,14 +178,17 @@ def coins(size: int, odds: Fraction, randomness: Randomness) -> Bits:
         raise ValueError(f"odds must lie in [0, 1], got {odds}")
     if odds in (0, 1):
         return np.full(size, 0xFF * int(odds), np.uint8)
+    head, rest = divmod(odds.numerator << PLANES, odds.denominator)
     out = np.empty(size, np.uint8)
     for start in range(0, size, COIN_BLOCK):
-        _coin_block(out[start : start + COIN_BLOCK], odds, randomness)
+        block = out[start : start + COIN_BLOCK]
+        tie = _compare(block, head, randomness)
+        _settle(block, tie, rest, odds.denominator, randomness)
     return out
 
 
-def _coin_block(out: Bits, odds: Fraction, randomness: Randomness) -> None:
-    head, rest = divmod(odds.numerator << PLANES, odds.denominator)
+def _compare(out: Bits, head: int, randomness: Randomness) -> Bits:
+    """Write the coins that the first digits decide, the others as tails; return the others."""
     planes = np.frombuffer(randomness.bytes(PLANES * len(out)), np.uint8).reshape(PLANES, -1)
     # From the last digit to the first, once as if all later digits lost (``out``) and once as if
     # they won: a digit 1 of the odds wins against one of the random digit's two values and
@@ -190,14 +200,14 @@ def _coin_block(out: Bits, odds: Fraction, randomness: Randomness) -> None:
         operation = np.bitwise_or if head >> j & 1 else np.bitwise_and
         operation(out, planes[j], out=out)
         operation(won, planes[j], out=won)
-    _settle(out, out ^ won, Fraction(rest, odds.denominator), randomness)
+    won ^= out
+    return won
 
 
-def _settle(out: Bits, tie: Bits, odds: Fraction, randomness: Randomness) -> None:
-    """Set the tied coins of ``out``, all 0 so far, to heads with the given odds."""
-    places = np.flatnonzero(tie)
+def _settle(out: Bits, tie: Bits, heads: int, of: int, randomness: Randomness) -> None:
+    """Set the tied coins of ``out``, all tails so far, to heads with odds ``heads / of``."""
+    places = np.flatnonzero(tie != 0)
     undecided = np.unpackbits(tie[places])
-    tied = np.flatnonzero(undecided)
-    draws = uniform_below(odds.denominator, len(tied), randomness)
-    undecided[tied] = draws < odds.numerator
+    tied = np.flatnonzero(undecided != 0)
+    undecided[tied] = uniform_below(of, len(tied), randomness) < heads
     out[places] |= np.packbits(undecided)

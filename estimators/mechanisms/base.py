@@ -13,16 +13,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.randomness import Randomness
+if TYPE_CHECKING:
+    from estimators.randomness import Randomness
 
 Reports = Mapping[str, NDArray[Any]]
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Channel = tuple[tuple[Fraction, ...], ...]
 
 MAX_CHANNEL_OUTPUTS = 1 << 12
 
@@ -126,7 +128,7 @@ class Mechanism(Protocol):
             Shape (width,), int64.
         """
 
-    def channel(self) -> tuple[tuple[Fraction, ...], ...]:
+    def channel(self) -> Channel:
         """The exact transition matrix, shape (cells, outputs), rows sum to 1, of the shipped code.
 
         Raises:
@@ -135,3 +137,13 @@ class Mechanism(Protocol):
 
     def worst_ratio(self) -> Fraction:
         """Largest P(y|x) / P(y|x') over all outputs and pairs of inputs, exact, by structure."""
+
+
+def require_enumerable(outputs: int) -> None:
+    """Refuse to list a channel that is too large.
+
+    Raises:
+        ValueError: more than 2^12 outputs.
+    """
+    if outputs > MAX_CHANNEL_OUTPUTS:
+        raise ValueError(f"a channel with {outputs} outputs is not listed, only its worst ratio")

@@ -1,0 +1,130 @@
+"""Rows of packed bits: counting every position over many rows.
+
+A row is ``ceil(bits / 8)`` bytes; bit b of a row is bit b % 8 of its byte b // 8.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.randomness import coins
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from estimators.randomness import Randomness
+
+Rows = NDArray[np.uint8]
+Counts = NDArray[np.int64]
+
+FEW_BYTES = 1 << 15
+"""Up to here unpacking is as fast as adding words."""
+
+BLOCK_BYTES = 1 << 20
+"""Rows added up at once: large enough that numpy's overhead vanishes, small enough for a cache."""
+
+SEGMENT_BYTES = 1 << 12
+"""Below this mean size per view, views are counted together rather than one after the other."""
+
+
+def row_bytes(bits: int) -> int:
+    """Bytes of one row."""
+    return -(-bits // 8)
+
+
+def random_rows(n: int, bits: int, odds: Fraction, randomness: Randomness) -> Rows:
+    """``n`` rows of independent coins, each 1 with probability exactly ``odds``.
+
+    Returns:
+        Shape (n, row_bytes(bits)), uint8, unused high bits 0.
+    """
+    width = row_bytes(bits)
+    rows = coins(n * width, odds, randomness).reshape(n, width)
+    if bits % 8:
+        rows[:, -1] &= (1 << bits % 8) - 1
+    return rows
+
+
+def count_bits(rows: Rows, bits: int, view: NDArray[Any] | None, views: int) -> Counts:
+    """Ones per view and position.
+
+    Args:
+        rows: shape (n, row_bytes(bits)), uint8.
+        bits: positions in use.
+        view: shape (n,), in [0, views), or None for a single view.
+        views: number of views.
+
+    Returns:
+        Shape (views, bits), int64. Cost: O(n · row bytes), and a sort of ``view`` where given.
+    """
+    if view is None or views == 1:
+        return _ones(rows)[None, :bits]
+    out = np.zeros((views, 8 * rows.shape[1]), np.int64)
+    order = np.argsort(view.astype(np.uint16 if views <= 1 << 16 else np.int64), kind="stable")
+    ordered = rows[order]
+    n = np.bincount(view, minlength=views)
+    present = np.flatnonzero(n)
+    ends = np.cumsum(n)
+    if len(rows) == 0:
+        return out[:, :bits]
+    if rows.size <= views * SEGMENT_BYTES:
+        starts = (ends - n)[present]
+        out[present] = np.add.reduceat(_unpack(ordered), starts, axis=0, dtype=np.int64)
+    else:
+        for v in present:
+            out[v] = _ones(ordered[ends[v] - n[v] : ends[v]])
+    return out[:, :bits]
+
+
+def _unpack(rows: Rows) -> Rows:
+    return np.unpackbits(rows, axis=1, bitorder="little")
+
+
+def _ones(rows: Rows) -> Counts:
+    """Ones per position, unused ones included: shape (8 · row bytes,), int64."""
+    total = np.zeros(8 * rows.shape[1], np.int64)
+    step = max(24, BLOCK_BYTES // rows.shape[1] // 24 * 24)
+    for start in range(0, len(rows), step):
+        total += _ones_of_block(np.ascontiguousarray(rows[start : start + step]))
+    return total
+
+
+def _ones_of_block(rows: Rows) -> Counts:
+    """Count by carry-save addition: whole words of one-bit numbers are added in parallel.
+
+    Three rows of one weight become a row of sums (same weight) and a row of carries (twice the
+    weight), five word operations for 64 positions. What is left of each weight is unpacked.
+    """
+    total = np.zeros(8 * rows.shape[1], np.int64)
+    weight = 1
+    while rows.size > FEW_BYTES:
+        carries = []
+        while rows.size > FEW_BYTES and len(rows) >= 24:
+            total += weight * _ones_of_few(rows[len(rows) // 24 * 24 :])
+            rows, carry = _add_thirds(rows)
+            carries.append(carry)
+        total += weight * _ones_of_few(rows)
+        rows = np.concatenate(carries) if carries else rows[:0]
+        weight *= 2
+    return total + weight * _ones_of_few(rows)
+
+
+def _add_thirds(rows: Rows) -> tuple[Rows, Rows]:
+    """Sums and carries of three equal parts of the rows, each a multiple of 8 rows: whole words."""
+    part = len(rows) // 24 * 8
+    a, b, c = (rows[i * part : (i + 1) * part].reshape(-1).view(np.uint64) for i in range(3))
+    half = a ^ b
+    carry = a & b
+    total = half ^ c
+    half &= c
+    carry |= half
+    shape = (part, rows.shape[1])
+    return total.view(np.uint8).reshape(shape), carry.view(np.uint8).reshape(shape)
+
+
+def _ones_of_few(rows: Rows) -> Counts:
+    ones: Counts = _unpack(rows).sum(axis=0, dtype=np.int64)
+    return ones

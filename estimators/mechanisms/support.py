@@ -1,0 +1,108 @@
+"""Frequency oracles whose reports *support* cells: one estimator and one variance for all of them.
+
+A report supports its own cell with probability p and any other cell with probability q (Wang et
+al., USENIX Security 2017, call this a pure protocol). The mechanisms differ in how they get there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from estimators.errors import PlanError
+from estimators.randomness import WEIGHT_BITS, exp_weight
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from estimators.mechanisms.base import Counts, Floats
+
+MAX_CELLS = 1 << 24
+"""More cells than any table that can be released; keeps every weight sum below 2^63."""
+
+OTHER = 1 << WEIGHT_BITS
+"""Weight of every input other than the true one."""
+
+
+@dataclass(frozen=True)
+class SupportOracle(ABC):
+    """What all pure protocols share; see :class:`estimators.mechanisms.base.Mechanism`.
+
+    Attributes:
+        epsilon: decimal string, the whole loss of one report.
+        cells: number of inputs L, 2 to 2^24.
+    """
+
+    name: ClassVar[str]
+
+    epsilon: str
+    cells: int
+
+    def __post_init__(self) -> None:
+        exp_weight(self.epsilon)
+        require_integer(f"{self.name}.cells", self.cells, 2, MAX_CELLS)
+
+    @cached_property
+    def weight(self) -> int:
+        """floor(exp(epsilon) · 2^32): what the true input weighs against 2^32 for another."""
+        return exp_weight(self.epsilon)
+
+    @property
+    @abstractmethod
+    def p(self) -> Fraction:
+        """Probability that a report supports its own cell, exact."""
+
+    @property
+    @abstractmethod
+    def q(self) -> Fraction:
+        """Probability that a report supports another given cell, exact; below p."""
+
+    @property
+    def width(self) -> int:
+        """One support counter per cell."""
+        return self.cells
+
+    def parameters(self) -> dict[str, Any]:
+        """No parameters beyond epsilon and cells."""
+        return {}
+
+    def supports(self, counts: Counts, n: int) -> Counts:  # noqa: ARG002 - overridden with it
+        """Reports that support each cell: shape (L,). Here the counters themselves."""
+        return counts
+
+    def estimate(self, counts: Counts, n: int) -> Floats:
+        """(C / n - q) / (p - q): unbiased, not normalised, may be negative; zeros when n is 0."""
+        if n == 0:
+            return np.zeros(self.cells)
+        gap = float(self.p - self.q)
+        supports = self.supports(counts, n).astype(np.float64)
+        return (supports - n * float(self.q)) / (n * gap)
+
+    def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
+        """Exact variance of each cell's estimate given the data: shape (L,)."""
+        f = np.full(self.cells, 1 / self.cells) if frequencies is None else frequencies
+        p, q = self.p, self.q
+        noise = float(q * (1 - q) / (p - q) ** 2)
+        slope = float((1 - p - q) / (p - q))
+        variance: Floats = (noise + np.asarray(f) * slope) / n
+        return variance
+
+
+def require_integer(what: str, value: object, low: int, high: int) -> None:
+    """Refuse anything but an integer in [low, high], naming it.
+
+    Raises:
+        PlanError: not an integer, or outside.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise PlanError(f"{what} must be an integer from {low} to {high}, got {value!r}")
+
+
+def table_error(oracle: SupportOracle) -> Fraction:
+    """Exact n·SSE: n times the summed variance of a table's cells."""
+    p, q = oracle.p, oracle.q
+    return (oracle.cells * q * (1 - q) / (p - q) + 1 - p - q) / (p - q)
