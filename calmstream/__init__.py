@@ -1,0 +1,1 @@
+"""The public face: what a device, a subscriber and an operator use."""

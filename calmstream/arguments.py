@@ -1,0 +1,82 @@
+"""Argument types and option groups that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from estimators.errors import InvalidInput, PlanError
+from estimators.plan import Guarantee, Plan
+from estimators.plan_document import read_plan
+
+_DURATION = re.compile(r"(\d+)(s|m|h|d)?")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, None: 1}
+
+
+def duration(text: str) -> int:
+    """Seconds from ``90``, ``90s``, ``5m``, ``1h`` or ``30d``."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"expected a duration such as 90s, 5m, 1h, 30d: {text!r}")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def guarantee(text: str) -> Guarantee:
+    """``once`` or ``w-event:W``."""
+    kind, _, windows = text.partition(":")
+    try:
+        return Guarantee(kind, int(windows) if windows else 1)
+    except (ValueError, PlanError) as error:
+        raise argparse.ArgumentTypeError(f"expected once or w-event:W, got {text!r}: {error}") from None
+
+
+def names(text: str) -> tuple[str, ...]:
+    """A comma-separated list of names."""
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
+        raise argparse.ArgumentTypeError(f"expected names separated by commas, got {text!r}")
+    return parts
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1; underscores and thousands commas are allowed."""
+    try:
+        number = int(text.replace(",", ""))
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return number
+
+
+def load_plan(path: str) -> Plan:
+    """The plan in a file.
+
+    Raises:
+        InvalidInput: unreadable; PlanError: not a plan.
+    """
+    try:
+        return read_plan(Path(path).read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"plan {path}: {error.strerror}") from None
+    except PlanError as error:
+        raise PlanError(f"{path}: {error}") from None
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """``--plan``."""
+    parser.add_argument("--plan", required=True, metavar="FILE", help="the plan document")
+
+
+def add_broker(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """``--bootstrap`` and ``--namespace``."""
+    parser.add_argument(
+        "--bootstrap",
+        required=required,
+        metavar="HOST:PORT",
+        help="Kafka bootstrap servers, separated by commas",
+    )
+    parser.add_argument(
+        "--namespace", default="calmstream", help="first part of the topic names (%(default)s)"
+    )

@@ -1,0 +1,94 @@
+"""``calmstream evaluate``: how far a method's marginals lie from the truth, on a local table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import orjson
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table as Grid
+
+from calmstream import arguments
+from calmstream.evaluate import Result, evaluate
+from calmstream.tables import read_table
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "evaluate",
+        help="measure methods against the truth on a local table",
+        description="Draw devices from a table, collect from them as a plan would, and measure the "
+        "error of random marginals against the drawn devices' own.",
+    )
+    parser.add_argument("data", metavar="DATA", help="a table: .csv, .csv.gz or .npz")
+    parser.add_argument(
+        "--method", required=True, type=arguments.names, metavar="M[,M]", help="methods to compare"
+    )
+    parser.add_argument(
+        "--epsilon", required=True, type=arguments.names, metavar="E[,E]", help="loss of a report"
+    )
+    parser.add_argument("--k", required=True, type=arguments.positive, help="marginal size")
+    parser.add_argument("--users", required=True, type=arguments.positive, help="devices to draw")
+    parser.add_argument("--attributes", type=arguments.positive, help="use the first N columns")
+    parser.add_argument("--columns", type=arguments.names, help="use these columns")
+    parser.add_argument("--targets", type=arguments.positive, default=50, help="(%(default)s)")
+    parser.add_argument("--repeats", type=arguments.positive, default=5, help="(%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
+    parser.add_argument(
+        "--tallies",
+        choices=("devices", "law"),
+        default="devices",
+        help="perturb every record, or draw the tallies from their exact distribution",
+    )
+    parser.add_argument("--json", action="store_true", help="one object a line")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluate and print."""
+    table = read_table(args.data, columns=args.columns, attributes=args.attributes)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        runs = len(args.method) * len(args.epsilon) * args.repeats
+        task = progress.add_task("collecting and estimating", total=runs)
+        results = evaluate(
+            table,
+            dataset=Path(args.data).name.split(".")[0],
+            methods=args.method,
+            epsilons=args.epsilon,
+            k=args.k,
+            users=args.users,
+            targets=args.targets,
+            repeats=args.repeats,
+            seed=args.seed,
+            tallies=args.tallies,
+            progress=lambda: progress.advance(task),
+        )
+        if args.json:
+            for result in results:
+                sys.stdout.buffer.write(orjson.dumps(asdict(result)) + b"\n")
+                sys.stdout.flush()
+            return 0
+        shown = _grid(list(results))
+    Console().print(shown)
+    return 0
+
+
+def _grid(results: list[Result]) -> Grid:
+    grid = Grid("method", "epsilon", "SSE", "±", "TV", "largest", "collect s", "estimate s")
+    for r in results:
+        grid.add_row(
+            r.method,
+            r.epsilon,
+            f"{r.sse_mean:.4g}",
+            f"{r.sse_stderr:.2g}",
+            f"{r.tv_mean:.4f}",
+            f"{r.avd_mean:.4f}",
+            f"{r.collect_seconds:.2f}",
+            f"{r.estimate_seconds:.2f}",
+        )
+    return grid

@@ -1,0 +1,174 @@
+"""``calmstream plan``: from a data dictionary or a sample of data to a plan document."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+import time
+from pathlib import Path
+
+import orjson
+from rich.console import Console
+from rich.table import Table as Grid
+
+from calmstream import arguments
+from calmstream.tables import read_table
+from estimators import planning
+from estimators.domain import Domain
+from estimators.errors import DomainError, InvalidInput
+from estimators.methods.base import Design, Request
+from estimators.plan import Plan
+
+RESTORE_BYTES_PER_SECOND = 20 << 20
+"""What a worker reads and decodes of the state topic, conservatively."""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "plan",
+        help="design a collection and write its plan",
+        description="Design a collection: what each user group reports, by which mechanism, and "
+        "how long. Prints the design with the reasons and the error to expect.",
+    )
+    parser.add_argument(
+        "data",
+        metavar="DATA_OR_DOMAIN",
+        help="a data dictionary (.json: a list of {name, labels[, other]}) or a table "
+        "(.csv, .csv.gz, .npz) to learn the labels from",
+    )
+    parser.add_argument("--epsilon", required=True, help="total privacy loss of one report")
+    parser.add_argument(
+        "--users", required=True, type=arguments.positive, help="reports expected per window"
+    )
+    parser.add_argument(
+        "--k", required=True, type=arguments.positive, help="size of the marginals that matter"
+    )
+    parser.add_argument("--method", default="calm", help="(%(default)s)")
+    parser.add_argument("--columns", type=arguments.names, help="use these columns, in this order")
+    parser.add_argument("--attributes", type=arguments.positive, help="use the first N columns")
+    parser.add_argument(
+        "--guarantee",
+        type=arguments.guarantee,
+        default="once",
+        help="once (a device reports once, ever) or w-event:W (one window in every W)",
+    )
+    times = parser.add_argument_group("time")
+    times.add_argument("--window", type=arguments.duration, default="1h", help="(%(default)s)")
+    times.add_argument(
+        "--grace", type=arguments.duration, help="wait for late reports (a tenth of the window)"
+    )
+    times.add_argument(
+        "--skew", type=arguments.duration, help="accept reports this early (a tenth of the window)"
+    )
+    times.add_argument("--start", type=int, help="seconds since the epoch (the running window)")
+    times.add_argument(
+        "--lifetime", type=arguments.duration, default="30d", help="until expiry (%(default)s)"
+    )
+    about = parser.add_argument_group("about")
+    about.add_argument("--name", default="telemetry", help="part of the topic names (%(default)s)")
+    about.add_argument("--purpose", default="", help="why this is collected, for those concerned")
+    about.add_argument("--owner", default="", help="who answers for it")
+    about.add_argument("--lineage", help="of the plan this one follows (32 hexadecimal digits)")
+    about.add_argument(
+        "--lineage-epsilon",
+        default="",
+        help="most a device may spend under the lineage (epsilon: whoever answered a plan of "
+        "this lineage is not asked again)",
+    )
+    parser.add_argument(
+        "--partitions", type=arguments.positive, default=1, help="per topic (%(default)s)"
+    )
+    parser.add_argument("--out", metavar="FILE", help="write the plan here")
+    parser.add_argument("--json", action="store_true", help="print the plan document instead")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Design, show, write."""
+    domain, learnt = _domain(args)
+    request = Request(domain, args.epsilon, args.users, args.k)
+    start = args.start if args.start is not None else int(time.time()) // args.window * args.window
+    tenth = max(1, args.window // 10)
+    plan, design = planning.draft(
+        args.method,
+        request,
+        name=args.name,
+        purpose=args.purpose,
+        owner=args.owner,
+        lineage=args.lineage or secrets.token_hex(16),
+        lineage_epsilon=args.lineage_epsilon,
+        start=start,
+        window=args.window,
+        windows=max(1, args.lifetime // args.window),
+        grace=tenth if args.grace is None else args.grace,
+        skew=tenth if args.skew is None else args.skew,
+        partitions=args.partitions,
+        guarantee=args.guarantee,
+    )
+    if args.out:
+        write(plan, args.out)
+    if args.json:
+        sys.stdout.buffer.write(plan.to_bytes() + b"\n")
+    else:
+        show(Console(), plan, design, learnt=learnt)
+        if args.out:
+            Console().print(f"\nwritten to {args.out}", highlight=False)
+    return 0
+
+
+def write(plan: Plan, path: str) -> None:
+    """The document, indented for people; the digest does not depend on the layout."""
+    try:
+        Path(path).write_bytes(orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from None
+
+
+def _domain(args: argparse.Namespace) -> tuple[Domain, bool]:
+    if not args.data.endswith(".json"):
+        table = read_table(args.data, columns=args.columns, attributes=args.attributes)
+        if table.dropped:
+            Console(stderr=True).print(
+                f"left out (too many values): {', '.join(table.dropped)}", highlight=False
+            )
+        return table.domain, True
+    try:
+        document = orjson.loads(Path(args.data).read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"{args.data}: {error.strerror}") from None
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(f"{args.data}: not JSON: {error}") from None
+    domain = Domain.from_json(document["domain"] if isinstance(document, dict) and "domain" in document else document)
+    chosen = args.columns or domain.names[: args.attributes]
+    by_name = {attribute.name: attribute for attribute in domain.attributes}
+    unknown = [name for name in chosen if name not in by_name]
+    if unknown:
+        raise DomainError(f"no attribute {unknown[0]!r}; there are {', '.join(by_name)}")
+    return Domain(tuple(by_name[name] for name in chosen)), False
+
+
+def show(console: Console, plan: Plan, design: Design, *, learnt: bool) -> None:
+    """The design for people: the choice and its reasons, the error to expect, what it costs."""
+    say = lambda text: console.print(text, highlight=False, soft_wrap=True)  # noqa: E731 - local shorthand
+    say(f"plan [bold]{plan.name}-{plan.digest[:8]}[/]: {plan.method}, epsilon {plan.epsilon} per report, "
+        f"{plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
+        f"{plan.windows:,} windows")
+    for line in design.reason:
+        say(f"  {line}")
+    grid = Grid("marginals of", "published", "expected squared error", "uniform table is off by at most")
+    d = len(plan.domain)
+    for size, expected in sorted(design.expected_sse.items()):
+        published = sum(len(marginal) == size for marginal in plan.marginals)
+        grid.add_row(f"{size} of {d} attributes", str(published), f"{expected:.2g}", "1")
+    if design.expected_sse:
+        console.print(grid)
+    topics = len(plan.groups) + 3
+    partitions = (len(plan.groups) + 1) * plan.partitions + 2
+    state = plan.state_record_bytes * len(plan.groups) * plan.partitions
+    say(f"  {len(plan.groups)} groups: {topics} topics, {partitions} partitions; state at most "
+        f"{state / 1e6:.1f} MB, restored in about {max(1, round(state / RESTORE_BYTES_PER_SECOND))} s")
+    if learnt:
+        say("[yellow]  The labels were learnt from data. If that data is private, publishing the plan "
+            "publishes them: review the domain, or write a data dictionary.[/]")
