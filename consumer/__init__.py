@@ -1,0 +1,1 @@
+"""The service: tally workers that count reports, and the publisher that turns counts into tables."""
