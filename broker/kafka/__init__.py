@@ -1,0 +1,6 @@
+"""Apache Kafka behind the transport protocols, by kafka-python."""
+
+from broker.kafka.broker import KafkaBroker, connect
+from broker.kafka.limits import Limits
+
+__all__ = ["KafkaBroker", "Limits", "connect"]

@@ -1,0 +1,133 @@
+"""A way to reach one Kafka cluster, checked before it is handed out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient
+from kafka import errors as kafka_errors
+
+from broker.kafka.group_reader import KafkaGroupReader, new_member
+from broker.kafka.limits import Limits, milliseconds
+from broker.kafka.readers import KafkaReader, new_consumer
+from broker.kafka.sink import KafkaSink
+from broker.kafka.topics import KafkaTopics
+from broker.kafka.translate import translate
+from broker.security import Security
+from estimators.errors import InvalidInput, RecoverableError
+
+_Client = TypeVar("_Client")
+
+_CLOSE_SECONDS = 5.0
+_RECONNECT_MAX_MS = 1000
+
+
+def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> KafkaBroker:
+    """Reach the cluster at ``bootstrap``: one or more ``HOST:PORT``, separated by commas.
+
+    Args:
+        bootstrap: where to look for the cluster.
+        security: TLS and SASL; neither when absent.
+        **limits: the fields of :class:`Limits`.
+
+    Raises:
+        InvalidInput: an address or a limit that cannot be.
+        RecoverableError: no broker answers within ``connect_seconds``.
+        FatalError: the broker refuses us.
+    """
+    servers = _servers(bootstrap)
+    try:
+        bounds = Limits(**limits)
+    except TypeError as error:
+        raise InvalidInput(f"unknown limit among {', '.join(sorted(limits))}") from error
+    settings = {
+        "bootstrap_servers": servers,
+        "client_id": bounds.client_id,
+        "bootstrap_timeout_ms": milliseconds(bounds.connect_seconds),
+        "request_timeout_ms": milliseconds(bounds.request_seconds),
+        "reconnect_backoff_max_ms": _RECONNECT_MAX_MS,
+        **(security or Security()).client_settings(),
+    }
+    return KafkaBroker(bootstrap, settings, bounds)
+
+
+class KafkaBroker:
+    """Apache Kafka; see :class:`broker.transport.Broker`. Made by :func:`connect`.
+
+    Safe for use from several threads; of what it hands out only sinks and administrators are.
+    """
+
+    def __init__(self, bootstrap: str, settings: dict[str, Any], limits: Limits) -> None:
+        self._bootstrap = bootstrap
+        self._settings = settings
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._closers: list[Callable[[], None]] = []
+        # Contact now, so that a wrong address shows here; sinks and readers ask it about topics.
+        self._catalogue = self.topics()
+
+    def __repr__(self) -> str:
+        return f"KafkaBroker({self._bootstrap!r})"
+
+    def sink(self) -> KafkaSink:
+        """A new sink with a connection of its own."""
+        sink = self._reach(
+            lambda: KafkaSink(self._settings, self._limits, self._catalogue.partitions)
+        )
+        self._remember(lambda: sink.close(_CLOSE_SECONDS))
+        return sink
+
+    def reader(self) -> KafkaReader:
+        """A new self-assigning reader."""
+        consumer = self._reach(lambda: new_consumer(self._settings, self._limits))
+        reader = KafkaReader(consumer, self._catalogue.partitions)
+        self._remember(reader.close)
+        return reader
+
+    def group_reader(self, group: str, *, member: str | None = None) -> KafkaGroupReader:
+        """A new member of ``group``; ``member`` makes the membership static."""
+        consumer = self._reach(lambda: new_member(self._settings, self._limits, group, member))
+        reader = KafkaGroupReader(consumer, self._catalogue.partitions)
+        self._remember(lambda: reader.close(_CLOSE_SECONDS))
+        return reader
+
+    def topics(self) -> KafkaTopics:
+        """A new administrator."""
+        admin = self._reach(lambda: KafkaAdminClient(**self._settings))
+        topics = KafkaTopics(admin, self._limits.request_seconds)
+        self._remember(topics.close)
+        return topics
+
+    def close(self) -> None:
+        """Close whatever was handed out, the newest first."""
+        with self._lock:
+            closers, self._closers = self._closers, []
+        for close in reversed(closers):
+            close()
+
+    def _remember(self, close: Callable[[], None]) -> None:
+        with self._lock:
+            self._closers.append(close)
+
+    def _reach(self, make: Callable[[], _Client]) -> _Client:
+        """Start a client; it contacts the cluster as it starts."""
+        try:
+            return make()
+        except kafka_errors.KafkaTimeoutError as error:
+            seconds = self._limits.connect_seconds
+            raise RecoverableError(
+                f"no broker answers at {self._bootstrap} within {seconds:g} s"
+            ) from error
+        except (kafka_errors.KafkaError, ValueError, OSError) as error:
+            raise translate(error, f"reaching {self._bootstrap}") from error
+
+
+def _servers(bootstrap: str) -> list[str]:
+    servers = [server.strip() for server in bootstrap.split(",")]
+    for server in servers:
+        host, colon, port = server.rpartition(":")
+        if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
+            raise InvalidInput(f"a bootstrap address is HOST:PORT, not {server!r}")
+    return servers

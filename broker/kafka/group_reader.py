@@ -1,0 +1,188 @@
+"""Membership in a Kafka consumer group.
+
+The client calls a rebalance listener on its own thread, while the caller waits in ``poll``. The
+listener only notes what changed, pauses what is new and gives it a placeholder position, so that
+the client neither fetches from it nor asks for committed offsets; all else is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+from broker.kafka.limits import Limits, milliseconds
+from broker.kafka.readers import DEFAULT_MAX_RECORDS, ConsumerBase, new_consumer
+from broker.kafka.translate import translate, translated
+from broker.transport import Changes, Partition, Record
+from estimators.errors import CalmstreamError, FatalError
+
+_ASSIGNORS: Mapping[str, type] = {
+    "cooperative-sticky": CooperativeStickyAssignor,
+    "sticky": StickyPartitionAssignor,
+    "range": RangePartitionAssignor,
+    "round-robin": RoundRobinPartitionAssignor,
+}
+_MAX_HEARTBEAT_SECONDS = 3.0
+
+
+def new_member(
+    settings: dict[str, Any], limits: Limits, group: str, member: str | None
+) -> KafkaConsumer:
+    """A consumer in a group, static if ``member`` names it."""
+    heartbeat = min(limits.session_seconds / 3, _MAX_HEARTBEAT_SECONDS)
+    return new_consumer(
+        settings,
+        limits,
+        group_id=group,
+        group_instance_id=member,
+        partition_assignment_strategy=[_ASSIGNORS[limits.assignor]],
+        session_timeout_ms=milliseconds(limits.session_seconds),
+        heartbeat_interval_ms=milliseconds(heartbeat),
+        max_poll_interval_ms=milliseconds(limits.poll_seconds),
+    )
+
+
+class KafkaGroupReader(ConsumerBase):
+    """A member of a group; see :class:`broker.transport.GroupReader`.
+
+    Args:
+        consumer: in a group.
+        partitions: how many partitions a topic has, None if there is no such topic.
+    """
+
+    def __init__(self, consumer: KafkaConsumer, partitions: Callable[[str], int | None]) -> None:
+        super().__init__(consumer)
+        self._partitions = partitions
+        self._notes = _Notes(consumer)
+        self._fenced: CalmstreamError | None = None
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Join the group at the next poll; FatalError if a topic does not exist."""
+        wanted = list(topics)
+        for topic in wanted:
+            if self._partitions(topic) is None:
+                raise FatalError(f"topic {topic} does not exist")
+        with translated("subscribing"):
+            self._consumer.subscribe(wanted, listener=self._notes)
+
+    def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
+        """Records of what is not paused; also drives the membership."""
+        if self._fenced is not None:
+            raise self._fenced
+        return super().poll(timeout, max_records)
+
+    def take_changes(self) -> Changes:
+        """Assignment changes since the last call."""
+        return self._notes.take()
+
+    def assignment(self) -> frozenset[Partition]:
+        """What this member owns, as of its last poll."""
+        return frozenset(Partition(*where) for where in self._consumer.assignment())
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        """Set the position of an assigned partition."""
+        super().seek(partition, offset)
+        self._notes.unsought.discard(partition)
+
+    def position(self, partition: Partition) -> int:
+        """Offset of the next record."""
+        if partition in self._notes.unsought:
+            raise FatalError(f"{partition}: no position yet, seek first")
+        return super().position(partition)
+
+    def pause(self, partitions: Collection[Partition]) -> None:
+        """Stop returning records of these."""
+        self._consumer.pause(*self._mine(partitions))
+
+    def resume(self, partitions: Collection[Partition]) -> None:
+        """Return records of these again; FatalError for one without a position."""
+        mine = self._mine(partitions)
+        for where in mine:
+            if where in self._notes.unsought:
+                raise FatalError(f"{Partition(*where)}: no position yet, seek first")
+        self._consumer.resume(*mine)
+
+    def end_offset(self, partition: Partition) -> int | None:
+        """The end as the last fetch saw it."""
+        where = TopicPartition(*partition)
+        if where not in self._consumer.assignment():
+            return None
+        end = self._consumer.highwater(where)
+        return None if end is None else int(end)
+
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        """Commit in the background; a failure is dropped, unless it tells that we are fenced."""
+        wanted = {
+            TopicPartition(*partition): OffsetAndMetadata(offset, "", -1)
+            for partition, offset in offsets.items()
+        }
+        if wanted and not self._closed:
+            try:
+                self._consumer.commit_async(wanted, callback=self._committed)
+            except Exception as error:  # noqa: BLE001 - nothing depends on a commit
+                self._note_fence(error)
+
+    def close(self, timeout: float) -> None:
+        """Leave the group; a static member keeps its place until its session ends."""
+        self._close(timeout)
+
+    def _committed(self, _offsets: object, response: object) -> None:
+        if isinstance(response, BaseException):
+            self._note_fence(response)
+
+    def _note_fence(self, error: BaseException) -> None:
+        if isinstance(error, kafka_errors.FencedInstanceIdError):
+            self._fenced = translate(error, self._reading())
+
+    def _mine(self, partitions: Collection[Partition]) -> list[TopicPartition]:
+        wanted = {TopicPartition(*partition) for partition in partitions}
+        return sorted(wanted & self._consumer.assignment())
+
+
+class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has no types
+    """Collects assignment changes. Called on the client's thread, but only during a poll."""
+
+    def __init__(self, consumer: KafkaConsumer) -> None:
+        self._consumer = consumer
+        self._changes = Changes()
+        self.unsought: set[Partition] = set()
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        """Keep the client away from the new ones until they are sought and resumed."""
+        added = _ours(assigned)
+        for where in assigned:
+            self._consumer.pause(where)
+            self._consumer.seek(where, 0)
+        self.unsought |= added
+        told = self._changes
+        self._changes = Changes(told.revoked, told.lost, told.added | added)
+
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        """Given up in good order."""
+        gone = _ours(revoked)
+        told = self._changes
+        self.unsought -= gone
+        self._changes = Changes(told.revoked | gone, told.lost, told.added - gone)
+
+    def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        """Taken away; another member may have them already."""
+        gone = _ours(lost)
+        told = self._changes
+        self.unsought -= gone
+        self._changes = Changes(told.revoked, told.lost | gone, told.added - gone)
+
+    def take(self) -> Changes:
+        """What was noted since the last call."""
+        changes, self._changes = self._changes, Changes()
+        return changes
+
+
+def _ours(partitions: Collection[TopicPartition]) -> frozenset[Partition]:
+    return frozenset(Partition(*where) for where in partitions)

@@ -1,0 +1,134 @@
+"""Reading from Apache Kafka with self-chosen partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+
+from broker.kafka.limits import Limits, milliseconds
+from broker.kafka.translate import translated
+from broker.transport import Headers, Partition, Record
+from estimators.errors import FatalError
+
+DEFAULT_MAX_RECORDS = 500
+_APPEND_TIME = 1
+_FETCH_BYTES = 4 << 20
+_FETCH_WAIT_MS = 250
+
+
+def new_consumer(settings: dict[str, Any], limits: Limits, **more: Any) -> KafkaConsumer:
+    """A consumer that never commits by itself, never jumps and never creates a topic."""
+    return KafkaConsumer(
+        **settings,
+        enable_auto_commit=False,
+        auto_offset_reset="none",
+        allow_auto_create_topics=False,
+        max_poll_records=DEFAULT_MAX_RECORDS,
+        max_partition_fetch_bytes=max(_FETCH_BYTES, limits.max_request_bytes),
+        fetch_max_wait_ms=_FETCH_WAIT_MS,
+        **more,
+    )
+
+
+def to_records(fetched: dict[TopicPartition, list[Any]]) -> list[Record]:
+    """The client's records as ours, partition after partition."""
+    return [
+        Record(
+            Partition(*where),
+            item.offset,
+            item.timestamp,
+            item.timestamp_type == _APPEND_TIME,
+            item.key,
+            item.value,
+            to_headers(item.headers),
+        )
+        for where, items in fetched.items()
+        for item in items
+    ]
+
+
+def to_headers(headers: list[tuple[str, bytes | None]]) -> Headers:
+    """Headers with a null value, which Kafka allows, read as empty."""
+    return tuple((name, content or b"") for name, content in headers)
+
+
+class ConsumerBase:
+    """What both kinds of reader share."""
+
+    def __init__(self, consumer: KafkaConsumer) -> None:
+        self._consumer = consumer
+        self._closed = False
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        """Set the position; FatalError if the partition is not assigned."""
+        where = self._assigned(partition)
+        if offset < 0:
+            raise FatalError(f"{partition}: cannot seek to {offset}")
+        with translated(f"seeking in {partition}"):
+            self._consumer.seek(where, offset)
+
+    def position(self, partition: Partition) -> int:
+        """Offset of the next record."""
+        where = self._assigned(partition)
+        with translated(f"{partition}"):
+            position = self._consumer.position(where, timeout_ms=1000)
+        if position is None:
+            raise FatalError(f"{partition}: no position yet, seek first")
+        return int(position)
+
+    def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
+        """Records, as soon as there are any."""
+        if self._closed:
+            raise FatalError("the reader is closed")
+        with translated(self._reading()):
+            fetched = self._consumer.poll(timeout_ms=milliseconds(timeout), max_records=max_records)
+        return to_records(fetched)
+
+    def _reading(self) -> str:
+        """What a failing poll was doing, for messages."""
+        topics = sorted({where.topic for where in self._consumer.assignment()})
+        return f"reading {', '.join(topics[:2]) or 'nothing yet'}"
+
+    def _assigned(self, partition: Partition) -> TopicPartition:
+        where = TopicPartition(*partition)
+        if where not in self._consumer.assignment():
+            raise FatalError(f"{partition} is not assigned to this reader")
+        return where
+
+    def _close(self, seconds: float) -> None:
+        if not self._closed:
+            self._closed = True
+            with suppress(Exception):
+                self._consumer.close(autocommit=False, timeout_ms=milliseconds(seconds))
+
+
+class KafkaReader(ConsumerBase):
+    """Reads what it assigns to itself; see :class:`broker.transport.Reader`.
+
+    Args:
+        consumer: without a group.
+        partitions: how many partitions a topic has, None if there is no such topic.
+    """
+
+    def __init__(self, consumer: KafkaConsumer, partitions: Callable[[str], int | None]) -> None:
+        super().__init__(consumer)
+        self._partitions = partitions
+
+    def assign(self, partitions: Collection[Partition]) -> None:
+        """Read exactly these; FatalError if one does not exist."""
+        counts = {topic: self._partitions(topic) for topic in {p.topic for p in partitions}}
+        for topic, number in partitions:
+            count = counts[topic]
+            if count is None:
+                raise FatalError(f"topic {topic} does not exist")
+            if not 0 <= number < count:
+                raise FatalError(f"partition {topic}[{number}] does not exist")
+        with translated("assigning partitions"):
+            self._consumer.assign([TopicPartition(*partition) for partition in partitions])
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._close(1.0)

@@ -1,0 +1,155 @@
+"""Administration of an Apache Kafka cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
+
+from broker.kafka.limits import milliseconds
+from broker.kafka.translate import translated
+from broker.transport import Partition, TopicInfo, TopicSpec
+from estimators.errors import FatalError, RecoverableError
+
+_SETTLE_PAUSE = 0.05
+
+
+class KafkaTopics:
+    """See :class:`broker.transport.Topics`. Safe for use from several threads."""
+
+    def __init__(self, admin: KafkaAdminClient, request_seconds: float) -> None:
+        self._admin = admin
+        self._seconds = request_seconds
+
+    def create(self, specs: Sequence[TopicSpec]) -> list[str]:
+        """Create the topics that do not exist; wait until they have leaders."""
+        wanted = {spec.name: spec for spec in specs}
+        for name in self._metadata(list(wanted)):
+            del wanted[name]
+        if not wanted:
+            return []
+        request = {
+            spec.name: {
+                "num_partitions": spec.partitions,
+                "replication_factor": spec.replication,
+                "configs": dict(spec.settings),
+            }
+            for spec in wanted.values()
+        }
+        with translated(f"creating {_few(wanted)}"):
+            answer = self._admin.create_topics(request, raise_errors=False)
+            created = [topic["name"] for topic in answer["topics"] if _created(topic)]
+            self._admin.wait_for_topics(list(wanted), timeout_ms=milliseconds(self._seconds))
+        return created
+
+    def describe(self, names: Sequence[str]) -> dict[str, TopicInfo]:
+        """The existing ones among ``names``, with all settings."""
+        found = self._metadata(names)
+        if not found:
+            return {}
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in found]
+        with translated(f"describing {_few(found)}"):
+            answer = self._admin.describe_configs(resources, config_filter="all")
+        settings = answer.get("topic", {})
+        return {
+            name: TopicInfo(
+                name,
+                str(topic["topic_id"]),
+                len(topic["partitions"]),
+                {key: item["value"] or "" for key, item in settings.get(name, {}).items()},
+            )
+            for name, topic in found.items()
+        }
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete the existing ones among ``names``; wait until they are gone."""
+        found = list(self._metadata(names))
+        if not found:
+            return
+        with translated(f"deleting {_few(found)}"):
+            answer = self._admin.delete_topics(found, raise_errors=False)
+            for topic in answer["topics"]:
+                _raise_unless(topic, kafka_errors.UnknownTopicOrPartitionError)
+        deadline = time.monotonic() + self._seconds
+        while self._metadata(found):
+            if time.monotonic() > deadline:
+                raise RecoverableError(f"deleting {_few(found)}: not gone in time")
+            time.sleep(_SETTLE_PAUSE)
+
+    def log_starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Where each log starts."""
+        return self._offsets(partitions, OffsetSpec.EARLIEST)
+
+    def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Where each log ends."""
+        return self._offsets(partitions, OffsetSpec.LATEST)
+
+    def trim(self, offsets: Mapping[Partition, int]) -> None:
+        """Delete all records below the given offsets."""
+        if offsets:
+            wanted = {TopicPartition(*partition): offset for partition, offset in offsets.items()}
+            with translated(f"trimming {_few(offsets)}"):
+                self._admin.delete_records(wanted, timeout_ms=milliseconds(self._seconds))
+
+    def close(self) -> None:
+        """Release the connection."""
+        with suppress(Exception):
+            self._admin.close()
+
+    def partitions(self, topic: str) -> int | None:
+        """How many partitions the topic has, None if it does not exist."""
+        found = self._metadata([topic]).get(topic)
+        return None if found is None else len(found["partitions"])
+
+    def _metadata(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        if not names:
+            return {}
+        with translated(f"looking up {_few(names)}"):
+            found: dict[str, dict[str, Any]] = {}
+            for topic in self._admin.describe_topics(list(names)):
+                if _raise_unless(topic, kafka_errors.UnknownTopicOrPartitionError):
+                    found[topic["name"]] = topic
+            return found
+
+    def _offsets(self, partitions: Collection[Partition], spec: OffsetSpec) -> dict[Partition, int]:
+        if not partitions:
+            return {}
+        wanted = {TopicPartition(*partition): spec for partition in partitions}
+        with translated(f"asking for the offsets of {_few(partitions)}"):
+            found = self._admin.list_partition_offsets(wanted)
+        return {Partition(*where): answer.offset for where, answer in found.items()}
+
+
+def _created(topic: dict[str, Any]) -> bool:
+    """Whether this answer reports a new topic; raises for any error but an existing one."""
+    if topic["error_code"] == kafka_errors.TopicAlreadyExistsError.errno:
+        return False
+    error = kafka_errors.for_code(topic["error_code"])
+    if error is kafka_errors.NoError:
+        return True
+    if error is kafka_errors.TopicAuthorizationFailedError:
+        raise error
+    told = topic.get("error_message") or error.__name__
+    raise FatalError(f"topic {topic['name']} was not created: {told}")
+
+
+def _raise_unless(topic: dict[str, Any], tolerated: type[Exception]) -> bool:
+    """Whether the answer is free of error; raises its error unless it is the tolerated one."""
+    error = kafka_errors.for_code(topic["error_code"])
+    if error is kafka_errors.NoError:
+        return True
+    if error is tolerated:
+        return False
+    raise error(topic["name"])
+
+
+def _few(names: Collection[object]) -> str:
+    """A few names for a message."""
+    shown = [str(name) for name in names]
+    more = f" and {len(shown) - 2} more" if len(shown) > 2 else ""
+    return ", ".join(shown[:2]) + more
