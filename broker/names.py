@@ -25,6 +25,8 @@ class TopicNames:
         digest: the plan's digest; its first 8 digits go into the names.
         groups: number of groups.
         partitions: of every reports topic and of the state topic.
+        output_namespace: of state, snapshots and dead letters; empty for the same one. Counting an
+            old log again goes into another one, never over what stands.
     """
 
     namespace: str
@@ -32,15 +34,25 @@ class TopicNames:
     digest: str
     groups: int
     partitions: int
+    output_namespace: str = ""
 
     def __post_init__(self) -> None:
-        if not _NAMESPACE.fullmatch(self.namespace):
-            raise InvalidInput(f"namespace {self.namespace!r}: lower-case letters, digits, . and -")
+        for namespace in (self.namespace, self.output_namespace or self.namespace):
+            if not _NAMESPACE.fullmatch(namespace):
+                raise InvalidInput(f"namespace {namespace!r}: lower-case letters, digits, . and -")
+
+    def _prefix(self, namespace: str) -> str:
+        return f"{namespace}.{self.plan_name}-{self.digest[:8]}"
 
     @property
     def prefix(self) -> str:
-        """What all names of the plan start with."""
-        return f"{self.namespace}.{self.plan_name}-{self.digest[:8]}"
+        """What the names of the reports topics start with."""
+        return self._prefix(self.namespace)
+
+    @property
+    def output_prefix(self) -> str:
+        """What all other names of the plan start with."""
+        return self._prefix(self.output_namespace or self.namespace)
 
     def reports(self, group: int) -> str:
         """Reports topic of one group."""
@@ -54,17 +66,17 @@ class TopicNames:
     @property
     def state(self) -> str:
         """State topic."""
-        return f"{self.prefix}.state"
+        return f"{self.output_prefix}.state"
 
     @property
     def snapshots(self) -> str:
         """Snapshots topic."""
-        return f"{self.prefix}.snapshots"
+        return f"{self.output_prefix}.snapshots"
 
     @property
     def dead_letters(self) -> str:
         """Dead-letter topic."""
-        return f"{self.prefix}.dead-letters"
+        return f"{self.output_prefix}.dead-letters"
 
     def group_of(self, topic: str) -> int:
         """Group whose reports topic this is."""

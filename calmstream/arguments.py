@@ -28,7 +28,9 @@ def guarantee(text: str) -> Guarantee:
     try:
         return Guarantee(kind, int(windows) if windows else 1)
     except (ValueError, PlanError) as error:
-        raise argparse.ArgumentTypeError(f"expected once or w-event:W, got {text!r}: {error}") from None
+        raise argparse.ArgumentTypeError(
+            f"expected once or w-event:W, got {text!r}: {error}"
+        ) from None
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""The pure kernel of calmstream: numpy in, numpy out; no Kafka, clock, logging, files or network."""
+"""The pure kernel: numpy in, numpy out; no Kafka, clock, logging, files or network."""

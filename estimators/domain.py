@@ -45,7 +45,8 @@ class Attribute:
             raise DomainError("an attribute needs a name that is a non-empty string")
         if not 2 <= len(self.labels) <= MAX_CARDINALITY:
             raise DomainError(
-                f"attribute {self.name!r} needs 2 to {MAX_CARDINALITY} labels, got {len(self.labels)}"
+                f"attribute {self.name!r} needs 2 to {MAX_CARDINALITY} labels, "
+                f"got {len(self.labels)}"
             )
         if len(set(self.labels)) != len(self.labels):
             raise DomainError(f"attribute {self.name!r} has a label twice")
@@ -60,7 +61,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Domain:
-    """An ordered tuple of attributes; every code, cell index and projection refers to this order."""
+    """An ordered tuple of attributes; codes, cell indices and projections refer to this order."""
 
     attributes: tuple[Attribute, ...]
 

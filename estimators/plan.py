@@ -162,7 +162,11 @@ class Plan:
     def _check_times(self) -> None:
         if self.window < 1 or self.grace < 0 or self.skew < 0:
             raise PlanError("window must be at least 1 s, grace and skew at least 0 s")
-        if self.start < 0 or self.expires <= self.start or (self.expires - self.start) % self.window:
+        if (
+            self.start < 0
+            or self.expires <= self.start
+            or (self.expires - self.start) % self.window
+        ):
             raise PlanError("expires must lie a whole number of windows, at least one, after start")
         if self.skew > 1000 * self.window or self.grace > 1000 * self.window:
             raise PlanError("grace and skew may not exceed a thousand windows")

@@ -136,9 +136,7 @@ def _object(
         raise PlanError(f"{where}: missing field {missing[0]!r}")
     for name, value in entry.items():
         if type(value) is not known[name]:
-            raise PlanError(
-                f"{where}.{name}: expected {_WORDS[known[name]]}, got {_shown(value)}"
-            )
+            raise PlanError(f"{where}.{name}: expected {_WORDS[known[name]]}, got {_shown(value)}")
     return entry
 
 

@@ -140,7 +140,9 @@ def _domain(args: argparse.Namespace) -> tuple[Domain, bool]:
         raise InvalidInput(f"{args.data}: {error.strerror}") from None
     except orjson.JSONDecodeError as error:
         raise InvalidInput(f"{args.data}: not JSON: {error}") from None
-    domain = Domain.from_json(document["domain"] if isinstance(document, dict) and "domain" in document else document)
+    if isinstance(document, dict):
+        document = document.get("domain")
+    domain = Domain.from_json(document)
     chosen = args.columns or domain.names[: args.attributes]
     by_name = {attribute.name: attribute for attribute in domain.attributes}
     unknown = [name for name in chosen if name not in by_name]
@@ -151,24 +153,37 @@ def _domain(args: argparse.Namespace) -> tuple[Domain, bool]:
 
 def show(console: Console, plan: Plan, design: Design, *, learnt: bool) -> None:
     """The design for people: the choice and its reasons, the error to expect, what it costs."""
-    say = lambda text: console.print(text, highlight=False, soft_wrap=True)  # noqa: E731 - local shorthand
-    say(f"plan [bold]{plan.name}-{plan.digest[:8]}[/]: {plan.method}, epsilon {plan.epsilon} per report, "
-        f"{plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
-        f"{plan.windows:,} windows")
-    for line in design.reason:
-        say(f"  {line}")
-    grid = Grid("marginals of", "published", "expected squared error", "uniform table is off by at most")
-    d = len(plan.domain)
-    for size, expected in sorted(design.expected_sse.items()):
-        published = sum(len(marginal) == size for marginal in plan.marginals)
-        grid.add_row(f"{size} of {d} attributes", str(published), f"{expected:.2g}", "1")
+    lines = [
+        f"plan [bold]{plan.name}-{plan.digest[:8]}[/]: {plan.method}, epsilon {plan.epsilon} a "
+        f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
+        f"{plan.windows:,} windows",
+        *(f"  {line}" for line in design.reason),
+        f"  {_cost(plan)}",
+    ]
+    if learnt:
+        lines.append(
+            "[yellow]  The labels were learnt from data. If that data is private, publishing the "
+            "plan publishes them: review the domain, or write a data dictionary.[/]"
+        )
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
     if design.expected_sse:
-        console.print(grid)
-    topics = len(plan.groups) + 3
+        console.print(_errors(plan, design))
+
+
+def _cost(plan: Plan) -> str:
     partitions = (len(plan.groups) + 1) * plan.partitions + 2
     state = plan.state_record_bytes * len(plan.groups) * plan.partitions
-    say(f"  {len(plan.groups)} groups: {topics} topics, {partitions} partitions; state at most "
-        f"{state / 1e6:.1f} MB, restored in about {max(1, round(state / RESTORE_BYTES_PER_SECOND))} s")
-    if learnt:
-        say("[yellow]  The labels were learnt from data. If that data is private, publishing the plan "
-            "publishes them: review the domain, or write a data dictionary.[/]")
+    return (
+        f"{len(plan.groups)} groups: {len(plan.groups) + 3} topics, {partitions} partitions; state "
+        f"at most {state / 1e6:.1f} MB, restored in about "
+        f"{max(1, round(state / RESTORE_BYTES_PER_SECOND))} s"
+    )
+
+
+def _errors(plan: Plan, design: Design) -> Grid:
+    grid = Grid("marginals of", "published", "expected squared error (noise and sampling)")
+    for size, expected in sorted(design.expected_sse.items()):
+        published = sum(len(marginal) == size for marginal in plan.marginals)
+        grid.add_row(f"{size} attributes", str(published), f"{expected:.2g}")
+    return grid

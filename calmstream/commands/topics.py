@@ -39,7 +39,9 @@ def run(args: argparse.Namespace) -> int:
     finally:
         broker.close()
     total = len(names.specs(0))
-    Console().print(f"{len(created)} topics created, {total - len(created)} there before; all verified")
+    Console().print(
+        f"{len(created)} topics created, {total - len(created)} there before; all verified"
+    )
     return 0
 
 

@@ -80,6 +80,7 @@ class Method(Protocol):
         """
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
-        """Recover from tallies, one per group of the plan; deterministic, never raises on any
-        counts that can come from a stream, including none at all.
+        """Recover from tallies, one per group of the plan.
+
+        Deterministic; never raises on counts that can come from a stream, including none at all.
         """

@@ -2,13 +2,15 @@
 
 A *set* is all that is published for one window and kind: one record per marginal, key
 ``<window>/<kind>/<attribute>+<attribute>``, and a manifest, key ``<window>/<kind>/manifest``,
-written last. All records of a set carry the same *revision*: one input offset per partition of the
-plan, group by group. Nothing in them depends on when or by whom they were written, so the final
-sets are a function of the log.
+written last. In a key ``%``, ``+`` and ``/`` of an attribute's name are written ``%25``, ``%2B``
+and ``%2F``, so that no two records share one. All records of a set carry the same *revision*: one
+input offset per partition of the plan, group by group. Nothing in them depends on when or by whom
+they were written, so the final sets are a function of the log.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,12 +21,15 @@ import orjson
 from estimators.errors import FatalError, InvalidInput
 
 VERSION = "1.0"
+_MANIFEST = "manifest"
 Revision = tuple[int, ...]
 
 
 class Kind(StrEnum):
-    """``early``: the window still receives reports. ``final``: it never will again. ``total``:
-    all windows up to and including this one, all of them final.
+    """What a set is about.
+
+    ``early``: the window still receives reports. ``final``: it never will again. ``total``: all
+    windows up to and including this one, all of them final.
     """
 
     EARLY = "early"
@@ -59,6 +64,13 @@ class MarginalRecord:
     noise_floor: float
     reports: int
     flags: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        cells = math.prod(len(labels) for labels in self.labels)
+        if len(self.labels) != len(self.attributes):
+            raise ValueError("one list of labels per attribute was expected")
+        if not len(self.table) == len(self.stderr) == cells:
+            raise ValueError(f"{len(self.table)} cells, the labels make {cells}")
 
     @property
     def key(self) -> bytes:
@@ -118,12 +130,35 @@ class Manifest:
 
 def marginal_key(window: int, kind: Kind, attributes: Sequence[str]) -> bytes:
     """Key of a marginal record."""
-    return f"{window}/{kind}/{'+'.join(attributes)}".encode()
+    joined = "+".join(_escaped(name) for name in attributes)
+    if joined == _MANIFEST:
+        # The 1-way table of an attribute of that very name must not replace the manifest.
+        joined = f"%{ord(joined[0]):02X}{joined[1:]}"
+    return f"{window}/{kind}/{joined}".encode()
+
+
+def _escaped(name: str) -> str:
+    return name.replace("%", "%25").replace("+", "%2B").replace("/", "%2F")
 
 
 def manifest_key(window: int, kind: Kind) -> bytes:
     """Key of a manifest."""
-    return f"{window}/{kind}/manifest".encode()
+    return f"{window}/{kind}/{_MANIFEST}".encode()
+
+
+def parse_key(key: bytes) -> tuple[int, Kind, bool]:
+    """(window, kind, whether it is the manifest's) of a record, also of a tombstone.
+
+    Raises:
+        FatalError: no key of a snapshots topic; something else writes there.
+    """
+    try:
+        window, kind, name = key.decode().split("/")
+        return int(window), Kind(kind), name == _MANIFEST
+    except ValueError:
+        raise FatalError(
+            "the snapshots topic holds a record with a foreign key; who else writes to it?"
+        ) from None
 
 
 def encode(record: MarginalRecord | Manifest) -> bytes:
@@ -147,7 +182,9 @@ def decode(raw: bytes) -> MarginalRecord | Manifest:
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
         raise FatalError("the snapshots topic holds a value that is no snapshot") from None
     if major != 1:
-        raise InvalidInput(f"snapshot version {body['v']} is newer than {VERSION}: upgrade to read it")
+        raise InvalidInput(
+            f"snapshot version {body['v']} is newer than {VERSION}: upgrade to read it"
+        )
     try:
         return _manifest(body) if kind == "manifest" else _marginal(body)
     except (KeyError, TypeError, ValueError) as error:
