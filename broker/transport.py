@@ -128,7 +128,13 @@ class Reader(Protocol):
     """
 
     def assign(self, partitions: Collection[Partition]) -> None:
-        """Read exactly these from now on; new ones must be sought before the next poll."""
+        """Read exactly these from now on; new ones must be sought before the next poll.
+
+        Those read before keep their positions.
+
+        Raises:
+            FatalError: a partition does not exist.
+        """
 
     def seek(self, partition: Partition, offset: int) -> None:
         """Set the position; does not check it against the log."""
@@ -172,7 +178,11 @@ class GroupReader(Protocol):
     """
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group for these topics. Returns at once; the assignment comes with polls."""
+        """Join the group for these topics; the assignment comes with polls.
+
+        Raises:
+            FatalError: a topic does not exist.
+        """
 
     def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
         """As :meth:`Reader.poll`, for assigned and not paused partitions; also the heartbeat.
@@ -196,7 +206,11 @@ class GroupReader(Protocol):
         """Stop returning records of these; polling goes on. Unassigned ones are ignored."""
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """Undo :meth:`pause`. Unassigned ones are ignored."""
+        """Undo :meth:`pause`. Unassigned ones are ignored.
+
+        Raises:
+            FatalError: one has not been sought since it was assigned.
+        """
 
     def end_offset(self, partition: Partition) -> int | None:
         """Offset after the last record as far as fetches have shown; None before the first."""

@@ -61,8 +61,15 @@ class Cursor:
         self._paused |= set(partitions) & self._positions.keys()
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """Fetch from these again."""
-        self._paused -= set(partitions)
+        """Fetch from these again; those not being read are ignored.
+
+        Raises:
+            FatalError: one has no position yet.
+        """
+        wanted = set(partitions) & self._positions.keys()
+        for partition in wanted:
+            self.position(partition)
+        self._paused -= wanted
 
     def fetch(self, limit: int) -> list[Record]:
         """At most ``limit`` records; the partition to begin with takes turns.

@@ -1,0 +1,70 @@
+"""Apache Kafka's jars, fetched once with Maven and kept in .cache at the repository's root."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+POM = Path(__file__).with_name("pom.xml")
+FETCH_SECONDS = 600
+MIN_JAVA = 17
+
+
+class Unavailable(Exception):  # noqa: N818 - it is an answer, not a defect
+    """No broker can be had this way; the text says why."""
+
+
+def version() -> str:
+    """The Kafka version that the pom asks for."""
+    found = re.search(r"<kafka\.version>([^<]+)<", POM.read_text(encoding="utf-8"))
+    assert found is not None
+    return found.group(1)
+
+
+def java() -> str:
+    """The Java to run, checked to be new enough."""
+    path = shutil.which("java")
+    if path is None:
+        raise Unavailable("no java on the PATH")
+    told = subprocess.run([path, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', told)
+    if found is None or int(found.group(1)) < MIN_JAVA:
+        raise Unavailable(f"Java {MIN_JAVA} or newer is needed, found: {told.splitlines()[:1]}")
+    return path
+
+
+def jars() -> Path:
+    """The directory with the jars; fetches them on first use."""
+    target = ROOT / ".cache" / f"kafka-{version()}"
+    target.parent.mkdir(exist_ok=True)
+    with (target.parent / "kafka.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several test runs may start at once
+        if not target.is_dir():
+            _fetch(target)
+    return target
+
+
+def _fetch(target: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise Unavailable(f"{target} is missing and there is no mvn to fetch it")
+    print(f"fetching Apache Kafka {version()} with Maven ...", file=sys.stderr, flush=True)  # noqa: T201
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        output = Path(scratch) / "jars"
+        command = [maven, "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+        command += [f"-DoutputDirectory={output}", "-DincludeScope=runtime"]
+        try:
+            run = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS
+            )
+        except subprocess.TimeoutExpired as error:
+            raise Unavailable(f"Maven took longer than {FETCH_SECONDS} s") from error
+        if run.returncode != 0 or not any(output.glob("kafka_*.jar")):
+            raise Unavailable(f"Maven could not fetch the jars: {run.stdout[-500:]}")
+        output.rename(target)  # only a complete set ever has this name

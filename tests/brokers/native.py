@@ -1,0 +1,267 @@
+"""Apache Kafka as a child process: one broker that is its own controller.
+
+By hand: `python -m tests.brokers.native fetch` fetches the jars; `python -m tests.brokers.native
+run [--port N] [--data DIR] [KEY=VALUE ...]` runs a broker until interrupted and prints its address.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from tests.brokers.jars import Unavailable, jars, java
+
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+SUPERVISE = Path(__file__).with_name("supervise.py")
+JVM = ("-Xms256m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+PROPERTIES: Mapping[str, str] = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "2",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "log.cleaner.dedupe.buffer.size": "16777216",
+    "log.cleaner.threads": "1",
+    "log.cleaner.backoff.ms": "500",
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "300",
+    "group.min.session.timeout.ms": "1000",
+}
+
+LOGGING = """\
+rootLogger.level=WARN
+rootLogger.appenderRef.s.ref=S
+appender.s.type=Console
+appender.s.name=S
+appender.s.layout.type=PatternLayout
+appender.s.layout.pattern=%d %p %m%n
+"""
+
+
+class NativeKafka:
+    """One broker. Its data directory and port stay the same over restarts.
+
+    Args:
+        data: where its files live; a temporary directory, removed by `close`, when absent.
+        port: where it listens on 127.0.0.1; a free one when absent.
+        properties: more server properties, or other values; `{port}` and `{controller}` in a
+            value stand for the ports, for listeners other than plain ones.
+        jvm: more options for Java, as for a JAAS file.
+
+    Attributes:
+        bootstrap: its address, HOST:PORT.
+        log: the file that it writes its log to.
+    """
+
+    def __init__(
+        self,
+        data: Path | None = None,
+        *,
+        port: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        jvm: tuple[str, ...] = (),
+    ) -> None:
+        self._own_data = data is None
+        self._dir = Path(tempfile.mkdtemp(prefix="kafka-")) if data is None else data
+        self._dir.mkdir(parents=True, exist_ok=True)
+        self._port = port or _free_port()
+        self._controller = _free_port()
+        self._properties = dict(properties or {})
+        self._jvm = jvm
+        self._process: subprocess.Popen[bytes] | None = None
+        self._java_pid = 0
+        self.bootstrap = f"127.0.0.1:{self._port}"
+        self.log = self._dir / "broker.log"
+
+    def start(self, timeout: float = START_SECONDS) -> NativeKafka:
+        """Start it and wait until it answers; the broker itself."""
+        settings = self._write_settings()
+        if not (self._dir / "data" / "meta.properties").exists():
+            self._format(settings)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(SUPERVISE), *self._java("kafka.Kafka", settings)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C of the test run is not for the broker
+            )
+        assert self._process.stdout is not None
+        self._java_pid = int(self._process.stdout.readline())
+        self._await_answer(timeout)
+        return self
+
+    def stop(self, timeout: float = STOP_SECONDS) -> None:
+        """Ask it to stop, as SIGTERM does, and wait."""
+        self._signal(signal.SIGTERM)
+        self._await_end(timeout)
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self._signal(signal.SIGKILL)
+        self._await_end(STOP_SECONDS)
+
+    def freeze(self) -> None:
+        """Halt it, connections open, until `thaw`."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """Kill it if it runs and remove its own data directory."""
+        if self._process is not None:
+            self.kill()
+        if self._own_data:
+            shutil.rmtree(self._dir, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write_settings(self) -> Path:
+        plain = f"127.0.0.1:{self._port}"
+        control = f"127.0.0.1:{self._controller}"
+        properties = {
+            **PROPERTIES,
+            "listeners": f"PLAINTEXT://{plain},CONTROLLER://{control}",
+            "advertised.listeners": f"PLAINTEXT://{plain}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.quorum.bootstrap.servers": control,
+            "log.dirs": str(self._dir / "data"),
+            **self._properties,
+        }
+        ports = {"{port}": str(self._port), "{controller}": str(self._controller)}
+        lines = [f"{key}={_filled(value, ports)}" for key, value in properties.items()]
+        settings = self._dir / "server.properties"
+        settings.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (self._dir / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
+        return settings
+
+    def _format(self, settings: Path) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # An id that begins with a dash would be read as an option.
+        cluster = "k" + cluster[1:]
+        run = subprocess.run(
+            self._java(
+                "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", settings
+            ),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=START_SECONDS,
+        )
+        if run.returncode != 0:
+            raise Unavailable(f"the storage could not be formatted: {run.stdout}{run.stderr}")
+
+    def _java(self, main: str, *args: str | Path) -> list[str]:
+        logging = f"-Dlog4j2.configurationFile={self._dir / 'log4j2.properties'}"
+        return [java(), *JVM, *self._jvm, logging, "-cp", f"{jars()}/*", main, *map(str, args)]
+
+    def _await_answer(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while not _answers(self._port):
+            assert self._process is not None
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise Unavailable(f"the broker did not start: {self._log_end()}")
+            time.sleep(0.1)
+
+    def _signal(self, number: int) -> None:
+        assert self._process is not None, "the broker does not run"
+        if self._process.poll() is None:
+            os.kill(self._java_pid, number)
+
+    def _await_end(self, timeout: float) -> None:
+        process, self._process = self._process, None
+        assert process is not None
+        try:
+            process.wait(timeout)
+        finally:
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+    def _log_end(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")[-1000:]
+
+
+def _filled(value: str, ports: Mapping[str, str]) -> str:
+    for name, port in ports.items():
+        value = value.replace(name, port)
+    return value
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _answers(port: int) -> bool:
+    """Whether something listens; a broker opens its port only when it is ready to serve."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _await_interrupt() -> None:
+    told = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: told.set())
+    while not told.wait(1.0):
+        pass  # a wait without a timeout would not let the handler run on every platform
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.brokers.native", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("fetch", help="fetch the jars")
+    run = commands.add_parser("run", help="run a broker until interrupted")
+    run.add_argument("--port", type=int)
+    run.add_argument("--data", type=Path)
+    run.add_argument("properties", nargs="*", metavar="KEY=VALUE")
+    args = parser.parse_args(argv)
+    try:
+        if args.command == "fetch":
+            print(jars())  # noqa: T201
+            return 0
+        properties = dict(pair.split("=", 1) for pair in args.properties)
+        with NativeKafka(args.data, port=args.port, properties=properties) as kafka:
+            print(kafka.bootstrap, flush=True)  # noqa: T201
+            _await_interrupt()
+    except Unavailable as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

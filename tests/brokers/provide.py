@@ -1,0 +1,51 @@
+"""A real broker for a test session: a given one, else a container, else the jars with Java."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.brokers import container
+from tests.brokers.jars import Unavailable
+from tests.brokers.native import NativeKafka
+
+GIVEN = "CALMSTREAM_TEST_BOOTSTRAP"
+REQUIRED = "CALMSTREAM_REQUIRE_BROKER"
+
+
+@dataclass(frozen=True)
+class Provided:
+    """A broker that answers: its address, what it is, and how to end it."""
+
+    bootstrap: str
+    kind: str
+    close: Callable[[], None]
+
+
+def provide() -> Provided:
+    """The first broker that can be had.
+
+    Raises:
+        Unavailable: with what was tried and why it failed.
+    """
+    given = os.environ.get(GIVEN)
+    if given:
+        return Provided(given, f"given by {GIVEN}", lambda: None)
+    try:
+        bootstrap, close = container.start()
+        return Provided(bootstrap, "in a container", close)
+    except Unavailable as error:
+        tried = str(error)
+    broker = NativeKafka()
+    try:
+        broker.start()
+    except Unavailable as error:
+        broker.close()
+        raise Unavailable(f"{tried}; {error}") from error
+    return Provided(broker.bootstrap, "native, from its jars", broker.close)
+
+
+def required() -> bool:
+    """Whether a missing broker is a failure."""
+    return os.environ.get(REQUIRED, "") not in {"", "0"}

@@ -1,0 +1,32 @@
+"""Run a command that must not outlive its parent: `python supervise.py COMMAND ...`.
+
+Prints the child's process id. When standard input closes, as it does when the parent dies in
+whatever way, the child is killed. SIGTERM and SIGINT are passed on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+
+def main() -> int:
+    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+    os.write(1, f"{child.pid}\n".encode())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: child.terminate())
+
+    def wait_for_parent() -> None:
+        while os.read(0, 1024):
+            pass
+        child.kill()
+
+    threading.Thread(target=wait_for_parent, daemon=True).start()
+    return child.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

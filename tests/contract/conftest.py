@@ -1,0 +1,113 @@
+"""The two transports under one contract, with the few handles that a test bench needs."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from broker.in_process import InProcessBroker
+from broker.kafka import connect
+from broker.transport import Broker, GroupReader, Partition, Reader, Record, Sink, TopicSpec
+
+DEADLINE = 30.0
+SESSION_SECONDS = 6.0
+
+
+@dataclass
+class Bench:
+    """A transport under test.
+
+    Attributes:
+        broker: it.
+        kind: ``in_process`` or ``kafka``.
+        expire: makes the group expel the member that the reader is, its only one.
+    """
+
+    broker: Broker
+    kind: str
+    expire: Callable[[str, GroupReader], None]
+
+    def name(self, stem: str = "t") -> str:
+        """A name that no other test uses."""
+        return f"contract.{stem}-{uuid.uuid4().hex[:12]}"
+
+    def topic(self, partitions: int = 1, **settings: str) -> str:
+        """A new topic; underscores in the settings' names stand for dots."""
+        name = self.name()
+        dotted = {key.replace("_", "."): value for key, value in settings.items()}
+        topics = self.broker.topics()
+        assert topics.create([TopicSpec(name, partitions, dotted)]) == [name]
+        topics.close()
+        return name
+
+    def fill(self, topic: str, values: list[bytes], partition: int = 0) -> list[int]:
+        """Append values with one key; their offsets."""
+        sink = self.broker.sink()
+        sent = [sink.send(topic, b"k", value, partition=partition) for value in values]
+        offsets = [delivery.wait(DEADLINE) for delivery in sent]
+        sink.close(DEADLINE)
+        return offsets
+
+    def read(self, partition: Partition, start: int = 0) -> list[Record]:
+        """Everything from ``start`` to the end of a partition."""
+        topics, reader = self.broker.topics(), self.broker.reader()
+        end = topics.log_ends([partition])[partition]
+        reader.assign([partition])
+        reader.seek(partition, start)
+        records: list[Record] = []
+        until(lambda: records.extend(reader.poll(0.2)) or reader.position(partition) >= end)
+        reader.close()
+        topics.close()
+        return records
+
+
+def until(happened: Callable[[], object], seconds: float = DEADLINE) -> None:
+    """Call until it returns something true; fails when the time is over."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+
+
+def _expire_in_kafka(bootstrap: str) -> Callable[[str, GroupReader], None]:
+    def expire(group: str, _reader: GroupReader) -> None:
+        from kafka import KafkaAdminClient
+        from kafka.admin import MemberToRemove
+
+        admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+        members = admin.describe_groups([group])[group]["members"]
+        assert len(members) == 1
+        admin.remove_group_members(group, [MemberToRemove(member_id=members[0]["member_id"])])
+        admin.close()
+
+    return expire
+
+
+def _expire_in_process(_group: str, reader: GroupReader) -> None:
+    reader.expire()  # type: ignore[attr-defined]
+
+
+@pytest.fixture(params=["in_process", pytest.param("kafka", marks=pytest.mark.kafka)])
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    broker: Broker
+    if request.param == "kafka":
+        bootstrap = request.getfixturevalue("kafka_bootstrap")
+        broker = connect(bootstrap, session_seconds=SESSION_SECONDS)
+        yield Bench(broker, "kafka", _expire_in_kafka(bootstrap))
+    else:
+        broker = InProcessBroker()
+        yield Bench(broker, "in_process", _expire_in_process)
+    broker.close()
+
+
+@pytest.fixture
+def sink(bench: Bench) -> Sink:
+    return bench.broker.sink()
+
+
+@pytest.fixture
+def reader(bench: Bench) -> Reader:
+    return bench.broker.reader()

@@ -1,0 +1,366 @@
+"""What every transport must do, in process and on a real Kafka alike: sends, reads, topics."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from broker.partitioner import partition_of
+from broker.transport import Partition, Reader, Sink, TopicSpec
+from estimators.errors import FatalError, RecoverableError
+from tests.contract.conftest import DEADLINE, Bench, until
+
+
+def test_records_come_back_as_sent_and_in_order(bench: Bench, sink: Sink) -> None:
+    topic = bench.topic()
+    headers = (("reason", b"late"), ("reason", b""), ("at", b"\x00\xff"))
+    sent = [
+        sink.send(topic, b"a", b"1", headers=headers),
+        sink.send(topic, None, b"2"),
+        sink.send(topic, b"", b""),
+    ]
+    assert [delivery.wait(DEADLINE) for delivery in sent] == [0, 1, 2]
+    assert all(delivery.done() for delivery in sent)
+    records = bench.read(Partition(topic, 0))
+    assert [(r.offset, r.key, r.value, r.headers) for r in records] == [
+        (0, b"a", b"1", headers),
+        (1, None, b"2", ()),
+        (2, b"", b"", ()),
+    ]
+    assert {r.partition for r in records} == {Partition(topic, 0)}
+
+
+def test_many_records_keep_their_order_over_several_polls(
+    bench: Bench, sink: Sink, reader: Reader
+) -> None:
+    topic = bench.topic()
+    where = Partition(topic, 0)
+    values = [b"%d" % n for n in range(700)]
+    for value in values:
+        sink.send(topic, b"k", value)
+    sink.flush(DEADLINE)
+    reader.assign([where])
+    reader.seek(where, 0)
+    got: list[bytes | None] = []
+    while len(got) < len(values):
+        batch = reader.poll(DEADLINE, max_records=100)
+        assert 0 < len(batch) <= 100
+        got += [record.value for record in batch]
+        assert reader.position(where) == len(got)
+    assert got == values
+
+
+def test_keys_choose_partitions_as_kafka_does(bench: Bench, sink: Sink) -> None:
+    topic = bench.topic(partitions=5)
+    numbers = random.Random(20)
+    keys = [numbers.randbytes(length) for length in range(1, 33)]
+    for key in keys:
+        sink.send(topic, key, b"v")
+    sink.flush(DEADLINE)
+    got = {p: [r.key for r in bench.read(Partition(topic, p))] for p in range(5)}
+    assert got == {p: [k for k in keys if partition_of(k, 5) == p] for p in range(5)}
+
+
+def test_an_explicit_partition_overrules_the_key(bench: Bench, sink: Sink) -> None:
+    topic = bench.topic(partitions=3)
+    key = b"key"
+    other = (partition_of(key, 3) + 1) % 3
+    assert sink.send(topic, key, b"v", partition=other).wait(DEADLINE) == 0
+    assert [r.key for r in bench.read(Partition(topic, other))] == [key]
+
+
+def test_append_time_is_the_brokers_and_is_said_to_be(bench: Bench) -> None:
+    topic = bench.topic(message_timestamp_type="LogAppendTime")
+    before = time.time_ns() // 1_000_000
+    bench.fill(topic, [b"v"])
+    after = time.time_ns() // 1_000_000
+    (record,) = bench.read(Partition(topic, 0))
+    assert record.append_time
+    assert before - 1000 <= record.timestamp <= after + 1000
+
+
+def test_create_time_is_said_to_be_the_senders(bench: Bench) -> None:
+    topic = bench.topic()
+    bench.fill(topic, [b"v"])
+    (record,) = bench.read(Partition(topic, 0))
+    assert not record.append_time
+
+
+def test_a_tombstone_has_no_value(bench: Bench, sink: Sink) -> None:
+    topic = bench.topic(cleanup_policy="compact")
+    sink.send(topic, b"k", b"v").wait(DEADLINE)
+    sink.send(topic, b"k", None).wait(DEADLINE)
+    assert [(r.key, r.value) for r in bench.read(Partition(topic, 0))] == [
+        (b"k", b"v"),
+        (b"k", None),
+    ]
+
+
+def test_a_compacted_topic_wants_keys(bench: Bench, sink: Sink) -> None:
+    topic = bench.topic(cleanup_policy="compact")
+    with pytest.raises(FatalError, match=r"key"):
+        sink.send(topic, None, b"v").wait(DEADLINE)
+
+
+def test_a_record_over_the_topics_limit_is_refused_and_the_next_goes_on(
+    bench: Bench, sink: Sink
+) -> None:
+    topic = bench.topic(max_message_bytes="10000")
+    with pytest.raises(FatalError, match=r"too large"):
+        sink.send(topic, b"k", b"x" * 20_000).wait(DEADLINE)
+    assert sink.send(topic, b"k", b"x" * 9_000).wait(DEADLINE) == 0
+
+
+def test_a_record_of_eight_mebibytes_passes_where_the_topic_allows_it(
+    bench: Bench, sink: Sink
+) -> None:
+    topic = bench.topic(max_message_bytes=str(9 << 20))
+    value = random.Random(8).randbytes(8 << 20)
+    sink.send(topic, b"k", value).wait(DEADLINE)
+    (record,) = bench.read(Partition(topic, 0))
+    assert record.value == value
+
+
+def test_a_missing_topic_is_named_at_once(bench: Bench, sink: Sink, reader: Reader) -> None:
+    name = bench.name("missing")
+    started = time.monotonic()
+    with pytest.raises(FatalError, match=name):
+        sink.send(name, b"k", b"v").wait(DEADLINE)
+    with pytest.raises(FatalError, match=name):
+        reader.assign([Partition(name, 0)])
+    with pytest.raises(FatalError, match=name):
+        bench.broker.group_reader(bench.name("g")).subscribe([name])
+    with pytest.raises(FatalError):
+        bench.broker.topics().log_ends([Partition(name, 0)])
+    assert time.monotonic() - started < DEADLINE
+
+
+def test_a_missing_partition_is_refused(bench: Bench, sink: Sink, reader: Reader) -> None:
+    topic = bench.topic(partitions=2)
+    with pytest.raises(FatalError):
+        sink.send(topic, b"k", b"v", partition=2).wait(DEADLINE)
+    with pytest.raises(FatalError, match=r"\[2\]"):
+        reader.assign([Partition(topic, 2)])
+    with pytest.raises(FatalError):
+        bench.broker.topics().log_starts([Partition(topic, 2)])
+
+
+def test_seek_moves_and_assign_keeps_the_positions_of_what_stays(
+    bench: Bench, reader: Reader
+) -> None:
+    topic = bench.topic(partitions=2)
+    first, second = Partition(topic, 0), Partition(topic, 1)
+    bench.fill(topic, [b"0", b"1", b"2"], partition=0)
+    bench.fill(topic, [b"3", b"4"], partition=1)
+    reader.assign([first])
+    reader.seek(first, 1)
+    assert reader.position(first) == 1
+    got = []
+    until(lambda: got.extend(r.value for r in reader.poll(0.2)) or len(got) >= 2)
+    assert got == [b"1", b"2"]
+    reader.assign([first, second])
+    reader.seek(second, 1)
+    assert (reader.position(first), reader.position(second)) == (3, 1)
+    until(lambda: got.extend(r.value for r in reader.poll(0.2)) or len(got) >= 3)
+    assert got == [b"1", b"2", b"4"]
+    reader.seek(first, 2)
+    until(lambda: got.extend(r.value for r in reader.poll(0.2)) or len(got) >= 4)
+    assert got == [b"1", b"2", b"4", b"2"]
+
+
+def test_reading_without_a_position_is_refused(bench: Bench, reader: Reader) -> None:
+    where = Partition(bench.topic(), 0)
+    reader.assign([where])
+    with pytest.raises(FatalError, match=r"position"):
+        reader.poll(1.0)
+    with pytest.raises(FatalError):
+        reader.position(where)
+
+
+def test_what_is_not_assigned_cannot_be_sought(bench: Bench, reader: Reader) -> None:
+    where = Partition(bench.topic(), 0)
+    with pytest.raises(FatalError, match=r"not assigned"):
+        reader.seek(where, 0)
+
+
+def test_an_empty_poll_returns_after_its_timeout(bench: Bench, reader: Reader) -> None:
+    where = Partition(bench.topic(), 0)
+    reader.assign([where])
+    reader.seek(where, 0)
+    reader.poll(0.1)
+    started = time.monotonic()
+    assert reader.poll(0.3) == []
+    assert 0.2 < time.monotonic() - started < DEADLINE
+    assert reader.position(where) == 0
+
+
+def test_log_starts_and_ends(bench: Bench) -> None:
+    topic = bench.topic(partitions=2)
+    bench.fill(topic, [b"0", b"1"], partition=1)
+    topics = bench.broker.topics()
+    both = [Partition(topic, 0), Partition(topic, 1)]
+    assert topics.log_starts(both) == {both[0]: 0, both[1]: 0}
+    assert topics.log_ends(both) == {both[0]: 0, both[1]: 2}
+    assert topics.log_ends([]) == {}
+
+
+def test_a_trimmed_position_is_refused_and_the_start_is_known(bench: Bench, reader: Reader) -> None:
+    topic = bench.topic()
+    where = Partition(topic, 0)
+    bench.fill(topic, [b"0", b"1", b"2", b"3"])
+    topics = bench.broker.topics()
+    topics.trim({where: 3})
+    assert topics.log_starts([where]) == {where: 3}
+    assert topics.log_ends([where]) == {where: 4}
+    reader.assign([where])
+    reader.seek(where, 1)
+    with pytest.raises(FatalError, match=r"outside the log"):
+        until(lambda: reader.poll(0.2))
+    reader.seek(where, 3)
+    got = []
+    until(lambda: got.extend(r.value for r in reader.poll(0.2)) or got)
+    assert got == [b"3"]
+
+
+def test_a_position_above_the_end_is_refused(bench: Bench, reader: Reader) -> None:
+    topic = bench.topic()
+    where = Partition(topic, 0)
+    bench.fill(topic, [b"0"])
+    reader.assign([where])
+    reader.seek(where, 5)
+    with pytest.raises(FatalError, match=r"outside the log"):
+        until(lambda: reader.poll(0.2))
+
+
+def test_trimming_beyond_the_end_or_a_compacted_topic_is_refused(bench: Bench) -> None:
+    topics = bench.broker.topics()
+    plain, compacted = bench.topic(), bench.topic(cleanup_policy="compact")
+    bench.fill(plain, [b"0"])
+    bench.fill(compacted, [b"0"])
+    with pytest.raises(FatalError):
+        topics.trim({Partition(plain, 0): 2})
+    with pytest.raises(FatalError):
+        topics.trim({Partition(compacted, 0): 1})
+    assert len(bench.read(Partition(plain, 0))) == 1
+
+
+def test_compaction_keeps_the_last_of_each_key_at_its_offset(bench: Bench, sink: Sink) -> None:
+    topic = bench.topic(
+        cleanup_policy="compact",
+        segment_bytes=str(1 << 20),
+        segment_ms="100",
+        min_cleanable_dirty_ratio="0.01",
+        max_compaction_lag_ms="100",
+    )
+    where = Partition(topic, 0)
+    for n in range(6):
+        sink.send(topic, b"%d" % (n % 2), b"%d" % n)
+    sink.flush(DEADLINE)
+
+    def compacted() -> bool:
+        # Kafka cleans closed segments only; a later record closes the one before.
+        sink.send(topic, b"last", b"last").wait(DEADLINE)
+        if bench.kind == "in_process":
+            bench.broker.compact(topic)  # type: ignore[attr-defined]
+        time.sleep(0.3 if bench.kind == "kafka" else 0)
+        return [r.offset for r in bench.read(where)][:2] == [4, 5]
+
+    until(compacted)
+    records = bench.read(where)
+    assert [(r.offset, r.key, r.value) for r in records[:2]] == [(4, b"0", b"4"), (5, b"1", b"5")]
+    assert bench.read(where, start=1)[0].offset == 4
+    assert bench.broker.topics().log_ends([where]) == {where: records[-1].offset + 1}
+
+
+def test_describe_tells_partitions_settings_and_only_what_exists(bench: Bench) -> None:
+    settings = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": "12345"}
+    name, missing = bench.name(), bench.name("missing")
+    topics = bench.broker.topics()
+    spec = TopicSpec(name, 3, settings)
+    assert topics.create([spec]) == [name]
+    assert topics.create([spec]) == []
+    found = topics.describe([name, missing])
+    assert set(found) == {name}
+    assert (found[name].name, found[name].partitions) == (name, 3)
+    assert settings.items() <= found[name].settings.items()
+    assert found[name].settings["cleanup.policy"] == "delete"
+    assert topics.describe([]) == {}
+
+
+def test_a_wrong_setting_or_count_is_refused(bench: Bench) -> None:
+    topics = bench.broker.topics()
+    name = bench.name()
+    for spec in (
+        TopicSpec(name, 1, {"no.such.setting": "1"}),
+        TopicSpec(name, 1, {"cleanup.policy": "burn"}),
+        TopicSpec(name, 1, {"max.message.bytes": "many"}),
+        TopicSpec(name, 0),
+    ):
+        with pytest.raises(FatalError):
+            topics.create([spec])
+    assert topics.describe([name]) == {}
+
+
+def test_a_topic_made_anew_has_another_id_and_an_empty_log(bench: Bench) -> None:
+    topic = bench.topic(partitions=2)
+    bench.fill(topic, [b"old"])
+    topics = bench.broker.topics()
+    before = topics.describe([topic])[topic].id
+    assert topics.describe([topic])[topic].id == before
+    topics.delete([topic, bench.name("missing")])
+    assert topics.describe([topic]) == {}
+    topics.create([TopicSpec(topic, 2)])
+    assert topics.describe([topic])[topic].id != before
+    where = Partition(topic, 0)
+    assert topics.log_ends([where]) == {where: 0}
+    bench.fill(topic, [b"new"])
+    assert [r.value for r in bench.read(where)] == [b"new"]
+
+
+def test_closing_twice_is_harmless_and_a_closed_client_refuses(bench: Bench) -> None:
+    topic = bench.topic()
+    sink, reader = bench.broker.sink(), bench.broker.reader()
+    group, topics = bench.broker.group_reader(bench.name("g")), bench.broker.topics()
+    delivery = sink.send(topic, b"k", b"v")
+    for _ in range(2):
+        sink.close(DEADLINE)
+        reader.close()
+        group.close(DEADLINE)
+        topics.close()
+    assert delivery.wait(DEADLINE) == 0  # closing has flushed it
+    with pytest.raises(FatalError, match=r"closed"):
+        sink.send(topic, b"k", b"v")
+    with pytest.raises(FatalError, match=r"closed"):
+        reader.poll(0.0)
+    with pytest.raises(FatalError, match=r"closed"):
+        group.poll(0.0)
+    bench.broker.close()
+    bench.broker.close()
+
+
+def test_closing_the_broker_closes_what_it_handed_out(bench: Bench) -> None:
+    topic = bench.topic()
+    sink, reader = bench.broker.sink(), bench.broker.reader()
+    bench.broker.close()
+    with pytest.raises(FatalError, match=r"closed"):
+        sink.send(topic, b"k", b"v")
+    with pytest.raises(FatalError, match=r"closed"):
+        reader.poll(0.0)
+
+
+def test_an_unacknowledged_send_is_recoverable(bench: Bench) -> None:
+    if bench.kind == "kafka":
+        pytest.skip("a real broker has to be frozen: tests/integration/test_broker_failures.py")
+    topic = bench.topic()
+    bench.broker.stall(Partition(topic, 0))  # type: ignore[attr-defined]
+    sink = bench.broker.sink()
+    delivery = sink.send(topic, b"k", b"v")
+    assert not delivery.done()
+    with pytest.raises(RecoverableError, match=r"within"):
+        delivery.wait(0.05)
+    with pytest.raises(RecoverableError, match=r"within"):
+        sink.flush(0.05)
+    bench.broker.release(Partition(topic, 0))  # type: ignore[attr-defined]
+    assert delivery.wait(DEADLINE) == 0

@@ -1,0 +1,206 @@
+"""What every transport must do for consumer groups, in process and on a real Kafka alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.transport import Changes, GroupReader, Partition
+from estimators.errors import FatalError
+from tests.contract.conftest import DEADLINE, Bench, until
+
+
+class Member:
+    """A group member that resumes from the start whatever it is given, and notes everything."""
+
+    def __init__(self, reader: GroupReader) -> None:
+        self.reader = reader
+        self.changes: list[Changes] = []
+        self.values: list[bytes | None] = []
+
+    def turn(self, timeout: float = 0.1) -> None:
+        self.values += [record.value for record in self.reader.poll(timeout)]
+        changes = self.reader.take_changes()
+        if changes != Changes():
+            self.changes.append(changes)
+        for partition in changes.added:
+            self.reader.seek(partition, 0)
+        self.reader.resume(changes.added)
+
+    def owned(self) -> frozenset[Partition]:
+        return self.reader.assignment()
+
+
+def _member(bench: Bench, group: str, topic: str, name: str | None = None) -> Member:
+    reader = bench.broker.group_reader(group, member=name)
+    reader.subscribe([topic])
+    return Member(reader)
+
+
+def _all(topic: str, count: int) -> frozenset[Partition]:
+    return frozenset(Partition(topic, number) for number in range(count))
+
+
+def _settle(everything: frozenset[Partition], *members: Member) -> None:
+    """Turn the members until they share all partitions without overlap, none idle."""
+
+    def shared() -> bool:
+        for member in members:
+            member.turn()
+        owned = [member.owned() for member in members]
+        return (
+            all(owned)
+            and sum(map(len, owned)) == len(everything)
+            and frozenset().union(*owned) == everything
+        )
+
+    until(shared)
+
+
+def test_a_lone_member_gets_all_partitions_paused(bench: Bench) -> None:
+    topic = bench.topic(partitions=3)
+    for number in range(3):
+        bench.fill(topic, [b"%d" % number], partition=number)
+    reader = bench.broker.group_reader(bench.name("g"))
+    reader.subscribe([topic])
+    assert reader.assignment() == frozenset()
+    until(lambda: reader.poll(0.1) or reader.assignment())
+    added = _all(topic, 3)
+    assert reader.assignment() == added
+    assert reader.take_changes() == Changes(added=added)
+    assert reader.take_changes() == Changes()
+    assert [reader.poll(0.2) for _ in range(3)] == [[], [], []]
+    one = Partition(topic, 1)
+    with pytest.raises(FatalError, match=r"position"):
+        reader.position(one)
+    reader.seek(one, 0)
+    assert reader.position(one) == 0
+    reader.resume([one])
+    got = []
+    until(lambda: got.extend(reader.poll(0.1)) or got)
+    assert [(r.partition, r.value) for r in got] == [(one, b"1")]
+    assert reader.end_offset(one) == 1
+    assert reader.end_offset(Partition(topic, 0)) is None
+
+
+def test_resuming_without_a_position_is_refused(bench: Bench) -> None:
+    topic = bench.topic()
+    reader = bench.broker.group_reader(bench.name("g"))
+    reader.subscribe([topic])
+    until(lambda: reader.poll(0.1) or reader.assignment())
+    with pytest.raises(FatalError, match=r"position"):
+        reader.resume(reader.assignment())
+
+
+def test_pause_and_resume(bench: Bench) -> None:
+    topic = bench.topic(partitions=2)
+    member = _member(bench, bench.name("g"), topic)
+    _settle(_all(topic, 2), member)
+    one = Partition(topic, 0)
+    member.reader.pause([one, Partition(topic, 7)])
+    bench.fill(topic, [b"paused"], partition=0)
+    bench.fill(topic, [b"open"], partition=1)
+    until(lambda: member.turn() or member.values)
+    member.turn(0.5)
+    assert member.values == [b"open"]
+    member.reader.resume([one, Partition(topic, 7)])
+    until(lambda: member.turn() or len(member.values) == 2)
+    assert member.values == [b"open", b"paused"]
+
+
+def test_committed_offsets_are_never_used_as_positions(bench: Bench) -> None:
+    topic, group = bench.topic(), bench.name("g")
+    bench.fill(topic, [b"0", b"1"])
+    first = _member(bench, group, topic)
+    until(lambda: first.turn() or len(first.values) == 2)
+    first.reader.commit({Partition(topic, 0): 2})
+    first.reader.commit({Partition("not-mine", 0): 2})
+    first.turn()
+    first.reader.close(DEADLINE)
+    second = _member(bench, group, topic)
+    until(lambda: second.turn() or len(second.values) == 2)
+    assert second.values == [b"0", b"1"]
+
+
+def test_two_members_share_and_the_first_is_told_what_it_gave_up(bench: Bench) -> None:
+    topic, group = bench.topic(partitions=4), bench.name("g")
+    first = _member(bench, group, topic)
+    _settle(_all(topic, 4), first)
+    second = _member(bench, group, topic)
+    _settle(_all(topic, 4), first, second)
+    assert len(first.owned()) == len(second.owned()) == 2
+    revoked = frozenset().union(*(change.revoked for change in first.changes))
+    assert second.owned() <= revoked
+    assert not any(change.lost for member in (first, second) for change in member.changes)
+
+
+def test_when_a_member_leaves_the_other_takes_over(bench: Bench) -> None:
+    topic, group = bench.topic(partitions=4), bench.name("g")
+    first, second = (_member(bench, group, topic) for _ in range(2))
+    _settle(_all(topic, 4), first, second)
+    second.reader.close(DEADLINE)
+    _settle(_all(topic, 4), first)
+    for number in range(4):
+        bench.fill(topic, [b"%d" % number], partition=number)
+    until(lambda: first.turn() or len(first.values) >= 4)
+    assert sorted(v for v in first.values if v) == [b"0", b"1", b"2", b"3"]
+
+
+def test_a_kept_partition_keeps_its_position_over_a_rebalance(bench: Bench) -> None:
+    topic, group = bench.topic(partitions=2), bench.name("g")
+    for number in range(2):
+        bench.fill(topic, [b"old"], partition=number)
+    first = _member(bench, group, topic)
+    _settle(_all(topic, 2), first)
+    until(lambda: first.turn() or len(first.values) == 2)
+    second = _member(bench, group, topic)
+    _settle(_all(topic, 2), first, second)
+    # A partition that was never in a change after the first assignment is not to be read again.
+    (kept,) = first.owned()
+    gone = frozenset().union(*(change.gone for change in first.changes))
+    if kept not in gone:
+        assert first.reader.position(kept) == 1
+        assert first.values == [b"old", b"old"]
+
+
+def test_an_expelled_member_has_lost_its_partitions_and_may_come_back(bench: Bench) -> None:
+    topic, group = bench.topic(partitions=2), bench.name("g")
+    member = _member(bench, group, topic)
+    _settle(_all(topic, 2), member)
+    member.changes.clear()
+    bench.expire(group, member.reader)
+    until(lambda: member.turn() or member.changes)
+    assert member.changes[0].lost == _all(topic, 2)
+    assert not any(change.revoked for change in member.changes)
+    _settle(_all(topic, 2), member)
+    added = frozenset().union(*(change.added for change in member.changes))
+    assert added == _all(topic, 2)
+
+
+def test_a_static_member_that_comes_back_keeps_its_partitions(bench: Bench) -> None:
+    topic, group = bench.topic(partitions=4), bench.name("g")
+    first = _member(bench, group, topic, "worker-1")
+    second = _member(bench, group, topic, "worker-2")
+    _settle(_all(topic, 4), first, second)
+    before = second.owned()
+    first.changes.clear()
+    second.reader.close(DEADLINE)
+    again = _member(bench, group, topic, "worker-2")
+    _settle(_all(topic, 4), first, again)
+    assert again.owned() == before
+    assert first.changes == []
+
+
+def test_a_static_member_whose_place_was_taken_is_told_to_stop(bench: Bench) -> None:
+    topic, group = bench.topic(), bench.name("g")
+    first = _member(bench, group, topic, "worker-1")
+    _settle(_all(topic, 1), first)
+    second = _member(bench, group, topic, "worker-1")
+    until(lambda: second.turn() or second.owned())
+
+    def poll_and_commit() -> bool:
+        first.reader.commit(dict.fromkeys(first.owned(), 0))
+        first.reader.poll(0.1)
+        return False
+
+    with pytest.raises(FatalError, match=r"membership"):
+        until(poll_and_commit)
