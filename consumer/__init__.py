@@ -1,1 +1,1 @@
-"""The service: tally workers that count reports, and the publisher that turns counts into tables."""
+"""The service: tally workers count reports, the publisher turns counts into tables."""

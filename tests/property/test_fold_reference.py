@@ -1,0 +1,223 @@
+"""Invariants 1 to 3, 10 and 11: the fold equals the naive reference, and every restart of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consumer.admission import Judge
+from consumer.fold import PartitionFold
+from estimators.errors import Reason
+from estimators.wire.state import decode_closed, decode_state, encode_closed, encode_state
+from tests.tally_support import (
+    TOPIC_ID,
+    Reference,
+    at,
+    batch_id,
+    body,
+    fields_of,
+    plain,
+    record,
+    small_plan,
+    state_of,
+    tick,
+)
+
+PLANS = (
+    small_plan(),
+    small_plan(grace=0, skew=0),
+    small_plan(grace=25, skew=15, windows=6),
+    small_plan(windows=1, grace=1, skew=30),
+)
+
+# A log is steps: the clock moves by some seconds (back too), then one of the record kinds comes.
+steps = st.lists(
+    st.tuples(
+        st.sampled_from([0, 0, 0.001, 1, 2, 3, 3.001, 5, 10, 27, -1, -7, -30]),
+        st.sampled_from(["batch", "batch", "batch", "batch", "tick", "bad", "foreign"]),
+        st.integers(-1, 7),  # period
+        st.integers(0, 5),  # batch id, from few, so that resends happen
+        st.lists(st.integers(0, 3), min_size=1, max_size=3),
+        st.integers(1, 3),  # offset step: a log may have gaps
+    ),
+    max_size=30,
+)
+
+
+def build(plan, log):
+    """The records and the events of the reference."""
+    records, events = [], []
+    now, offset = -5.0, 0
+    for move, kind, period, number, cells, gap in log:
+        now += move
+        offset += gap
+        time = at(now)
+        if kind == "tick":
+            records.append(tick(offset, time))
+            events.append((offset, time, None, None, [], None))
+        elif kind == "bad":
+            records.append(record(offset, time, batch_id(number), b"{"))
+            events.append((offset, time, None, None, [], Reason.UNDECODABLE))
+        elif kind == "foreign":
+            records.append(record(offset, time, b"short", body(plan, period, cells)))
+            events.append((offset, time, None, None, [], Reason.BAD_BATCH_ID))
+        else:
+            records.append(record(offset, time, batch_id(number), body(plan, period, cells)))
+            events.append((offset, time, period, batch_id(number), cells, None))
+    return records, events
+
+
+def restore(plan, state, records):
+    """As a worker restores: ids from resume_from on with resume_clock, then on at next_offset."""
+    judge = Judge(plan, 0, state.resume_clock)
+    for r in records:
+        if state.resume_from <= r.offset < state.next_offset:
+            judge.replay(r)
+    return PartitionFold(plan, 0, judge, state)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda p: f"g{p.grace}s{p.skew}w{p.windows}")
+@settings(max_examples=60, deadline=None)
+@given(log=steps)
+def test_every_record_equals_the_reference(plan, log) -> None:
+    records, events = build(plan, log)
+    fold = PartitionFold.start(plan, 0, TOPIC_ID)
+    closed = []
+    for index, r in enumerate(records):
+        closed += fold.fold(r).closed
+        reference = Reference(plan, events[: index + 1])
+        assert fields_of(fold.state()) == state_of(reference)
+        assert fold.accepted_ids == reference.ids
+    reference = Reference(plan, events)
+    assert [c.window for c in closed] == list(range(reference.closed_through + 1))
+    for c in closed:
+        assert c.closed_at == reference.closed_at[c.window]
+        assert plain(c.count) == reference.count({c.window})
+        assert plain(c.total) == reference.count(set(range(c.window + 1)))
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda p: f"g{p.grace}s{p.skew}w{p.windows}")
+@settings(max_examples=40, deadline=None)
+@given(log=steps)
+def test_a_restore_at_every_prefix_is_the_live_state(plan, log) -> None:
+    records, _ = build(plan, log)
+    live = PartitionFold.start(plan, 0, TOPIC_ID)
+    for index in range(len(records) + 1):
+        if index:
+            live.fold(records[index - 1])
+        state = decode_state(plan, 0, encode_state(plan, live.state()))
+        restored = restore(plan, state, records)
+        assert fields_of(restored.state()) == fields_of(live.state())
+        assert restored.accepted_ids == live.accepted_ids
+        assert restored.next_close == live.next_close
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda p: f"g{p.grace}s{p.skew}w{p.windows}")
+@settings(max_examples=40, deadline=None)
+@given(log=steps, cut=st.integers(0, 30))
+def test_restored_in_the_middle_ends_as_if_never_stopped(plan, log, cut) -> None:
+    records, _ = build(plan, log)
+    through = PartitionFold.start(plan, 0, TOPIC_ID)
+    expected = [through.fold(r) for r in records]
+    first = PartitionFold.start(plan, 0, TOPIC_ID)
+    outcomes = [first.fold(r) for r in records[:cut]]
+    second = restore(plan, decode_state(plan, 0, encode_state(plan, first.state())), records)
+    outcomes += [second.fold(r) for r in records[cut:]]
+    assert fields_of(second.state()) == fields_of(through.state())
+    for got, want in zip(outcomes, expected, strict=True):
+        assert (got.reports, got.tick) == (want.reports, want.tick)
+        assert [encode_closed(plan, c) for c in got.closed] == [
+            encode_closed(plan, c) for c in want.closed
+        ]
+        assert str(got.rejection) == str(want.rejection)
+
+
+@settings(max_examples=60, deadline=None)
+@given(log=steps)
+def test_recounting_open_windows_from_resume_equals_the_stored_counts(log) -> None:
+    plan = PLANS[2]
+    records, _ = build(plan, log)
+    fold = PartitionFold.start(plan, 0, TOPIC_ID)
+    for r in records:
+        fold.fold(r)
+    state = fold.state()
+    recount: Counter[tuple[int, int]] = Counter()
+    judge = Judge(plan, 0, state.resume_clock)
+    for r in records:
+        if r.offset >= state.resume_from:
+            batch = judge.replay(r)
+            if batch is not None:
+                recount.update((batch.period, int(v)) for v in batch.columns["v"])
+    for window, count in state.open.items():
+        assert [recount[window, c] for c in range(4)] == count.tally.counts[0].tolist()
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    sends=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=25),
+    moves=st.lists(st.sampled_from([0, 0.5, 3, 8, 13, -4]), min_size=25, max_size=25),
+    cuts=st.sets(st.integers(0, 25), max_size=4),
+)
+def test_a_unique_cell_counts_once_if_some_copy_was_admissible(sends, moves, cuts) -> None:
+    """One cell per (period, id): a count of two would prove double counting."""
+    plan = small_plan()
+    fold = PartitionFold.start(plan, 0, TOPIC_ID)
+    records, admissible, closed, now = [], set(), [], -3.0
+    for offset, ((period, number), move) in enumerate(zip(sends, moves, strict=False)):
+        now += move
+        # The cell tells the batch within its window; the window tells the rest.
+        records.append(record(offset, at(now), batch_id(number), body(plan, period, [number])))
+        clock = max(r.timestamp for r in records)
+        starts, ends = at(period * 10 - plan.skew), at(period * 10 + 10 + plan.grace)
+        if starts <= clock <= ends:
+            admissible.add((period, number))
+        closed += fold.fold(records[-1]).closed
+        if offset in cuts:
+            fold = restore(plan, decode_state(plan, 0, encode_state(plan, fold.state())), records)
+    got = {c.window: c.count for c in closed} | dict(fold.state().open)
+    for period in range(plan.windows):
+        cells = got[period].tally.counts[0].tolist() if period in got else [0] * 4
+        assert cells == [int((period, number) in admissible) for number in range(4)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(log=steps, ticks=st.lists(st.tuples(st.integers(0, 29), st.integers(0, 3)), max_size=20))
+def test_ticks_that_move_no_clock_change_nothing_but_offsets(log, ticks) -> None:
+    """A worker whose own clock runs ahead appends ticks too soon; only append times count."""
+    plan = small_plan()
+    records, _ = build(plan, [(*step[:5], 1) for step in log])
+    extra = Counter(dict(ticks))
+    plain_fold = PartitionFold.start(plan, 0, TOPIC_ID)
+    ticked = PartitionFold.start(plan, 0, TOPIC_ID)
+    offset = 0
+    for index, r in enumerate(records):
+        plain_fold.fold(r)
+        ticked.fold(record(offset, r.timestamp, r.key, r.value))
+        for _ in range(extra[index]):
+            offset += 1
+            outcome = ticked.fold(tick(offset, r.timestamp))
+            assert outcome.tick
+            assert not outcome.closed
+        offset += 1
+    want, got = fields_of(plain_fold.state()), fields_of(ticked.state())
+    for name in ("clock", "closed_through", "total", "open"):
+        assert got[name] == want[name]
+
+
+@settings(max_examples=30, deadline=None)
+@given(log=steps)
+def test_closed_records_survive_the_wire(log) -> None:
+    plan = small_plan()
+    records, _ = build(plan, log)
+    fold = PartitionFold.start(plan, 0, TOPIC_ID)
+    for r in [*records, tick(10_000, at(1000))]:
+        for closed in fold.fold(r).closed:
+            again = decode_closed(plan, 0, encode_closed(plan, closed))
+            assert (again.window, again.closed_at) == (closed.window, closed.closed_at)
+            assert plain(again.count) == plain(closed.count)
+            assert plain(again.total) == plain(closed.total)
+    assert fold.closed_through == plan.windows - 1
+    assert fold.next_close is None
