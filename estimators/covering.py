@@ -1,0 +1,236 @@
+"""Which attribute sets to collect: covering designs and balanced choices of views.
+
+A (d, l, k) *covering design* is a family of l-subsets of d attributes such that every k-subset lies
+in at least one of them; C(d, l, k) is the size of the smallest. Everything here is deterministic:
+ties go to the lexicographically first set, and effort is bounded by counts, never by a clock.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import chain, combinations
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from estimators.domain import Attributes
+
+Sets = NDArray[np.int64]
+"""Shape (number, size): one ascending attribute set per row."""
+
+MAX_INCIDENCES = 1 << 23
+"""Most pairs (l-set, k-subset of it) for which every l-set is a candidate in every step."""
+
+MAX_TARGETS = 1 << 21
+"""Most k-sets that are covered at all; beyond it no design is looked for."""
+
+MAX_LOOKUPS = 1 << 28
+"""Most look-ups that growing sets one attribute at a time may cost."""
+
+
+def schoenheim(d: int, k: int, l: int) -> int:  # noqa: E741 - the papers' symbol
+    """Schönheim's lower bound of C(d, l, k), for k <= l <= d."""
+    bound = 1
+    for i in range(k - 1, -1, -1):
+        bound = -(-(d - i) * bound // (l - i))
+    return bound
+
+
+@lru_cache(maxsize=64)
+def covering(d: int, k: int, l: int, limit: int) -> tuple[Attributes, ...] | None:  # noqa: E741
+    """A greedy covering design of at most ``limit`` sets.
+
+    Every step takes the l-set that holds most k-sets not yet covered, the lexicographically first
+    of them. Where there are too many l-sets for that, a set grows from the first uncovered k-set by
+    the attribute that covers most. Sets that others made redundant are dropped at the end.
+
+    Args:
+        d: number of attributes.
+        k: size of the sets to cover, 1 to l.
+        l: size of the sets to choose, k to d.
+        limit: most sets that are of use to the caller.
+
+    Returns:
+        The sets in lexicographic order, or None where the greedy design has more than ``limit``
+        sets or the search would exceed this module's bounds.
+
+    Cost: O(C(d, l)) a set when all are candidates, bounded by ``MAX_INCIDENCES`` in total for
+    bookkeeping; else O((l - k) d C(l, k - 1)) a set, bounded by ``MAX_LOOKUPS`` in total.
+    """
+    if not 1 <= k <= l <= d:
+        raise ValueError(f"a covering design needs 1 <= k <= l <= d, got k={k}, l={l}, d={d}")
+    if schoenheim(d, k, l) > limit or comb(d, k) > MAX_TARGETS:
+        return None
+    if l == k:
+        return tuple(combinations(range(d), l))
+    if comb(d, l) * comb(l, k) <= MAX_INCIDENCES:
+        chosen = _greedy(d, k, l, limit)
+    else:
+        affordable = MAX_LOOKUPS // ((l - k) * d * comb(l, k - 1))
+        chosen = _grow(d, k, l, min(limit, affordable))
+    return None if chosen is None else tuple(sorted(_prune(d, k, chosen)))
+
+
+def _prune(d: int, k: int, chosen: list[Attributes]) -> list[Attributes]:
+    """Drop, the latest first, every set whose k-subsets all lie in other sets."""
+    sets = np.array(chosen)
+    held = _Ranks(d, k)(sets[:, _subsets(sets.shape[1], k)])
+    times = np.bincount(held.ravel(), minlength=comb(d, k))
+    kept = []
+    for members, ranks in zip(reversed(chosen), held[::-1], strict=True):
+        if times[ranks].min() > 1:
+            times[ranks] -= 1
+        else:
+            kept.append(members)
+    return kept
+
+
+def _greedy(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # noqa: E741
+    sets, targets, inner = _subsets(d, l), _Ranks(d, k), _subsets(l, k)
+    supersets = _Supersets(d, k, l)
+    gain = np.full(len(sets), comb(l, k), np.int64)
+    covered = np.zeros(comb(d, k), bool)
+    chosen: list[Attributes] = []
+    while not covered.all():
+        if len(chosen) == limit:
+            return None
+        best = sets[np.argmax(gain)]
+        chosen.append(tuple(best.tolist()))
+        held = best[inner]
+        ranks = targets(held)
+        new = held[~covered[ranks]]
+        covered[ranks] = True
+        gain -= np.bincount(supersets(new), minlength=len(gain))
+    return chosen
+
+
+def _grow(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # noqa: E741
+    every, rank, inner = _subsets(d, k), _Ranks(d, k), _subsets(l, k)
+    is_open = np.ones(len(every), bool)
+    chosen: list[Attributes] = []
+    first = 0
+    while is_open[first:].any():
+        if len(chosen) >= limit:
+            return None
+        first += int(np.argmax(is_open[first:]))
+        members = every[first]
+        while len(members) < l:
+            rest = np.setdiff1d(np.arange(d), members)
+            partial = members[_subsets(len(members), k - 1)]
+            joined = np.concatenate(
+                [
+                    np.broadcast_to(partial, (len(rest), *partial.shape)),
+                    np.broadcast_to(rest[:, None, None], (len(rest), len(partial), 1)),
+                ],
+                axis=2,
+            )
+            gain = is_open[rank(np.sort(joined, axis=2))].sum(axis=1)
+            members = np.sort(np.append(members, rest[np.argmax(gain)]))
+        chosen.append(tuple(members.tolist()))
+        is_open[rank(members[inner])] = False
+    return chosen
+
+
+def balanced(d: int, l: int, m: int) -> tuple[Attributes, ...]:  # noqa: E741
+    """Choose m of the C(d, l) sets so that attributes, then pairs, appear equally often.
+
+    Greedy: each step takes the set whose attributes have been used least in sum, then whose pairs
+    have, then the lexicographically first, and no set twice. NE of CALM assumes m·l/d sets per
+    attribute; the counts differ by at most one here.
+
+    Args:
+        d: number of attributes.
+        l: size of the sets, 1 to d.
+        m: how many, 1 to C(d, l).
+
+    Returns:
+        The sets in lexicographic order. Every attribute is in some set as soon as m·l >= d.
+
+    Cost: O(C(d, l) l²) a set up to ``MAX_INCIDENCES`` look-ups, else O(d l) a set, grown one
+    attribute at a time (then fewer than m sets come out where the last choices all existed).
+    """
+    if not (1 <= l <= d and 1 <= m <= comb(d, l)):
+        raise ValueError(f"there are no {m} sets of {l} out of {d} attributes")
+    if m == comb(d, l):
+        return tuple(combinations(range(d), l))
+    pick = _pick_among_all if comb(d, l) * l * l <= MAX_INCIDENCES else _pick_growing
+    return tuple(sorted(pick(d, l, m)))
+
+
+def _pick_among_all(d: int, l: int, m: int) -> list[Attributes]:  # noqa: E741
+    sets, pairs = _subsets(d, l), _subsets(l, 2)
+    use = np.zeros(d, np.int64)
+    together = np.zeros((d, d), np.int64)
+    free = np.ones(len(sets), bool)
+    chosen = []
+    for _ in range(m):
+        alone = np.where(free, use[sets].sum(axis=1), np.iinfo(np.int64).max)
+        least = np.flatnonzero(alone == alone.min())
+        pair_use = together[sets[least][:, pairs[:, 0]], sets[least][:, pairs[:, 1]]].sum(axis=1)
+        best = least[np.argmin(pair_use)]
+        free[best] = False
+        use[sets[best]] += 1
+        together[sets[best][pairs[:, 0]], sets[best][pairs[:, 1]]] += 1
+        chosen.append(tuple(sets[best].tolist()))
+    return chosen
+
+
+def _pick_growing(d: int, l: int, m: int) -> list[Attributes]:  # noqa: E741
+    use = np.zeros(d, np.int64)
+    together = np.zeros((d, d), np.int64)
+    chosen: set[Attributes] = set()
+    for _ in range(m):
+        members: list[int] = []
+        while len(members) < l:
+            order = np.lexsort((together[:, members].sum(axis=1), use))
+            rest = [int(i) for i in order if i not in members]
+            fresh = (i for i in rest if tuple(sorted([*members, i])) not in chosen)
+            members.append(next(fresh, rest[0]))
+        use[members] += 1
+        together[np.ix_(members, members)] += 1
+        chosen.add(tuple(sorted(members)))
+    return list(chosen)
+
+
+@lru_cache(maxsize=64)
+def _subsets(d: int, size: int) -> Sets:
+    """All subsets of range(d) of one size, lexicographic: shape (C(d, size), size), read-only."""
+    flat = np.fromiter(chain.from_iterable(combinations(range(d), size)), np.int64)
+    sets = flat.reshape(comb(d, size), size)
+    sets.flags.writeable = False
+    return sets
+
+
+class _Ranks:
+    """Lexicographic ranks of ascending subsets: the row number in ``_subsets(d, size)``."""
+
+    def __init__(self, d: int, size: int) -> None:
+        self._last = comb(d, size) - 1
+        self._table = np.array(
+            [[comb(d - 1 - c, size - i) for c in range(d)] for i in range(size)], np.int64
+        ).reshape(size, d)
+
+    def __call__(self, sets: NDArray[Any]) -> NDArray[np.int64]:
+        """Shape (..., size) to shape (...)."""
+        positions = np.arange(self._table.shape[0])
+        ranks: NDArray[np.int64] = self._last - self._table[positions, sets].sum(axis=-1)
+        return ranks
+
+
+class _Supersets:
+    """Ranks of all l-sets that contain given k-sets, with repetition."""
+
+    def __init__(self, d: int, k: int, l: int) -> None:  # noqa: E741
+        self._d, self._rank, self._others = d, _Ranks(d, l), _subsets(d - k, l - k)
+
+    def __call__(self, sets: Sets) -> NDArray[np.int64]:
+        """Shape (number, k) to shape (number · C(d - k, l - k),)."""
+        inside = np.zeros((len(sets), self._d), bool)
+        np.put_along_axis(inside, sets, values=True, axis=1)
+        rest = np.nonzero(~inside)[1].reshape(len(sets), -1)
+        extra = rest[:, self._others]
+        own = np.broadcast_to(sets[:, None, :], (*extra.shape[:2], sets.shape[1]))
+        return self._rank(np.sort(np.concatenate([own, extra], axis=2), axis=2)).ravel()
