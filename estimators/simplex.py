@@ -1,0 +1,32 @@
+"""Euclidean projection onto the probability simplex: how tables are made non-negative.
+
+With total 1 it is the limit of iterative Norm-Sub: set negatives to 0, subtract the same amount
+from every positive cell so that the sum is 1 again, repeat.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def project(tables: Floats) -> Floats:
+    """The nearest distribution to every row.
+
+    Args:
+        tables: shape (rows, cells), finite, any sign and sum.
+
+    Returns:
+        Same shape: entries >= 0, rows sum to 1 (to rounding), closest in Euclidean distance.
+
+    Source: Held, Wolfe and Crowder 1974; sorting form. Cost O(rows · cells log cells).
+    """
+    cells = tables.shape[-1]
+    descending = np.sort(tables, axis=-1)[:, ::-1]
+    excess = np.cumsum(descending, axis=-1) - 1.0
+    kept = np.count_nonzero(descending * np.arange(1, cells + 1) > excess, axis=-1)
+    shift = np.take_along_axis(excess, kept[:, None] - 1, axis=-1) / kept[:, None]
+    nearest: Floats = np.maximum(tables - shift, 0.0)
+    return nearest
