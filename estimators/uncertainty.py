@@ -1,0 +1,189 @@
+"""Standard errors of marginals that were pooled from many overlapping views.
+
+The consistent estimate is a linear function of the views' tables. Written by interactions: the
+interaction of an attribute set A is estimated from every view S that contains A, and these are
+averaged with weights proportional to ``kappa_S = precision_S / cells_S``. A marginal over T is the
+sum of the interactions of its subsets. The weight of a view's cell in a cell t of T therefore
+depends only on where the two agree, which makes exact variances cheap: no matrix is formed.
+
+Exact, given the covariance of each view's table: everything linear. Approximate: frequencies inside
+the variances are the published ones; interactions that no view holds count as known to be zero; and
+non-negativity, which only shrinks errors, is ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from estimators.domain import Attributes
+    from estimators.mechanisms.base import Mechanism
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Covariance:
+    """Covariance of one view's estimated table: ``diag(diagonal) - factors factors^T``.
+
+    Attributes:
+        diagonal: shape (cells,), non-negative.
+        factors: shape (cells, few).
+    """
+
+    diagonal: Floats
+    factors: Floats
+
+    @property
+    def interaction(self) -> float:
+        """Mean variance of a cell apart from the table's total, which is known to be 1."""
+        return float(self.diagonal.mean())
+
+
+def covariance(mechanism: Mechanism, n: int, frequencies: Floats) -> Covariance:
+    """Mechanism noise plus the sampling of n users out of many into this view.
+
+    Sampling is multinomial, ``(diag(f) - f f^T) / n``; noise is independent across cells. Where a
+    report names exactly one cell, the counters themselves are multinomial, which is exact and makes
+    the estimates sum to 1.
+
+    Args:
+        mechanism: of the view.
+        n: reports, at least 1.
+        frequencies: shape (cells,), non-negative, sum 1.
+    """
+    if _names_one_cell(mechanism):
+        nothing = mechanism.estimate(np.zeros(mechanism.cells, np.int64), 1)
+        slope = mechanism.estimate(np.ones(mechanism.cells, np.int64), 1) - nothing
+        named = np.maximum((frequencies - nothing) / slope, 0.0)
+        scaled = named * slope / np.sqrt(n)
+        return Covariance(scaled * slope / np.sqrt(n), scaled[:, None])
+    noise = mechanism.variance(n, frequencies)
+    return Covariance(noise + frequencies / n, frequencies[:, None] / np.sqrt(n))
+
+
+def _names_one_cell(mechanism: Mechanism) -> bool:
+    columns = mechanism.columns
+    return (
+        len(columns) == 1
+        and columns[0].kind == "int"
+        and columns[0].bound == mechanism.cells == mechanism.width
+    )
+
+
+class Pooled:
+    """Variances of marginals over a family of views; see the module's text."""
+
+    def __init__(
+        self,
+        views: Sequence[Attributes],
+        cardinalities: Sequence[int],
+        covariances: Sequence[Covariance],
+        precision: Floats,
+    ) -> None:
+        """Take one covariance and one averaging precision per view (as `consistency.harmonise`)."""
+        self._views = [frozenset(view) for view in views]
+        self._order = views
+        self._cardinalities = cardinalities
+        self._covariances = covariances
+        self._kappa = precision / [c.diagonal.size for c in covariances] if views else precision
+        self._mass = _mass(views, self._kappa)
+
+    def variance(self, attributes: Attributes) -> Floats:
+        """Variance of every cell of the linear estimate over ``attributes``: shape (cells,).
+
+        Zero where no view holds any of them. Cost: O(views that meet them · their cells).
+        """
+        shape = self._shape(attributes)
+        total = np.zeros(shape)
+        wanted = frozenset(attributes)
+        meeting: dict[Attributes, list[int]] = {}
+        for number, view in enumerate(self._views):
+            if view & wanted:
+                meeting.setdefault(tuple(sorted(view & wanted)), []).append(number)
+        for common, numbers in meeting.items():
+            part = self._part(common, numbers) / total.size**2
+            total += part.reshape(
+                [self._cardinalities[i] if i in common else 1 for i in attributes]
+            )
+        return total.ravel()
+
+    def _shape(self, attributes: Attributes) -> tuple[int, ...]:
+        return tuple(self._cardinalities[i] for i in attributes)
+
+    def _part(self, common: Attributes, numbers: list[int]) -> Floats:
+        """What the views that share exactly ``common`` add, times the squared size of the query."""
+        shape = self._shape(common)
+        weight = _agreement_weights(shape, [self._mass[a] for a in _subsets(common)])
+        diagonal = np.zeros(shape)
+        columns = []
+        for number in numbers:
+            kappa = self._kappa[number]
+            axes = [j for j, i in enumerate(self._order[number]) if i not in common]
+            own = self._covariances[number]
+            full = self._shape(self._order[number])
+            diagonal += kappa**2 * own.diagonal.reshape(full).sum(axis=tuple(axes))
+            columns.append(kappa * own.factors.reshape(*full, -1).sum(axis=tuple(axes)))
+        spread = _by_agreement(np.square(weight), diagonal[..., None])[..., 0]
+        known = _by_agreement(weight, np.concatenate(columns, axis=-1))
+        variance: Floats = np.maximum(spread - np.square(known).sum(axis=-1), 0.0)
+        return variance
+
+
+def _mass(views: Sequence[Attributes], kappa: Floats) -> Mapping[Attributes, float]:
+    mass: dict[Attributes, float] = {}
+    for view, own in zip(views, kappa, strict=True):
+        for subset in _subsets(view):
+            mass[subset] = mass.get(subset, 0.0) + float(own)
+    return mass
+
+
+@lru_cache(maxsize=1 << 14)
+def _subsets(attributes: Attributes) -> tuple[Attributes, ...]:
+    """All subsets in the order of binary numbers, first attribute the highest bit."""
+    count = len(attributes)
+    return tuple(
+        tuple(a for j, a in enumerate(attributes) if number >> (count - 1 - j) & 1)
+        for number in range(1 << count)
+    )
+
+
+def _agreement_weights(shape: tuple[int, ...], mass: Sequence[float]) -> Floats:
+    """Weight of a view's cell by where it agrees with the query's cell: shape (2^attributes,).
+
+    ``sum over non-empty A of cells_A / mass_A · prod_{i in A} ([i agrees] - 1 / r_i)``.
+    """
+    cells = _kron([np.array([[1.0, float(r)]]) for r in shape])[0]
+    contrast = _kron([np.array([[1.0, 1.0], [-1.0 / r, 1.0 - 1.0 / r]]) for r in shape])
+    scale = cells / np.asarray(mass)
+    scale[0] = 0.0
+    weights: Floats = scale @ contrast
+    return weights
+
+
+def _by_agreement(weight: Floats, values: Floats) -> Floats:
+    """``out[t] = sum_z weight[where z and t agree] · values[z]``, over all but the last axis."""
+    axes = values.ndim - 1
+    moebius = _kron([np.array([[1.0, 0.0], [-1.0, 1.0]])] * axes) @ weight
+    out = np.zeros_like(values)
+    for count in range(axes + 1):
+        for kept in combinations(range(axes), count):
+            number = sum(1 << (axes - 1 - j) for j in kept)
+            others = tuple(j for j in range(axes) if j not in kept)
+            out += moebius[number] * values.sum(axis=others, keepdims=True)
+    return out
+
+
+def _kron(factors: Sequence[Floats]) -> Floats:
+    out: Floats = np.ones((1, 1))
+    for factor in factors:
+        out = np.asarray(np.kron(out, factor), np.float64)
+    return out
