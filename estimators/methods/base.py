@@ -71,6 +71,10 @@ class Method(Protocol):
     """One row of METHODS §1."""
 
     name: ClassVar[str]
+    """Registry name."""
+
+    baseline: ClassVar[bool]
+    """For comparison only: learns nothing from reports, so no plan may collect them for it."""
 
     def design(self, request: Request) -> Design:
         """Choose views, mechanisms and shares.

@@ -1,0 +1,30 @@
+"""Local methods by name; :mod:`estimators.methods.base` is their contract."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from estimators.errors import PlanError
+from estimators.methods.calm import Calm
+from estimators.methods.uniform import Uniform
+
+if TYPE_CHECKING:
+    from estimators.methods.base import Method
+
+_METHODS: dict[str, Method] = {method.name: method for method in (Calm(), Uniform())}
+
+
+def names() -> tuple[str, ...]:
+    """Registry names, sorted."""
+    return tuple(sorted(_METHODS))
+
+
+def get(name: str) -> Method:
+    """The method of that name.
+
+    Raises:
+        PlanError: there is none; the message lists those there are.
+    """
+    if name not in _METHODS:
+        raise PlanError(f"unknown method {name!r}; there are {', '.join(names())}")
+    return _METHODS[name]

@@ -1,0 +1,55 @@
+"""The uniform table: the baseline that every other method has to beat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from estimators.mechanisms import adaptive, spec
+from estimators.methods.base import Design
+from estimators.methods.options import only_parameters
+from estimators.methods.overlapping import uniform
+from estimators.plan import Group
+from estimators.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.domain import Attributes, Domain
+    from estimators.marginal import Marginal
+    from estimators.methods.base import Request
+    from estimators.plan import Plan
+    from estimators.tally import Tally
+
+
+class Uniform:
+    """Registry name ``uniform``; ignores whatever was collected."""
+
+    name: ClassVar[str] = "uniform"
+    baseline: ClassVar[bool] = True
+
+    def design(self, request: Request) -> Design:
+        """One group on the first attribute, because a plan needs one; its reports are ignored."""
+        only_parameters(self.name, request.parameters)
+        mechanism = spec(adaptive(request.epsilon, request.domain.cardinalities[0]))
+        return Design(
+            (Group(mechanism, (View((0,)),), (1,)),),
+            {},
+            ("baseline: answers the uniform table whatever is reported",),
+            {},
+        )
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> UniformModel:
+        """Nothing to learn."""
+        del tallies
+        return UniformModel(plan.domain)
+
+
+class UniformModel:
+    """Answers every marginal with its uniform table."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """The uniform table, flag ``uniform``, no reports."""
+        return uniform(attributes, self._domain.size(attributes))

@@ -1,0 +1,119 @@
+"""From a request to a plan: the checks that belong to no method, and the defaults."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from estimators import methods
+from estimators.errors import PlanError
+from estimators.plan import MAX_GROUPS, Guarantee, Plan
+from estimators.randomness import parse_epsilon
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.domain import Attributes, Domain
+    from estimators.methods.base import Design, Request
+
+MAX_USERS = 10**12
+"""Reports per window beyond which a plan is refused as absurd."""
+
+MAX_PUBLISHED_CELLS = 1 << 20
+"""Largest table that is published at every window."""
+
+
+def draft(  # noqa: D417 - the plan documents most of them, field by field
+    method: str,
+    request: Request,
+    *,
+    name: str,
+    purpose: str,
+    owner: str,
+    lineage: str,
+    start: int,
+    window: int,
+    windows: int,
+    grace: int,
+    skew: int,
+    partitions: int,
+    guarantee: Guarantee,
+    marginals: Sequence[Attributes] | None = None,
+    lineage_epsilon: str = "",
+) -> tuple[Plan, Design]:
+    """Let a method design what is collected, and write the plan.
+
+    Args:
+        method: registry name.
+        request: what is wanted.
+        name, purpose, owner, lineage, start, window, grace, skew, partitions, guarantee,
+            lineage_epsilon: as in the plan.
+        windows: number of windows, at least 1.
+        marginals: published at every window; all 1- and 2-way ones by default.
+
+    Raises:
+        PlanError: an absurd request, or one that the method or the plan's limits refuse; one line.
+    """
+    check(request)
+    chosen = methods.get(method)
+    if chosen.baseline:
+        raise PlanError(
+            f"method {method} is a baseline for evaluation: it would collect reports and ignore "
+            "them"
+        )
+    if windows < 1:
+        raise PlanError(f"windows: expected at least 1, got {windows}")
+    published = default_marginals(request.domain) if marginals is None else tuple(marginals)
+    design = chosen.design(request)
+    plan = Plan(
+        name=name,
+        purpose=purpose,
+        owner=owner,
+        lineage=lineage,
+        domain=request.domain,
+        epsilon=request.epsilon,
+        k=request.k,
+        method=method,
+        parameters=design.parameters,
+        groups=design.groups,
+        start=start,
+        expires=start + windows * window,
+        window=window,
+        users=request.users,
+        marginals=published,
+        guarantee=guarantee,
+        grace=grace,
+        skew=skew,
+        partitions=partitions,
+        lineage_epsilon=lineage_epsilon,
+    )
+    for attributes in published:
+        if (cells := request.domain.size(attributes)) > MAX_PUBLISHED_CELLS:
+            named = ", ".join(request.domain.names[i] for i in attributes)
+            raise PlanError(
+                f"marginals: the table over {named} has {cells:,} cells; at most "
+                f"{MAX_PUBLISHED_CELLS:,} are published"
+            )
+    return plan, design
+
+
+def check(request: Request) -> None:
+    """Refuse what no method could serve.
+
+    Raises:
+        PlanError: epsilon, k, users or max_groups out of range.
+    """
+    parse_epsilon(request.epsilon)
+    d = len(request.domain)
+    if not 1 <= request.k <= d:
+        raise PlanError(f"k: expected 1 to {d}, the number of attributes, got {request.k}")
+    if not 1 <= request.users <= MAX_USERS:
+        raise PlanError(f"users: expected 1 to {MAX_USERS:,} reports a window, got {request.users}")
+    if not 1 <= request.max_groups <= MAX_GROUPS:
+        raise PlanError(f"max_groups: expected 1 to {MAX_GROUPS}, got {request.max_groups}")
+
+
+def default_marginals(domain: Domain) -> tuple[Attributes, ...]:
+    """All 1-way and all 2-way marginals, in that order."""
+    attributes = range(len(domain))
+    return tuple((i,) for i in attributes) + tuple(combinations(attributes, 2))
