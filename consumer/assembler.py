@@ -1,0 +1,205 @@
+"""From single snapshot records to whole sets: the one rule that every reader of the topic obeys.
+
+A set is shown when its manifest and every marginal that the manifest names carry the same revision,
+in whatever order they came; one not above what was shown of the same window and kind is ignored;
+an early set is ignored once the window's final was shown. Two publishers that write at once can
+therefore neither mix their sets nor take a reader a step back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.errors import InvalidInput
+from estimators.wire.snapshot import (
+    Kind,
+    Manifest,
+    MarginalRecord,
+    Revision,
+    decode,
+    manifest_key,
+    parse_key,
+)
+
+
+class Table(NamedTuple):
+    """One marginal as arrays: one axis per attribute, in the order asked for.
+
+    ``table`` and ``stderr`` are float64 of the shape of ``labels``; ``stderr`` holds before
+    non-negativity was enforced.
+    """
+
+    table: NDArray[np.float64]
+    stderr: NDArray[np.float64]
+    labels: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A complete set.
+
+    Attributes:
+        manifest: what the set rests on.
+        marginals: its tables by attribute names in axis order; none where there was no report.
+    """
+
+    manifest: Manifest
+    marginals: Mapping[tuple[str, ...], MarginalRecord]
+
+    @property
+    def window(self) -> int:
+        """Number of the window."""
+        return self.manifest.window
+
+    @property
+    def kind(self) -> Kind:
+        """Early, final or total."""
+        return self.manifest.kind
+
+    @property
+    def revision(self) -> Revision:
+        """One input offset per partition of the plan."""
+        return self.manifest.revision
+
+    def record(self, *names: str) -> MarginalRecord:
+        """The published record over these attributes, in whatever order they are named.
+
+        Raises:
+            InvalidInput: it is not in the set; the message lists what is.
+        """
+        for attributes, record in self.marginals.items():
+            if sorted(attributes) == sorted(names):
+                return record
+        there = "; ".join(",".join(attributes) for attributes in self.marginals)
+        raise InvalidInput(
+            f"no marginal of {','.join(names)} in window {self.window}; "
+            + (f"there are {there}" if there else "it received no reports")
+        )
+
+    def marginal(self, *names: str) -> Table:
+        """The table over these attributes, axes in the order named; raises as :meth:`record`."""
+        record = self.record(*names)
+        axes = [record.attributes.index(name) for name in names]
+        shape = [len(labels) for labels in record.labels]
+        return Table(
+            np.array(record.table).reshape(shape).transpose(axes),
+            np.array(record.stderr).reshape(shape).transpose(axes),
+            tuple(record.labels[axis] for axis in axes),
+        )
+
+
+def above(revision: Revision, other: Revision | None) -> bool:
+    """Whether a revision is at least the other in every component, and not equal to it."""
+    if other is None:
+        return True
+    return revision != other and at_least(revision, other)
+
+
+def at_least(revision: Revision, other: Revision) -> bool:
+    """Whether a revision is at least the other in every component."""
+    return len(revision) == len(other) and all(a >= b for a, b in zip(revision, other, strict=True))
+
+
+_Set = tuple[int, Kind]
+_Record = MarginalRecord | Manifest
+
+
+class SnapshotAssembler:
+    """Collects records until sets are complete. Pure memory; not safe for several threads.
+
+    It keeps the records of incomplete sets, the last shown vector of early sets of windows without
+    a final, and one number per final and total: their vector is a function of the log, so that
+    there is never a higher one to wait for.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[_Set, dict[bytes, _Record]] = {}
+        self._shown: dict[_Set, Revision] = {}
+        self._sealed: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
+
+    def read(self, key: bytes, value: bytes | None) -> Snapshot | None:
+        """Take one record of the snapshots topic; the set that it completes, if any.
+
+        Raises:
+            InvalidInput: written by a newer version.
+            FatalError: not a record of a snapshots topic.
+        """
+        window, kind, _ = parse_key(key)
+        if value is None:
+            self._forget((window, kind), key)
+            return None
+        return self.add(decode(value))
+
+    def add(self, record: MarginalRecord | Manifest) -> Snapshot | None:
+        """As :meth:`read`, for a decoded record."""
+        place = (record.window, record.kind)
+        if not self._wanted(place, record.revision):
+            return None
+        pending = self._pending.setdefault(place, {})
+        held = pending.get(record.key)
+        # Of two records of one key the higher stays; of two that cannot be compared, the newer.
+        if held is None or not above(held.revision, record.revision):
+            pending[record.key] = record
+        return self._complete(place, pending)
+
+    def complete(self, window: int, kind: Kind) -> bool:
+        """Whether a complete final or total of this window was found."""
+        return window in self._sealed[kind]
+
+    def revision(self, window: int) -> Revision | None:
+        """Vector of the last complete early set; None before one and after the window's final."""
+        return self._shown.get((window, Kind.EARLY))
+
+    def count(self, kind: Kind) -> int:
+        """Number of windows whose final or total was found complete."""
+        return len(self._sealed[kind])
+
+    def _wanted(self, place: _Set, revision: Revision) -> bool:
+        window, kind = place
+        if kind is Kind.EARLY:
+            final = window in self._sealed[Kind.FINAL]
+            return not final and above(revision, self._shown.get(place))
+        return window not in self._sealed[kind]
+
+    def _complete(self, place: _Set, pending: dict[bytes, _Record]) -> Snapshot | None:
+        window, kind = place
+        manifest = pending.get(manifest_key(window, kind))
+        if not isinstance(manifest, Manifest):
+            return None
+        members = [pending.get(key.encode()) for key in manifest.marginals]
+        tables = [
+            member
+            for member in members
+            if isinstance(member, MarginalRecord) and member.revision == manifest.revision
+        ]
+        if len(tables) < len(members):
+            return None
+        self._show(place, manifest.revision)
+        return Snapshot(manifest, {table.attributes: table for table in tables})
+
+    def _show(self, place: _Set, revision: Revision) -> None:
+        window, kind = place
+        if kind is Kind.EARLY:
+            self._shown[place] = revision
+            pending = self._pending.pop(place)
+            left = {key: r for key, r in pending.items() if above(r.revision, revision)}
+            if left:
+                self._pending[place] = left
+        else:
+            self._sealed[kind].add(window)
+            self._pending.pop(place)
+        if kind is Kind.FINAL:
+            # Final beats early: nothing more is expected of the early set.
+            self._shown.pop((window, Kind.EARLY), None)
+            self._pending.pop((window, Kind.EARLY), None)
+
+    def _forget(self, place: _Set, key: bytes) -> None:
+        pending = self._pending.get(place, {})
+        pending.pop(key, None)
+        if not pending:
+            self._pending.pop(place, None)

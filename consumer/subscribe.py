@@ -1,0 +1,146 @@
+"""Reading snapshots: whole sets, in an order that never goes back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack
+
+from broker.names import TopicNames
+from broker.transport import Broker, Partition, Reader, Record, Topics
+from consumer.assembler import Snapshot, SnapshotAssembler, Table
+from estimators.errors import FatalError, RecoverableError
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind
+
+DEFAULT_NAMESPACE = "calmstream"
+_BACKOFF_SECONDS = 0.5
+
+__all__ = ["Snapshot", "SnapshotAssembler", "Table", "plan_names", "subscribe"]
+
+
+def plan_names(
+    plan: Plan, namespace: str = DEFAULT_NAMESPACE, output_namespace: str = ""
+) -> TopicNames:
+    """The topics of a plan in a namespace."""
+    return TopicNames(
+        namespace, plan.name, plan.digest, len(plan.groups), plan.partitions, output_namespace
+    )
+
+
+def subscribe(
+    plan: Plan,
+    broker: Broker | str,
+    *,
+    kinds: Collection[Kind] = tuple(Kind),
+    from_window: int | None = None,
+    follow: bool = True,
+    namespace: str = DEFAULT_NAMESPACE,
+    output_namespace: str = "",
+    stop: threading.Event | None = None,
+    poll_seconds: float = 0.5,
+    retry_seconds: float = 60.0,
+) -> Iterator[Snapshot]:
+    """Snapshots of a plan as they become complete, from the oldest kept on. Blocks between them.
+
+    Per window and kind a later one is always at least as far in every input partition as the one
+    before; after a window's final there is no early one of it. Every final and total comes once,
+    also to a subscriber that was away. Reading starts when the first one is asked for.
+
+    Args:
+        plan: whose snapshots.
+        broker: a transport, which stays open, or ``HOST:PORT[,HOST:PORT]`` of Kafka without TLS
+            (for TLS and SASL pass ``broker.kafka.connect(bootstrap, security)``).
+        kinds: which to yield; any of early, final, total.
+        from_window: first window to yield; None for all that are kept.
+        follow: whether to wait for more at the end; otherwise the iterator ends there.
+        namespace: of the plan's topics.
+        output_namespace: of its snapshots, where a log was counted again into another one.
+        stop: ends the iterator within ``poll_seconds`` when set.
+        poll_seconds: longest single wait.
+        retry_seconds: how long a broker that does not answer is asked again.
+
+    Yields:
+        Complete sets only; see :class:`consumer.assembler.Snapshot`.
+
+    Raises:
+        InvalidInput: a snapshot of a newer version, which says so.
+        RecoverableError: the broker did not answer for ``retry_seconds``.
+        FatalError: no such topic, or something else writes to it.
+    """
+    names = plan_names(plan, namespace, output_namespace)
+    wanted = frozenset(map(Kind, kinds))
+    stop = threading.Event() if stop is None else stop
+    with ExitStack() as stack:
+        transport = _connect(broker, stack)
+        topics = transport.topics()
+        stack.callback(topics.close)
+        reader = transport.reader()
+        stack.callback(reader.close)
+        assembler = SnapshotAssembler()
+        source = _Source(reader, topics, names.snapshots)
+        for record in source.records(follow, stop, poll_seconds, retry_seconds):
+            if record.key is None:
+                raise FatalError(f"{names.snapshots} holds a record without a key")
+            found = assembler.read(record.key, record.value)
+            if found is None or found.kind not in wanted:
+                continue
+            if from_window is None or found.window >= from_window:
+                yield found
+
+
+def _connect(broker: Broker | str, stack: ExitStack) -> Broker:
+    if not isinstance(broker, str):
+        return broker
+    from broker.kafka import connect
+
+    made = connect(broker)
+    stack.callback(made.close)
+    return made
+
+
+class _Source:
+    """The snapshots topic from its start, patient with a broker that is away for a while."""
+
+    def __init__(self, reader: Reader, topics: Topics, topic: str) -> None:
+        self._reader = reader
+        self._topics = topics
+        self._partition = Partition(topic, 0)
+        self._started = False
+
+    def records(
+        self, follow: bool, stop: threading.Event, poll_seconds: float, retry_seconds: float
+    ) -> Iterator[Record]:
+        """All records; without ``follow`` those up to an end fetched after all before were read."""
+        failing_since: float | None = None
+        while not stop.is_set():
+            records: list[Record] = []
+            try:
+                if not self._started:
+                    self._start()
+                records = self._reader.poll(poll_seconds if follow else min(poll_seconds, 0.1))
+                if not follow and not records and self._at_end():
+                    return
+                failing_since = None
+            except RecoverableError:
+                now = time.monotonic()
+                failing_since = now if failing_since is None else failing_since
+                if now - failing_since >= retry_seconds:
+                    raise
+                stop.wait(_BACKOFF_SECONDS)
+            yield from records
+
+    def _start(self) -> None:
+        if self._partition.topic not in self._topics.describe([self._partition.topic]):
+            raise FatalError(
+                f"topic {self._partition.topic} does not exist; create it: calmstream topics"
+            )
+        start = self._topics.log_starts([self._partition])[self._partition]
+        self._reader.assign([self._partition])
+        self._reader.seek(self._partition, start)
+        self._started = True
+
+    def _at_end(self) -> bool:
+        position = self._reader.position(self._partition)
+        return position >= self._topics.log_ends([self._partition])[self._partition]
