@@ -1,0 +1,352 @@
+"""What the active publisher does: read the state and snapshots topics, write what follows.
+
+It keeps nothing of its own. Whatever it holds it has read, and what it writes it reads back before
+it relies on it; so it can be stopped, doubled or replaced at any point.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from broker.names import TopicNames
+from broker.transport import Broker, Partition, Record
+from consumer.assembler import SnapshotAssembler, above
+from consumer.clock import Clock
+from consumer.merge import MergedWindow, StateMerger
+from consumer.metric_definitions import MetricDefinition
+from consumer.metrics import Metrics
+from consumer.publisher_metrics import (
+    EARLY_PUBLISHED,
+    ESTIMATE_DURATION,
+    FINAL_PUBLISHED,
+    LAST_SNAPSHOT,
+    PUBLISH_DURATION,
+    RUNNING_TOTAL_PUBLISHED,
+    SHARE_OBSERVED,
+    STANDARD_ERROR,
+    TOMBSTONES,
+    WINDOWS_FINAL,
+    WINDOWS_WAITING,
+)
+from consumer.snapshots import SnapshotSet, build_set
+from estimators.errors import FatalError
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind, Manifest, Revision, parse_key
+from estimators.wire.state import closed_key
+
+_PUBLISHED: dict[Kind, MetricDefinition] = {
+    Kind.EARLY: EARLY_PUBLISHED,
+    Kind.FINAL: FINAL_PUBLISHED,
+    Kind.TOTAL: RUNNING_TOTAL_PUBLISHED,
+}
+_MAX_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherConfig:
+    """How a publisher behaves; nothing here changes what a final or a total says.
+
+    Attributes:
+        refresh_seconds: between two early revisions of a window; None for the larger of 5 s and a
+            tenth of the plan's window.
+        poll_seconds: longest wait for records in one turn.
+        send_seconds: longest wait for the acknowledgement of one set.
+        clean_seconds: between two looks for records that may be deleted.
+        clean_records: most deletions in one look.
+        retry_seconds: how long failures that may pass are tried again before the publisher stops.
+    """
+
+    refresh_seconds: float | None = None
+    poll_seconds: float = 0.5
+    send_seconds: float = 30.0
+    clean_seconds: float = 60.0
+    clean_records: int = 10_000
+    retry_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        limits = (self.poll_seconds, self.send_seconds, self.clean_seconds, self.retry_seconds)
+        if min(limits) < 0 or (self.refresh_seconds or 0) < 0 or self.clean_records < 1:
+            raise ValueError("a publisher's times are at least 0 and its batches at least 1")
+
+    def refresh(self, plan: Plan) -> float:
+        """Seconds between two early revisions."""
+        return max(5.0, plan.window / 10) if self.refresh_seconds is None else self.refresh_seconds
+
+
+class Publication:
+    """The work of one active spell. Not safe for use from several threads.
+
+    Args:
+        plan: what is published.
+        broker: hands out this spell's own clients.
+        names: the plan's topics.
+        clock: for intervals and one metric; never for what is published.
+        config: see :class:`PublisherConfig`.
+        metrics: from :func:`consumer.publisher_metrics.publisher_metrics`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        broker: Broker,
+        names: TopicNames,
+        *,
+        clock: Clock,
+        config: PublisherConfig,
+        metrics: Metrics,
+    ) -> None:
+        self._plan = plan
+        self._names = names
+        self._clock = clock
+        self._config = config
+        self._metrics = metrics
+        self._merger = StateMerger(plan)
+        self._assembler = SnapshotAssembler()
+        self._snapshots = Partition(names.snapshots, 0)
+        self._state = [
+            Partition(names.state, number)
+            for number in sorted({names.state_partition(p) for p in range(plan.partitions)})
+        ]
+        self._unread: list[list[Partition]] = [[self._snapshots], self._state]
+        self._assigned: list[Partition] = []
+        self._ends: dict[Partition, int] = {}
+        self._sent: dict[tuple[int, Kind], tuple[int, int]] = {}
+        self._sent_early: dict[int, Revision] = {}
+        self._early_keys: dict[int, set[bytes]] = {}
+        self._early_due: deque[int] = deque()
+        self._next_refresh = clock.monotonic()
+        self._next_clean = clock.monotonic()
+        self._shares_through = -1
+        self._topics = broker.topics()
+        self._reader = broker.reader()
+        self._sink = broker.sink()
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether both topics were read to their ends once."""
+        return not self._unread
+
+    @property
+    def finished(self) -> bool:
+        """Whether every window of the plan has a complete final and total."""
+        windows = self._plan.windows
+        return all(self._assembler.count(k) >= windows for k in (Kind.FINAL, Kind.TOTAL))
+
+    def step(self, timeout: float) -> bool:
+        """Read once, then write at most one set or delete once; whether anything was written.
+
+        Blocks at most ``timeout`` seconds for records, then for the estimate and the
+        acknowledgements of one set. After an error the next call goes on where this one failed.
+
+        Raises:
+            RecoverableError: the broker does not answer, a set was not acknowledged in time.
+            FatalError: foreign or contradictory records, or a newer version's.
+            InvalidInput: snapshots of a newer version.
+        """
+        if self._unread:
+            self._catch_up(timeout)
+            return False
+        self._read(timeout)
+        return self._publish_closed() or self._publish_early() or self._clean()
+
+    def close(self, timeout: float) -> None:
+        """Release the clients."""
+        self._reader.close()
+        self._sink.close(timeout)
+        self._topics.close()
+
+    # Reading
+
+    def _catch_up(self, timeout: float) -> None:
+        # Snapshots before state: of windows found complete the counts need not be held.
+        wanted = self._unread[0]
+        if not set(wanted) <= set(self._assigned):
+            starts = self._topics.log_starts(wanted)
+            self._ends |= self._topics.log_ends(wanted)
+            self._reader.assign([*self._assigned, *wanted])
+            for partition, offset in starts.items():
+                self._reader.seek(partition, offset)
+            self._assigned += wanted
+        if any(self._reader.position(p) < self._ends[p] for p in wanted):
+            self._read(timeout)
+        positions = {p: self._reader.position(p) for p in wanted}
+        if all(positions[p] >= self._ends[p] for p in wanted):
+            # An end fetched before the position may have been overtaken: compaction can move a
+            # rewritten record past it. Only an end fetched afterwards proves that all was read.
+            self._ends |= self._topics.log_ends(wanted)
+            if all(positions[p] >= self._ends[p] for p in wanted):
+                self._unread.pop(0)
+
+    def _read(self, timeout: float) -> None:
+        for record in self._reader.poll(timeout):
+            if record.key is None:
+                raise FatalError(f"{record.partition} holds a record without a key")
+            if record.partition == self._snapshots:
+                self._read_snapshot(record.key, record)
+            else:
+                self._merger.read(record.key, record.value)
+
+    def _read_snapshot(self, key: bytes, record: Record) -> None:
+        window, kind, _ = parse_key(key)
+        if kind is Kind.EARLY:
+            self._note_early(window, key, record.value)
+        found = self._assembler.read(key, record.value)
+        if found is None or kind is Kind.EARLY:
+            return
+        self._sent.pop((window, kind), None)
+        self._metrics.set(WINDOWS_FINAL, self._assembler.count(Kind.FINAL))
+        if kind is Kind.TOTAL:
+            self._show_shares(found.manifest)
+        if all(self._assembler.complete(window, k) for k in (Kind.FINAL, Kind.TOTAL)):
+            self._merger.settle(window)
+            self._sent_early.pop(window, None)
+
+    def _note_early(self, window: int, key: bytes, value: bytes | None) -> None:
+        keys = self._early_keys.setdefault(window, set())
+        if value is None:
+            keys.discard(key)
+        else:
+            keys.add(key)
+        if not keys:
+            del self._early_keys[window]
+
+    def _show_shares(self, total: Manifest) -> None:
+        if total.window > self._shares_through and total.reports:
+            self._shares_through = total.window
+            for group, reports in enumerate(total.groups):
+                share = reports / total.reports
+                self._metrics.set(SHARE_OBSERVED, share, group=str(group))
+
+    # Writing
+
+    def _publish_closed(self) -> bool:
+        """Write the first final or total that is due and not found complete."""
+        for window in self._merger.closed_windows():
+            for kind in (Kind.FINAL, Kind.TOTAL):
+                if self._assembler.complete(window, kind) or self._on_its_way(window, kind):
+                    continue
+                merger = self._merger
+                merged = merger.final(window) if kind is Kind.FINAL else merger.total(window)
+                assert merged is not None
+                attempts = self._sent.get((window, kind), (0, 0))[1] + 1
+                if attempts > _MAX_ATTEMPTS:
+                    raise FatalError(
+                        f"window {window}: the {kind} set was written {_MAX_ATTEMPTS} times and "
+                        f"never found complete in {self._names.snapshots}; who else writes to it?"
+                    )
+                self._sent[window, kind] = (self._publish(merged), attempts)
+                return True
+        return False
+
+    def _on_its_way(self, window: int, kind: Kind) -> bool:
+        """Whether it was written, and not read back yet."""
+        sent = self._sent.get((window, kind))
+        return sent is not None and self._reader.position(self._snapshots) <= sent[0]
+
+    def _publish_early(self) -> bool:
+        """Write the next early revision of this round, if it says more than the one found."""
+        now = self._clock.monotonic()
+        if not self._early_due and now >= self._next_refresh:
+            self._next_refresh = now + self._config.refresh(self._plan)
+            self._early_due.extend(self._merger.open_windows())
+            self._metrics.set(WINDOWS_WAITING, len(self._merger.waiting()))
+        while self._early_due:
+            window = self._early_due[0]
+            merged = self._merger.early(window)
+            wanted = merged is not None and self._says_more(merged)
+            if wanted and merged is not None:
+                # Taken off only afterwards: a failed one is tried again by the next step.
+                self._publish(merged)
+                self._sent_early[window] = merged.revision
+            self._early_due.popleft()
+            if wanted:
+                return True
+        return False
+
+    def _says_more(self, merged: MergedWindow) -> bool:
+        window = merged.window
+        return (
+            merged.reports > 0
+            and not self._assembler.complete(window, Kind.FINAL)
+            and above(merged.revision, self._assembler.revision(window))
+            and above(merged.revision, self._sent_early.get(window))
+        )
+
+    def _publish(self, merged: MergedWindow) -> int:
+        """Estimate and write one set; the offset of its manifest."""
+        began = self._clock.monotonic()
+        snapshot = build_set(self._plan, merged)
+        built = self._clock.monotonic()
+        offset = self._write(snapshot)
+        self._metrics.observe(ESTIMATE_DURATION, built - began)
+        self._metrics.observe(PUBLISH_DURATION, self._clock.monotonic() - built)
+        self._metrics.inc(_PUBLISHED[merged.kind])
+        self._metrics.set(LAST_SNAPSHOT, self._clock.now_ms() / 1000)
+        if snapshot.marginals:
+            self._metrics.set(STANDARD_ERROR, snapshot.standard_error)
+        return offset
+
+    def _write(self, snapshot: SnapshotSet) -> int:
+        # The manifest promises that its tables are there: they are acknowledged before it leaves.
+        self._deliver(self._names.snapshots, snapshot.tables(), 0)
+        return self._deliver(self._names.snapshots, [snapshot.closing()], 0)
+
+    def _deliver(
+        self, topic: str, records: list[tuple[bytes, bytes]] | list[tuple[bytes, None]], number: int
+    ) -> int:
+        """Send records to one partition and wait for all of them; the last one's offset."""
+        sent = [self._sink.send(topic, key, value, partition=number) for key, value in records]
+        deadline = self._clock.monotonic() + self._config.send_seconds
+        offset = -1
+        for delivery in sent:
+            offset = delivery.wait(max(deadline - self._clock.monotonic(), 0.0))
+        return offset
+
+    # Deleting
+
+    def _clean(self) -> bool:
+        """Delete what nobody needs any more; whether there was anything."""
+        now = self._clock.monotonic()
+        if now < self._next_clean:
+            return False
+        self._next_clean = now + self._config.clean_seconds
+        limit = self._config.clean_records
+        closed: dict[int, list[tuple[bytes, None]]] = {}
+        for group, partition, window in islice(self._spent(), limit):
+            number = self._names.state_partition(partition)
+            key = closed_key(group, partition, window)
+            closed.setdefault(number, []).append((key, None))
+        for number, records in closed.items():
+            self._deliver(self._names.state, records, number)
+        early: list[tuple[bytes, None]] = [(key, None) for key in islice(self._outdated(), limit)]
+        self._deliver(self._names.snapshots, early, 0)
+        count = len(early) + sum(map(len, closed.values()))
+        self._metrics.inc(TOMBSTONES, count)
+        return count > 0
+
+    def _spent(self) -> Iterator[tuple[int, int, int]]:
+        """(group, partition, window) of closed records that no restore and no merge needs.
+
+        The window's final and total were found complete, and the input starts above the record
+        that closed it: no worker can fold that part of the log, and so write the record, again.
+        """
+        settled = list(self._merger.closed_records())
+        inputs = {Partition(self._names.reports(g), p) for g, p, _, _ in settled}
+        starts = self._topics.log_starts(inputs) if inputs else {}
+        for group, partition, window, closed_at in settled:
+            if starts[Partition(self._names.reports(group), partition)] > closed_at:
+                yield group, partition, window
+
+    def _outdated(self) -> Iterator[bytes]:
+        """Keys of early records of windows whose final was found complete, manifests first.
+
+        No reader shows them any more: final beats early, for a late reader too. Left alone they
+        would take as much room as the finals for ever. A publisher that is no longer in charge may
+        write one again; it is harmless, and deleted again.
+        """
+        for window in sorted(self._early_keys):
+            if self._assembler.complete(window, Kind.FINAL):
+                yield from sorted(self._early_keys[window], key=lambda k: not parse_key(k)[2])

@@ -1,0 +1,152 @@
+"""From merged counts to a set of snapshot records: a pure function of the plan and the counts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
+
+import numpy as np
+
+from consumer.merge import MergedWindow
+from estimators import methods
+from estimators.domain import Attributes
+from estimators.errors import FatalError
+from estimators.marginal import Marginal
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSet:
+    """All records of one window and kind, ready to be written.
+
+    Attributes:
+        manifest: the set's.
+        marginals: its tables, in the plan's order.
+    """
+
+    manifest: Manifest
+    marginals: tuple[MarginalRecord, ...]
+
+    def tables(self) -> list[tuple[bytes, bytes]]:
+        """Key and value of every marginal record, in order; to be acknowledged first."""
+        return [(record.key, encode(record)) for record in self.marginals]
+
+    def closing(self) -> tuple[bytes, bytes]:
+        """Key and value of the manifest; to be written last."""
+        return self.manifest.key, encode(self.manifest)
+
+    @property
+    def standard_error(self) -> float:
+        """Root mean square of the standard errors of all cells; 0 without tables."""
+        cells = [np.square(np.array(record.stderr)) for record in self.marginals]
+        return math.sqrt(float(np.concatenate(cells).mean())) if cells else 0.0
+
+
+def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
+    """Estimate every published marginal from the counts of a window.
+
+    The same counts give the same bytes on the same image. A window without reports gets a manifest
+    and no tables. Cost: the method's fit and one marginal each; it does not depend on the reports.
+
+    Raises:
+        FatalError: the method returned something that is no finite table.
+    """
+    tables: tuple[MarginalRecord, ...] = ()
+    if merged.reports:
+        model = methods.get(plan.method).fit(plan, merged.tallies)
+        tables = tuple(
+            _record(plan, merged, attributes, model.marginal(attributes))
+            for attributes in plan.marginals
+        )
+    return SnapshotSet(_manifest(plan, merged, tables), tables)
+
+
+def _record(
+    plan: Plan, merged: MergedWindow, attributes: Attributes, marginal: Marginal
+) -> MarginalRecord:
+    if not (np.isfinite(marginal.table).all() and np.isfinite(marginal.stderr).all()):
+        raise FatalError(
+            f"method {plan.method}: a table over {list(attributes)} is not finite in window "
+            f"{merged.window}; this is a defect of the method, please report it with the plan"
+        )
+    described = [plan.domain.attributes[i] for i in attributes]
+    return MarginalRecord(
+        window=merged.window,
+        kind=merged.kind,
+        revision=merged.revision,
+        attributes=tuple(attribute.name for attribute in described),
+        labels=tuple(attribute.labels for attribute in described),
+        table=tuple(marginal.table.tolist()),
+        stderr=tuple(marginal.stderr.tolist()),
+        noise_floor=marginal.noise_floor,
+        reports=marginal.reports,
+        flags=tuple(marginal.flags),
+    )
+
+
+def _manifest(plan: Plan, merged: MergedWindow, tables: tuple[MarginalRecord, ...]) -> Manifest:
+    first = 0 if merged.kind is Kind.TOTAL else merged.window
+    return Manifest(
+        window=merged.window,
+        kind=merged.kind,
+        revision=merged.revision,
+        start=plan.window_start(first) // 1000,
+        end=plan.window_end(merged.window) // 1000,
+        plan=plan.digest,
+        name=plan.name,
+        method=plan.method,
+        epsilon=plan.epsilon,
+        guarantee={"kind": plan.guarantee.kind, "windows": plan.guarantee.windows},
+        loss_window=loss_window(plan),
+        loss_plan=loss_plan(plan),
+        reports=merged.reports,
+        groups=tuple(tally.reports for tally in merged.tallies),
+        rejected=_rejected(merged),
+        marginals=tuple(record.key.decode() for record in tables),
+        processing=processing(plan, tables),
+        software=software(),
+    )
+
+
+def loss_window(plan: Plan) -> str:
+    """Most that one device can have spent in one window: a device reports at most once in it."""
+    return plan.epsilon
+
+
+def loss_plan(plan: Plan) -> str:
+    """Most that one device can spend over the whole plan, as a decimal string.
+
+    ``once``: epsilon. ``w-event``: epsilon for every w windows begun, the last ones included.
+    """
+    if plan.guarantee.kind == "once":
+        return plan.epsilon
+    slots = -(-plan.windows // plan.guarantee.windows)
+    return f"{Decimal(plan.epsilon) * slots:f}"
+
+
+def processing(plan: Plan, tables: tuple[MarginalRecord, ...]) -> tuple[str, ...]:
+    """What was done to the raw estimates, in order, in the words of the method."""
+    steps: tuple[str, ...] = getattr(methods.get(plan.method), "processing", ())
+    return steps if tables else ()
+
+
+@cache
+def software() -> str:
+    """Version of the installed distribution."""
+    try:
+        return installed("calmstream")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _rejected(merged: MergedWindow) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for count in merged.counts:
+        for reason, number in count.rejects.items():
+            totals[reason.value] = totals.get(reason.value, 0) + number
+    return dict(sorted(totals.items()))
