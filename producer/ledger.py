@@ -1,0 +1,156 @@
+"""What a device has spent, and whether it may report now: pure rules over plain values.
+
+The decision depends on time, the device's secret (through its slot) and its ledger, never on a
+record; a device's silence therefore says nothing about its value.
+
+Accounting across plans of one lineage. A plan's ``lineage_epsilon`` bounds what a device may spend
+under the lineage: ever, or within any w windows where both plans are w-event. Reports under the
+plan itself are kept apart by its own guarantee; reports under *another* plan count in full, unless
+both plans are w-event and the other's last report lies further back than the longer of the two
+horizons. Counting all earlier reports of the other plan until then is too much rather than too
+little: a device is at worst silent for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from estimators.plan import Plan
+
+FOREVER = 0
+"""Horizon of a plan under which a device reports once."""
+
+
+class Status(StrEnum):
+    """Whether a device may report now, and if not, why."""
+
+    READY = "ready"
+    NOT_STARTED = "not started"
+    OVER = "over"
+    ALREADY_REPORTED = "already reported"
+    NOT_ITS_SLOT = "not its slot"
+    BUDGET_SPENT = "budget spent"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """A device's reports under one plan.
+
+    Attributes:
+        window: number of the last window reported on.
+        ends: when that window ends, seconds since the epoch.
+        reports: how many reports so far, at least 1.
+        epsilon: loss of each, decimal string.
+        horizon: seconds that the plan's w windows last; 0 where the plan asks once.
+    """
+
+    window: int
+    ends: int
+    reports: int
+    epsilon: str
+    horizon: int
+
+    def __post_init__(self) -> None:
+        if self.reports < 1 or self.horizon < 0 or self.window < 0:
+            raise ValueError("reports are at least 1, windows and horizons at least 0")
+
+    @property
+    def total(self) -> Decimal:
+        """Summed loss of all reports."""
+        return self.reports * Decimal(self.epsilon)
+
+
+Entries = Mapping[str, Spent]
+"""Plan digest to what was spent under that plan; all of one lineage."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceState:
+    """All that a device keeps.
+
+    Attributes:
+        secret: 16 bytes, never sent; ``repr`` leaves it out.
+        lineages: lineage to what was spent under its plans.
+    """
+
+    secret: bytes = field(repr=False)
+    lineages: Mapping[str, Entries] = field(default_factory=lambda: MappingProxyType({}))
+
+    def under(self, lineage: str) -> Entries:
+        """What was spent under one lineage; empty for a new one."""
+        return self.lineages.get(lineage, {})
+
+    def spend(self, plan: Plan, window: int) -> DeviceState:
+        """The state after one more report."""
+        entries = self.under(plan.lineage)
+        before = entries.get(plan.digest)
+        reports = 1 + (before.reports if before else 0)
+        ends = plan.window_end(window) // 1000
+        spent = Spent(window, ends, reports, plan.epsilon, horizon(plan))
+        changed = {**entries, plan.digest: spent}
+        return DeviceState(self.secret, {**self.lineages, plan.lineage: changed})
+
+
+def horizon(plan: Plan) -> int:
+    """Seconds within which the plan's guarantee counts; ``FOREVER`` where it asks once."""
+    if plan.guarantee.kind == "once":
+        return FOREVER
+    return plan.guarantee.windows * plan.window
+
+
+def counts(plan: Plan, window: int, ends: Any, other: int) -> Any:
+    """Whether an earlier report under another plan counts against a report now.
+
+    Args:
+        plan: the plan that asks now.
+        window: its window.
+        ends: end of the last window reported on under the other plan, seconds; an array gives an
+            array.
+        other: the other plan's horizon.
+    """
+    own = horizon(plan)
+    if FOREVER in (own, other):
+        return np.full(np.shape(ends), fill_value=True)
+    return ends > plan.window_start(window) // 1000 - max(own, other)
+
+
+def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
+    """Whether a device may report.
+
+    Args:
+        plan: the plan that asks.
+        slot: the device's slot under it.
+        entries: what the device has spent under the plan's lineage.
+        now: milliseconds since the epoch.
+    """
+    window, w = plan.window_at(now), plan.guarantee.windows
+    if window < 0:
+        return Status.NOT_STARTED
+    if window >= plan.windows:
+        return Status.OVER
+    own = entries.get(plan.digest)
+    # A clock that went back gives a negative distance: silent as well.
+    if own is not None and (plan.guarantee.kind == "once" or window - own.window < w):
+        return Status.ALREADY_REPORTED
+    if window % w != slot:
+        return Status.NOT_ITS_SLOT
+    if spent_elsewhere(plan, window, entries) + Decimal(plan.epsilon) > Decimal(
+        plan.lineage_epsilon
+    ):
+        return Status.BUDGET_SPENT
+    return Status.READY
+
+
+def spent_elsewhere(plan: Plan, window: int, entries: Entries) -> Decimal:
+    """What counts of the reports under the other plans of the lineage."""
+    others = (spent for digest, spent in entries.items() if digest != plan.digest)
+    return sum(
+        (s.total for s in others if counts(plan, window, s.ends, s.horizon)), start=Decimal(0)
+    )
