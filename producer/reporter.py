@@ -1,0 +1,135 @@
+"""The device's side: a record goes in, one perturbed report comes out, or nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.mechanisms.base import Reports
+from estimators.plan import Plan
+from estimators.randomness import Randomness, SystemRandomness, uniform_below
+from producer.assignment import Place, place
+from producer.clock import wall_clock
+from producer.ledger import DeviceState, Status, status
+from producer.sealing import encode_reports
+from producer.store import DeviceStore
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """What leaves a device: a value that can be sent again and is then the same.
+
+    Attributes:
+        group: index of the device's group.
+        period: number of the window: time truncated to it.
+        view: index of the device's view within the group.
+        columns: the mechanism's columns, each with first axis 1, read-only.
+    """
+
+    group: int
+    period: int
+    view: int
+    columns: Reports
+
+    def encode(self, plan: Plan) -> bytes:
+        """The report as a batch of one, the form in which a device hands it to a gateway."""
+        view = np.array([self.view], np.int64)
+        return encode_reports(plan, self.group, self.period, view, self.columns)
+
+
+class Reporter:
+    """Turns a device's records into reports within the plan's guarantee.
+
+    Args:
+        plan: the plan that asks.
+        store: keeps the device's secret and ledger; use a :class:`producer.store.FileStore`.
+        randomness: perturbs; leave it alone outside tests.
+        clock: milliseconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        store: DeviceStore,
+        randomness: Randomness | None = None,
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
+        self._plan = plan
+        self._store = store
+        self._randomness = randomness or SystemRandomness()
+        self._clock = clock
+
+    def status(self, now: int | None = None) -> Status:
+        """Whether :meth:`report` would report, and if not, why; the same for every record.
+
+        Args:
+            now: milliseconds since the epoch; the clock's time by default.
+
+        Raises:
+            CalmstreamError: the store cannot be read.
+        """
+        return self._status(self._store.read(), self._clock() if now is None else now)
+
+    def report(self, record: Mapping[str, object]) -> Report | None:
+        """The device's report, or None when it must not report now.
+
+        Which of the two depends on time, secret and ledger only. Every record gives a report: a
+        label that is unknown, missing or unreadable counts as the attribute's ``other`` label, or
+        as a uniformly random one where it has none; an integer stands for the label that spells
+        it. Only the attributes of the device's own view are looked at.
+
+        When this returns a report, the ledger already says durably that it was made. A report lost
+        between here and the broker is lost for good; it must never be drawn again, only resent.
+
+        Raises:
+            CalmstreamError: the store cannot be read or written; nothing was reported. Never
+                because of the record.
+        """
+        now = self._clock()
+        claimed: list[Place] = []
+
+        def claim(state: DeviceState) -> DeviceState:
+            if self._status(state, now) is not Status.READY:
+                return state
+            claimed.append(place(self._plan, state.secret))
+            return state.spend(self._plan, self._plan.window_at(now))
+
+        self._store.update(claim)
+        if not claimed:
+            return None
+        return self._perturb(record, claimed[0], self._plan.window_at(now))
+
+    def _status(self, state: DeviceState, now: int) -> Status:
+        slot = place(self._plan, state.secret).slot
+        return status(self._plan, slot, state.under(self._plan.lineage), now)
+
+    def _perturb(self, record: Mapping[str, object], where: Place, window: int) -> Report:
+        view = self._plan.groups[where.group].views[where.view]
+        codes = np.zeros((1, len(self._plan.domain)), np.uint16)
+        for j in view.attributes:
+            codes[0, j] = self._code(record, j)
+        inputs = view.inputs(codes, self._plan.domain)
+        columns = self._plan.mechanisms[where.group].perturb(inputs, self._randomness)
+        return Report(where.group, window, where.view, _frozen(columns))
+
+    def _code(self, record: Mapping[str, object], j: int) -> int:
+        """Code of attribute j; total, whatever the record is."""
+        attribute = self._plan.domain.attributes[j]
+        try:
+            label = record[attribute.name]
+            code = self._plan.domain.code(j, str(label) if type(label) is int else label)
+        except Exception:  # noqa: BLE001 - foreign mappings and labels may raise anything
+            code = attribute.other
+        if code is None:
+            return int(uniform_below(attribute.cardinality, 1, self._randomness)[0])
+        return code
+
+
+def _frozen(columns: Mapping[str, NDArray[Any]]) -> Reports:
+    for column in columns.values():
+        column.flags.writeable = False
+    return columns

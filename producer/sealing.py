@@ -1,0 +1,94 @@
+"""Reports of many devices become one Kafka record: shuffled, encoded, named once and for all."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.mechanisms.base import Reports
+from estimators.plan import Plan
+from estimators.randomness import Randomness
+from estimators.wire.batch import (
+    BATCH_ID_BYTES,
+    MAX_BATCH_BYTES,
+    MAX_BATCH_REPORTS,
+    Batch,
+    encode_batch,
+)
+
+HEAD_BYTES = 512
+"""More than the fields of a batch other than its columns ever need."""
+
+FRAME_BYTES = 4096
+"""Kept free for what Kafka adds to a record, so that its default size limit holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A batch ready to be sent, any number of times, always the same.
+
+    Attributes:
+        group: index of its group.
+        n: number of reports.
+        batch_id: 16 random bytes: the record's key, by which a resend is recognised.
+        value: the record's body.
+    """
+
+    group: int
+    n: int
+    batch_id: bytes
+    value: bytes = field(repr=False)
+
+
+def encode_reports(
+    plan: Plan, group: int, period: int, view: NDArray[Any], columns: Reports
+) -> bytes:
+    """The body of a batch; ``view`` (shape (n,)) is left out where the group has a single one.
+
+    The length of integer columns depends on the perturbed values (digits), that of bit columns on
+    nothing but n; both are therefore as private as the reports themselves.
+    """
+    stated = view if len(plan.groups[group].views) > 1 else None
+    return encode_batch(plan, group, Batch(period, len(view), stated, columns))
+
+
+def seal(plan: Plan, group: int, period: int, view: NDArray[Any], columns: Reports) -> Sealed:
+    """Encode and name a batch. The rows must already be in random order.
+
+    Args:
+        plan: the plan that the reports follow.
+        group: their group.
+        period: number of their window.
+        view: shape (n,), view of each within the group.
+        columns: the mechanism's columns, each with first axis n.
+    """
+    value = encode_reports(plan, group, period, view, columns)
+    return Sealed(group, len(view), os.urandom(BATCH_ID_BYTES), value)
+
+
+def permutation(n: int, randomness: Randomness) -> NDArray[np.int64]:
+    """A uniformly random order of n things: shape (n,), int64.
+
+    Sorts random words of 64 bits and draws them anew in the rare case that two are equal, so that
+    every order has exactly the same probability. O(n log n).
+    """
+    while True:
+        words = np.frombuffer(randomness.bytes(8 * n), np.uint64)
+        order = np.argsort(words, kind="stable")
+        ascending = words[order]
+        if not (ascending[1:] == ascending[:-1]).any():
+            return order
+
+
+def most_reports(plan: Plan, group: int) -> int:
+    """Most reports of the group that one record may carry, from the longest body possible."""
+    size = float(len(str(len(plan.groups[group].views))) + 1)
+    for column in plan.mechanisms[group].columns:
+        row = -(-column.bound // 8)
+        size += row * 4 / 3 if column.kind == "bits" else len(str(column.bound)) + 1
+    room = MAX_BATCH_BYTES - FRAME_BYTES - HEAD_BYTES
+    return max(1, min(MAX_BATCH_REPORTS, int(room / size)))
