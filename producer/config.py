@@ -1,0 +1,39 @@
+"""A producer's settings, from the environment (``CALMSTREAM_...``) or the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from producer.batcher import DEFAULT_LINGER, DEFAULT_SIZE
+from producer.courier import Budget
+
+_DEFAULT = Budget()
+
+
+class ProducerSettings(BaseSettings):
+    """How a producer batches and how hard it tries; times in seconds.
+
+    Every field is read from ``CALMSTREAM_<FIELD>``, for example ``CALMSTREAM_BATCH_SIZE``.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="CALMSTREAM_", extra="forbid", frozen=True)
+
+    batch_size: int = Field(DEFAULT_SIZE, ge=1, description="most reports in a batch")
+    linger: float = Field(DEFAULT_LINGER, ge=0, description="wait for more reports")
+    max_in_flight: int = Field(_DEFAULT.in_flight, ge=1, description="unacknowledged batches")
+    delivery_attempts: int = Field(_DEFAULT.attempts, ge=1, description="sends of one batch")
+    delivery_seconds: float = Field(_DEFAULT.seconds, ge=0, description="budget of one batch")
+    attempt_seconds: float = Field(_DEFAULT.attempt_seconds, gt=0, description="wait for one send")
+    spool: Path | None = Field(None, description="directory of unacknowledged batches")
+
+    def budget(self) -> Budget:
+        """The delivery budget that these settings state."""
+        return Budget(
+            in_flight=self.max_in_flight,
+            attempts=self.delivery_attempts,
+            seconds=self.delivery_seconds,
+            attempt_seconds=self.attempt_seconds,
+        )
