@@ -1,0 +1,231 @@
+"""How far a method's marginals lie from the truth, measured on a local table."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from math import comb
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calmstream.population import collect, draw
+from estimators import methods as registry
+from estimators import planning
+from estimators.errors import InvalidInput
+from estimators.marginal import largest_error, sse, total_variation
+from estimators.methods.base import Request
+from estimators.plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from calmstream.tables import Table
+    from estimators.domain import Attributes
+    from estimators.methods.base import Method
+
+Floats = NDArray[np.float64]
+
+MAX_TARGET_CELLS = 1 << 20
+"""Largest marginal that is measured."""
+
+_TARGETS, _DEVICES, _COLLECTION = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One line of an evaluation: the errors of k-way marginals against the drawn devices' own.
+
+    Attributes:
+        dataset, method, epsilon, k: what was asked for.
+        d: number of attributes.
+        n: devices drawn.
+        targets: k-way marginals measured in every repeat; all of them where fewer exist than were
+            asked for.
+        repeats: number of repeats.
+        tallies: ``devices`` or ``law``.
+        sse_mean: mean over targets and repeats of the sum over cells of squared error.
+        sse_stderr: standard error of ``sse_mean`` over the repeats; None when there is only one.
+        tv_mean: the same of the total variation distance.
+        avd_mean: the same of a marginal's largest absolute error.
+        collect_seconds: mean over repeats: perturbing and tallying.
+        estimate_seconds: mean over repeats: fitting and answering all targets.
+    """
+
+    dataset: str
+    method: str
+    epsilon: float
+    k: int
+    d: int
+    n: int
+    targets: int
+    repeats: int
+    tallies: str
+    sse_mean: float
+    sse_stderr: float | None
+    tv_mean: float
+    avd_mean: float
+    collect_seconds: float
+    estimate_seconds: float
+
+
+def evaluate(
+    table: Table,
+    *,
+    dataset: str,
+    methods: Sequence[str],
+    epsilons: Sequence[str],
+    k: int,
+    users: int,
+    targets: int,
+    repeats: int,
+    seed: int,
+    tallies: Literal["devices", "law"],
+    progress: Callable[[], object] | None = None,
+) -> Iterator[Result]:
+    """Evaluate every method at every epsilon, in that order; a result as soon as it is there.
+
+    Targets, the devices of every repeat and the seeds of their noise are the same for all methods
+    and epsilons, so that differences between them are paired.
+
+    Args:
+        table: the records to draw from.
+        dataset: its name in the results.
+        methods: registry names.
+        epsilons: decimal strings.
+        k: size of the targets.
+        users: devices per repeat.
+        targets: how many marginals are measured.
+        repeats: how often everything is drawn anew.
+        seed: of everything random.
+        tallies: see `collect`.
+        progress: called after every repeat of every method and epsilon.
+
+    Raises:
+        InvalidInput: everything is checked before the first repeat; one line.
+    """
+    if min(targets, repeats) < 1 or seed < 0:
+        raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
+    plans = [
+        (method, _plan(method, Request(table.domain, epsilon, users, k)))
+        for method in map(registry.get, methods)
+        for epsilon in epsilons
+    ]
+    chosen = draw_targets(len(table.domain), k, targets, _generator(seed, _TARGETS))
+    largest = max(table.domain.size(target) for target in chosen)
+    if largest > MAX_TARGET_CELLS:
+        raise InvalidInput(
+            f"k = {k}: a target has {largest:,} cells; at most {MAX_TARGET_CELLS:,} are measured"
+        )
+    campaign = _Campaign(table, dataset, chosen, users, repeats, seed, tallies)
+    return campaign.run(plans, progress)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Campaign:
+    """What is the same for every method and epsilon; see `evaluate`."""
+
+    table: Table
+    dataset: str
+    targets: tuple[Attributes, ...]
+    users: int
+    repeats: int
+    seed: int
+    tallies: str
+    truths: dict[int, list[Floats]] = field(default_factory=dict)
+
+    def run(
+        self, plans: Sequence[tuple[Method, Plan]], progress: Callable[[], object] | None
+    ) -> Iterator[Result]:
+        for method, plan in plans:
+            rows = []
+            for repeat in range(self.repeats):
+                rows.append(self._once(method, plan, repeat))
+                if progress is not None:
+                    progress()
+            yield self._result(method, plan, np.array(rows))
+
+    def _once(self, method: Method, plan: Plan, repeat: int) -> tuple[float, ...]:
+        """SSE, TV, largest error, seconds to collect, seconds to estimate."""
+        codes = draw(self.table.codes, self.users, _generator(self.seed, _DEVICES, repeat))
+        if repeat not in self.truths:
+            self.truths[repeat] = [
+                plan.domain.histogram(codes, target) / len(codes) for target in self.targets
+            ]
+        noise = np.random.SeedSequence((self.seed, _COLLECTION, repeat))
+        started = time.perf_counter()
+        collected = collect(plan, codes, noise, law=self.tallies == "law")
+        counted = time.perf_counter()
+        model = method.fit(plan, collected)
+        answers = [model.marginal(target).table for target in self.targets]
+        done = time.perf_counter()
+        pairs = list(zip(answers, self.truths[repeat], strict=True))
+        errors = [
+            float(np.mean([measure(a, t) for a, t in pairs]))
+            for measure in (sse, total_variation, largest_error)
+        ]
+        return (*errors, counted - started, done - counted)
+
+    def _result(self, method: Method, plan: Plan, rows: Floats) -> Result:
+        """Means over the repeats: rows of `_once`, shape (repeats, 5)."""
+        means = rows.mean(axis=0).tolist()
+        spread = float(rows[:, 0].std(ddof=1)) if self.repeats > 1 else None
+        return Result(
+            dataset=self.dataset,
+            method=method.name,
+            epsilon=float(plan.epsilon),
+            k=plan.k,
+            d=len(plan.domain),
+            n=self.users,
+            targets=len(self.targets),
+            repeats=self.repeats,
+            tallies=self.tallies,
+            sse_mean=means[0],
+            sse_stderr=None if spread is None else spread / self.repeats**0.5,
+            tv_mean=means[1],
+            avd_mean=means[2],
+            collect_seconds=means[3],
+            estimate_seconds=means[4],
+        )
+
+
+def draw_targets(
+    d: int, k: int, count: int, generator: np.random.Generator
+) -> tuple[Attributes, ...]:
+    """Distinct random k-sets of d attributes, ``count`` of them or all there are, sorted."""
+    wanted = min(count, comb(d, k))
+    drawn: set[Attributes] = set()
+    while len(drawn) < wanted:
+        members = generator.permutation(d)[:k]
+        drawn.add(tuple(sorted(members.tolist())))
+    return tuple(sorted(drawn))
+
+
+def _plan(method: Method, request: Request) -> Plan:
+    """A plan that is never sent: one window, everything but the design at its simplest."""
+    planning.check(request)
+    design = method.design(request)
+    return Plan(
+        name="evaluation",
+        purpose="evaluation on a local table",
+        owner="evaluate",
+        lineage="0" * 32,
+        domain=request.domain,
+        epsilon=request.epsilon,
+        k=request.k,
+        method=method.name,
+        parameters=design.parameters,
+        groups=design.groups,
+        start=0,
+        expires=60,
+        window=60,
+        grace=0,
+        skew=0,
+        users=request.users,
+        marginals=((0,),),
+    )
+
+
+def _generator(*entropy: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(entropy))

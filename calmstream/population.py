@@ -1,0 +1,94 @@
+"""Simulated collection without a broker: drawing devices, giving them views, making tallies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from estimators.randomness import SeededRandomness
+from estimators.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from estimators.domain import Codes
+    from estimators.mechanisms.base import Mechanism
+    from estimators.plan import Plan
+
+
+def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
+    """Records of ``users`` devices: every row once when there are as many, else with replacement.
+
+    Args:
+        codes: shape (rows, d).
+        users: devices to draw.
+        generator: seeded by the caller.
+
+    Returns:
+        Shape (users, d).
+    """
+    return codes if users == len(codes) else codes[generator.integers(len(codes), size=users)]
+
+
+def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, law: bool) -> list[Tally]:
+    """One tally per group from devices that fall on views at random, by the plan's shares.
+
+    Args:
+        plan: what is collected.
+        codes: shape (n, d), one record per device.
+        seed: of everything random here; the assignment depends on it and on the shares only.
+        law: draw each view's counters from their exact distribution given its devices' records,
+            instead of perturbing and tallying every record through the shipped mechanism. Equal in
+            law (`Mechanism.draw_tally`).
+
+    Cost: O(n · attributes of a view) and, unless by law, the mechanism's cost per report.
+    """
+    assigning, perturbing = seed.spawn(2)
+    word = np.random.default_rng(assigning).integers(plan.total_share, size=len(codes))
+    view = np.searchsorted(plan.cumulative_shares, word, side="right")
+    order = np.argsort(view, kind="stable")
+    bounds = np.searchsorted(view[order], np.arange(plan.first_view[-1] + 1))
+    members = [order[bounds[v] : bounds[v + 1]] for v in range(plan.first_view[-1])]
+    tally = _by_law(perturbing) if law else _by_devices(perturbing)
+    return [
+        tally(
+            mechanism,
+            [
+                v.inputs(codes[own], plan.domain)
+                for v, own in zip(group.views, members[first:], strict=False)
+            ],
+        )
+        for group, mechanism, first in zip(
+            plan.groups, plan.mechanisms, plan.first_view, strict=False
+        )
+    ]
+
+
+def _by_devices(
+    seed: np.random.SeedSequence,
+) -> Callable[[Mechanism, Sequence[NDArray[Any]]], Tally]:
+    randomness = SeededRandomness(seed)
+
+    def tally(mechanism: Mechanism, inputs: Sequence[NDArray[Any]]) -> Tally:
+        n = np.array([len(own) for own in inputs], np.int64)
+        reports = mechanism.perturb(np.concatenate(inputs), randomness)
+        view = np.repeat(np.arange(len(n)), n) if len(n) > 1 else None
+        return Tally(n, mechanism.tally(reports, view, len(n)))
+
+    return tally
+
+
+def _by_law(
+    seed: np.random.SeedSequence,
+) -> Callable[[Mechanism, Sequence[NDArray[Any]]], Tally]:
+    generator = np.random.default_rng(seed)
+
+    def tally(mechanism: Mechanism, inputs: Sequence[NDArray[Any]]) -> Tally:
+        histograms = [np.bincount(own, minlength=mechanism.cells) for own in inputs]
+        counts = np.stack([mechanism.draw_tally(h, generator) for h in histograms])
+        return Tally(np.array([len(own) for own in inputs], np.int64), counts)
+
+    return tally

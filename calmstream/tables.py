@@ -1,0 +1,168 @@
+"""Reading a table of records for local tools: CSV (optionally gzip) or NPZ bit masks, strictly."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from estimators.domain import MAX_CARDINALITY, Attribute, Codes, Domain
+from estimators.errors import InvalidInput
+
+MAX_DEFAULT_VALUES = 64
+"""A column with more distinct values is left out unless it is asked for by name."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Records of a local file.
+
+    Attributes:
+        domain: learnt from the file: its columns in order, their labels sorted (as numbers where
+            all of them are whole numbers).
+        codes: shape (n, d), uint16, n at least 1.
+        dropped: columns left out by default, with their numbers of distinct values: more than 64,
+            or only one.
+    """
+
+    domain: Domain
+    codes: Codes
+    dropped: Mapping[str, int]
+
+
+def read_table(
+    path: str | Path, *, columns: Sequence[str] | None = None, attributes: int | None = None
+) -> Table:
+    """Read a file; ``.npz`` by its name, anything else as CSV.
+
+    Args:
+        path: of the file.
+        columns: use these, in this order; by default those with 2 to 64 distinct values, in file
+            order.
+        attributes: use the first so many of them.
+
+    Raises:
+        InvalidInput: unreadable, malformed, a column that is missing, constant or too rich, or too
+            few columns; one line with the file's name.
+    """
+    path = Path(path)
+    read = _read_npz if path.suffix == ".npz" else _read_csv
+    try:
+        table = read(path, columns)
+        return table if attributes is None else _first(table, attributes)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None
+
+
+def _first(table: Table, attributes: int) -> Table:
+    d = len(table.domain)
+    if not 1 <= attributes <= d:
+        raise InvalidInput(f"{attributes} attributes asked for; there are {d}")
+    chosen = Domain(table.domain.attributes[:attributes])
+    return Table(chosen, np.ascontiguousarray(table.codes[:, :attributes]), table.dropped)
+
+
+def _read_csv(path: Path, columns: Sequence[str] | None) -> Table:
+    header, rows = _rows(_text(path))
+    if not rows:
+        raise InvalidInput("a header and no records")
+    cells = dict(zip(header, zip(*rows, strict=True), strict=True))
+    distinct = {name: set(cells[name]) for name in header}
+    dropped: dict[str, int] = {}
+    if columns is None:
+        fits = {name: 2 <= len(distinct[name]) <= MAX_DEFAULT_VALUES for name in header}
+        dropped = {name: len(distinct[name]) for name in header if not fits[name]}
+        columns = [name for name in header if fits[name]]
+        if not columns:
+            raise InvalidInput(f"no column has 2 to {MAX_DEFAULT_VALUES} distinct values")
+    for name in columns:
+        if name not in distinct:
+            raise InvalidInput(f"no column {name!r}; there are {', '.join(header)}")
+        if not 2 <= len(distinct[name]) <= MAX_CARDINALITY:
+            raise InvalidInput(
+                f"column {name!r} has {len(distinct[name]):,} distinct values; an attribute has 2 "
+                f"to {MAX_CARDINALITY:,}"
+            )
+    domain = Domain(tuple(Attribute(name, _labels(distinct[name])) for name in columns))
+    return Table(domain, domain.encode({name: cells[name] for name in columns}), dropped)
+
+
+def _text(path: Path) -> str:
+    raw = path.read_bytes()
+    try:
+        if raw[:2] == b"\x1f\x8b":
+            raw = gzip.decompress(raw)
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"not UTF-8 text (byte {error.start:,})") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InvalidInput(f"broken gzip: {error}") from None
+
+
+def _rows(text: str) -> tuple[list[str], list[list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows: list[list[str]] = []
+    try:
+        header = next(reader, [])
+        for row in reader:
+            rows.append(row)
+            if row and len(row) != len(header):
+                raise InvalidInput(
+                    f"line {reader.line_num}: {len(row)} fields, the header has {len(header)}"
+                )
+    except csv.Error as error:
+        raise InvalidInput(f"line {reader.line_num}: {error}") from None
+    while rows and not rows[-1]:
+        rows.pop()
+    if not all(rows):
+        raise InvalidInput(f"record {rows.index([]) + 1} is an empty line")
+    if not header or not all(header) or len(set(header)) != len(header):
+        raise InvalidInput("the first line must name every column, and none twice")
+    return header, rows
+
+
+def _labels(values: set[str]) -> tuple[str, ...]:
+    if all(value.removeprefix("-").isdecimal() for value in values):
+        return tuple(sorted(values, key=lambda value: (int(value), value)))
+    return tuple(sorted(values))
+
+
+def _read_npz(path: Path, columns: Sequence[str] | None) -> Table:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile) or "records" not in archive:
+                raise InvalidInput("no array named records")
+            records = archive["records"]
+            names = archive["names"].tolist() if "names" in archive else None
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
+        raise InvalidInput(f"not a readable NPZ file: {error}") from None
+    if records.ndim != 1 or records.dtype.kind != "u" or not len(records):
+        raise InvalidInput(
+            f"records must be one unsigned integer per user, got shape {records.shape} of "
+            f"{records.dtype}"
+        )
+    bits = 8 * records.dtype.itemsize
+    names = [f"a{j}" for j in range(bits)] if names is None else names
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise InvalidInput("names must be a list of non-empty strings")
+    if not 1 <= len(names) <= bits or (len(names) < bits and (records >> len(names)).any()):
+        raise InvalidInput(f"{len(names)} names do not fit the {bits}-bit masks in use")
+    order = {name: j for j, name in enumerate(names)}
+    chosen = names if columns is None else list(columns)
+    for name in chosen:
+        if name not in order:
+            raise InvalidInput(f"no attribute {name!r}; there are {', '.join(names)}")
+    domain = Domain(tuple(Attribute(name, ("0", "1")) for name in chosen))
+    codes = np.empty((len(records), len(chosen)), np.uint16)
+    for j, name in enumerate(chosen):
+        codes[:, j] = (records >> order[name]) & 1
+    return Table(domain, codes, {})
