@@ -79,6 +79,9 @@ class PartitionFold:
         judge: with the ids of the accepted batches of open windows, and the clock.
         state: the counts to go on from.
 
+    Attributes:
+        group: as given.
+
     Cost of a batch: decoding plus the mechanism's tally; O(counters) when a window closes.
     """
 
@@ -89,7 +92,7 @@ class PartitionFold:
                 "counted; was it altered? Count into a new namespace"
             )
         self._plan = plan
-        self._group = group
+        self.group = group
         self._mechanism = plan.mechanisms[group]
         self._views = len(plan.groups[group].views)
         self._zero = WindowCount(Tally.zero(self._views, self._mechanism.width))

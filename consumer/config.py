@@ -1,0 +1,114 @@
+"""Settings of the service: from arguments first, then ``CALMSTREAM_*`` variables, then defaults.
+
+Units stand in the names. What nobody knows is refused: a mistyped variable must not be silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self, TypeVar
+
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from estimators.errors import InvalidInput
+
+PREFIX = "CALMSTREAM_"
+
+
+class Settings(BaseSettings):
+    """What all settings share: the prefix, frozen values, and no unknown ones."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+
+    def redacted(self) -> dict[str, Any]:
+        """Fit for a log: secrets are stars."""
+        return {
+            name: "***" if isinstance(value, SecretStr) else value
+            for name, value in self.model_dump().items()
+        }
+
+
+class TallyConfig(Settings):
+    """Settings of a tally worker.
+
+    Attributes:
+        checkpoint_seconds: between two checkpoints; what a killed worker has to read again.
+        poll_seconds: how long one poll waits for records.
+        poll_records: most records of one poll.
+        session_seconds: after so long without a poll the worker writes nothing more and exits; not
+            above the session of the broker's consumer group.
+        retry_seconds: how long a failing call is repeated before the worker exits.
+        stop_seconds: within so long a stopped worker has checkpointed and left.
+        stall_seconds: after so long without advancing, and not at its end, a partition makes the
+            worker exit; half of it makes it unhealthy.
+        tick_seconds: least time between two ticks of a partition.
+        writes_in_flight: unacknowledged writes above which reading pauses.
+        member: static membership of this worker, unique in its group; empty for none.
+    """
+
+    checkpoint_seconds: float = Field(5.0, gt=0, le=600)
+    poll_seconds: float = Field(0.2, ge=0, le=5)
+    poll_records: int = Field(500, ge=1, le=10_000)
+    session_seconds: float = Field(30.0, gt=0, le=3600)
+    retry_seconds: float = Field(60.0, gt=0, le=3600)
+    stop_seconds: float = Field(20.0, gt=0, le=600)
+    stall_seconds: float = Field(120.0, gt=0, le=3600)
+    tick_seconds: float = Field(1.0, ge=1, le=60)
+    writes_in_flight: int = Field(2000, ge=1, le=100_000)
+    member: str = Field("", max_length=128)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.poll_seconds * 2 > self.session_seconds:
+            raise ValueError("poll_seconds may be at most half of session_seconds")
+        return self
+
+
+class HttpConfig(Settings):
+    """Where metrics and health are served, and how much is logged.
+
+    Attributes:
+        http_host: address to bind; loopback unless told otherwise.
+        http_port: 0 for any free one, -1 for no server at all.
+        log_level: debug, info, warning or error.
+    """
+
+    http_host: str = "127.0.0.1"
+    http_port: int = Field(9464, ge=-1, le=65535)
+    log_level: str = Field("info", pattern="^(debug|info|warning|error)$")
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def load(kind: type[S], **arguments: Any) -> S:
+    """Settings from arguments (those that are not None), the environment and defaults.
+
+    Raises:
+        InvalidInput: one line with the first setting that is unknown or out of range.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "settings"
+        raise InvalidInput(f"{where}: {first['msg']}") from None
+
+
+def variables(*kinds: type[Settings]) -> set[str]:
+    """The environment variables that these settings read."""
+    return {PREFIX + name.upper() for kind in kinds for name in kind.model_fields}
+
+
+def refuse_unknown(environ: Mapping[str, str], known: Iterable[str]) -> None:
+    """Whether every ``CALMSTREAM_*`` variable is one of the known ones.
+
+    Raises:
+        InvalidInput: the first that is not; never its value.
+    """
+    allowed = set(known)
+    for name in sorted(environ):
+        if name.upper().startswith(PREFIX) and name.upper() not in allowed:
+            raise InvalidInput(f"unknown environment variable {name}")
