@@ -114,7 +114,8 @@ def uniform_below(bound: int, size: int, randomness: Randomness) -> NDArray[np.i
     """``size`` independent integers, each exactly uniform on [0, bound).
 
     Rejection sampling: a random word is used if it lies below the largest multiple of ``bound``.
-    Words have 32 bits up to a bound of 2^16, where 1 in 2^16 is thrown away at most, else 64.
+    Powers of two waste none and take the shortest word; other bounds up to 2^16 take 32 bits (at
+    most 1 word in 2^16 is thrown away), larger ones 64.
 
     Args:
         bound: 1 to 2^63.
@@ -122,13 +123,17 @@ def uniform_below(bound: int, size: int, randomness: Randomness) -> NDArray[np.i
         randomness: where the words come from.
 
     Returns:
-        Shape (size,), int64. Cost: 4 or 8 random bytes a draw.
+        Shape (size,), int64. Cost: 1 to 8 random bytes a draw.
     """
     if not 1 <= bound <= 1 << 63:
         raise ValueError(f"bound must lie in [1, 2^63], got {bound}")
-    if bound <= 1 << 16:
-        return _remainders(_words_below(bound, size, randomness, np.dtype("<u4")), bound)
-    return _remainders(_words_below(bound, size, randomness, np.dtype("<u8")), bound)
+    return _remainders(_words_below(bound, size, randomness, np.dtype(_word(bound))), bound)
+
+
+def _word(bound: int) -> str:
+    if bound & (bound - 1) == 0:
+        return next(f"<u{b}" for b in (1, 2, 4, 8) if bound <= 1 << 8 * b)
+    return "<u4" if bound <= 1 << 16 else "<u8"
 
 
 def _words_below(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +49,21 @@ class Column:
 class Mechanism(Protocol):
     """An epsilon-locally-differentially-private channel on ``cells`` inputs.
 
-    Implementations are frozen dataclasses built by ``Mechanism(epsilon, cells, **parameters)``;
+    Implementations are frozen dataclasses built by ``Mechanism(epsilon, cells, **parameters)``,
+    their fields being exactly epsilon, cells and the parameters;
     ``epsilon`` is the decimal string of the plan and is the whole loss of one report.
     """
 
     name: ClassVar[str]
     """Registry name, as it stands in a plan."""
+
+    @classmethod
+    def standard(cls, epsilon: str, cells: int) -> Self:
+        """The mechanism with its recommended parameters.
+
+        Raises:
+            PlanError: epsilon or cells out of range.
+        """
 
     @property
     def epsilon(self) -> str:
@@ -130,6 +139,10 @@ class Mechanism(Protocol):
 
     def channel(self) -> Channel:
         """The exact transition matrix, shape (cells, outputs), rows sum to 1, of the shipped code.
+
+        Outputs are in increasing order of their code: the columns of the report read as the digits
+        of one number, the first column the most significant, bits as the integer that they spell.
+        Codes that no report can have are left out.
 
         Raises:
             ValueError: more than 2^12 outputs; :meth:`worst_ratio` still holds then.

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from estimators.errors import PlanError
+from estimators.mechanisms.coefficient import HadamardCoefficient
 from estimators.mechanisms.grr import GRR
+from estimators.mechanisms.olh import OLH
 from estimators.mechanisms.oue import OUE
+from estimators.mechanisms.response import HadamardResponse
+from estimators.mechanisms.sketch import HadamardSketch
+from estimators.mechanisms.subset import SubsetSelection
+from estimators.mechanisms.sue import SUE
 
 if TYPE_CHECKING:
     from estimators.mechanisms.base import Mechanism
 
-MECHANISMS: Mapping[str, type[Mechanism]] = {m.name: m for m in (GRR, OUE)}
+_KINDS: tuple[type[Mechanism], ...] = (
+    GRR,
+    OUE,
+    SUE,
+    OLH,
+    HadamardCoefficient,
+    HadamardResponse,
+    SubsetSelection,
+    HadamardSketch,
+)
+
+MECHANISMS: Mapping[str, type[Mechanism]] = {kind.name: kind for kind in _KINDS}
 """Every mechanism that can stand in a plan."""
 
 
@@ -21,12 +39,21 @@ def spec(mechanism: Mechanism) -> dict[str, Any]:
     return {"name": mechanism.name, "cells": mechanism.cells, **mechanism.parameters()}
 
 
+def standard(name: str, epsilon: str, cells: int) -> Mechanism:
+    """The named mechanism with its recommended parameters, for planning.
+
+    Raises:
+        PlanError: an unknown name, or an epsilon or a number of cells out of range.
+    """
+    return _kind(name).standard(epsilon, cells)
+
+
 def build(document: Mapping[str, Any], epsilon: str) -> Mechanism:
     """Inverse of :func:`spec`.
 
     Args:
-        document: ``{"name": ..., "cells": ..., **parameters}``. Parameters that the mechanism can
-            choose itself may be left out; a plan should not, so that it stays complete.
+        document: ``{"name": ..., "cells": ..., **parameters}``, every parameter stated: a plan may
+            not depend on what a later version recommends.
         epsilon: decimal string, the whole loss of one report.
 
     Raises:
@@ -34,15 +61,18 @@ def build(document: Mapping[str, Any], epsilon: str) -> Mechanism:
     """
     if not isinstance(document, Mapping):
         raise PlanError(f"a mechanism is an object with name and cells, got {document!r}")
-    fields = dict(document)
-    name = fields.pop("name", None)
+    given = dict(document)
+    name = given.pop("name", None)
+    kind = _kind(name)
+    known = {field.name for field in fields(kind)} - {"epsilon"}  # type: ignore[arg-type]
+    for field in sorted(map(str, set(given) - known)):
+        raise PlanError(f"mechanism {name!r} has no field {field!r}")
+    for field in sorted(known - set(given)):
+        raise PlanError(f"mechanism {name!r} lacks its field {field!r}")
+    return kind(epsilon=epsilon, **given)  # type: ignore[call-arg]
+
+
+def _kind(name: object) -> type[Mechanism]:
     if not isinstance(name, str) or name not in MECHANISMS:
         raise PlanError(f"unknown mechanism {name!r}; there are {', '.join(sorted(MECHANISMS))}")
-    if "cells" not in fields:
-        raise PlanError(f"mechanism {name!r} lacks its field 'cells'")
-    kind = MECHANISMS[name]
-    known = set(kind.__dataclass_fields__) - {"epsilon"}  # type: ignore[attr-defined]
-    unknown = sorted(map(str, set(fields) - known))
-    if unknown:
-        raise PlanError(f"mechanism {name!r} has no field {unknown[0]!r}")
-    return kind(epsilon=epsilon, **fields)  # type: ignore[call-arg]
+    return MECHANISMS[name]

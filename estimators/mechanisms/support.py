@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -45,6 +45,11 @@ class SupportOracle(ABC):
     def __post_init__(self) -> None:
         exp_weight(self.epsilon)
         require_integer(f"{self.name}.cells", self.cells, 2, MAX_CELLS)
+
+    @classmethod
+    def standard(cls, epsilon: str, cells: int) -> Self:
+        """The mechanism with its recommended parameters."""
+        return cls(epsilon, cells)
 
     @cached_property
     def weight(self) -> int:

@@ -1,0 +1,94 @@
+"""Randomised response on one sign: a Hadamard coefficient of the device's input.
+
+Which coefficient is the report's view, so the mechanism itself sees two inputs only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from estimators.mechanisms.base import Column
+from estimators.mechanisms.bits import row_bytes
+from estimators.mechanisms.support import OTHER, SupportOracle, require_integer
+from estimators.randomness import coins
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from estimators.mechanisms.base import Channel, Counts, Reports
+    from estimators.randomness import Randomness
+
+
+@dataclass(frozen=True)
+class HadamardCoefficient(SupportOracle):
+    """Input 0 is the sign +1, input 1 is -1; the truth has odds floor(e^epsilon · 2^32) : 2^32.
+
+    Report: column ``s``, the reported input. Counters: one per view, the reports of -1.
+    The coefficient is ``estimate[0] - estimate[1]``; the two always sum to 1.
+    Cost: about one random byte a report, O(1) to perturb and to tally.
+    """
+
+    name: ClassVar[str] = "hadamard-coefficient"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_integer("hadamard-coefficient.cells", self.cells, 2, 2)
+
+    @property
+    def width(self) -> int:
+        """Reports of -1; the rest of n reported +1."""
+        return 1
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The sign."""
+        return (Column("s", "int", 2),)
+
+    @property
+    def p(self) -> Fraction:
+        """Probability of the true sign."""
+        return Fraction(self.weight, self.weight + OTHER)
+
+    @property
+    def q(self) -> Fraction:
+        """Probability of the other sign."""
+        return Fraction(OTHER, self.weight + OTHER)
+
+    def supports(self, counts: Counts, n: int) -> Counts:
+        """Reports of +1 and of -1."""
+        return np.array([n - counts[0], counts[0]])
+
+    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        """See :meth:`Mechanism.perturb`; column ``s`` is uint8."""
+        return {"s": flip(np.asarray(values).astype(np.uint8), self.q, randomness)}
+
+    def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
+        """Reports of -1 per view."""
+        signs = reports["s"]
+        if view is None:
+            return np.array([[np.count_nonzero(signs)]], np.int64)
+        return np.bincount(view[signs != 0], minlength=views)[:, None]
+
+    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
+        """Exact law in O(1): two binomials."""
+        chances = [float(self.q), float(self.p)]
+        minus: Counts = generator.binomial(histogram, chances).sum(keepdims=True).astype(np.int64)
+        return minus
+
+    def channel(self) -> Channel:
+        """Output y is the reported input."""
+        return ((self.p, self.q), (self.q, self.p))
+
+    def worst_ratio(self) -> Fraction:
+        """Exactly p / q."""
+        return self.p / self.q
+
+
+def flip(signs: NDArray[np.uint8], odds: Fraction, randomness: Randomness) -> NDArray[np.uint8]:
+    """Invert each 0 or 1 independently with probability exactly ``odds``: shape (n,), uint8."""
+    n = len(signs)
+    return signs ^ np.unpackbits(coins(row_bytes(n), odds, randomness), count=n)

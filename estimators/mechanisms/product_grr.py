@@ -1,0 +1,251 @@
+"""Generalised randomised response on every block of a record's attributes, independently.
+
+With one attribute per block this is the mechanism of RR-Independent and RR-Ind-Joint (Castell),
+with all attributes in one block that of RR-Joint, in between that of RR-Clusters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from estimators.errors import PlanError
+from estimators.mechanisms.base import Column, require_enumerable
+from estimators.mechanisms.grr import respond
+from estimators.mechanisms.joint_tables import (
+    MAX_RECORD_CELLS,
+    JointTables,
+    digits_of,
+    integer_row,
+    integer_rows,
+)
+from estimators.mechanisms.support import OTHER, require_integer
+from estimators.randomness import WEIGHT_BITS, exp_weight
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
+    from estimators.randomness import Randomness
+
+MAX_BLOCK_CELLS = 1 << 30
+"""Keeps every block's weight sum below 2^63."""
+
+MAX_DRAWN_CELLS = 1 << 24
+"""Values of a record whose joint tally is drawn from its law."""
+
+
+@dataclass(frozen=True)
+class ProductGRR:
+    """Randomised response block by block; epsilon is split in proportion to the attributes.
+
+    A block of c of the d attributes spends c · epsilon / d: its true cell weighs
+    ``floor(exp(c · epsilon / d) · 2^32)``, rounded down, every other cell 2^32.
+
+    Report: one column ``x<b>`` per block, the reported cell of the block's attributes.
+    Counters: the ``tables``, one after another.
+    Cost: 8 random bytes per block; O(blocks) to perturb, O(axes of all tables) to tally.
+
+    Attributes:
+        epsilon: decimal string, the whole loss of one report.
+        cells: number of values of a record, the product of ``axes``; below 2^62.
+        axes: cardinalities; the input is the record's mixed-radix number, last axis fastest.
+        blocks: ascending axis numbers; every axis is in exactly one block.
+        tables: attribute sets whose joint counts are kept.
+    """
+
+    name: ClassVar[str] = "product-grr"
+
+    epsilon: str
+    cells: int
+    axes: tuple[int, ...]
+    blocks: tuple[tuple[int, ...], ...]
+    tables: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", integer_row("product-grr.axes", self.axes))
+        object.__setattr__(self, "blocks", integer_rows("product-grr.blocks", self.blocks))
+        object.__setattr__(self, "tables", integer_rows("product-grr.tables", self.tables))
+        check_axes(self.name, self.cells, self.axes)
+        inside = sorted(i for block in self.blocks for i in block)
+        if inside != list(range(len(self.axes))) or not all(self.blocks):
+            raise PlanError("product-grr.blocks: every axis must stand in exactly one block")
+        for block, size in zip(self.blocks, self.block_cells, strict=True):
+            if list(block) != sorted(block):
+                raise PlanError(f"product-grr.blocks: {list(block)} does not ascend")
+            require_integer("product-grr: cells of a block", size, 2, MAX_BLOCK_CELLS)
+        self.layout  # noqa: B018 - validates the tables
+        self.weights  # noqa: B018 - validates epsilon
+
+    @classmethod
+    def standard(cls, epsilon: str, cells: int) -> Self:
+        """One axis, one block, one table."""
+        return cls(epsilon, cells, (cells,), ((0,),), ((0,),))
+
+    def parameters(self) -> dict[str, Any]:
+        """Axes, blocks and tables."""
+        return {
+            "axes": list(self.axes),
+            "blocks": [list(block) for block in self.blocks],
+            "tables": [list(table) for table in self.tables],
+        }
+
+    @cached_property
+    def layout(self) -> JointTables:
+        """Where the counters of each table stand."""
+        return JointTables(self.axes, self.tables)
+
+    @cached_property
+    def block_cells(self) -> tuple[int, ...]:
+        """Cells of each block."""
+        return tuple(prod(self.axes[i] for i in block) for block in self.blocks)
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """What each block's true cell weighs against 2^32 for another."""
+        d = len(self.axes)
+        return tuple(share_weight(self.epsilon, len(block), d) for block in self.blocks)
+
+    def odds(self, block: int) -> tuple[Fraction, Fraction]:
+        """Exact probabilities of a block's true cell and of one given other cell."""
+        total = self.weights[block] + (self.block_cells[block] - 1) * OTHER
+        return Fraction(self.weights[block], total), Fraction(OTHER, total)
+
+    @property
+    def width(self) -> int:
+        """Cells of all tables."""
+        return self.layout.width
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """One integer column per block."""
+        return tuple(Column(f"x{b}", "int", size) for b, size in enumerate(self.block_cells))
+
+    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        """See :meth:`Mechanism.perturb`; every column is int64."""
+        digits = digits_of(values, self.axes)
+        reports = {}
+        for b, block in enumerate(self.blocks):
+            cell = np.zeros(len(digits[0]), np.int64)
+            for i in block:
+                cell *= self.axes[i]
+                cell += digits[i]
+            reports[f"x{b}"] = respond(cell, self.block_cells[b], self.weights[b], randomness)
+        return reports
+
+    def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
+        """Randomised records per view and cell of every table."""
+        digits: dict[int, NDArray[Any]] = {}
+        for b, block in enumerate(self.blocks):
+            codes = digits_of(reports[f"x{b}"], [self.axes[i] for i in block])
+            digits.update(zip(block, codes, strict=True))
+        return self.layout.count(digits, view, views)
+
+    def _dense(self, counts: Counts) -> Counts:
+        if self.layout.holder(range(len(self.axes))) is None:
+            raise ValueError("the joint of all attributes is not counted, only its tables")
+        return self.layout.read(counts, range(len(self.axes)))
+
+    def estimate(self, counts: Counts, n: int) -> Floats:
+        """Unbiased joint frequencies by the axis-wise inverse; see :mod:`estimators.castell`.
+
+        Raises:
+            ValueError: the joint of all attributes is not among the tables.
+        """
+        from estimators.castell.inverse import channels, unmix
+
+        joint = self._dense(counts)
+        if n == 0:
+            return np.zeros(self.cells)
+        return unmix(joint / n, channels(self, range(len(self.axes)))).reshape(-1)
+
+    def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
+        """Exact variance of each joint cell given the data: shape (cells,)."""
+        from estimators.castell.inverse import channels, noise_given_truth
+
+        shape = self.axes
+        f = np.full(shape, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
+        return noise_given_truth(f.reshape(shape), channels(self, range(len(shape))), n).reshape(-1)
+
+    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
+        """Exact law in O(blocks · cells): block by block, keep some, spread the rest evenly.
+
+        Raises:
+            ValueError: more than 2^24 values of a record.
+        """
+        if self.cells > MAX_DRAWN_CELLS:
+            raise ValueError(f"the joint law of {self.cells:,} cells is not drawn")
+        cube = np.asarray(histogram, np.int64).reshape(self.axes)
+        for b, block in enumerate(self.blocks):
+            p, q = self.odds(b)
+            moved = np.moveaxis(cube, block, range(-len(block), 0))
+            rows = np.ascontiguousarray(moved).reshape(-1, self.block_cells[b])
+            rows = _respond_rows(rows, float(p - q), generator)
+            cube = np.moveaxis(rows.reshape(moved.shape), range(-len(block), 0), block)
+        return self.layout.project_from_joint(np.ascontiguousarray(cube))
+
+    def channel(self) -> Channel:
+        """Rows by record; outputs by the blocks' cells, first block most significant."""
+        require_enumerable(self.cells)
+        inputs = digits_of(np.arange(self.cells), self.axes)
+        odds = [self.odds(b) for b in range(len(self.blocks))]
+        truths = []
+        for block in self.blocks:
+            cell = np.zeros(self.cells, np.int64)
+            for i in block:
+                cell = cell * self.axes[i] + inputs[i]
+            truths.append(cell.tolist())
+        outputs = list(product(*(range(size) for size in self.block_cells)))
+        return tuple(
+            tuple(
+                prod((odds[b][truths[b][x] != cell] for b, cell in enumerate(y)), start=Fraction(1))
+                for y in outputs
+            )
+            for x in range(self.cells)
+        )
+
+    def worst_ratio(self) -> Fraction:
+        """Exactly the product over blocks of weight / 2^32: blocks are independent."""
+        return Fraction(prod(self.weights), OTHER ** len(self.weights))
+
+
+def _respond_rows(rows: Counts, keep: float, generator: np.random.Generator) -> Counts:
+    """Randomised response of every row's counts: keep each with ``keep``, else a uniform cell."""
+    kept = generator.binomial(rows, keep)
+    rest = (rows - kept).sum(axis=1)
+    size = rows.shape[1]
+    touched = np.flatnonzero(rest)
+    kept[touched] += generator.multinomial(rest[touched], np.full(size, 1 / size))
+    return kept.astype(np.int64)
+
+
+def share_weight(epsilon: str, parts: int, of: int) -> int:
+    """floor(exp(epsilon · parts / of) · 2^32), rounded down at every step.
+
+    A whole share is ``exp_weight``; otherwise it is an integer power of the rounded-down weight
+    of one part, so that the realised loss never exceeds epsilon · parts / of.
+    """
+    common = gcd(parts, of)
+    power, divisor = parts // common, of // common
+    return exp_weight(epsilon, divisor) ** power >> WEIGHT_BITS * (power - 1)
+
+
+def check_axes(name: str, cells: object, axes: Sequence[int]) -> None:
+    """Whether the axes are cardinalities whose product is ``cells``.
+
+    Raises:
+        PlanError: they are not.
+    """
+    if not axes or min(axes) < 2:
+        raise PlanError(f"{name}.axes: expected cardinalities of at least 2")
+    require_integer(f"{name}.cells", cells, 2, MAX_RECORD_CELLS - 1)
+    if prod(axes) != cells:
+        raise PlanError(f"{name}: the axes have {prod(axes):,} cells together, not {cells!r}")

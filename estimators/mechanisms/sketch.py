@@ -1,0 +1,182 @@
+"""Hadamard count-mean sketch (Apple, 2017; InpHTCMS in Cormode et al., SIGMOD 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from estimators.errors import PlanError
+from estimators.mechanisms.base import Column, require_enumerable
+from estimators.mechanisms.coefficient import flip
+from estimators.mechanisms.hadamard import parity, transform
+from estimators.mechanisms.hashing import buckets, mix
+from estimators.mechanisms.response import count_signs, draw_signs
+from estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
+from estimators.randomness import exp_weight, uniform_below
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
+    from estimators.randomness import Randomness
+
+
+@dataclass(frozen=True)
+class HadamardSketch:
+    """A uniform hash j, a uniform row a, and chi_a(h_j(cell)) by randomised response.
+
+    Report: columns ``h``, the hash, ``r``, the row, and ``s``, the sign (0 is +1, 1 is -1).
+    Counters: reports per (hash, row, sign). Hash j sends a cell to
+    ``bucket(mix(seed + j), cell, buckets)`` of :mod:`.hashing`.
+
+    Attributes:
+        epsilon: decimal string, the whole loss of one report.
+        cells: number of inputs L, 2 to 2^24.
+        hashes: number g of hash functions, 1 to 64.
+        buckets: range w of a hash, a power of two from 2 to 4096.
+        seed: fixes the hash functions, 0 to 2^32 - 1; public, part of the plan.
+
+    Cost: 2 to 7 random bytes a report, O(1) to perturb and to tally, O(g (w log w + L)) to
+    estimate.
+    """
+
+    name: ClassVar[str] = "hadamard-sketch"
+
+    epsilon: str
+    cells: int
+    hashes: int
+    buckets: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        exp_weight(self.epsilon)
+        require_integer("hadamard-sketch.cells", self.cells, 2, MAX_CELLS)
+        require_integer("hadamard-sketch.hashes", self.hashes, 1, 64)
+        require_integer("hadamard-sketch.buckets", self.buckets, 2, 4096)
+        require_integer("hadamard-sketch.seed", self.seed, 0, (1 << 32) - 1)
+        if self.buckets & (self.buckets - 1):
+            raise PlanError(f"hadamard-sketch.buckets must be a power of two, got {self.buckets}")
+
+    @classmethod
+    def standard(cls, epsilon: str, cells: int) -> Self:
+        """Five hashes into 256 buckets, as in Cormode et al."""
+        return cls(epsilon, cells, hashes=5, buckets=256, seed=0)
+
+    def parameters(self) -> dict[str, Any]:
+        """Hashes, buckets and seed."""
+        return {"hashes": self.hashes, "buckets": self.buckets, "seed": self.seed}
+
+    @property
+    def width(self) -> int:
+        """A counter per hash, row and sign."""
+        return 2 * self.hashes * self.buckets
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Hash, row and sign."""
+        return (
+            Column("h", "int", self.hashes),
+            Column("r", "int", self.buckets),
+            Column("s", "int", 2),
+        )
+
+    @cached_property
+    def weight(self) -> int:
+        """floor(exp(epsilon) · 2^32)."""
+        return exp_weight(self.epsilon)
+
+    @property
+    def p(self) -> Fraction:
+        """Probability of the true sign."""
+        return Fraction(self.weight, self.weight + OTHER)
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """Bucket of every cell under every hash: shape (hashes, L), int64."""
+        first = np.uint64(self.seed) + np.arange(self.hashes, dtype=np.uint64)
+        seeds = mix(first.astype(np.uint32))
+        return buckets(seeds[:, None], np.arange(self.cells), self.buckets)
+
+    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        """See :meth:`Mechanism.perturb`; columns ``h`` and ``r`` are int64, ``s`` uint8."""
+        n = len(values)
+        hashes = uniform_below(self.hashes, n, randomness)
+        rows = uniform_below(self.buckets, n, randomness)
+        signs = parity(rows & self.places[hashes, values])
+        return {"h": hashes, "r": rows, "s": flip(signs, 1 - self.p, randomness)}
+
+    def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
+        """Reports per view and (hash, row, sign)."""
+        place = reports["h"].astype(np.int64) * self.buckets + reports["r"]
+        return count_signs(place, self.hashes * self.buckets, reports["s"], view, views)
+
+    def estimate(self, counts: Counts, n: int) -> Floats:
+        """Frequencies, unbiased over the drawing of the hash functions: shape (L,).
+
+        Given the hashes, a cell also carries the cells that share its buckets, less the share that
+        chance would bring. Zeros when n is 0.
+        """
+        if n == 0:
+            return np.zeros(self.cells)
+        plus, minus = np.moveaxis(counts.reshape(self.hashes, self.buckets, 2), 2, 0)
+        sums = np.take_along_axis(transform(plus - minus), self.places, axis=1).sum(axis=0)
+        scale = self._scale / (n * float(2 * self.p - 1))
+        frequencies: Floats = sums * scale - 1 / (self.buckets - 1)
+        return frequencies
+
+    @property
+    def _scale(self) -> float:
+        return self.buckets / (self.buckets - 1)
+
+    def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
+        """Variance over the reports and over the drawing of the hash functions: shape (L,).
+
+        Two different cells share a share kappa of the hashes, mean 1 / w and variance
+        (1 - 1 / w) / (g w) for ideal hashes; the last term, which n does not lessen, is what the
+        collisions add.
+        """
+        f = np.full(self.cells, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
+        g, w = self.hashes, self.buckets
+        kappa_squared = (1 + (g - 1) / w) / (g * w)
+        means = f + (f.sum() - f) * kappa_squared
+        signs = self._scale**2 * (1 / float(2 * self.p - 1) ** 2 - means) / n
+        collisions = (np.sum(f**2) - f**2) / (g * (w - 1))
+        variance: Floats = signs + collisions
+        return variance
+
+    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
+        """Exact law given the hashes, in O(L g + g w^2)."""
+        g, w = self.hashes, self.buckets
+        devices = generator.multinomial(histogram, np.full(g, 1 / g))
+        truth = np.zeros((g, w, 2), np.int64)
+        odd = parity(np.arange(w)[:, None] & np.arange(w)).astype(bool)
+        for j in range(g):
+            held = np.zeros(w, np.int64)
+            np.add.at(held, self.places[j], devices[:, j])
+            drawn = generator.multinomial(held, np.full(w, 1 / w))
+            truth[j, :, 1] = np.where(odd, drawn, 0).sum(axis=0)
+            truth[j, :, 0] = drawn.sum(axis=0) - truth[j, :, 1]
+        return draw_signs(truth.reshape(-1, 2), self.p, generator)
+
+    def channel(self) -> Channel:
+        """Output 2 · (hash · w + row) + sign."""
+        require_enumerable(self.width)
+        pairs = self.hashes * self.buckets
+        p, q = self.p / pairs, (1 - self.p) / pairs
+        return tuple(
+            tuple(
+                p if (r & b).bit_count() % 2 == s else q
+                for b in column
+                for r in range(self.buckets)
+                for s in (0, 1)
+            )
+            for column in self.places.T.tolist()
+        )
+
+    def worst_ratio(self) -> Fraction:
+        """Given hash and row, which say nothing about the input, the report is RR on a sign."""
+        return Fraction(self.weight, OTHER)

@@ -1,0 +1,58 @@
+"""Symmetric unary encoding: randomised response on every bit with epsilon / 2.
+
+Also called parallel randomised response; the one-time part of basic RAPPOR (Erlingsson et al.,
+CCS 2014).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from estimators.mechanisms.bits import random_rows, row_bytes
+from estimators.mechanisms.support import OTHER
+from estimators.mechanisms.unary import UnaryOracle, replace_own
+from estimators.randomness import coins, exp_weight
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from estimators.randomness import Randomness
+
+
+@dataclass(frozen=True)
+class SUE(UnaryOracle):
+    """Every bit of the one-hot input is told truly with odds floor(e^(epsilon/2) · 2^32) : 2^32.
+
+    Two inputs differ in two bits, so each bit may spend half of epsilon.
+    Cost: L / 8 bytes to send, about L + 1 random bytes; O(L / 64) word operations to tally.
+    """
+
+    name: ClassVar[str] = "sue"
+
+    @cached_property
+    def half_weight(self) -> int:
+        """floor(exp(epsilon / 2) · 2^32), the weight of a bit's truth."""
+        return exp_weight(self.epsilon, 2)
+
+    @property
+    def p(self) -> Fraction:
+        """Probability of a 1 at the own cell."""
+        return Fraction(self.half_weight, self.half_weight + OTHER)
+
+    @property
+    def q(self) -> Fraction:
+        """Probability of a 1 at another cell."""
+        return Fraction(OTHER, self.half_weight + OTHER)
+
+    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        """See :meth:`Mechanism.perturb`; column ``b`` has shape (n, ceil(L / 8))."""
+        n = len(values)
+        rows = random_rows(n, self.cells, self.q, randomness)
+        ones = np.unpackbits(coins(row_bytes(n), self.p, randomness), count=n)
+        replace_own(rows, np.asarray(values), np.where(ones, np.uint8(0xFF), np.uint8(0)))
+        return {"b": rows}
