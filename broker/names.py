@@ -13,6 +13,8 @@ _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?")
 _DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
 MAX_RECORD_BYTES = 8 << 20
+# Twice the largest batch: one that is too large should be seen, refused for its reason and kept.
+MAX_REPORTS_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class TopicNames:
             "cleanup.policy": "delete",
             "message.timestamp.type": "LogAppendTime",
             "retention.ms": str(input_retention_ms),
+            "max.message.bytes": str(MAX_REPORTS_BYTES),
         }
         compacted = {
             "cleanup.policy": "compact",
@@ -106,7 +109,13 @@ class TopicNames:
             "min.cleanable.dirty.ratio": "0.1",
             "delete.retention.ms": str(_DAY_MS),
         }
-        letters = {"cleanup.policy": "delete", "retention.ms": str(30 * _DAY_MS)}
+        # Room for the largest record that a reports topic takes, and for the headers around it:
+        # a rejected record that could not be kept would stop the stream.
+        letters = {
+            "cleanup.policy": "delete",
+            "retention.ms": str(30 * _DAY_MS),
+            "max.message.bytes": str(MAX_RECORD_BYTES + 4096),
+        }
         return [
             *(TopicSpec(name, self.partitions, reports) for name in self.all_reports),
             TopicSpec(self.state, self.partitions, compacted),

@@ -116,10 +116,13 @@ class KafkaBroker:
         try:
             return make()
         except kafka_errors.KafkaTimeoutError as error:
-            seconds = self._limits.connect_seconds
-            raise RecoverableError(
-                f"no broker answers at {self._bootstrap} within {seconds:g} s"
-            ) from error
+            told = (
+                f"no broker answers at {self._bootstrap} within {self._limits.connect_seconds:g} s"
+            )
+            protocol = self._settings["security_protocol"]
+            if protocol != "PLAINTEXT":  # the client does not tell a refusal from silence
+                told += f" over {protocol}; check the protocol, certificates and credentials"
+            raise RecoverableError(told) from error
         except (kafka_errors.KafkaError, ValueError, OSError) as error:
             raise translate(error, f"reaching {self._bootstrap}") from error
 

@@ -83,6 +83,7 @@ class KafkaSink:
             delivery_timeout_ms=milliseconds(limits.delivery_seconds),
             retry_backoff_ms=_METADATA_PAUSE_MS,
         )
+        _outlive_refusals(self._producer)
 
     def send(
         self,
@@ -152,3 +153,24 @@ class KafkaSink:
         with self._room:
             self._held -= size
             self._room.notify_all()
+
+
+def _outlive_refusals(producer: KafkaProducer) -> None:
+    """Let the producer go on after the broker has refused one record.
+
+    kafka-python 3.0 puts an idempotent producer into its fatal state when a record is refused for
+    good (too large, without the key it needs, not authorised), and then fails whatever else is
+    waiting with that record's error. A new producer epoch, which it asks for after other errors,
+    is all that the numbering of records needs.
+    """
+    manager = producer._transaction_manager  # noqa: SLF001 - no public way
+    classify = manager.classify_batch_error
+    lasting = manager._FATAL_ERRORS  # noqa: SLF001 - the same
+
+    def gentler(error: BaseException, batch: object, log_start_offset: int = -1) -> str:
+        verdict: str = classify(error, batch, log_start_offset=log_start_offset)
+        if verdict == manager.ERROR_CLASS_FATAL and type(error) not in lasting:
+            return str(manager.ERROR_CLASS_NEEDS_EPOCH_BUMP)
+        return verdict
+
+    manager.classify_batch_error = gentler

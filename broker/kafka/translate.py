@@ -43,10 +43,13 @@ _RECOVERABLE = (
     kafka_errors.BrokerNotAvailableError,
     kafka_errors.CommitFailedError,
     kafka_errors.IllegalGenerationError,
+    kafka_errors.InvalidProducerEpochError,
+    kafka_errors.OutOfOrderSequenceNumberError,
     kafka_errors.RebalanceInProgressError,
     kafka_errors.UnknownBrokerIdError,
     kafka_errors.UnknownError,
     kafka_errors.UnknownMemberIdError,
+    kafka_errors.UnknownProducerIdError,
 )
 
 

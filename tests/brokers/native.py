@@ -122,6 +122,10 @@ class NativeKafka:
         self._signal(signal.SIGKILL)
         self._await_end(STOP_SECONDS)
 
+    def running(self) -> bool:
+        """Whether it has been started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def freeze(self) -> None:
         """Halt it, connections open, until `thaw`."""
         self._signal(signal.SIGSTOP)

@@ -113,6 +113,23 @@ def test_a_record_over_the_topics_limit_is_refused_and_the_next_goes_on(
     assert sink.send(topic, b"k", b"x" * 9_000).wait(DEADLINE) == 0
 
 
+def test_a_refused_record_does_not_harm_those_around_it(bench: Bench, sink: Sink) -> None:
+    topic = bench.topic(partitions=4, max_message_bytes="10000")
+    sent = []
+    for n in range(200):
+        refused = n % 40 == 20
+        value = b"x" * (20_000 if refused else 100)
+        sent.append((refused, sink.send(topic, b"%d" % n, value)))
+    for refused, delivery in sent:
+        if refused:
+            with pytest.raises(FatalError, match=r"too large"):
+                delivery.wait(DEADLINE)
+        else:
+            delivery.wait(DEADLINE)
+    ends = bench.broker.topics().log_ends([Partition(topic, p) for p in range(4)])
+    assert sum(ends.values()) == 195
+
+
 def test_a_record_of_eight_mebibytes_passes_where_the_topic_allows_it(
     bench: Bench, sink: Sink
 ) -> None:
@@ -352,7 +369,7 @@ def test_closing_the_broker_closes_what_it_handed_out(bench: Bench) -> None:
 
 def test_an_unacknowledged_send_is_recoverable(bench: Bench) -> None:
     if bench.kind == "kafka":
-        pytest.skip("a real broker has to be frozen: tests/integration/test_broker_failures.py")
+        pytest.skip("a real broker has to be frozen: test_transport_failures.py does that")
     topic = bench.topic()
     bench.broker.stall(Partition(topic, 0))  # type: ignore[attr-defined]
     sink = bench.broker.sink()

@@ -1,0 +1,241 @@
+"""What happens to Kafka's clients when the broker is away, frozen, restarted or strict."""
+
+from __future__ import annotations
+
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from broker.kafka import connect
+from broker.security import Security
+from broker.transport import Partition, TopicSpec
+from estimators.errors import FatalError, InvalidInput, RecoverableError
+from tests.brokers.jars import Unavailable
+from tests.brokers.native import NativeKafka
+from tests.brokers.provide import GIVEN, required
+from tests.contract.conftest import DEADLINE, until
+
+pytestmark = pytest.mark.kafka
+
+SASL = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+    "advertised.listeners": "SASL_PLAINTEXT://127.0.0.1:{port}",
+    "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="broker" password="b" user_broker="b" user_edge="secret";'
+    ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:broker;User:ANONYMOUS",
+}
+
+
+def _started(broker: NativeKafka) -> NativeKafka:
+    try:
+        broker.start()
+    except Unavailable as error:
+        broker.close()
+        if required():
+            pytest.fail(f"no native broker: {error}")
+        pytest.skip(f"these tests stop and start a broker of their own: {error}")
+    return broker
+
+
+@pytest.fixture(scope="module")
+def _own() -> Iterator[NativeKafka]:
+    broker = _started(NativeKafka())
+    yield broker
+    broker.close()
+
+
+@pytest.fixture
+def own(_own: NativeKafka) -> Iterator[NativeKafka]:
+    """A broker that may be stopped, killed and frozen; every test finds it running."""
+    if not _own.running():
+        _own.start()
+    yield _own
+    if _own.running():
+        _own.thaw()
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"failures-{uuid.uuid4().hex[:8]}"
+
+
+def test_nobody_there_is_said_in_one_line_and_in_time() -> None:
+    with socket.socket() as probe:  # bound but not listening: connections are refused
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+        started = time.monotonic()
+        with pytest.raises(RecoverableError) as caught:
+            connect(address, connect_seconds=1.0)
+    assert str(caught.value) == f"no broker answers at {address} within 1 s"
+    assert time.monotonic() - started < DEADLINE
+
+
+def test_somebody_else_there_is_noticed_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(RecoverableError, match=f"no broker answers at {address}"):
+            connect(address, connect_seconds=1.0)
+
+
+@pytest.mark.parametrize("bootstrap", ["", "localhost", "a:b", "a:0", "a:70000", "a:1,,b:2"])
+def test_an_address_that_cannot_be_is_refused(bootstrap: str) -> None:
+    with pytest.raises(InvalidInput, match=r"HOST:PORT"):
+        connect(bootstrap)
+
+
+def test_a_limit_that_cannot_be_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"limit"):
+        connect("a:1", no_such_limit=1)
+    with pytest.raises(InvalidInput, match=r"session_seconds"):
+        connect("a:1", session_seconds=0)
+    with pytest.raises(InvalidInput, match=r"compression"):
+        connect("a:1", compression="rar")
+
+
+def test_a_frozen_broker_is_recoverable_and_the_record_arrives_after_all(
+    own: NativeKafka, topic: str
+) -> None:
+    broker = connect(own.bootstrap, connect_seconds=2.0)
+    broker.topics().create([TopicSpec(topic, 1)])
+    sink = broker.sink()
+    assert sink.send(topic, b"k", b"0").wait(DEADLINE) == 0
+    own.freeze()
+    delivery = sink.send(topic, b"k", b"1")
+    with pytest.raises(RecoverableError):
+        delivery.wait(0.5)
+    with pytest.raises(RecoverableError):
+        sink.flush(0.5)
+    with pytest.raises(RecoverableError):
+        broker.topics()
+    own.thaw()
+    assert delivery.wait(DEADLINE) == 1
+    broker.close()
+
+
+def test_a_send_fails_for_good_after_its_delivery_time(own: NativeKafka, topic: str) -> None:
+    broker = connect(own.bootstrap, request_seconds=0.5, delivery_seconds=1.0)
+    broker.topics().create([TopicSpec(topic, 1)])
+    sink = broker.sink()
+    sink.send(topic, b"k", b"0").wait(DEADLINE)
+    own.freeze()
+    delivery = sink.send(topic, b"k", b"1")
+    with pytest.raises(RecoverableError):
+        delivery.wait(DEADLINE)
+    assert delivery.done()
+    started = time.monotonic()
+    sink.close(1.0)
+    broker.close()
+    assert time.monotonic() - started < DEADLINE
+    own.thaw()
+
+
+def test_a_full_buffer_is_recoverable(own: NativeKafka, topic: str) -> None:
+    broker = connect(own.bootstrap, buffer_bytes=1000, block_seconds=1.0)
+    broker.topics().create([TopicSpec(topic, 1)])
+    sink = broker.sink()
+    sink.send(topic, b"k", b"0").wait(DEADLINE)
+    own.freeze()
+    first = sink.send(topic, b"k", b"x" * 900)
+    second = sink.send(topic, b"k", b"x" * 900)
+    with pytest.raises(RecoverableError, match=r"room"):
+        second.wait(DEADLINE)
+    own.thaw()
+    assert first.wait(DEADLINE) == 1
+    broker.close()
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_clients_survive_a_restart_of_the_broker(own: NativeKafka, topic: str, how: str) -> None:
+    broker = connect(own.bootstrap, session_seconds=6.0)
+    topics, sink, reader = broker.topics(), broker.sink(), broker.reader()
+    group = broker.group_reader("g")
+    topics.create([TopicSpec(topic, 1)])
+    sink.send(topic, b"k", b"0").wait(DEADLINE)
+    where = Partition(topic, 0)
+    reader.assign([where])
+    reader.seek(where, 0)
+    group.subscribe([topic])
+    until(lambda: group.poll(0.1) or group.assignment())
+    group.seek(where, 1)
+    group.resume([where])
+    until(lambda: reader.poll(0.2))
+
+    getattr(own, how)()
+    pending = sink.send(topic, b"k", b"1")
+    with pytest.raises(RecoverableError):
+        topics.describe([topic])
+    assert reader.poll(0.2) == []
+    own.start()
+
+    assert pending.wait(DEADLINE) == 1
+    got: list[bytes | None] = []
+    until(lambda: got.extend(r.value for r in reader.poll(0.2)) or got)
+    assert got == [b"1"]
+
+    def group_reads_on() -> list[bytes | None]:
+        records = group.poll(0.2)
+        for partition in group.take_changes().added:
+            group.seek(partition, 1)
+            group.resume([partition])
+        return [record.value for record in records]
+
+    until(lambda: group_reads_on() == [b"1"])
+
+    def described() -> bool:
+        try:
+            return topic in topics.describe([topic])
+        except RecoverableError:
+            return False
+
+    until(described)
+    broker.close()
+
+
+@pytest.fixture(scope="module")
+def strict() -> Iterator[NativeKafka]:
+    broker = _started(NativeKafka(properties=SASL))
+    yield broker
+    broker.close()
+
+
+def test_credentials_are_used_and_wrong_ones_refused(
+    strict: NativeKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDGE_PASSWORD", "secret")
+    right = Security("SASL_PLAINTEXT", "PLAIN", "edge", password_env="EDGE_PASSWORD")
+    connect(strict.bootstrap, right).close()
+    wrong = Security("SASL_PLAINTEXT", "PLAIN", "edge", password="guess")
+    with pytest.raises(RecoverableError, match=r"credentials") as caught:
+        connect(strict.bootstrap, wrong, connect_seconds=2.0)
+    assert "guess" not in str(caught.value)
+
+
+def test_what_is_not_allowed_is_fatal(strict: NativeKafka, topic: str) -> None:
+    admin = connect(strict.bootstrap, Security("SASL_PLAINTEXT", "PLAIN", "broker", password="b"))
+    admin.topics().create([TopicSpec(topic, 1)])
+    admin.close()
+    edge = connect(strict.bootstrap, Security("SASL_PLAINTEXT", "PLAIN", "edge", password="secret"))
+    with pytest.raises(FatalError, match=r"authorised"):
+        edge.sink().send(topic, b"k", b"v").wait(DEADLINE)
+    with pytest.raises(FatalError, match=r"authorised"):
+        edge.reader().assign([Partition(topic, 0)])
+    with pytest.raises(FatalError, match=r"authorised"):
+        edge.topics().create([TopicSpec("another", 1)])
+    edge.close()
+
+
+def test_the_environment_may_name_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.brokers.provide import provide
+
+    monkeypatch.setenv(GIVEN, "example:9092")
+    assert provide().bootstrap == "example:9092"
