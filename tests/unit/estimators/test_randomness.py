@@ -1,0 +1,209 @@
+"""Exactness of the random source: rational odds, uniform integers, the certified exponential."""
+
+from fractions import Fraction
+from itertools import pairwise
+from math import factorial
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from estimators.errors import PlanError
+from estimators.randomness import (
+    MAX_DIVISOR,
+    Randomness,
+    SeededRandomness,
+    SystemRandomness,
+    coins,
+    exp_weight,
+    parse_epsilon,
+    uniform_below,
+)
+
+ALPHA = 1e-6
+
+
+class Script:
+    """Hands out prepared byte strings, one per call, and insists on their lengths."""
+
+    def __init__(self, *parts: bytes) -> None:
+        self.parts = list(parts)
+
+    def bytes(self, count: int) -> bytes:
+        part = self.parts.pop(0)
+        assert len(part) == count
+        return part
+
+
+def words(dtype: Any, *values: int) -> bytes:
+    return np.array(values, dtype).tobytes()
+
+
+def exp_bounds(x: Fraction, terms: int = 160) -> tuple[Fraction, Fraction]:
+    """Rationals just below and just above exp(x), from its series; x in [0, 16]."""
+    below = sum(x**k / factorial(k) for k in range(terms))
+    # The rest is below its first term times a geometric series of ratio 16 / terms < 1/2.
+    return Fraction(below), below + 2 * x**terms / factorial(terms)
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 7, MAX_DIVISOR])
+@pytest.mark.parametrize(
+    "epsilon", ["0.001", "0.01", "0.1", "0.2", "1", "1.0986122886681098", "2.5", "8", "16"]
+)
+def test_weight_is_exactly_the_floor_of_the_exponential(epsilon: str, divisor: int) -> None:
+    below, above = exp_bounds(Fraction(epsilon) / divisor)
+    weight = exp_weight(epsilon, divisor)
+    assert Fraction(weight, 1 << 32) <= below
+    assert Fraction(weight + 1, 1 << 32) > above
+    assert weight > 1 << 32
+
+
+@pytest.mark.parametrize("divisor", [0, -1, MAX_DIVISOR + 1])
+def test_absurd_divisors_are_refused(divisor: int) -> None:
+    with pytest.raises(PlanError, match="parts"):
+        exp_weight("1", divisor)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "0", "-1", "0.0001", "17", "1e999999", "1e0", "nan", "inf", " 1", "1\n", "+1", "1_0",
+        "٣", ".5", "1.", "01", "0x1", 1, 1.0, None, True, ["1"], b"1",
+    ],
+)  # fmt: skip
+def test_epsilon_is_a_plain_decimal_string_in_range(text: object) -> None:
+    with pytest.raises(PlanError, match="epsilon must"):
+        parse_epsilon(text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["0.001", "0.2", "1", "1.0", "16"])
+def test_epsilon_is_read_exactly(text: str) -> None:
+    assert Fraction(parse_epsilon(text)) == Fraction(text)
+
+
+@pytest.mark.parametrize(
+    ("bound", "dtype"), [(3, "<u4"), (40_000, "<u4"), (65_537, "<u8"), (2**62 + 1, "<u8")]
+)
+def test_words_beyond_the_last_multiple_are_thrown_away(bound: int, dtype: str) -> None:
+    wide = 1 << 8 * np.dtype(dtype).itemsize
+    limit = wide - wide % bound
+    source = Script(
+        words(dtype, limit - 1, limit, 5, wide - 1), words(dtype, limit, 6), words(dtype, 7)
+    )
+    drawn = uniform_below(bound, 4, source)
+    assert drawn.tolist() == [(limit - 1) % bound, 5 % bound, 6 % bound, 7 % bound]
+    assert source.parts == []
+
+
+@pytest.mark.parametrize(
+    ("bound", "dtype"),
+    [(1, "u1"), (2, "u1"), (256, "u1"), (512, "<u2"), (65_536, "<u2"), (2**32, "<u4"),
+     (2**33, "<u8"), (2**63, "<u8")],
+)  # fmt: skip
+def test_powers_of_two_take_the_shortest_word_and_throw_none_away(bound: int, dtype: str) -> None:
+    top = (1 << 8 * np.dtype(dtype).itemsize) - 1
+    drawn = uniform_below(bound, 3, Script(words(dtype, top, bound - 1, 0)))
+    assert drawn.tolist() == [bound - 1, bound - 1, 0]
+    assert drawn.dtype == np.int64
+
+
+@pytest.mark.parametrize("bound", [3, 6, 255, 257, 60_000, 65_537, 3 * 2**40 + 1, 2**63 - 1])
+def test_draws_are_uniform(bound: int) -> None:
+    n = 100_000
+    drawn = uniform_below(bound, n, SeededRandomness(bound % 1000))
+    assert drawn.min() >= 0
+    assert drawn.max() < bound
+    bins = min(bound, 60)
+    edges = [-(-bound * i // bins) for i in range(bins + 1)]
+    expected = np.array([n * (b - a) / bound for a, b in pairwise(edges)])
+    seen = np.diff(np.searchsorted(np.sort(drawn), np.array(edges, np.uint64)))
+    assert chi2.sf((np.square(seen - expected) / expected).sum(), bins - 1) > ALPHA
+
+
+@pytest.mark.parametrize("bound", [0, -1, 2**63 + 1])
+def test_bounds_outside_the_range_are_refused(bound: int) -> None:
+    with pytest.raises(ValueError, match="bound"):
+        uniform_below(bound, 1, SystemRandomness())
+
+
+def test_nothing_is_drawn_for_nobody() -> None:
+    assert uniform_below(3, 0, SystemRandomness()).shape == (0,)
+    assert coins(0, Fraction(1, 3), SystemRandomness()).shape == (0,)
+
+
+ODDS = [
+    Fraction(1, 2),
+    Fraction(1, 3),
+    Fraction(255, 256),
+    Fraction(1, 257),
+    Fraction(1, 2**40),
+    Fraction(2**32, 2**32 + exp_weight("1")),
+    Fraction(exp_weight("8"), 2**32 + exp_weight("8")),
+]
+
+
+@pytest.mark.parametrize("odds", ODDS)
+def test_coin_odds_are_exact_over_all_leading_digits(odds: Fraction) -> None:
+    # 256 coins, one for each equally likely pattern of the eight leading digits.
+    patterns = np.arange(256)
+    planes = np.packbits((patterns >> np.arange(8)[:, None]) & 1, axis=1)
+    head, rest = divmod(256 * odds.numerator, odds.denominator)
+
+    def heads(tie_draw: int) -> int:
+        draw = np.dtype("<u8" if odds.denominator > 1 << 16 else "<u4")
+        if odds.denominator & (odds.denominator - 1) == 0:
+            size = next(b for b in (1, 2, 4, 8) if odds.denominator <= 1 << 8 * b)
+            draw = np.dtype(f"<u{size}")
+        source = Script(planes.tobytes(), words(draw, tie_draw))
+        return int(np.unpackbits(coins(32, odds, source)).sum())
+
+    # Exactly one pattern ties; it is heads for ``rest`` of the ``denominator`` draws.
+    assert heads(odds.denominator - 1) == head
+    if rest:
+        assert heads(rest - 1) == head + 1
+    if rest < odds.denominator - 1:
+        assert heads(rest) == head
+    assert Fraction(head) + Fraction(rest, odds.denominator) == 256 * odds
+
+
+@pytest.mark.parametrize("odds", ODDS)
+@pytest.mark.parametrize("source", [SeededRandomness(5), SystemRandomness()])
+def test_coins_come_up_with_their_odds(odds: Fraction, source: Randomness) -> None:
+    size = 100_000
+    heads = int(np.bitwise_count(coins(size, odds, source)).sum())
+    n, p = 8 * size, float(odds)
+    if n * p < 10:
+        assert heads < 10 + 20 * n * p
+    else:
+        assert chi2.sf((heads - n * p) ** 2 / (n * p * (1 - p)), 1) > ALPHA
+
+
+def test_certain_coins_need_no_randomness() -> None:
+    assert coins(3, Fraction(0), Script()).tolist() == [0, 0, 0]
+    assert coins(3, Fraction(1), Script()).tolist() == [255, 255, 255]
+
+
+@pytest.mark.parametrize("odds", [Fraction(-1, 2), Fraction(3, 2)])
+def test_odds_outside_the_unit_interval_are_refused(odds: Fraction) -> None:
+    with pytest.raises(ValueError, match="odds"):
+        coins(1, odds, SystemRandomness())
+
+
+def test_neighbouring_coins_and_rows_are_independent() -> None:
+    bits = np.unpackbits(coins(1 << 18, Fraction(1, 3), SeededRandomness(11))).astype(float)
+    bits = (bits - 1 / 3) / np.sqrt(2 / 9)
+    for lag in (1, 8, 64, 8 << 16):
+        product = bits[lag:] * bits[:-lag]
+        assert abs(product.sum()) < 5 * np.sqrt(len(product))
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 4096])
+def test_sources_give_exactly_the_bytes_asked_for(count: int) -> None:
+    for source in (SeededRandomness(1), SystemRandomness()):
+        assert len(source.bytes(count)) == count
+
+
+def test_a_seed_repeats_and_another_does_not() -> None:
+    assert SeededRandomness(3).bytes(64) == SeededRandomness(3).bytes(64)
+    assert SeededRandomness(3).bytes(64) != SeededRandomness(4).bytes(64)
