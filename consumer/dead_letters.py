@@ -15,6 +15,8 @@ from estimators.wire.dead_letter import DeadLetter
 # the detail. Both together stay below the topic's limit, headers included.
 MAX_KEPT_BYTES = 4 << 20
 MAX_KEPT_KEY_BYTES = 64 << 10
+# What the dead-letter topic must take: both, headers, and the broker's own overhead.
+MAX_LETTER_BYTES = MAX_KEPT_BYTES + 2 * MAX_KEPT_KEY_BYTES
 
 
 class DeadLetters:

@@ -66,12 +66,11 @@ class TallyWorker:
 
     name = "tally"
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - everything that a worker touches, in the order of the docstring
         self,
         plan: Plan,
         broker: Broker,
         names: TopicNames,
-        *,
         clock: Clock,
         config: TallyConfig,
         metrics: Metrics,
@@ -290,6 +289,8 @@ class TallyWorker:
             self._outbox.drain(self._keep_alive_or_stop)
 
     def _at_end(self, partition: Partition) -> bool:
+        if not self._membership.owns(partition):
+            return False
         end = self._membership.end_offset(partition)
         return end is not None and self._membership.position(partition) >= end
 
@@ -317,7 +318,12 @@ class TallyWorker:
         """Refresh the gauges; exit if a partition stands still."""
         self._gauges.turn(self._folds, self._membership.end_offset)
         self._progress.note(
-            {p: (self._membership.position(p), self._at_end(p)) for p in self._folds}, now
+            {
+                p: (self._membership.position(p), self._at_end(p))
+                for p in self._folds
+                if self._membership.owns(p)
+            },
+            now,
         )
         slow = self._progress.stalled(self._config.stall_seconds / 2, now)
         self.health.stuck(f"{slow[0]} stands still" if slow else "")

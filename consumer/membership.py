@@ -107,6 +107,10 @@ class Membership:
             change = self._reader.pause if blocked else self._reader.resume
             change(self._active)
 
+    def owns(self, partition: Partition) -> bool:
+        """Whether a partition is active now; a poll of :meth:`keep_alive` may have ended that."""
+        return partition in self._active
+
     def position(self, partition: Partition) -> int:
         """Offset of the next record of an active partition."""
         return self._reader.position(partition)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from broker.names import TopicNames
 from broker.transport import TopicInfo, Topics
+from consumer.dead_letters import MAX_LETTER_BYTES
 from estimators.errors import FatalError
 from estimators.plan import Plan
 
@@ -31,6 +32,7 @@ def verify_topics(plan: Plan, names: TopicNames, topics: Topics) -> dict[str, To
     needed = required_retention_ms(plan)
     for name in names.all_reports:
         _at_least(found, name, "retention.ms", needed, unlimited=True)
+    _at_least(found, names.dead_letters, "max.message.bytes", MAX_LETTER_BYTES, unlimited=False)
     _at_least(found, names.state, "max.message.bytes", plan.state_record_bytes, unlimited=False)
     return found
 

@@ -1,0 +1,127 @@
+"""Every rejection reason, made to happen: counted, kept with its origin, and never fatal."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from estimators.errors import Reason
+from estimators.wire.batch import MAX_BATCH_BYTES
+from tests.tally_bench import Stage, sample
+from tests.tally_support import batch_id, body, small_plan
+
+PLAN = small_plan(groups=2)
+GOOD = body(PLAN, 0, [1, 2])
+
+
+def changed(**fields) -> bytes:
+    return orjson.dumps(orjson.loads(GOOD) | fields)
+
+
+KEY = batch_id(1)
+
+# reason, what it is, key, value
+BAD = [
+    (Reason.UNDECODABLE, "not JSON", KEY, b"\xff\x00garbage"),
+    (Reason.UNDECODABLE, "truncated", KEY, GOOD[:-7]),
+    (Reason.UNDECODABLE, "no value", KEY, None),
+    (Reason.UNDECODABLE, "a list", KEY, b"[1,2]"),
+    (Reason.UNKNOWN_VERSION, "newer major", KEY, changed(v="2.0")),
+    (Reason.UNKNOWN_VERSION, "no version", KEY, changed(v=None)),
+    (Reason.UNKNOWN_PLAN, "foreign plan", KEY, changed(plan="0" * 64)),
+    (Reason.OVERSIZED, "too many bytes", KEY, b" " * (MAX_BATCH_BYTES + 1)),
+    (Reason.MALFORMED, "n is text", KEY, changed(n="2")),
+    (Reason.MALFORMED, "unknown column", KEY, changed(columns={"w": [1, 2]})),
+    (Reason.MALFORMED, "floats", KEY, changed(columns={"v": [1.0, 2.0]})),
+    (Reason.BAD_BATCH_ID, "short id", b"short", GOOD),
+    (Reason.BAD_BATCH_ID, "no id", None, GOOD),
+    (Reason.WRONG_GROUP, "other group", KEY, body(PLAN, 0, [1, 2], group=1)),
+    (Reason.LENGTH_MISMATCH, "n too large", KEY, changed(n=3)),
+    (Reason.OUT_OF_RANGE, "cell 4 of 4", KEY, changed(columns={"v": [1, 4]})),
+    (Reason.OUT_OF_RANGE, "no reports", KEY, changed(n=0, columns={"v": []})),
+    (Reason.AFTER_END, "window past the last", KEY, body(PLAN, 4, [1])),
+    (Reason.LATE, "before the start", KEY, changed(period=-1)),
+    (Reason.EARLY, "two windows ahead", KEY, body(PLAN, 2, [1])),
+]
+
+
+@pytest.mark.parametrize(
+    ("reason", "what", "key", "value"), BAD, ids=[f"{r}-{w}" for r, w, *_ in BAD]
+)
+def test_it_is_counted_and_kept_and_the_stream_goes_on(reason, what, key, value) -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    offset = stage.send(key, value)
+    stage.batch(0, [3])
+    stage.turns(worker)
+    assert sample(worker, "rejections_total", reason=reason.value) == 1
+    assert sample(worker, "rejections_total") == 1
+    assert sample(worker, "reports_accepted_total", group="0") == 1
+    ((letter, kept),) = stage.letters()
+    assert letter.reason is reason
+    assert (letter.topic, letter.partition, letter.offset) == (*stage.input(), offset)
+    assert letter.timestamp == stage.broker.records(stage.input())[0].timestamp
+    assert letter.plan == PLAN.digest
+    assert kept.value == (value or b"")
+    assert kept.key == key
+    state = stage.states()[-1]
+    assert dict(state.open[0].rejects) == {reason: 1}
+    assert state.open[0].tally.counts.tolist() == [[0, 0, 0, 1]]
+    worker.finish()
+
+
+def test_a_rejected_batch_leaves_no_id() -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    stage.batch(1, [2], number=7)  # early
+    stage.turns(worker)
+    stage.move_to(9)
+    stage.batch(1, [2], number=7)
+    stage.turns(worker)
+    assert sample(worker, "rejections_total", reason="early") == 1
+    assert stage.states()[-1].open[1].tally.reports == 1
+
+
+def test_a_resend_is_a_duplicate_until_the_window_closes_and_late_after() -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    for seconds, reason in ((1, None), (2, "duplicate"), (13, "duplicate"), (13.5, "late")):
+        stage.move_to(seconds)
+        offset = stage.batch(0, [1], number=3)
+        stage.turns(worker, count=1, step=0.0)
+        if reason is not None:
+            letter = stage.letters()[-1][0]
+            assert (letter.reason.value, letter.offset) == (reason, offset)
+    assert sample(worker, "rejections_total", reason="duplicate") == 2
+    assert sample(worker, "reports_accepted_total") == 1
+    (closed,) = stage.closed()
+    assert closed.count.tally.counts.tolist() == [[0, 1, 0, 0]]
+
+
+def test_the_same_id_in_another_window_is_another_batch() -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    stage.batch(0, [1], number=3)
+    stage.move_to(9)
+    stage.batch(1, [1], number=3)
+    stage.turns(worker)
+    assert sample(worker, "rejections_total") == 0
+    assert sample(worker, "reports_accepted_total") == 2
+
+
+def test_every_reason_has_its_test() -> None:
+    elsewhere = {Reason.DUPLICATE}
+    assert {r for r, *_ in BAD} | elsewhere == set(Reason)
+
+
+def test_rejects_after_the_last_window_go_to_the_total() -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    stage.move_to(44)
+    stage.send(KEY, b"{")
+    stage.turns(worker)
+    state = stage.states()[-1]
+    assert state.closed_through == 3
+    assert not state.open
+    assert dict(state.total.rejects) == {Reason.UNDECODABLE: 1}
+    assert all(not c.total.rejects for c in stage.closed())

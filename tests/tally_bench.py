@@ -1,0 +1,132 @@
+"""A stage for tally workers on the in-process broker: one clock, driven by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+
+from broker.in_process import InProcessBroker
+from broker.transport import Partition, Record
+from consumer.clock import ManualClock
+from consumer.config import TallyConfig, load
+from consumer.engine import TallyWorker
+from consumer.fold import PartitionFold
+from consumer.metrics import tally_metrics
+from estimators.plan import Plan
+from estimators.wire.dead_letter import DeadLetter
+from estimators.wire.state import (
+    ClosedWindow,
+    PartitionState,
+    decode_closed,
+    decode_state,
+    parse_key,
+)
+from tests.tally_support import at, batch_id, body, names_of
+
+DAY_MS = 86_400_000
+
+
+@dataclass
+class Stage:
+    """A broker with the plan's topics, and workers on one manual clock."""
+
+    plan: Plan
+    settings: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.clock = ManualClock(at(0.5))
+        self.broker = InProcessBroker(self.clock.now_ms, seconds=self.clock.monotonic)
+        self.names = names_of(self.plan)
+        self.topics = self.broker.topics()
+        self.topics.create(self.names.specs(7 * DAY_MS))
+        self.sink = self.broker.sink()
+        self.sent = 0
+
+    def worker(self, clock: ManualClock | None = None, **settings: object) -> TallyWorker:
+        """A started worker; its registry is ``worker.registry``."""
+        given = {"poll_seconds": 0.0, "checkpoint_seconds": 0.5, "retry_seconds": 5.0}
+        registry = CollectorRegistry()
+        worker = TallyWorker(
+            self.plan,
+            self.broker,
+            self.names,
+            clock or self.clock,
+            load(TallyConfig, **(given | self.settings | settings)),
+            tally_metrics(registry, self.plan, self.names),
+        )
+        worker.registry = registry
+        worker.start()
+        return worker
+
+    def input(self, number: int = 0, group: int = 0) -> Partition:
+        return Partition(self.names.reports(group), number)
+
+    def send(self, key, value, *, partition: int = 0, group: int = 0) -> int:
+        where = self.names.reports(group)
+        return self.sink.send(where, key, value, partition=partition).wait(1)
+
+    def batch(self, period: int, cells, *, number=None, partition: int = 0, group: int = 0) -> int:
+        """A good batch with an id of its own unless one is given."""
+        self.sent += 1
+        key = batch_id(10_000 + self.sent if number is None else number)
+        return self.send(
+            key, body(self.plan, period, cells, group), partition=partition, group=group
+        )
+
+    def move_to(self, seconds: float) -> None:
+        """Both clocks, to so many seconds after the plan's start."""
+        self.clock.advance((at(seconds) - self.clock.wall_ms) / 1000)
+
+    def turns(self, *workers: TallyWorker, count: int = 8, step: float = 0.2) -> None:
+        """So many rounds of every worker; the clock moves a little between rounds."""
+        for _ in range(count):
+            for worker in workers:
+                worker.turn()
+            self.clock.advance(step)
+
+    # What the topics hold
+
+    def state_records(self, number: int = 0) -> list[Record]:
+        return self.broker.records(Partition(self.names.state, number))
+
+    def states(self, number: int = 0, group: int = 0) -> list[PartitionState]:
+        """Partition records of an input partition in the order of writing."""
+        return [
+            decode_state(self.plan, group, r.value)
+            for r in self.state_records(number)
+            if r.value is not None and parse_key(r.key) == (group, number, None)
+        ]
+
+    def closed(self, number: int = 0, group: int = 0) -> list[ClosedWindow]:
+        found = []
+        for r in self.state_records(number):
+            g, p, window = parse_key(r.key)
+            if (g, p) == (group, number) and window is not None and r.value is not None:
+                found.append(decode_closed(self.plan, group, r.value))
+        return found
+
+    def letters(self) -> list[tuple[DeadLetter, Record]]:
+        records = self.broker.records(Partition(self.names.dead_letters, 0))
+        return [(DeadLetter.from_headers(r.headers), r) for r in records]
+
+    def recount(self, number: int = 0, group: int = 0) -> PartitionFold:
+        """An independent fold of the whole input log."""
+        where = self.input(number, group)
+        info = self.topics.describe([where.topic])[where.topic]
+        fold = PartitionFold.start(self.plan, group, info.id)
+        for r in self.broker.records(where):
+            fold.fold(r)
+        return fold
+
+
+def sample(worker: TallyWorker, name: str, **labels: str) -> float:
+    """One sample of a worker's registry, summed over labels not given; none is a failure."""
+    found = [
+        s.value
+        for family in worker.registry.collect()
+        for s in family.samples
+        if s.name == f"calmstream_{name}" and labels.items() <= s.labels.items()
+    ]
+    assert found, f"no sample {name} {labels}"
+    return sum(found)
