@@ -83,9 +83,9 @@ def _grid(results: list[Result]) -> Grid:
     for r in results:
         grid.add_row(
             r.method,
-            r.epsilon,
+            f"{r.epsilon:g}",
             f"{r.sse_mean:.4g}",
-            f"{r.sse_stderr:.2g}",
+            "" if r.sse_stderr is None else f"{r.sse_stderr:.2g}",
             f"{r.tv_mean:.4f}",
             f"{r.avd_mean:.4f}",
             f"{r.collect_seconds:.2f}",
