@@ -1,0 +1,173 @@
+"""Workers under generated faults: whatever happens, what is written equals the log.
+
+Every batch has one cell of its own per (window, id), so that a count of two would prove double
+counting and a zero a loss. Workers crash, stop, become zombies and write late; the state topic is
+compacted, its writes fail, lose their acknowledgement or come twice; input is trimmed below what
+is needed.
+"""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker.in_process import SendFault
+from consumer.fold import PartitionFold
+from estimators.wire.state import encode_closed, encode_state
+from tests.tally_bench import Stage
+from tests.tally_support import TOPIC_ID, Reference, batch_id, fields_of, small_plan, state_of
+
+PLAN = small_plan(windows=4, grace=4, skew=3)
+OPERATIONS = [
+    *["good"] * 6,
+    "resend",
+    "resend",
+    "bad",
+    *["turn"] * 6,
+    "idle",
+    "crash",
+    "stop",
+    "zombie",
+    "zombie writes",
+    "compact",
+    "fault",
+    "trim",
+]
+
+SETTINGS = {"checkpoint_seconds": 1.0, "session_seconds": 3600.0, "retry_seconds": 1000.0}
+
+
+class Drama:
+    """One run of operations."""
+
+    def __init__(self) -> None:
+        self.stage = Stage(PLAN, dict(SETTINGS))
+        self.stage.clock.sleep(0)
+        self.worker = self.stage.worker()
+        self.zombies = []
+        self.sent = []
+        self.log = []  # the input as it was written, trims notwithstanding
+
+    def play(self, operation: str, dice: random.Random) -> None:
+        getattr(self, operation.replace(" ", "_"))(dice)
+        self.stage.clock.advance(dice.choice([0, 0.1, 0.4, 1.1]))
+
+    def good(self, dice: random.Random) -> None:
+        period = max(-1, PLAN.window_at(self.stage.clock.wall_ms) + dice.choice([-1, 0, 0, 0, 1]))
+        number = dice.randrange(1 << 30)
+        self.sent.append((period, number, dice.randrange(4)))
+        self._send(*self.sent[-1])
+
+    def resend(self, dice: random.Random) -> None:
+        if self.sent:
+            self._send(*dice.choice(self.sent[-6:]))
+
+    def _send(self, period: int, number: int, cell: int) -> None:
+        self.stage.batch(period, [cell], number=number)
+
+    def bad(self, dice: random.Random) -> None:
+        self.stage.send(batch_id(dice.randrange(100)), b"{")
+
+    def turn(self, _dice: random.Random) -> None:
+        self.worker.turn()
+
+    def idle(self, dice: random.Random) -> None:
+        self.stage.clock.advance(dice.choice([2, 6, 11]))
+
+    def crash(self, _dice: random.Random) -> None:
+        self.worker.abandon()
+        self.worker = self.stage.worker()
+
+    def stop(self, _dice: random.Random) -> None:
+        self.worker.finish()
+        self.worker = self.stage.worker()
+
+    def zombie(self, _dice: random.Random) -> None:
+        self.worker._membership._reader.expire()
+        self.zombies.append(self.worker)
+        self.worker = self.stage.worker()
+
+    def zombie_writes(self, dice: random.Random) -> None:
+        if self.zombies:
+            dice.choice(self.zombies).checkpoint()
+
+    def compact(self, dice: random.Random) -> None:
+        self.stage.broker.compact(self.stage.names.state, active=dice.choice([0, 1, 3]))
+
+    def fault(self, dice: random.Random) -> None:
+        faults = [SendFault.FAIL, SendFault.LOSE_ACK, SendFault.DUPLICATE]
+        topic = dice.choice([self.stage.names.state, self.stage.names.dead_letters])
+        self.stage.broker.faults.plan(topic, *dice.choices(faults, k=2))
+
+    def trim(self, _dice: random.Random) -> None:
+        """As retention would: below what every copy of the state still needs."""
+        states = self.stage.states()
+        if states:
+            self._keep_log()
+            self.stage.topics.trim({self.stage.input(): min(s.resume_from for s in states)})
+
+    def _keep_log(self) -> None:
+        known = len(self.log)
+        self.log += [r for r in self.stage.broker.records(self.stage.input()) if r.offset >= known]
+
+    def end(self) -> None:
+        self.worker.abandon()
+        self.worker = self.stage.worker()
+        self.stage.move_to(200)
+        self.stage.turns(self.worker, count=16, step=0.6)
+        self._keep_log()
+
+
+def check(drama: Drama) -> None:
+    info = drama.stage.topics.describe([drama.stage.input().topic])
+    fold = PartitionFold.start(PLAN, 0, next(iter(info.values())).id)
+    states = {0: encode_state(PLAN, fold.state())}
+    closed = {}
+    for r in drama.log:
+        closed |= {c.window: encode_closed(PLAN, c) for c in fold.fold(r).closed}
+        states[r.offset + 1] = encode_state(PLAN, fold.state())
+    for state in drama.stage.states():
+        assert encode_state(PLAN, state) == states[state.next_offset]
+    for window in drama.stage.closed():
+        assert encode_closed(PLAN, window) == closed[window.window]
+    assert {c.window for c in drama.stage.closed()} == set(range(PLAN.windows))
+    assert max(s.next_offset for s in drama.stage.states()) == len(drama.log)
+    rejected = {l.offset for l, _ in drama.stage.letters()}
+    assert len(rejected) == sum(fold.state().total.rejects.values())
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(operations=st.lists(st.sampled_from(OPERATIONS), max_size=60), seed=st.integers(0, 1 << 30))
+def test_what_is_written_equals_the_log_whatever_happens(operations, seed) -> None:
+    drama, dice = Drama(), random.Random(seed)
+    for operation in operations:
+        drama.play(operation, dice)
+    drama.end()
+    check(drama)
+
+
+def test_the_drama_ends_as_the_naive_reference_says() -> None:
+    """Ties the simulation's yardstick (the fold) to the list-based reference once more."""
+    drama, dice = Drama(), random.Random(3)
+    for operation in dice.choices(OPERATIONS, k=150):
+        drama.play(operation, dice)
+    drama.end()
+    fold = PartitionFold.start(PLAN, 0, TOPIC_ID)
+    events = []
+    from estimators.errors import Reason
+    from estimators.wire.batch import TICK, decode_batch
+
+    for r in drama.log:
+        fold.fold(r)
+        if r.value == TICK:
+            events.append((r.offset, r.timestamp, None, None, [], None))
+        elif r.value == b"{":
+            events.append((r.offset, r.timestamp, None, None, [], Reason.UNDECODABLE))
+        else:
+            batch = decode_batch(PLAN, 0, r.key, r.value)
+            cells = batch.columns["v"].tolist()
+            events.append((r.offset, r.timestamp, batch.period, r.key, cells, None))
+    assert len(events) > 20
+    assert fields_of(fold.state()) == state_of(Reference(PLAN, events))
