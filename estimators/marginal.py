@@ -44,6 +44,16 @@ class Marginal:
         return float(np.square(self.stderr).sum())
 
 
+def uniform(attributes: Attributes, cells: int) -> Marginal:
+    """The answer when no report spoke about any of the attributes.
+
+    The standard error is a cell's spread if all mass lay in one cell, any cell being as likely.
+    """
+    share = 1.0 / cells
+    stderr = np.full(cells, np.sqrt(share * (1.0 - share)))
+    return Marginal(attributes, np.full(cells, share), stderr, 0, ("uniform",))
+
+
 def sse(table: Floats, truth: Floats) -> float:
     """Sum over cells of squared error (CALM's measure)."""
     return float(np.square(table - truth).sum())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from estimators.castell.inverse import channels, noise_given_truth, unmix
 from estimators.errors import PlanError
 from estimators.mechanisms.base import Column, require_enumerable
 from estimators.mechanisms.grr import respond
@@ -160,8 +161,6 @@ class ProductGRR:
         Raises:
             ValueError: the joint of all attributes is not among the tables.
         """
-        from estimators.castell.inverse import channels, unmix
-
         joint = self._dense(counts)
         if n == 0:
             return np.zeros(self.cells)
@@ -169,8 +168,6 @@ class ProductGRR:
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
         """Exact variance of each joint cell given the data: shape (cells,)."""
-        from estimators.castell.inverse import channels, noise_given_truth
-
         shape = self.axes
         f = np.full(shape, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         return noise_given_truth(f.reshape(shape), channels(self, range(len(shape))), n).reshape(-1)
@@ -235,7 +232,8 @@ def share_weight(epsilon: str, parts: int, of: int) -> int:
     """
     common = gcd(parts, of)
     power, divisor = parts // common, of // common
-    return exp_weight(epsilon, divisor) ** power >> WEIGHT_BITS * (power - 1)
+    weight: int = exp_weight(epsilon, divisor) ** power >> WEIGHT_BITS * (power - 1)
+    return weight
 
 
 def check_axes(name: str, cells: object, axes: Sequence[int]) -> None:

@@ -11,6 +11,7 @@ from estimators.mechanisms.coefficient import HadamardCoefficient
 from estimators.mechanisms.grr import GRR
 from estimators.mechanisms.olh import OLH
 from estimators.mechanisms.oue import OUE
+from estimators.mechanisms.product_grr import ProductGRR
 from estimators.mechanisms.response import HadamardResponse
 from estimators.mechanisms.sketch import HadamardSketch
 from estimators.mechanisms.subset import SubsetSelection
@@ -28,6 +29,7 @@ _KINDS: tuple[type[Mechanism], ...] = (
     HadamardResponse,
     SubsetSelection,
     HadamardSketch,
+    ProductGRR,
 )
 
 MECHANISMS: Mapping[str, type[Mechanism]] = {kind.name: kind for kind in _KINDS}

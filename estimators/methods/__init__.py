@@ -6,12 +6,27 @@ from typing import TYPE_CHECKING
 
 from estimators.errors import PlanError
 from estimators.methods.calm import Calm
+from estimators.methods.rr_clusters import RRClusters
+from estimators.methods.rr_ind_joint import RRHybrid, RRIndJoint, RRTruncated
+from estimators.methods.rr_independent import RRIndependent
+from estimators.methods.rr_joint import RRJoint
 from estimators.methods.uniform import Uniform
 
 if TYPE_CHECKING:
     from estimators.methods.base import Method
 
-_METHODS: dict[str, Method] = {method.name: method for method in (Calm(), Uniform())}
+_ALL: tuple[Method, ...] = (
+    Calm(),
+    RRJoint(),
+    RRIndependent(),
+    RRIndJoint(),
+    RRHybrid(),
+    RRTruncated(),
+    RRClusters(),
+    Uniform(),
+)
+
+_METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 
 
 def names() -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from estimators import consistency
 from estimators.errors import InvalidInput
-from estimators.marginal import Marginal
+from estimators.marginal import Marginal, uniform
 from estimators.reconstruct import maximum_entropy
 from estimators.uncertainty import Pooled, covariance
 
@@ -66,13 +66,13 @@ def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
     """One observation per cell view with reports that are worth reading.
 
     Args:
-        plan: whose views are all of kind ``cell``.
+        plan: of the tallies; its views of other kinds than ``cell`` are passed over.
         tallies: one per group.
     """
     found = []
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
         for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True):
-            if n > 0:
+            if n > 0 and view.kind == "cell":
                 estimate = mechanism.estimate(counts, int(n))
                 found.append(Observation(view.attributes, mechanism, int(n), estimate))
     best = max((o.precision for o in found), default=0.0)
@@ -144,14 +144,28 @@ class OverlappingTables:
         reports = sum(self._observations[v].n for v in meeting)
         return Marginal(attributes, table, stderr, reports, tuple(flags))
 
+    def unclipped(self, attributes: Attributes) -> Floats:
+        """The linear estimate over attributes that some view holds, before non-negativity.
+
+        Unbiased, sums to 1, may be negative: the standard errors of `marginal` are those of this
+        table, so exact intervals are centred here.
+
+        Raises:
+            InvalidInput: no view with reports holds all of the attributes.
+        """
+        wanted = frozenset(attributes)
+        views = [v for v, members in enumerate(self._members) if wanted <= members]
+        if not views:
+            raise InvalidInput(f"no view holds all of the attributes {list(attributes)}")
+        return self._project(self.linear, views, attributes)
+
     def _covered(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """The table over covered attributes, and how far non-negativity moved each cell."""
         if attributes not in self._cache:
             wanted = frozenset(attributes)
             views = [v for v, members in enumerate(self._members) if wanted <= members]
             table = self._project(self.tables, views, attributes)
-            linear = self._project(self.linear, views, attributes)
-            self._cache[attributes] = table, np.abs(table - linear)
+            self._cache[attributes] = table, np.abs(table - self.unclipped(attributes))
         return self._cache[attributes]
 
     def _project(self, flat: Floats, views: Sequence[int], attributes: Attributes) -> Floats:
@@ -183,13 +197,3 @@ class OverlappingTables:
             laid_out = shift.reshape([r if i in axes else 1 for i, r in enumerate(shape)])
             moved = np.maximum(moved, laid_out * (table.size / moved.size))
         return maximum_entropy(shape, projections), moved.ravel()
-
-
-def uniform(attributes: Attributes, cells: int) -> Marginal:
-    """The answer when no report spoke about any of the attributes.
-
-    The standard error is a cell's spread if all mass lay in one cell, any cell being as likely.
-    """
-    share = 1.0 / cells
-    stderr = np.full(cells, np.sqrt(share * (1.0 - share)))
-    return Marginal(attributes, np.full(cells, share), stderr, 0, ("uniform",))

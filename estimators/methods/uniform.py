@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from estimators.marginal import uniform
 from estimators.mechanisms import adaptive, spec
 from estimators.methods.base import Design
 from estimators.methods.options import only_parameters
-from estimators.methods.overlapping import uniform
 from estimators.plan import Group
 from estimators.view import View
 

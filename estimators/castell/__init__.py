@@ -1,0 +1,1 @@
+"""Joint distributions from records whose attributes were randomised one by one (METHODS §5)."""

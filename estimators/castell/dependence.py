@@ -1,0 +1,84 @@
+"""Cramér's V and the clusters of RR-Clusters that follow from it."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Floats = NDArray[np.float64]
+
+
+def cramers_v(table: Floats, noise_floor: float = 0.0) -> float:
+    """Cramér's V of a 2-way table of frequencies: 0 for independent attributes, 1 at most.
+
+    A randomised table's estimate is put on the simplex's side first: negative cells count as 0 and
+    the table is normalised.
+
+    Args:
+        table: shape (r, s), frequencies or counts.
+        noise_floor: expected sum of squared errors of the table from noise alone; its share of
+            chi-square, taken at the mean expected frequency, is subtracted, so that pure noise
+            does not pass for dependence.
+
+    Returns:
+        In [0, 1]; 0 where an attribute has only one value.
+    """
+    cells = np.maximum(np.asarray(table, np.float64), 0.0)
+    if cells.sum() == 0.0:
+        return 0.0
+    cells = cells / cells.sum()
+    expected = np.outer(cells.sum(axis=1), cells.sum(axis=0))
+    seen = expected > 0.0
+    chi = float((np.square(cells - expected)[seen] / expected[seen]).sum())
+    if noise_floor > 0.0:
+        chi -= noise_floor / cells.size * float((1.0 / np.maximum(expected, 1 / cells.size)).sum())
+    least = min(cells.shape) - 1
+    return sqrt(min(max(chi, 0.0) / least, 1.0))
+
+
+def cluster(
+    dependence: Mapping[tuple[int, int], float],
+    cardinalities: Sequence[int],
+    threshold: float,
+    max_cells: int,
+) -> tuple[tuple[int, ...], ...]:
+    """Clusters of dependent attributes, greedily (Domingo-Ferrer and Soria-Comas, RR-Clusters).
+
+    Pairs are taken from the strongest dependence down to the threshold; the clusters of the two
+    attributes are merged unless the merged domain is too large.
+
+    Args:
+        dependence: Cramér's V of each ascending pair of attributes; pairs left out count as 0.
+        cardinalities: of all attributes.
+        threshold: least V that merges.
+        max_cells: most cells of a cluster's joint domain.
+
+    Returns:
+        Ascending attribute positions of each cluster, in order of their first attribute; every
+        attribute is in exactly one.
+    """
+    clusters = [{i} for i in range(len(cardinalities))]
+    for (i, j), v in sorted(dependence.items(), key=lambda item: (-item[1], item[0])):
+        if v < threshold:
+            break
+        first = next(c for c in clusters if i in c)
+        second = next(c for c in clusters if j in c)
+        merged = first | second
+        if first is second or _size(merged, cardinalities) > max_cells:
+            continue
+        clusters = [c for c in clusters if c is not first and c is not second]
+        clusters.append(merged)
+    return tuple(sorted(tuple(sorted(c)) for c in clusters))
+
+
+def _size(attributes: set[int], cardinalities: Sequence[int]) -> int:
+    size = 1
+    for i in attributes:
+        size *= cardinalities[i]
+    return size

@@ -1,0 +1,167 @@
+"""One group, every attribute: designs of the methods that randomise whole records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, islice
+from math import comb, prod
+from typing import TYPE_CHECKING, Any
+
+from estimators.castell.inverse import channels, expected_sse
+from estimators.castell.schemes import independent_error
+from estimators.errors import PlanError
+from estimators.mechanisms.joint_tables import MAX_RECORD_CELLS, integer_rows
+from estimators.mechanisms.product_grr import ProductGRR
+from estimators.mechanisms.registry import spec
+from estimators.plan import Group
+from estimators.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from estimators.domain import Attributes, Domain
+    from estimators.methods.base import Request
+
+MAX_LISTED = 20_000
+"""Most tables that are listed one by one in a plan."""
+
+_SAMPLED = 400
+"""Most marginals of one size over which the expected error is averaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Which joint counts of the randomised records are kept.
+
+    Attributes:
+        sets: ascending attribute positions.
+        reason: for people.
+    """
+
+    sets: tuple[Attributes, ...]
+    reason: str
+
+
+def choose_tables(
+    domain: Domain, k: int, parameters: Mapping[str, Any], *, least: int = 2
+) -> Tables:
+    """The asked tables, else the joint of all attributes or all k-way tables if they are smaller.
+
+    A k-way table contains all smaller ones, because every table counts every report. Sparse
+    counters are not kept: a randomised record is new nearly every time while the domain is larger
+    than the number of reports, so they would be the list of reports and grow with it.
+
+    Args:
+        domain: what a record is.
+        k: size of the marginals to be answered.
+        parameters: ``tables``, lists of attribute names or positions, if the plan asks for some.
+        least: least size kept when the plan does not ask.
+
+    Raises:
+        PlanError: malformed ``tables``, or more of them than can be listed.
+    """
+    if "tables" in parameters:
+        sets = attribute_sets("tables", parameters["tables"], domain)
+        cells = sum(domain.size(s) for s in sets)
+        return Tables(sets, f"counts {len(sets)} asked tables, {cells:,} cells")
+    d, size = len(domain), min(max(k, least), len(domain))
+    whole, count = domain.size(), comb(d, size)
+    parts = _elementary(domain.cardinalities, size)
+    if whole <= parts:
+        return Tables((tuple(range(d)),), f"counts the joint of all attributes, {whole:,} cells")
+    if count > MAX_LISTED:
+        raise PlanError(
+            f"{count:,} tables of {size} attributes ({parts:,} cells): name the wanted ones in the "
+            "parameter `tables`"
+        )
+    return Tables(
+        tuple(combinations(range(d), size)),
+        f"counts all {count} {size}-way tables, {parts:,} cells (the joint has {whole:,})",
+    )
+
+
+def attribute_sets(what: str, value: object, domain: Domain) -> tuple[Attributes, ...]:
+    """Lists of attribute names or positions as sorted tuples of positions.
+
+    Raises:
+        PlanError: anything else, or an unknown attribute.
+    """
+    if isinstance(value, list | tuple) and all(
+        isinstance(s, list | tuple) and s and all(isinstance(x, str) for x in s) for s in value
+    ):
+        return tuple(domain.index(names) for names in value)
+    return tuple(tuple(sorted(s)) for s in integer_rows(what, value))
+
+
+def _elementary(values: Sequence[int], size: int) -> int:
+    """Elementary symmetric polynomial: cells of all tables of ``size`` attributes."""
+    sums = [1] + [0] * size
+    for value in values:
+        for j in range(size, 0, -1):
+            sums[j] += sums[j - 1] * value
+    return sums[size]
+
+
+def record_view(domain: Domain) -> View:
+    """The view of a whole record as one number.
+
+    Raises:
+        PlanError: a record has 2^62 values or more.
+    """
+    if domain.size() >= MAX_RECORD_CELLS:
+        raise PlanError(
+            f"a record has {domain.size():.3g} values; methods that randomise whole records take "
+            "fewer than 2^62: use fewer attributes or merge labels"
+        )
+    return View(tuple(range(len(domain))))
+
+
+def product_group(
+    request: Request, blocks: Sequence[Attributes], tables: Sequence[Attributes]
+) -> tuple[Group, ProductGRR]:
+    """The one group of a product plan and its mechanism."""
+    view = record_view(request.domain)
+    mechanism = ProductGRR(
+        request.epsilon,
+        request.domain.size(),
+        request.domain.cardinalities,
+        tuple(blocks),
+        tuple(tables),
+    )
+    return Group(spec(mechanism), (view,), (1,)), mechanism
+
+
+def expected_errors(mechanism: ProductGRR, request: Request, *, joint: bool) -> dict[int, float]:
+    """Mean expected SSE of marginals of each size up to k, over an even sample of them.
+
+    Exact for the joint inverse. For products of blocks only what noise adds on uniform data.
+    """
+    d = len(request.domain)
+    expected = {}
+    for size in range(1, request.k + 1):
+        step = -(-comb(d, size) // _SAMPLED)
+        errors = []
+        for attributes in islice(combinations(range(d), size), 0, None, step):
+            factors = channels(mechanism, attributes)
+            if joint:
+                errors.append(expected_sse(factors, request.users))
+            else:
+                moments, cells = [f.moment for f in factors], [f.cells for f in factors]
+                errors.append(independent_error(moments, cells, request.users))
+        expected[size] = sum(errors) / len(errors)
+    return expected
+
+
+def loss_reason(mechanism: ProductGRR) -> str:
+    """How epsilon is split, for people."""
+    shares = sorted({len(block) for block in mechanism.blocks})
+    d = len(mechanism.axes)
+    each = ", ".join(
+        f"{c}/{d} of epsilon for a block of {c}" if len(shares) > 1 else f"{c}/{d} each"
+        for c in shares
+    )
+    blocks = len(mechanism.blocks)
+    return (
+        f"{blocks} independent randomised response{'s' if blocks > 1 else ''} over "
+        f"{prod(mechanism.axes):,} values of a record, {each}; epsilon is their total"
+    )

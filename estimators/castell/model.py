@@ -1,0 +1,103 @@
+"""From the tally of a product mechanism to marginals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from estimators.castell import schemes
+from estimators.castell.inverse import channels
+from estimators.errors import InvalidInput
+from estimators.marginal import Marginal, uniform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from estimators.castell.inverse import AxisChannel
+    from estimators.castell.schemes import Estimate, Floats
+    from estimators.domain import Attributes, Domain
+    from estimators.mechanisms.product_grr import ProductGRR
+    from estimators.tally import Counts
+
+    Scheme = Callable[[Floats, Sequence[AxisChannel], int], Estimate]
+
+MAX_QUERY_CELLS = 1 << 22
+"""Largest table that is answered."""
+
+SCHEMES: Mapping[str, Scheme] = {
+    "joint": schemes.joint,
+    "hybrid": schemes.hybrid,
+    "truncated": schemes.truncated,
+}
+
+
+class ProductModel:
+    """Answers marginals by one scheme; see :class:`estimators.methods.base.Model`."""
+
+    def __init__(
+        self, domain: Domain, mechanism: ProductGRR, counts: Counts, n: int, scheme: str
+    ) -> None:
+        """Keep the counters of one window or total; ``counts`` has shape (width,)."""
+        self._domain = domain
+        self._mechanism = mechanism
+        self._counts = counts
+        self._n = n
+        self._scheme = scheme
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """The scheme's estimate: flag ``raw`` always, since no scheme normalises.
+
+        ``covered`` where the joint channel was inverted, ``maxent`` where blocks were multiplied,
+        ``noise`` where the noise floor exceeds the table's own distance from uniform: a hopeless
+        joint estimate.
+
+        Raises:
+            InvalidInput: the plan keeps no table that this marginal can be read from, or it has
+                more than 2^22 cells.
+        """
+        cells = self._domain.size(attributes)
+        if cells > MAX_QUERY_CELLS:
+            raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_QUERY_CELLS:,} are made")
+        if self._n == 0:
+            return uniform(attributes, cells)
+        found = self._estimate(attributes)
+        flags = ["covered" if found.joint else "maxent", "raw"]
+        if found.clipped:
+            flags.append("clipped")
+        distance = float(np.square(found.table - 1.0 / cells).sum())
+        if float(found.variance.sum()) > distance:
+            flags.append("noise")
+        return Marginal(
+            attributes,
+            found.table.reshape(-1),
+            np.sqrt(found.variance.reshape(-1)),
+            self._n,
+            tuple(flags),
+        )
+
+    def _estimate(self, attributes: Attributes) -> Estimate:
+        if self._scheme == "independent":
+            return schemes.multiply(self._parts(attributes))
+        factors = channels(self._mechanism, attributes)
+        return SCHEMES[self._scheme](self._observed(attributes), factors, self._n)
+
+    def _parts(self, attributes: Attributes) -> list[Estimate]:
+        """Each block's own estimate, from whatever table holds it, broadcast to the query."""
+        shape = self._domain.shape(attributes)
+        parts = []
+        for block in self._mechanism.blocks:
+            own = tuple(i for i in attributes if i in block)
+            if own:
+                found = schemes.joint(self._observed(own), channels(self._mechanism, own), self._n)
+                wide = [r if i in own else 1 for i, r in zip(attributes, shape, strict=True)]
+                table, variance = found.table.reshape(wide), found.variance.reshape(wide)
+                parts.append(schemes.Estimate(table, variance, joint=True))
+        return parts
+
+    def _observed(self, attributes: Attributes) -> Floats:
+        layout = self._mechanism.layout
+        if layout.holder(attributes) is None:
+            names = ", ".join(self._domain.names[i] for i in attributes)
+            raise InvalidInput(f"the plan keeps no table that holds {names}: plan with `tables`")
+        return layout.read(self._counts, attributes) / self._n

@@ -1,0 +1,70 @@
+"""RR-Clusters: randomised response on clusters of dependent attributes, product across them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from estimators.castell.design import (
+    attribute_sets,
+    expected_errors,
+    loss_reason,
+    product_group,
+)
+from estimators.castell.family import fit_product
+from estimators.errors import PlanError
+from estimators.methods.base import Design
+from estimators.methods.options import only_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.castell.model import ProductModel
+    from estimators.domain import Attributes
+    from estimators.methods.base import Request
+    from estimators.plan import Plan
+    from estimators.tally import Tally
+
+
+class RRClusters:
+    """Registry name ``rr-clusters``; parameter ``clusters``, lists of attributes, is required.
+
+    Clusters come from a pilot: a plan of ``rr-ind-joint`` over a share of the devices, whose 2-way
+    tables give Cramér's V (`estimators.castell.dependence`). The plan that follows has the pilot's
+    lineage, so that devices of the pilot are not asked again, and states the clusters found.
+    """
+
+    name: ClassVar[str] = "rr-clusters"
+    baseline: ClassVar[bool] = False
+
+    def design(self, request: Request) -> Design:
+        """One block and one table per cluster; attributes left out stand alone."""
+        only_parameters(self.name, request.parameters, "clusters")
+        clusters = _clusters(request)
+        group, mechanism = product_group(request, clusters, clusters)
+        names = request.domain.names
+        shown = "; ".join(", ".join(names[i] for i in c) for c in clusters if len(c) > 1)
+        reason = (
+            loss_reason(mechanism),
+            f"clusters: {shown or 'none'}; the others stand alone; product across clusters",
+            f"counts one table per cluster, {mechanism.width:,} cells",
+        )
+        return Design((group,), {}, reason, expected_errors(mechanism, request, joint=False))
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
+        """The product of the clusters' estimates."""
+        return fit_product(plan, tallies, "independent")
+
+
+def _clusters(request: Request) -> tuple[Attributes, ...]:
+    if "clusters" not in request.parameters:
+        raise PlanError(
+            "method rr-clusters needs the parameter clusters, lists of attributes, as learnt from "
+            "a pilot plan of rr-ind-joint with the same lineage"
+        )
+    given = attribute_sets("clusters", request.parameters["clusters"], request.domain)
+    d = len(request.domain)
+    inside = [i for cluster in given for i in cluster]
+    if len(set(inside)) != len(inside) or any(i >= d for i in inside) or not all(given):
+        raise PlanError("clusters: an attribute stands in two clusters, or is not there")
+    alone = tuple((i,) for i in range(d) if i not in inside)
+    return tuple(sorted(given + alone))

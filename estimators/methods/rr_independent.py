@@ -1,0 +1,41 @@
+"""RR-Independent: every attribute by itself, joints by multiplication."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from estimators.castell.design import expected_errors, loss_reason, product_group
+from estimators.castell.family import fit_product
+from estimators.methods.base import Design
+from estimators.methods.options import only_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.castell.model import ProductModel
+    from estimators.methods.base import Request
+    from estimators.plan import Plan
+    from estimators.tally import Tally
+
+
+class RRIndependent:
+    """Registry name ``rr-independent``; no parameters. Answers marginals of every size."""
+
+    name: ClassVar[str] = "rr-independent"
+    baseline: ClassVar[bool] = False
+
+    def design(self, request: Request) -> Design:
+        """One block and one table per attribute."""
+        only_parameters(self.name, request.parameters)
+        single = tuple((i,) for i in range(len(request.domain)))
+        group, mechanism = product_group(request, single, single)
+        reason = (
+            loss_reason(mechanism),
+            f"counts the 1-way tables only, {mechanism.width:,} cells",
+            "larger marginals are products of those, blind to dependence",
+        )
+        return Design((group,), {}, reason, expected_errors(mechanism, request, joint=False))
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
+        """The product of the 1-way estimates."""
+        return fit_product(plan, tallies, "independent")

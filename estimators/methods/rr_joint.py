@@ -1,0 +1,47 @@
+"""RR-Joint: randomised response on the record as a whole (Domingo-Ferrer and Soria-Comas)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from estimators.castell.design import (
+    choose_tables,
+    expected_errors,
+    loss_reason,
+    product_group,
+)
+from estimators.castell.family import fit_product
+from estimators.methods.base import Design
+from estimators.methods.options import only_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.castell.model import ProductModel
+    from estimators.methods.base import Request
+    from estimators.plan import Plan
+    from estimators.tally import Tally
+
+
+class RRJoint:
+    """Registry name ``rr-joint``; parameter ``tables``: see `choose_tables`.
+
+    One block of all attributes with the whole epsilon; a marginal's channel is randomised response
+    again, so its inverse is closed and marginals are read off their own tables.
+    """
+
+    name: ClassVar[str] = "rr-joint"
+    baseline: ClassVar[bool] = False
+
+    def design(self, request: Request) -> Design:
+        """One block; the joint or the k-way tables, whichever are smaller."""
+        only_parameters(self.name, request.parameters, "tables")
+        tables = choose_tables(request.domain, request.k, request.parameters)
+        everything = tuple(range(len(request.domain)))
+        group, mechanism = product_group(request, (everything,), tables.sets)
+        reason = (loss_reason(mechanism), tables.reason)
+        return Design((group,), {}, reason, expected_errors(mechanism, request, joint=True))
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
+        """The inverse of one randomised response per marginal."""
+        return fit_product(plan, tallies, "joint")
