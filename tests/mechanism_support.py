@@ -1,0 +1,112 @@
+"""One small example of every mechanism, and how to read reports as the outputs of a channel."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from math import factorial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.mechanisms import Mechanism, build
+from estimators.mechanisms.base import Column, Reports
+
+Array = NDArray[Any]
+
+# Small enough that the channel can be listed; odd sizes, so that padding and unused rows show.
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "grr-2": {"name": "grr", "cells": 2},
+    "grr-5": {"name": "grr", "cells": 5},
+    "oue-5": {"name": "oue", "cells": 5},
+    "oue-9": {"name": "oue", "cells": 9},
+    "sue-4": {"name": "sue", "cells": 4},
+    "olh-5": {"name": "olh", "cells": 5, "buckets": 3, "seed_bits": 5},
+    "hadamard-coefficient": {"name": "hadamard-coefficient", "cells": 2},
+    "hadamard-response-5": {"name": "hadamard-response", "cells": 5},
+    "hadamard-response-4": {"name": "hadamard-response", "cells": 4},
+    "subset-selection-6-2": {"name": "subset-selection", "cells": 6, "size": 2},
+    "subset-selection-9-4": {"name": "subset-selection", "cells": 9, "size": 4},
+    "subset-selection-4-3": {"name": "subset-selection", "cells": 4, "size": 3},
+    "hadamard-sketch-5": {
+        "name": "hadamard-sketch", "cells": 5, "hashes": 2, "buckets": 4, "seed": 7,
+    },
+    "product-grr-6": {
+        "name": "product-grr", "cells": 6, "axes": [2, 3], "blocks": [[0], [1]],
+        "tables": [[0, 1], [1]],
+    },
+}  # fmt: skip
+
+HASHED = {"olh", "hadamard-sketch"}
+"""Unbiased over the drawing of their hashes only."""
+
+
+def example(key: str, epsilon: str = "1") -> Mechanism:
+    return build(EXAMPLES[key], epsilon)
+
+
+def digit(column: Column, values: Array) -> Array:
+    """Each report's entry in one column as an integer."""
+    if column.kind == "int":
+        return values.astype(np.int64)
+    place = np.int64(1) << (8 * np.arange(values.shape[1], dtype=np.int64))
+    return values.astype(np.int64) @ place
+
+
+def base(column: Column) -> int:
+    return column.bound if column.kind == "int" else 1 << column.bound
+
+
+def codes(mechanism: Mechanism, reports: Reports) -> Array:
+    """The code of every report, as ``Mechanism.channel`` orders outputs by it."""
+    code = np.zeros(len(reports[mechanism.columns[0].name]), np.int64)
+    for column in mechanism.columns:
+        code = code * base(column) + digit(column, reports[column.name])
+    return code
+
+
+def possible_codes(mechanism: Mechanism) -> list[int]:
+    """Every code that a report can have, increasing."""
+    if mechanism.name == "subset-selection":
+        size = mechanism.parameters()["size"]
+        return sorted(sum(1 << c for c in s) for s in combinations(range(mechanism.cells), size))
+    total = 1
+    for column in mechanism.columns:
+        total *= base(column)
+    return list(range(total))
+
+
+def every_report(mechanism: Mechanism) -> dict[str, Array]:
+    """One report per output of the channel, in its order."""
+    code = np.array(possible_codes(mechanism))
+    reports: dict[str, Array] = {}
+    for column in reversed(mechanism.columns):
+        entry = code % base(column)
+        code = code // base(column)
+        if column.kind == "bits":
+            shifts = 8 * np.arange(-(-column.bound // 8))
+            entry = (entry[:, None] >> shifts & 0xFF).astype(np.uint8)
+        reports[column.name] = entry
+    return reports
+
+
+def matrix(mechanism: Mechanism) -> NDArray[np.float64]:
+    """The exact channel as floats: shape (cells, outputs)."""
+    return np.array([[float(p) for p in row] for row in mechanism.channel()])
+
+
+def output_tallies(mechanism: Mechanism) -> Array:
+    """The tally of each output alone: shape (outputs, width)."""
+    reports = every_report(mechanism)
+    outputs = len(possible_codes(mechanism))
+    return mechanism.tally(reports, np.arange(outputs), outputs)
+
+
+def parts(reports: Reports, chosen: Any) -> dict[str, Array]:
+    return {name: column[chosen] for name, column in reports.items()}
+
+
+def below_exp(x: Fraction, terms: int = 160) -> Fraction:
+    """A rational certainly below exp(x), within one part in 10^30 for x up to 16."""
+    return Fraction(sum(x**k / factorial(k) for k in range(terms)))
