@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 from broker.names import TopicNames
@@ -18,6 +17,7 @@ from consumer.clock import Clock
 from consumer.merge import MergedWindow, StateMerger
 from consumer.metric_definitions import MetricDefinition
 from consumer.metrics import Metrics
+from consumer.publisher_config import PublisherConfig
 from consumer.publisher_metrics import (
     EARLY_PUBLISHED,
     ESTIMATE_DURATION,
@@ -43,37 +43,6 @@ _PUBLISHED: dict[Kind, MetricDefinition] = {
     Kind.TOTAL: RUNNING_TOTAL_PUBLISHED,
 }
 _MAX_ATTEMPTS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class PublisherConfig:
-    """How a publisher behaves; nothing here changes what a final or a total says.
-
-    Attributes:
-        refresh_seconds: between two early revisions of a window; None for the larger of 5 s and a
-            tenth of the plan's window.
-        poll_seconds: longest wait for records in one turn.
-        send_seconds: longest wait for the acknowledgement of one set.
-        clean_seconds: between two looks for records that may be deleted.
-        clean_records: most deletions in one look.
-        retry_seconds: how long failures that may pass are tried again before the publisher stops.
-    """
-
-    refresh_seconds: float | None = None
-    poll_seconds: float = 0.5
-    send_seconds: float = 30.0
-    clean_seconds: float = 60.0
-    clean_records: int = 10_000
-    retry_seconds: float = 60.0
-
-    def __post_init__(self) -> None:
-        limits = (self.poll_seconds, self.send_seconds, self.clean_seconds, self.retry_seconds)
-        if min(limits) < 0 or (self.refresh_seconds or 0) < 0 or self.clean_records < 1:
-            raise ValueError("a publisher's times are at least 0 and its batches at least 1")
-
-    def refresh(self, plan: Plan) -> float:
-        """Seconds between two early revisions."""
-        return max(5.0, plan.window / 10) if self.refresh_seconds is None else self.refresh_seconds
 
 
 class Publication:

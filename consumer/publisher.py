@@ -8,7 +8,8 @@ from broker.names import TopicNames
 from broker.transport import Broker, Partition
 from consumer.clock import Clock
 from consumer.metrics import Metrics
-from consumer.publication import Publication, PublisherConfig
+from consumer.publication import Publication
+from consumer.publisher_config import PublisherConfig
 from consumer.publisher_metrics import ACTIVE, FAILURES
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Plan

@@ -1,0 +1,155 @@
+"""Snapshot sets: what they say about a window, and that they say the same every time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import orjson
+import pytest
+
+from consumer import snapshots
+from consumer.merge import MergedWindow
+from consumer.snapshots import build_set, loss_plan, loss_window
+from estimators.domain import Attribute, Domain
+from estimators.errors import FatalError, Reason
+from estimators.marginal import Marginal
+from estimators.plan import Guarantee
+from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, decode, parse_key
+from estimators.wire.state import WindowCount
+from tests.publisher_support import START, count_of, published_plan
+
+
+def merged(kind: Kind = Kind.FINAL, window: int = 1) -> MergedWindow:
+    first = count_of([0] * 400 + [1] * 100 + [2] * 300 + [3] * 200, rejects=2)
+    second = count_of([0] * 500 + [3] * 400)
+    with_other = WindowCount(second.tally, {Reason.DUPLICATE: 3, Reason.LATE: 1})
+    return MergedWindow(window, kind, (10, 20, 30, 40), (first, with_other))
+
+
+def test_the_manifest_carries_the_sets_truth() -> None:
+    plan = published_plan()
+    manifest = build_set(plan, merged()).manifest
+    assert manifest.window == 1
+    assert manifest.kind is Kind.FINAL
+    assert manifest.final
+    assert manifest.revision == (10, 20, 30, 40)
+    assert (manifest.start, manifest.end) == (START + 10, START + 20)
+    assert (manifest.plan, manifest.name) == (plan.digest, plan.name)
+    assert (manifest.method, manifest.epsilon) == ("calm", "1")
+    assert manifest.guarantee == {"kind": "once", "windows": 1}
+    assert (manifest.loss_window, manifest.loss_plan) == ("1", "1")
+    assert (manifest.reports, manifest.groups) == (1900, (1000, 900))
+    assert manifest.rejected == {"duplicate": 3, "late": 3}
+    assert manifest.marginals == ("1/final/a0", "1/final/a0+a1")
+    assert manifest.software
+
+
+def test_tables_carry_labels_errors_and_the_same_vector() -> None:
+    built = build_set(published_plan(), merged())
+    one, two = built.marginals
+    assert (one.attributes, two.attributes) == (("a0",), ("a0", "a1"))
+    assert two.labels == (("0", "1"), ("0", "1"))
+    assert {r.revision for r in built.marginals} == {(10, 20, 30, 40)}
+    assert sum(two.table) == pytest.approx(1, abs=1e-9)
+    assert min(two.stderr) > 0
+    assert two.noise_floor == pytest.approx(np.square(two.stderr).sum())
+    assert two.reports == 1000
+    assert "covered" in two.flags
+    flat = np.square(np.concatenate([one.stderr, two.stderr]))
+    assert built.standard_error == pytest.approx(np.sqrt(flat.mean()))
+
+
+def test_a_total_starts_with_the_plan() -> None:
+    manifest = build_set(published_plan(), merged(Kind.TOTAL, window=2)).manifest
+    assert (manifest.start, manifest.end) == (START, START + 30)
+    assert manifest.marginals[0].startswith("2/total/")
+
+
+def test_an_empty_window_has_a_manifest_and_no_tables() -> None:
+    empty = MergedWindow(0, Kind.FINAL, (3, 0), (count_of([]), count_of([])))
+    built = build_set(published_plan(partitions=1), empty)
+    assert built.tables() == []
+    assert built.manifest.marginals == ()
+    assert built.manifest.processing == ()
+    assert built.manifest.reports == 0
+    assert built.standard_error == 0
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "windows", "epsilon", "window", "plan"),
+    [
+        (Guarantee(), 7, "1", "1", "1"),
+        (Guarantee("w-event", 3), 7, "1", "1", "3"),
+        (Guarantee("w-event", 3), 6, "1", "1", "2"),
+        (Guarantee("w-event", 3), 2, "0.3", "0.3", "0.3"),
+        (Guarantee("w-event", 2), 6, "0.1", "0.1", "0.3"),
+        (Guarantee("w-event", 2), 20, "0.5", "0.5", "5.0"),
+    ],
+)
+def test_losses_follow_from_the_guarantee(
+    guarantee: Guarantee, windows: int, epsilon: str, window: str, plan: str
+) -> None:
+    stated = published_plan(windows=windows, guarantee=guarantee, epsilon=epsilon)
+    assert (loss_window(stated), loss_plan(stated)) == (window, plan)
+
+
+def test_the_same_counts_give_the_same_bytes() -> None:
+    plan = published_plan()
+    first, second = build_set(plan, merged()), build_set(plan, merged())
+    assert first.tables() == second.tables()
+    assert first.closing() == second.closing()
+
+
+def test_records_survive_the_wire() -> None:
+    built = build_set(published_plan(), merged())
+    for key, value in [*built.tables(), built.closing()]:
+        assert decode(value).key == key
+        assert parse_key(key)[:2] == (1, Kind.FINAL)
+    assert decode(built.closing()[1]) == built.manifest
+    assert [decode(value) for _, value in built.tables()] == list(built.marginals)
+
+
+def test_a_method_that_yields_no_numbers_stops_the_publisher(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Broken:
+        def fit(self, *_: object) -> Broken:
+            return self
+
+        def marginal(self, attributes: tuple[int, ...]) -> Marginal:
+            cells = 1 << len(attributes)
+            return Marginal(attributes, np.full(cells, np.nan), np.ones(cells), 1)
+
+    monkeypatch.setattr(snapshots.methods, "get", lambda _: Broken())
+    with pytest.raises(FatalError, match="not finite in window 1"):
+        build_set(published_plan(), merged())
+
+
+def test_names_with_separators_keep_their_records_apart() -> None:
+    labels = ("0", "1")
+    names = ("a", "b", "a+b", "a/b", "a%2Bb", "manifest")
+    domain = Domain(tuple(Attribute(name, labels) for name in names))
+    plan = dataclasses.replace(
+        published_plan(), domain=domain, marginals=((0, 1), (2,), (3,), (4,), (5,))
+    )
+    built = build_set(plan, merged())
+    keys = [key for key, _ in [*built.tables(), built.closing()]]
+    assert len(set(keys)) == 6
+    assert [parse_key(key)[2] for key in keys] == [False] * 5 + [True]
+
+
+@pytest.mark.parametrize(
+    "change", [{"table": [0.5]}, {"stderr": []}, {"labels": [["0", "1"], ["0"]]}, {"kind": "never"}]
+)
+def test_a_damaged_record_is_named_as_such(change: Mapping[str, object]) -> None:
+    record = build_set(published_plan(), merged()).tables()[0][1]
+    with pytest.raises(FatalError, match="damaged"):
+        decode(orjson.dumps(orjson.loads(record) | change))
+
+
+def test_wire_types_are_told_apart() -> None:
+    built = build_set(published_plan(), merged())
+    assert isinstance(decode(built.closing()[1]), Manifest)
+    assert isinstance(decode(built.tables()[0][1]), MarginalRecord)
