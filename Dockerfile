@@ -19,7 +19,7 @@ RUN useradd --system --uid 10001 --no-create-home calmstream
 COPY --from=build /opt/calmstream /opt/calmstream
 ENV PATH=/opt/calmstream/bin:$PATH \
     PYTHONUNBUFFERED=1 \
-    CALMSTREAM_HEALTH_HOST=0.0.0.0
+    CALMSTREAM_HTTP_HOST=0.0.0.0
 USER 10001
 EXPOSE 9464
 HEALTHCHECK --interval=15s --timeout=3s --start-period=60s --retries=3 \

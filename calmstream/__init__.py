@@ -1,1 +1,27 @@
-"""The public face: what a device, a subscriber and an operator use."""
+"""The public face.
+
+On a device: ``Reporter`` with a ``FileStore``. At a gateway: ``Batcher``. Anywhere: ``read_plan``.
+For those who use the statistics: ``subscribe``. Everything else is the command line's.
+"""
+
+from consumer.assembler import Snapshot, Table
+from consumer.subscribe import subscribe
+from estimators.plan import Plan
+from estimators.plan_document import read_plan
+from producer import DeviceStore, FileStore, MemoryStore, Report, Reporter, Status
+from producer.batcher import Batcher
+
+__all__ = [
+    "Batcher",
+    "DeviceStore",
+    "FileStore",
+    "MemoryStore",
+    "Plan",
+    "Report",
+    "Reporter",
+    "Snapshot",
+    "Status",
+    "Table",
+    "read_plan",
+    "subscribe",
+]

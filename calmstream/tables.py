@@ -63,6 +63,39 @@ def read_table(
         raise InvalidInput(f"{path}: {error}") from None
 
 
+def read_records(path: str | Path, domain: Domain) -> Codes:
+    """Records of a file in a given domain, such as a plan's: shape (n, d), uint16.
+
+    Args:
+        path: of the file; it may hold more columns than the domain.
+        domain: what a record is; its ``other`` codes take unknown labels.
+
+    Raises:
+        InvalidInput: as :func:`read_table`, or a label that the domain does not have.
+    """
+    path = Path(path)
+    columns = _npz_columns if path.suffix == ".npz" else _csv_columns
+    try:
+        return domain.encode(columns(path, domain))
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None
+
+
+def _npz_columns(path: Path, domain: Domain) -> dict[str, list[str]]:
+    codes = _read_npz(path, domain.names).codes
+    bits = np.array(("0", "1"))
+    return {name: bits[codes[:, j]].tolist() for j, name in enumerate(domain.names)}
+
+
+def _csv_columns(path: Path, _: Domain) -> dict[str, list[str]]:
+    header, rows = _rows(_text(path))
+    if not rows:
+        raise InvalidInput("a header and no records")
+    return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+
+
 def _first(table: Table, attributes: int) -> Table:
     d = len(table.domain)
     if not 1 <= attributes <= d:

@@ -79,7 +79,7 @@ class HttpConfig(Settings):
     log_level: str = Field("info", pattern="^(debug|info|warning|error)$")
 
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=BaseSettings)
 
 
 def load(kind: type[S], **arguments: Any) -> S:

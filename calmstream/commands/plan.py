@@ -153,13 +153,12 @@ def _domain(args: argparse.Namespace) -> tuple[Domain, bool]:
 
 def show(console: Console, plan: Plan, design: Design, *, learnt: bool) -> None:
     """The design for people: the choice and its reasons, the error to expect, what it costs."""
-    lines = [
+    headline = (
         f"plan [bold]{plan.name}-{plan.digest[:8]}[/]: {plan.method}, epsilon {plan.epsilon} a "
         f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
-        f"{plan.windows:,} windows",
-        *(f"  {line}" for line in design.reason),
-        f"  {_cost(plan)}",
-    ]
+        f"{plan.windows:,} windows"
+    )
+    lines = [headline, *(f"  {line}" for line in (*design.reason, _cost(plan)))]
     if learnt:
         lines.append(
             "[yellow]  The labels were learnt from data. If that data is private, publishing the "

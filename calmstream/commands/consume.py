@@ -1,0 +1,85 @@
+"""``calmstream consume``: count reports, publish snapshots, or both in one process."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from prometheus_client import CollectorRegistry
+
+from calmstream import arguments
+from calmstream.connect import SecurityConfig, kafka
+from calmstream.topics import topic_names
+from consumer.clock import SystemClock
+from consumer.config import HttpConfig, TallyConfig, load, refuse_unknown, variables
+from consumer.engine import TallyWorker
+from consumer.metrics import tally_metrics
+from consumer.publisher import Publisher
+from consumer.publisher_config import PublisherConfig
+from consumer.publisher_metrics import publisher_metrics
+from consumer.service import Role, configure_logging, run_service
+
+OTHERS = {
+    "CALMSTREAM_DEBUG",
+    "CALMSTREAM_TEST_BOOTSTRAP",
+    "CALMSTREAM_REQUIRE_BROKER",
+}
+"""Variables that other parts of the product read."""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "consume",
+        help="count reports and publish snapshots",
+        description="Run the service until it is told to stop (SIGTERM or SIGINT: it checkpoints, "
+        "leaves its group and exits with 0). Any number of tally workers share the load; one "
+        "publisher at a time is active. Settings beyond these come from CALMSTREAM_* variables.",
+    )
+    arguments.add_plan(parser)
+    arguments.add_broker(parser)
+    parser.add_argument(
+        "--role", choices=("tally", "publish", "all"), default="all", help="(%(default)s)"
+    )
+    parser.add_argument(
+        "--output-namespace",
+        default="",
+        metavar="NS",
+        help="write state, snapshots and dead letters there: counts an old log anew",
+    )
+    parser.add_argument("--checkpoint-seconds", type=float, help="between two checkpoints (5)")
+    parser.add_argument("--refresh-seconds", type=float, help="between two early snapshots")
+    parser.add_argument("--http-host", help="address of /metrics, /livez, /readyz (127.0.0.1)")
+    parser.add_argument("--http-port", type=int, help="its port (9464); 0: any, -1: none")
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the chosen roles."""
+    kinds = (TallyConfig, PublisherConfig, HttpConfig, SecurityConfig)
+    refuse_unknown(os.environ, variables(*kinds) | OTHERS)
+    tally = load(TallyConfig, checkpoint_seconds=args.checkpoint_seconds)
+    publish = load(PublisherConfig, refresh_seconds=args.refresh_seconds)
+    http = load(
+        HttpConfig, http_host=args.http_host, http_port=args.http_port, log_level=args.log_level
+    )
+    configure_logging(http.log_level)
+    plan = arguments.load_plan(args.plan)
+    names = topic_names(plan, args.namespace, args.output_namespace)
+    broker = kafka(args.bootstrap)
+    clock, registry = SystemClock(), CollectorRegistry()
+    try:
+        roles: list[Role] = []
+        if args.role in ("tally", "all"):
+            metrics = tally_metrics(registry, plan, names)
+            roles.append(TallyWorker(plan, broker, names, clock, tally, metrics))
+        if args.role in ("publish", "all"):
+            metrics = publisher_metrics(registry, plan, names)
+            roles.append(
+                Publisher(plan, broker, names, clock=clock, config=publish, metrics=metrics)
+            )
+        run_service(roles, registry, http)
+    finally:
+        broker.close()
+    return 0

@@ -1,0 +1,41 @@
+"""``calmstream health``: is the service on this machine alive? For container health checks."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+
+from consumer.config import HttpConfig, load
+from estimators.errors import RecoverableError
+
+TIMEOUT_SECONDS = 2.0
+ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "health",
+        help="ask the service on this machine whether it lives",
+        description="Exit 0 if /livez answers 200, else 1 with the reason.",
+    )
+    parser.add_argument("--http-port", type=int, help="its port (CALMSTREAM_HTTP_PORT, 9464)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask once."""
+    config = load(HttpConfig, http_port=args.http_port)
+    host = "127.0.0.1" if config.http_host in ANYWHERE else config.http_host
+    connection = http.client.HTTPConnection(host, config.http_port, timeout=TIMEOUT_SECONDS)
+    try:
+        connection.request("GET", "/livez")
+        response = connection.getresponse()
+        body = response.read().decode(errors="replace").strip()
+    except OSError as error:
+        raise RecoverableError(f"nobody answers at {host}:{config.http_port}: {error}") from None
+    finally:
+        connection.close()
+    if response.status != http.client.OK:
+        raise RecoverableError(f"not alive: {body}")
+    return 0

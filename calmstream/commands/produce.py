@@ -1,0 +1,87 @@
+"""``calmstream produce``: a table of records as a population of reporting devices."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from calmstream import arguments
+from calmstream.connect import kafka
+from calmstream.tables import read_records
+from calmstream.topics import topic_names
+from consumer.config import load
+from producer.config import ProducerSettings
+from producer.produce import Summary, produce
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "produce",
+        help="let a table of records report as devices",
+        description="Every row becomes a device that perturbs its record and reports within its "
+        "guarantee. For trying out, load tests and gateways that hold raw records already.",
+    )
+    arguments.add_plan(parser)
+    arguments.add_broker(parser)
+    parser.add_argument("--records", required=True, metavar="DATA", help=".csv, .csv.gz or .npz")
+    parser.add_argument("--rate", type=float, help="reports a second (as fast as possible)")
+    parser.add_argument("--batch-size", type=arguments.positive, help="reports a record (1000)")
+    parser.add_argument("--windows", type=arguments.positive, help="stop after so many windows")
+    parser.add_argument(
+        "--devices", metavar="FILE", help="keep the devices here, so that none is asked twice"
+    )
+    parser.add_argument(
+        "--spool", metavar="DIR", help="keep batches here until they are acknowledged"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Report until all have, the plan ends, or a signal comes."""
+    plan = arguments.load_plan(args.plan)
+    codes = read_records(args.records, plan.domain)
+    settings = load(ProducerSettings, batch_size=args.batch_size, spool=args.spool)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    broker = kafka(args.bootstrap)
+    columns = (TextColumn("reports"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    try:
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            task = progress.add_task("reports", total=len(codes))
+            summary = produce(
+                plan,
+                broker,
+                topic_names(plan, args.namespace),
+                codes,
+                rate=args.rate,
+                batch_size=settings.batch_size,
+                linger=settings.linger,
+                windows=args.windows,
+                devices=args.devices,
+                spool=settings.spool,
+                budget=settings.budget(),
+                progress=lambda s: progress.update(task, completed=s.sent),
+                stop=stop,
+            )
+    finally:
+        broker.close()
+    return _conclude(summary)
+
+
+def _conclude(summary: Summary) -> int:
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(
+        f"{summary.sent:,} reports of {summary.devices:,} devices acknowledged in "
+        f"{summary.batches:,} batches; {summary.retries} retries, {summary.failed:,} failed"
+    )
+    if not summary.kept:
+        console.print("these devices are forgotten now; another run has other ones (see --devices)")
+    if summary.error is not None:
+        raise summary.error
+    return 1 if summary.failed else 0

@@ -1,0 +1,63 @@
+"""Reaching a Kafka broker from the command line: security comes from the environment alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from broker.kafka import KafkaBroker, connect
+from broker.security import Security
+from consumer.config import Settings, load
+
+
+class SecurityConfig(Settings):
+    """TLS and SASL. The password comes from a file or from ``CALMSTREAM_SASL_PASSWORD`` itself.
+
+    Attributes:
+        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        sasl_mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+        sasl_username: for SASL.
+        sasl_password: kept out of logs; prefer the file.
+        sasl_password_file: its content is the password.
+        ssl_cafile, ssl_certfile, ssl_keyfile: PEM files.
+        ssl_check_hostname: whether the certificate must name the host.
+    """
+
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: str | None = Field(None, repr=False)
+    sasl_password_file: Path | None = None
+    ssl_cafile: Path | None = None
+    ssl_certfile: Path | None = None
+    ssl_keyfile: Path | None = None
+    ssl_check_hostname: bool = True
+
+    def security(self) -> Security:
+        """As the broker package wants it.
+
+        Raises:
+            InvalidInput: settings that contradict each other.
+        """
+        return Security(
+            protocol=self.security_protocol,
+            mechanism=self.sasl_mechanism,
+            username=self.sasl_username,
+            password=self.sasl_password,
+            password_file=self.sasl_password_file,
+            cafile=self.ssl_cafile,
+            certfile=self.ssl_certfile,
+            keyfile=self.ssl_keyfile,
+            check_hostname=self.ssl_check_hostname,
+        )
+
+
+def kafka(bootstrap: str) -> KafkaBroker:
+    """The broker at ``HOST:PORT[,HOST:PORT]``, secured as ``CALMSTREAM_*`` variables say.
+
+    Raises:
+        RecoverableError: nobody answers.
+        InvalidInput: unusable settings.
+    """
+    return connect(bootstrap, load(SecurityConfig).security())

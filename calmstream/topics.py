@@ -1,0 +1,35 @@
+"""The topics of a plan: names, creation, verification."""
+
+from __future__ import annotations
+
+from broker.names import TopicNames
+from broker.transport import Broker
+from consumer.topic_checks import required_retention_ms, verify_topics
+from estimators.plan import Plan
+
+_WEEK_MS = 7 * 86_400_000
+
+
+def topic_names(plan: Plan, namespace: str, output_namespace: str = "") -> TopicNames:
+    """The plan's topics in a namespace."""
+    return TopicNames(
+        namespace, plan.name, plan.digest, len(plan.groups), plan.partitions, output_namespace
+    )
+
+
+def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:
+    """Create what is missing, verify everything; the names that were created.
+
+    Reports are kept for a week, or twice as long as correctness needs where that is longer.
+
+    Raises:
+        FatalError: a topic that exists differs from what the plan needs.
+    """
+    retention = max(_WEEK_MS, 2 * required_retention_ms(plan))
+    topics = broker.topics()
+    try:
+        created = topics.create(names.specs(retention))
+        verify_topics(plan, names, topics)
+    finally:
+        topics.close()
+    return created

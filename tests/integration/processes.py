@@ -1,0 +1,99 @@
+"""Real processes of the product: started as an operator starts them, watched with deadlines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(what: str, condition: Callable[[], bool], seconds: float) -> None:
+    """Poll until the condition holds; fail with ``what`` at the deadline."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.05)
+
+
+def run(*arguments: object, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+    """One command to its end."""
+    return subprocess.run(
+        command(arguments), capture_output=True, text=True, timeout=seconds, check=False
+    )
+
+
+def command(arguments: Sequence[object]) -> list[str]:
+    return [sys.executable, "-m", "calmstream", *map(str, arguments)]
+
+
+class Process:
+    """A long-running command, its output in a file, its metrics on a port."""
+
+    def __init__(self, log: Path, *arguments: object) -> None:
+        self.port = free_port()
+        self.log = log
+        environment = os.environ | {"CALMSTREAM_HTTP_PORT": str(self.port)}
+        with log.open("ab") as output:
+            self.child = subprocess.Popen(
+                command(arguments), stdout=output, stderr=output, env=environment
+            )
+
+    def signal(self, number: signal.Signals) -> None:
+        self.child.send_signal(number)
+
+    def wait(self, seconds: float) -> int:
+        try:
+            return self.child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {seconds} s:\n{self.tail()}") from None
+
+    def kill(self) -> None:
+        """SIGKILL, if it still runs."""
+        self.child.kill()
+        self.child.wait(10)
+
+    def tail(self) -> str:
+        return self.log.read_text()[-3000:]
+
+    def alive(self) -> bool:
+        return self.child.poll() is None
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Status and body of an HTTP page; 0 while nobody listens."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as page:
+                return page.status, page.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def metric(self, name: str) -> float:
+        """Sum over all label sets of one metric; 0 before it is exported."""
+        lines = self.page("/metrics")[1].splitlines()
+        return sum(
+            float(line.rsplit(" ", 1)[1])
+            for line in lines
+            if line.split("{")[0].split(" ")[0] == name
+        )
+
+    def ready(self, seconds: float = 60) -> None:
+        def check() -> bool:
+            assert self.alive(), f"exited with {self.child.returncode}:\n{self.tail()}"
+            return self.page("/readyz")[0] == 200
+
+        until(f"{self.child.args} is ready", check, seconds)
