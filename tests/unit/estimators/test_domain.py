@@ -1,0 +1,135 @@
+"""Attributes, labels and cell arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from estimators.domain import MAX_CARDINALITY, Attribute, Domain
+from estimators.errors import DomainError, InvalidInput
+
+DOMAIN = Domain(
+    (
+        Attribute("colour", ("red", "green", "blue", "?"), other=3),
+        Attribute("size", ("small", "large")),
+        Attribute("shop", ("north", "south", "west")),
+    )
+)
+COLUMNS = {
+    "shop": ["west", "north", "south"],
+    "colour": ["blue", "mauve", "red"],
+    "size": ["large", "small", "small"],
+    "ignored": ["x", "y", "z"],
+}
+
+
+def test_encode_follows_the_domain_and_maps_unknown_labels_to_other() -> None:
+    codes = DOMAIN.encode(COLUMNS)
+    assert codes.dtype == np.uint16
+    np.testing.assert_array_equal(codes, [[2, 1, 2], [3, 0, 0], [0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"size": ["large", "small", "huge"]}, r"row 3: 'size' has no label 'huge'"),
+        ({"size": ["large"]}, "columns of different lengths"),
+    ],
+)
+def test_encode_is_strict_without_other(changes: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(DomainError, match=message):
+        DOMAIN.encode(COLUMNS | changes)
+
+
+def test_encode_needs_every_column() -> None:
+    with pytest.raises(DomainError, match="no column 'size'"):
+        DOMAIN.encode({"colour": ["red"], "shop": ["west"]})
+
+
+def test_cells_are_row_major() -> None:
+    grid = np.indices((4, 2, 3)).reshape(3, -1).T
+    np.testing.assert_array_equal(DOMAIN.cells(grid, (0, 1, 2)), np.arange(24))
+    np.testing.assert_array_equal(DOMAIN.cells(grid, (1, 2)), grid[:, 1] * 3 + grid[:, 2])
+    np.testing.assert_array_equal(DOMAIN.histogram(grid, (2,)), [8, 8, 8])
+
+
+def test_histogram_counts_what_is_there() -> None:
+    codes = np.array([[2, 1, 2], [2, 1, 2], [0, 0, 1]], np.uint16)
+    expected = np.zeros((4, 3), int)
+    expected[2, 2], expected[0, 1] = 2, 1
+    np.testing.assert_array_equal(DOMAIN.histogram(codes, (0, 2)), expected.ravel())
+
+
+def test_sizes_and_positions() -> None:
+    assert DOMAIN.cardinalities == (4, 2, 3)
+    assert DOMAIN.shape((2, 0)) == (3, 4)
+    assert (DOMAIN.size(), DOMAIN.size((0, 2)), DOMAIN.size(())) == (24, 12, 1)
+    assert DOMAIN.index(["shop", "colour"]) == (0, 2)
+    assert len(DOMAIN) == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(["shop", "shop"], "named twice"), (["price"], "no attribute 'price'; there are colour")],
+)
+def test_bad_names(names: list[str], message: str) -> None:
+    with pytest.raises(DomainError, match=message):
+        DOMAIN.index(names)
+
+
+def test_code_of_one_label() -> None:
+    assert [DOMAIN.code(0, label) for label in ("green", "mauve", None, 7)] == [1, 3, 3, 3]
+    assert [DOMAIN.code(1, label) for label in ("large", "huge", None)] == [1, None, None]
+
+
+def test_cells_beyond_sixty_two_bits_are_refused() -> None:
+    wide = Domain.binary(62)
+    with pytest.raises(DomainError, match=r"2\^62"):
+        wide.cells(np.zeros((1, 62), np.uint16), range(62))
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "other", "message"),
+    [
+        ("", ("a", "b"), None, "non-empty"),
+        ("x", ("a",), None, "2 to 4096 labels, got 1"),
+        ("x", tuple(map(str, range(MAX_CARDINALITY + 1))), None, "got 4097"),
+        ("x", ("a", "a"), None, "label twice"),
+        ("x", ("a", "b"), 2, "other code 2"),
+        ("x", ("a", "b"), -1, "other code -1"),
+    ],
+)
+def test_bad_attributes(
+    name: str, labels: tuple[str, ...], other: int | None, message: str
+) -> None:
+    with pytest.raises(DomainError, match=message):
+        Attribute(name, labels, other)
+
+
+def test_bad_domains() -> None:
+    with pytest.raises(DomainError, match="1 to 1024"):
+        Domain(())
+    with pytest.raises(DomainError, match="unique"):
+        Domain((Attribute("x", ("a", "b")), Attribute("x", ("c", "d"))))
+    assert issubclass(DomainError, InvalidInput)
+
+
+def test_json_round_trip() -> None:
+    assert Domain.from_json(DOMAIN.to_json()) == DOMAIN
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({}, "a list of attributes"),
+        (["x"], r"domain\[0\]: expected an object"),
+        ([{"name": "x", "labels": ["a", "b"], "size": 2}], r"domain\[0\]: unknown field 'size'"),
+        ([{"name": 5, "labels": ["a", "b"]}], r"domain\[0\].name"),
+        ([{"name": "x", "labels": ["a", 1]}], r"domain\[0\].labels"),
+        ([{"name": "x", "labels": ["a", "b"], "other": "c"}], r"domain\[0\].other: 'c'"),
+        ([{"name": "x"}], r"domain\[0\].labels"),
+    ],
+)
+def test_bad_documents(document: object, message: str) -> None:
+    with pytest.raises(DomainError, match=message):
+        Domain.from_json(document)
