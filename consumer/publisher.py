@@ -7,6 +7,7 @@ import threading
 from broker.names import TopicNames
 from broker.transport import Broker, Partition
 from consumer.clock import Clock
+from consumer.health import RoleHealth
 from consumer.metrics import Metrics
 from consumer.publication import Publication
 from consumer.publisher_config import PublisherConfig
@@ -37,7 +38,12 @@ class Publisher:
         clock: for intervals and one metric only.
         config: see :class:`PublisherConfig`.
         metrics: from :func:`consumer.publisher_metrics.publisher_metrics`.
+
+    Attributes:
+        health: for the web server.
     """
+
+    name = "publisher"
 
     def __init__(
         self,
@@ -49,6 +55,7 @@ class Publisher:
         config: PublisherConfig,
         metrics: Metrics,
     ) -> None:
+        self.health = RoleHealth(self.name, clock)
         self._plan = plan
         self._broker = broker
         self._names = names
@@ -129,6 +136,11 @@ class Publisher:
             # More may be due after a write: look for news, but do not wait for any.
             self._busy = self._work.step(0.0 if self._busy else self._config.poll_seconds)
         self._last_turn = self._clock.monotonic()
+        self.health.turned()
+        if self.ready:
+            self.health.ready()
+        else:
+            self.health.not_ready("reading the state and snapshots topics")
 
     def close(self) -> None:
         """Leave the group and release the clients. Idempotent."""
