@@ -210,6 +210,40 @@ def test_lost_acknowledgements_cost_a_rewrite_and_nothing_else(bench: Bench) -> 
     assert bench.kinds() == [(0, FINAL), (0, TOTAL)]
 
 
+@pytest.mark.parametrize("kind", [EARLY, FINAL])
+def test_what_is_written_is_not_written_again_while_it_is_on_its_way(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, kind: Kind
+) -> None:
+    publication = bench.publication()
+    bench.logs[0].report(0, 1, 2)
+    if kind is FINAL:
+        for log in bench.logs:
+            log.close(0)
+    bench.put_all()
+    while not publication._merger._states:
+        publication.step(0.0)
+    poll = publication._reader.poll
+    monkeypatch.setattr(publication._reader, "poll", lambda *_: [])
+    for _ in range(10):
+        publication.step(0.0)
+        bench.clock.advance(5)
+    assert len(bench.snapshot_records()) == (3 if kind is EARLY else 6)
+    monkeypatch.setattr(publication._reader, "poll", poll)
+    work(publication)
+    assert len([r for r in bench.snapshot_records() if r[1]]) == (3 if kind is EARLY else 6)
+
+
+def test_a_set_that_is_never_found_complete_stops_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close_all(bench, windows=1)
+    bench.put_all()
+    publication = bench.publication()
+    monkeypatch.setattr(publication._assembler, "read", lambda *_: None)
+    with pytest.raises(FatalError, match="was written 5 times and never found complete"):
+        work(publication)
+
+
 # Reading
 
 
