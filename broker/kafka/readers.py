@@ -64,20 +64,18 @@ class ConsumerBase:
 
     def seek(self, partition: Partition, offset: int) -> None:
         """Set the position; FatalError if the partition is not assigned."""
-        where = self._assigned(partition)
+        self._state(partition)
         if offset < 0:
             raise FatalError(f"{partition}: cannot seek to {offset}")
         with translated(f"seeking in {partition}"):
-            self._consumer.seek(where, offset)
+            self._consumer.seek(TopicPartition(*partition), offset)
 
     def position(self, partition: Partition) -> int:
-        """Offset of the next record."""
-        where = self._assigned(partition)
-        with translated(f"{partition}"):
-            position = self._consumer.position(where, timeout_ms=1000)
+        """Offset of the next record. Never blocks."""
+        position = self._state(partition).position
         if position is None:
             raise FatalError(f"{partition}: no position yet, seek first")
-        return int(position)
+        return int(position.offset)
 
     def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
         """Records, as soon as there are any."""
@@ -92,11 +90,16 @@ class ConsumerBase:
         topics = sorted({where.topic for where in self._consumer.assignment()})
         return f"reading {', '.join(topics[:2]) or 'nothing yet'}"
 
-    def _assigned(self, partition: Partition) -> TopicPartition:
-        where = TopicPartition(*partition)
-        if where not in self._consumer.assignment():
+    def _state(self, partition: Partition) -> Any:
+        """The client's state of an assigned partition.
+
+        The client's own ``position`` and ``assignment`` go over all partitions on every call, which
+        costs milliseconds each where there are hundreds; only a poll changes what is read here.
+        """
+        state = self._consumer._subscription.assignment.get(partition)  # noqa: SLF001 - see above
+        if state is None:
             raise FatalError(f"{partition} is not assigned to this reader")
-        return where
+        return state
 
     def _close(self, seconds: float) -> None:
         if not self._closed:
