@@ -1,0 +1,93 @@
+"""Packed rows: the layout of the wire and counting by whatever path the size takes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimators.mechanisms import build
+from estimators.mechanisms.bits import BLOCK_BYTES, FEW_BYTES, count_bits, random_rows
+from estimators.mechanisms.unary import replace_own
+from estimators.randomness import SeededRandomness
+
+
+def naive(rows: np.ndarray, bits: int) -> list[int]:
+    return [int((rows[:, b // 8] >> (b % 8) & 1).sum()) for b in range(bits)]
+
+
+def test_bit_b_is_bit_b_mod_8_of_byte_b_div_8() -> None:
+    oracle = build({"name": "oue", "cells": 11}, "1")
+    reports = {"b": np.array([[0b1000_0001, 0b0000_0100], [0b0000_0001, 0]], np.uint8)}
+    assert oracle.tally(reports, None, 1).tolist() == [[2, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1]]
+
+
+# Rows just below and above every change of path, with widths that do not divide words.
+@pytest.mark.parametrize("width", [1, 2, 3, 13, 32])
+@pytest.mark.parametrize(
+    "size", [1, FEW_BYTES - 40, FEW_BYTES + 1, 5 * FEW_BYTES, BLOCK_BYTES + 99]
+)
+def test_counting_equals_looking_at_every_bit(width: int, size: int) -> None:
+    n = max(1, size // width)
+    rows = np.random.default_rng(size + width).integers(0, 256, (n, width), dtype=np.uint8)
+    assert count_bits(rows, 8 * width - 3, None, 1).tolist() == [naive(rows, 8 * width - 3)]
+
+
+def test_rows_wider_than_a_block_are_counted() -> None:
+    rows = np.full((30, BLOCK_BYTES // 16), 0xFF, np.uint8)
+    assert (count_bits(rows, 8 * rows.shape[1], None, 1) == 30).all()
+
+
+def test_full_rows_do_not_overflow() -> None:
+    rows = np.full((300_000, 2), 0xFF, np.uint8)
+    assert count_bits(rows, 16, None, 1).tolist() == [[300_000] * 16]
+    view = np.arange(300_000) % 2
+    assert count_bits(rows, 16, view, 2).tolist() == [[150_000] * 16] * 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(0, 300),
+    bits=st.integers(1, 70),
+    views=st.integers(1, 9),
+    seed=st.integers(0, 1 << 30),
+)
+def test_views_are_counted_apart(n: int, bits: int, views: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, 256, (n, -(-bits // 8)), dtype=np.uint8)
+    view = rng.integers(0, views, n)
+    counts = count_bits(rows, bits, view, views)
+    assert counts.tolist() == [naive(rows[view == v], bits) for v in range(views)]
+
+
+def test_long_views_are_counted_apart_too() -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, 256, (40_000, 5), dtype=np.uint8)
+    # Views of very different sizes, one of them empty, more than one sorted byte of them.
+    view = np.minimum(rng.geometric(0.4, 40_000), 299)
+    counts = count_bits(rows, 37, view, 300)
+    for v in np.unique(view):
+        assert counts[v].tolist() == naive(rows[view == v], 37)
+    assert counts.sum() == np.unpackbits(rows, axis=1, bitorder="little")[:, :37].sum()
+
+
+def test_a_view_of_rows_that_is_not_contiguous_is_counted() -> None:
+    rows = np.random.default_rng(4).integers(0, 256, (50_000, 4), dtype=np.uint8)
+    assert count_bits(rows[::2, 1:3], 16, None, 1).tolist() == [naive(rows[::2, 1:3], 16)]
+
+
+@pytest.mark.parametrize("bits", [1, 7, 8, 9, 65])
+def test_random_rows_leave_unused_bits_clear(bits: int) -> None:
+    rows = random_rows(500, bits, Fraction(9, 10), SeededRandomness(1))
+    unpacked = np.unpackbits(rows, axis=1, bitorder="little")
+    assert not unpacked[:, bits:].any()
+    assert unpacked[:, :bits].any(axis=0).all()
+
+
+def test_only_the_own_bit_is_replaced() -> None:
+    rows = np.array([[0x00, 0x00], [0xFF, 0xFF], [0x0F, 0xF0]], np.uint8)
+    replace_own(rows, np.array([9, 0, 15]), np.array([0xFF, 0x00, 0x7F], np.uint8))
+    assert rows.tolist() == [[0x00, 0x02], [0xFE, 0xFF], [0x0F, 0x70]]

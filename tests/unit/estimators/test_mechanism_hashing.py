@@ -1,0 +1,95 @@
+"""Golden values of the wire contract's hash and of what the hashing mechanisms make of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from estimators.mechanisms import build
+from estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
+
+MASK = 0xFFFFFFFF
+
+
+def plain_mix(x: int) -> int:
+    """The written contract, one integer at a time."""
+    x ^= x >> 16
+    x = x * 0x85EBCA6B & MASK
+    x ^= x >> 13
+    x = x * 0xC2B2AE35 & MASK
+    return x ^ x >> 16
+
+
+def plain_hash(seed: int, cell: int) -> int:
+    return plain_mix(seed ^ plain_mix(cell + 0x9E3779B9 & MASK))
+
+
+GOLDEN = {
+    (0, 0): 0xAA3E5B61,
+    (0, 1): 0x70F6C6D8,
+    (1, 0): 0x6F0B28E6,
+    (0xFFFFFFFF, 4095): 0x0AF0DD2C,
+    (123456789, 16777215): 0xD1997EF6,
+}
+
+
+@pytest.mark.parametrize(("seed", "cell"), GOLDEN)
+def test_golden_hashes(seed: int, cell: int) -> None:
+    assert plain_hash(seed, cell) == GOLDEN[seed, cell]
+    shipped = mix(np.array([seed], np.uint32) ^ keys(np.array([cell])))
+    assert shipped.tolist() == [GOLDEN[seed, cell]]
+
+
+def test_shipped_buckets_follow_the_contract() -> None:
+    rng = np.random.default_rng(1)
+    seeds, cells = rng.integers(0, 1 << 32, 300), rng.integers(0, 1 << 24, 300)
+    for count in (2, 3, 7, 256, 1 << 24):
+        expected = [
+            plain_hash(s, c) * count >> 32
+            for s, c in zip(seeds.tolist(), cells.tolist(), strict=True)
+        ]
+        assert buckets(seeds, cells, count).tolist() == expected
+
+
+def test_the_scrambler_is_a_bijection_on_a_sample() -> None:
+    assert len(np.unique(mix(np.arange(1 << 20, dtype=np.uint32)))) == 1 << 20
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 255, 256, 3_000_000])
+def test_bucket_bounds_are_where_the_bucket_changes(count: int) -> None:
+    bounds = bucket_bounds(count).tolist()
+    assert bounds[0] == 0
+    assert bounds[-1] == 1 << 32
+    for bucket in {0, 1, count // 2, count - 1} & set(range(count)):
+        first = bounds[bucket]
+        assert first * count >> 32 == bucket
+        assert (bounds[bucket + 1] - 1) * count >> 32 == bucket
+
+
+def test_local_hashing_supports_the_cells_that_the_contract_says() -> None:
+    oracle = build({"name": "olh", "cells": 10, "buckets": 3, "seed_bits": 32}, "1")
+    rng = np.random.default_rng(2)
+    reports = {"s": rng.integers(0, 1 << 32, 50), "y": rng.integers(0, 3, 50)}
+    expected = [
+        sum(
+            plain_hash(s, cell) * 3 >> 32 == y
+            for s, y in zip(reports["s"].tolist(), reports["y"].tolist(), strict=True)
+        )
+        for cell in range(10)
+    ]
+    assert oracle.tally(reports, None, 1).tolist() == [expected]
+
+
+def test_golden_tally_of_local_hashing() -> None:
+    oracle = build({"name": "olh", "cells": 6, "buckets": 4, "seed_bits": 32}, "1")
+    reports = {"s": np.array([0, 1, 2, 4294967295]), "y": np.array([0, 1, 2, 3])}
+    assert oracle.tally(reports, None, 1).tolist() == [[1, 0, 2, 2, 0, 0]]
+
+
+def test_golden_places_of_the_sketch() -> None:
+    spec = {"name": "hadamard-sketch", "cells": 4, "hashes": 3, "buckets": 256, "seed": 4294967295}
+    places = build(spec, "1").places  # type: ignore[attr-defined]
+    assert places.tolist() == [[210, 73, 53, 124], [170, 112, 193, 116], [175, 229, 146, 116]]
+    # Hash j's seed is the scrambled sum modulo 2^32: here it wraps round.
+    seeds = [plain_mix(MASK), plain_mix(0), plain_mix(1)]
+    assert places.tolist() == [[plain_hash(s, c) * 256 >> 32 for c in range(4)] for s in seeds]
