@@ -1,0 +1,76 @@
+"""The test broker itself: it must not outlive a test run, however that ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import supervise
+from tests.contract.conftest import until
+
+
+pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes by /proc")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text(encoding="utf-8").rsplit(") ", 1)[1][0] == "Z")
+
+
+def _supervised(code: str) -> tuple[subprocess.Popen[bytes], int]:
+    process = subprocess.Popen(
+        [sys.executable, supervise.__file__, sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    return process, int(process.stdout.readline())
+
+
+def test_a_supervised_child_dies_with_its_parent() -> None:
+    # A parent that starts a supervised sleeper and is then killed outright.
+    starter = (
+        "import subprocess, sys, time\n"
+        f"p = subprocess.Popen([sys.executable, {supervise.__file__!r}, 'sleep', '600'],"
+        " stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "print(int(p.stdout.readline()), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", starter], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    sleeper = int(parent.stdout.readline())
+    assert _alive(sleeper)
+    parent.kill()
+    parent.wait(10)
+    parent.stdout.close()
+    until(lambda: not _alive(sleeper), seconds=10)
+
+
+def test_a_supervised_child_gets_sigterm_and_its_exit_code_comes_back() -> None:
+    process, child = _supervised(
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "time.sleep(600)\n"
+    )
+    until(lambda: _handles_sigterm(child), seconds=10)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 7
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        pipe.close()
+
+
+def _handles_sigterm(pid: int) -> bool:
+    """Whether the process has installed its handler, from the kernel's mask of caught signals."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
+    return bool(caught >> (signal.SIGTERM - 1) & 1)

@@ -1,0 +1,343 @@
+"""What only the in-process broker has: an injected clock, faults, and bounded memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from broker.in_process import InProcessBroker, SendFault
+from broker.transport import Changes, Partition, TopicSpec
+from estimators.errors import FatalError, RecoverableError
+
+WHERE = Partition("t", 0)
+
+
+class Clock:
+    """A time that moves when told."""
+
+    def __init__(self, now: float = 0) -> None:
+        self.now = now
+
+    def milliseconds(self) -> int:
+        return int(self.now)
+
+    def seconds(self) -> float:
+        return self.now
+
+
+def _broker(clock: Clock | None = None, partitions: int = 1, **settings: str) -> InProcessBroker:
+    broker = InProcessBroker((clock or Clock()).milliseconds)
+    dotted = {key.replace("_", "."): value for key, value in settings.items()}
+    broker.topics().create([TopicSpec("t", partitions, dotted)])
+    return broker
+
+
+def _offsets(broker: InProcessBroker) -> list[int]:
+    return [record.offset for record in broker.records(WHERE)]
+
+
+def test_append_times_follow_the_clock_even_backwards() -> None:
+    clock = Clock(1000)
+    broker = _broker(clock, message_timestamp_type="LogAppendTime")
+    sink = broker.sink()
+    for now in (1000, 5000, 3000):
+        clock.now = now
+        sink.send("t", b"k", b"v").wait(0)
+    records = broker.records(WHERE)
+    assert [(r.timestamp, r.append_time) for r in records] == [
+        (1000, True),
+        (5000, True),
+        (3000, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "appended"),
+    [
+        (SendFault.NONE, False, 1),
+        (SendFault.FAIL, True, 0),
+        (SendFault.DUPLICATE, False, 2),
+        (SendFault.LOSE_ACK, True, 1),
+    ],
+)
+def test_planned_faults_meet_the_next_sends_only(
+    fault: SendFault, error: bool, appended: int
+) -> None:
+    broker = _broker()
+    broker.faults.plan("t", fault)
+    sink = broker.sink()
+    delivery = sink.send("t", b"k", b"first")
+    if error:
+        with pytest.raises(RecoverableError):
+            delivery.wait(0)
+    else:
+        assert delivery.wait(0) == 0
+    assert sink.send("t", b"k", b"second").wait(0) == appended
+    assert [r.value for r in broker.records(WHERE)] == [b"first"] * appended + [b"second"]
+
+
+def test_a_hook_decides_on_sends_that_no_plan_covers() -> None:
+    broker = _broker()
+    seen: list[tuple[Partition, bytes | None, bytes | None]] = []
+
+    def hook(partition: Partition, key: bytes | None, value: bytes | None) -> SendFault:
+        seen.append((partition, key, value))
+        return SendFault.FAIL
+
+    broker.faults.on_send = hook
+    broker.faults.plan("t", SendFault.NONE)
+    sink = broker.sink()
+    sink.send("t", b"a", b"1").wait(0)
+    with pytest.raises(RecoverableError):
+        sink.send("t", b"b", b"2").wait(0)
+    assert seen == [(WHERE, b"b", b"2")]
+
+
+def test_a_stalled_partition_answers_nothing_and_keeps_the_order() -> None:
+    broker = _broker(partitions=2)
+    other = Partition("t", 1)
+    sink, reader = broker.sink(), broker.reader()
+    sink.send("t", b"k", b"0", partition=0).wait(0)
+    broker.stall(WHERE)
+    held = [sink.send("t", b"k", value, partition=0) for value in (b"1", b"2")]
+    sink.send("t", b"k", b"other", partition=1).wait(0)
+    reader.assign([WHERE, other])
+    for partition in (WHERE, other):
+        reader.seek(partition, 0)
+    assert [r.value for r in reader.poll(0)] == [b"other"]
+    assert not any(delivery.done() for delivery in held)
+    broker.release(WHERE)
+    assert [delivery.wait(0) for delivery in held] == [1, 2]
+    assert [r.value for r in reader.poll(0)] == [b"0", b"1", b"2"]
+
+
+def test_a_compacted_log_stays_bounded_by_itself() -> None:
+    broker = _broker(cleanup_policy="compact")
+    sink = broker.sink()
+    for n in range(20_000):
+        sink.send("t", b"%d" % (n % 10), b"%d" % n)
+    kept = broker.records(WHERE)
+    assert len(kept) <= 2000
+    assert kept[-1].offset == 19_999
+    assert {r.key: r.value for r in kept} == {
+        b"%d" % (n % 10): b"%d" % n for n in range(19_990, 20_000)
+    }
+
+
+def test_large_values_are_bounded_by_bytes() -> None:
+    broker = _broker(cleanup_policy="compact", max_message_bytes=str(2 << 20))
+    sink = broker.sink()
+    value = bytes(1 << 20)
+    for _ in range(200):
+        sink.send("t", b"k", value)
+    assert len(broker.records(WHERE)) <= 70
+
+
+def test_compaction_leaves_the_active_records_and_what_only_they_supersede() -> None:
+    broker = _broker(cleanup_policy="compact")
+    sink = broker.sink()
+    for key in (b"a", b"b", b"a", b"b", b"a"):
+        sink.send("t", key, b"v")
+    broker.compact("t", active=2)
+    assert _offsets(broker) == [1, 2, 3, 4]
+    broker.compact("t", active=0)
+    assert _offsets(broker) == [3, 4]
+
+
+def test_a_reader_moves_past_what_compaction_took_from_before_it() -> None:
+    broker = _broker(cleanup_policy="compact")
+    sink, reader = broker.sink(), broker.reader()
+    for n in range(4):
+        sink.send("t", b"k", b"%d" % n)
+    reader.assign([WHERE])
+    reader.seek(WHERE, 1)
+    broker.compact("t", active=0)
+    assert [r.offset for r in reader.poll(0)] == [3]
+    sink.send("t", b"gone", None)
+    broker.compact("t", active=0, tombstones=True)
+    assert reader.poll(0) == []
+    assert reader.position(WHERE) == 5 == broker.topics().log_ends([WHERE])[WHERE]
+
+
+def test_tombstones_stay_for_their_retention_after_the_first_cleaning() -> None:
+    clock = Clock(0)
+    broker = _broker(clock, cleanup_policy="compact", delete_retention_ms="1000")
+    sink = broker.sink()
+    sink.send("t", b"k", b"v")
+    sink.send("t", b"k", None)
+    clock.now = 5000
+    broker.compact("t", active=0)
+    assert _offsets(broker) == [1]
+    clock.now = 5999
+    broker.compact("t", active=0)
+    assert _offsets(broker) == [1]
+    clock.now = 6000
+    broker.compact("t", active=0)
+    assert _offsets(broker) == []
+
+
+def test_compaction_leaves_an_ordinary_topic_alone() -> None:
+    broker = _broker()
+    for _ in range(3):
+        broker.sink().send("t", b"k", b"v")
+    broker.compact("t", active=0)
+    assert _offsets(broker) == [0, 1, 2]
+
+
+def test_retention_drops_what_is_old() -> None:
+    clock = Clock(0)
+    broker = _broker(clock, retention_ms="1000")
+    sink = broker.sink()
+    for now in (0, 500, 1500):
+        clock.now = now
+        sink.send("t", b"k", b"v")
+    broker.apply_retention("t")
+    assert _offsets(broker) == [1, 2]
+    assert broker.topics().log_starts([WHERE]) == {WHERE: 1}
+
+
+def test_a_silent_member_expires_when_another_polls() -> None:
+    clock = Clock(0)
+    broker = InProcessBroker(session_seconds=10, seconds=clock.seconds)
+    broker.topics().create([TopicSpec("t", 2)])
+    first, second = broker.group_reader("g"), broker.group_reader("g")
+    for reader in (first, second):
+        reader.subscribe(["t"])
+        reader.poll(0)
+    first.poll(0)
+    second.poll(0)
+    mine = first.assignment()
+    assert len(mine) == len(second.assignment()) == 1
+    first.take_changes()
+    clock.now = 10.5
+    second.poll(0)
+    assert len(second.assignment()) == 2
+    generation = broker.generation("g")
+    first.poll(0)
+    changes = first.take_changes()
+    assert changes.lost == mine
+    assert changes.added == frozenset()  # the other has not given anything up yet
+    assert broker.generation("g") > generation
+
+
+def test_a_zombie_may_still_send_and_commits_in_vain() -> None:
+    broker = _broker(partitions=1)
+    zombie, heir = broker.group_reader("g"), broker.group_reader("g")
+    zombie.subscribe(["t"])
+    zombie.poll(0)
+    zombie.commit({WHERE: 1})
+    zombie.expire()
+    heir.subscribe(["t"])
+    heir.poll(0)
+    assert heir.assignment() == zombie.assignment() == {WHERE}
+    zombie.commit({WHERE: 7})
+    assert broker.committed("g") == {WHERE: 1}
+    assert broker.sink().send("t", b"k", b"late").wait(0) == 0
+    zombie.poll(0)
+    assert zombie.take_changes() == Changes(lost=frozenset({WHERE}))
+
+
+def test_a_partition_moves_only_when_its_owner_has_given_it_up() -> None:
+    broker = _broker(partitions=2)
+    first, second = broker.group_reader("g"), broker.group_reader("g")
+    first.subscribe(["t"])
+    first.poll(0)
+    second.subscribe(["t"])
+    second.poll(0)
+    assert second.assignment() == frozenset()
+    first.poll(0)
+    second.poll(0)
+    assert not first.assignment() & second.assignment()
+    assert len(second.assignment()) == 1
+
+
+def test_a_deleted_topic_is_revoked_and_its_readers_are_told() -> None:
+    broker = _broker()
+    member, reader = broker.group_reader("g"), broker.reader()
+    member.subscribe(["t"])
+    member.poll(0)
+    member.take_changes()
+    reader.assign([WHERE])
+    reader.seek(WHERE, 0)
+    broker.topics().delete(["t"])
+    member.poll(0)
+    assert member.take_changes() == Changes(revoked=frozenset({WHERE}))
+    with pytest.raises(FatalError, match=r"t"):
+        reader.poll(0)
+
+
+@pytest.mark.parametrize(
+    ("assignor", "expected"),
+    [
+        ("range", [{0, 1}, {2, 3}]),
+        ("round-robin", [{0, 2}, {1, 3}]),
+    ],
+)
+def test_assignors(assignor: str, expected: list[set[int]]) -> None:
+    broker = InProcessBroker(assignor=assignor)
+    broker.topics().create([TopicSpec("t", 4)])
+    members = [broker.group_reader("g") for _ in range(2)]
+    for member in members:
+        member.subscribe(["t"])
+    for _ in range(3):
+        for member in members:
+            member.poll(0)
+    assert [{p.number for p in m.assignment()} for m in members] == expected
+
+
+def test_more_members_than_partitions_and_other_topics() -> None:
+    for assignor in ("range", "round-robin"):
+        broker = InProcessBroker(assignor=assignor)
+        broker.topics().create([TopicSpec("t", 1), TopicSpec("u", 2)])
+        members = [broker.group_reader("g") for _ in range(3)]
+        for member, topics in zip(members, (["t"], ["t"], ["u"]), strict=True):
+            member.subscribe(topics)
+        for _ in range(3):
+            for member in members:
+                member.poll(0)
+        assert sorted(len(m.assignment()) for m in members[:2]) == [0, 1]
+        assert members[2].assignment() == {Partition("u", 0), Partition("u", 1)}
+
+
+def test_an_unknown_assignor_is_refused() -> None:
+    with pytest.raises(FatalError, match=r"round-robin"):
+        InProcessBroker(assignor="dice")
+
+
+def _in_thread(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_threads_share_the_broker_and_a_waiting_poll_wakes() -> None:
+    broker = _broker(partitions=4)
+    total = 2000
+    got: list[bytes] = []
+
+    def send(who: bytes) -> None:
+        sink = broker.sink()
+        for n in range(total // 2):
+            sink.send("t", b"%s%d" % (who, n), who + b"%d" % n)
+
+    def consume() -> None:
+        reader = broker.group_reader("g")
+        reader.subscribe(["t"])
+        while len(got) < total:
+            records = reader.poll(20, max_records=50)
+            added = reader.take_changes().added
+            for partition in added:
+                reader.seek(partition, 0)
+            reader.resume(added)
+            got.extend(r.value for r in records if r.value is not None)
+
+    consumer = _in_thread(consume)
+    senders = [_in_thread(lambda who=who: send(who)) for who in (b"a", b"b")]
+    for thread in (*senders, consumer):
+        thread.join(30)
+        assert not thread.is_alive()
+    assert len(got) == len(set(got)) == total
+    for who in (b"a", b"b"):
+        assert {v for v in got if v.startswith(who)} == {who + b"%d" % n for n in range(total // 2)}
