@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import pytest
+
+from broker.transport import Partition, TopicInfo
+from consumer.clock import ManualClock
+from consumer.state import Restorer, check_log
+from estimators.errors import FatalError, RecoverableError
+from estimators.tally import Tally
+from estimators.wire.state import (
+    ClosedWindow,
+    PartitionState,
+    WindowCount,
+    closed_key,
+    encode_closed,
+    encode_state,
+    partition_key,
+)
+from tests.tally_bench import Stage
+from tests.tally_support import small_plan
+
+PLAN = small_plan(partitions=2, groups=3)
+ZERO = WindowCount(Tally.zero(1, 4))
+P = Partition("reports", 0)
+INFO = TopicInfo("reports", "id", 1, {})
+
+
+def state(next_offset: int = 10, resume_from: int = 5, topic_id: str = "id") -> PartitionState:
+    return PartitionState(topic_id, next_offset, 0, -1, resume_from, 0, ZERO, {})
+
+
+@pytest.mark.parametrize(
+    ("known", "info", "start", "end", "message"),
+    [
+        (None, INFO, 1, 9, "nothing was ever counted"),
+        (state(), INFO, 6, 20, "starts at 6, needed from 5"),
+        (state(), INFO, 10, 20, "starts at 10, needed from 5"),
+        (state(), INFO, 11, 20, "needed from 5"),
+        (state(), INFO, 5, 9, "ends at 9, counted was to 10"),
+        (state(topic_id="other"), INFO, 0, 20, "made anew"),
+        (state(), None, 0, 20, "does not exist"),
+        (None, None, 0, 0, "does not exist"),
+    ],
+)
+def test_what_does_not_fit_together_stops(known, info, start, end, message) -> None:
+    with pytest.raises(FatalError, match=message):
+        check_log(P, known, info, start, end)
+
+
+@pytest.mark.parametrize(
+    ("known", "start", "end"),
+    [(None, 0, 0), (None, 0, 9), (state(), 5, 10), (state(), 0, 10), (state(10, 10), 10, 10)],
+)
+def test_what_fits_is_read(known, start, end) -> None:
+    check_log(P, known, INFO, start, end)
+
+
+def restorer(stage: Stage, reader=None, topics=None, keep_alive=lambda: None) -> Restorer:
+    return Restorer(
+        stage.plan,
+        stage.names,
+        reader or stage.broker.reader(),
+        topics or stage.topics,
+        clock=ManualClock(),
+        patience_seconds=1.0,
+        keep_alive=keep_alive,
+    )
+
+
+def write(stage: Stage, group: int, partition: int, next_offset: int) -> None:
+    where = stage.input(partition, group)
+    info = stage.topics.describe([where.topic])[where.topic]
+    value = encode_state(stage.plan, state(next_offset, next_offset, info.id))
+    key = partition_key(group, partition)
+    stage.sink.send(stage.names.state, key, value, partition=partition).wait(1)
+
+
+class Counting:
+    """A reader that notes what it was assigned and calls back before every poll."""
+
+    def __init__(self, reader, before_poll=lambda: None) -> None:
+        self._reader = reader
+        self._before = before_poll
+        self.assigned = []
+
+    def assign(self, partitions) -> None:
+        self.assigned.append(set(partitions))
+        self._reader.assign(partitions)
+
+    def poll(self, timeout, max_records=500):
+        self._before()
+        return self._reader.poll(0.0, 1)
+
+    def __getattr__(self, name):
+        return getattr(self._reader, name)
+
+
+def test_all_groups_of_a_state_partition_are_restored_in_one_read() -> None:
+    stage = Stage(PLAN)
+    for group in range(3):
+        for partition in range(2):
+            for _ in range(group + 1):
+                stage.batch(0, [1], group=group, partition=partition)
+            write(stage, group, partition, group + 1)
+    reader = Counting(stage.broker.reader())
+    everything = [stage.input(p, g) for g in range(3) for p in range(2)]
+    folds = restorer(stage, reader).restore(everything)
+    assert {p: fold.next_offset for p, fold in folds.items()} == {
+        stage.input(p, g): g + 1 for g in range(3) for p in range(2)
+    }
+    assert reader.assigned == [{Partition(stage.names.state, n) for n in range(2)}]
+
+
+def test_a_record_that_compaction_moves_past_the_reader_is_found() -> None:
+    """Rewritten during the read, its old copy compacted away: it lies past the end first seen."""
+    stage = Stage(small_plan())
+    for _ in range(3):
+        stage.batch(0, [1])
+    write(stage, 0, 0, 2)
+    zero = ClosedWindow(0, 0, ZERO, ZERO)
+    for window in range(5):
+        stage.sink.send(
+            stage.names.state,
+            closed_key(0, 0, window),
+            encode_closed(stage.plan, zero),
+            partition=0,
+        ).wait(1)
+    moved = []
+
+    def rewrite_and_compact() -> None:
+        if not moved:
+            moved.append(True)
+            write(stage, 0, 0, 2)
+            stage.broker.compact(stage.names.state, active=0)
+            assert len(stage.states()) == 1
+
+    fold = restorer(stage, Counting(stage.broker.reader(), rewrite_and_compact)).restore(
+        [stage.input()]
+    )[stage.input()]
+    assert moved
+    assert fold.next_offset == 2
+
+
+def test_foreign_values_in_the_state_topic_stop_the_restore() -> None:
+    stage = Stage(small_plan())
+    stage.sink.send(stage.names.state, partition_key(0, 0), b"hello", partition=0).wait(1)
+    with pytest.raises(FatalError, match="who else writes"):
+        restorer(stage).restore([stage.input()])
+
+
+def test_an_altered_log_is_noticed() -> None:
+    stage = Stage(small_plan())
+    stage.batch(0, [1])
+    stage.batch(0, [1])
+    info = stage.topics.describe([stage.input().topic])[stage.input().topic]
+    wrong = PartitionState(info.id, 2, 5, -1, 0, 0, ZERO, {})  # a clock the log never had
+    stage.sink.send(
+        stage.names.state, partition_key(0, 0), encode_state(stage.plan, wrong), partition=0
+    ).wait(1)
+    with pytest.raises(FatalError, match="was it altered"):
+        restorer(stage).restore([stage.input()])
+
+
+def test_a_state_topic_that_does_not_answer_is_given_up_for_now() -> None:
+    stage = Stage(small_plan())
+    write(stage, 0, 0, 0)
+    stage.broker.stall(Partition(stage.names.state, 0))
+    clock = ManualClock()
+    reader = Counting(stage.broker.reader(), lambda: clock.advance(0.2))
+    patient = Restorer(
+        stage.plan,
+        stage.names,
+        reader,
+        stage.topics,
+        clock=clock,
+        patience_seconds=1.0,
+        keep_alive=lambda: None,
+    )
+    with pytest.raises(RecoverableError, match="stands still"):
+        patient.restore([stage.input()])
