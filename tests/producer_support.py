@@ -1,0 +1,200 @@
+"""What the producer tests share: a plan with every kind of group, a clock, and flaky sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.in_process import InProcessBroker
+from broker.names import TopicNames
+from broker.transport import Headers, Partition, Record
+from estimators.domain import Attribute, Domain
+from estimators.errors import CalmstreamError, RecoverableError
+from estimators.plan import Group, Guarantee, Plan
+from estimators.tally import Tally
+from estimators.view import View
+from estimators.wire.batch import decode_batch
+
+START = 1_700_000_000
+WINDOW = 10
+ONCE = Guarantee()
+LINEAGE = "00112233445566778899aabbccddeeff"
+
+COLOUR = Attribute("colour", ("red", "green", "blue"), other=2)
+SIZE = Attribute("size", ("s", "m", "l", "xl"))
+FLAG = Attribute("flag", ("0", "1"))
+
+
+def make_plan(
+    *,
+    guarantee: Guarantee = ONCE,
+    windows: int = 6,
+    start: int = START,
+    window: int = WINDOW,
+    lineage: str = LINEAGE,
+    epsilon: str = "1",
+    lineage_epsilon: str = "",
+    name: str = "edge-test",
+    partitions: int = 2,
+) -> Plan:
+    """GRR on a table, OUE on a table, and one group of two parity views, with unequal shares."""
+    return Plan(
+        name=name,
+        purpose="tests",
+        owner="tests",
+        lineage=lineage,
+        domain=Domain((COLOUR, SIZE, FLAG)),
+        epsilon=epsilon,
+        lineage_epsilon=lineage_epsilon,
+        k=2,
+        method="calm",
+        parameters={},
+        groups=(
+            Group({"name": "grr", "cells": 12}, (View((0, 1)),), (5,)),
+            Group({"name": "oue", "cells": 8}, (View((1, 2)),), (3,)),
+            Group(
+                {"name": "grr", "cells": 2},
+                (View((0,), "parity", (1,)), View((1, 2), "parity", (2, 1))),
+                (1, 2),
+            ),
+        ),
+        start=start,
+        expires=start + windows * window,
+        window=window,
+        users=1000,
+        marginals=((0, 1),),
+        guarantee=guarantee,
+        partitions=partitions,
+    )
+
+
+def names_of(plan: Plan) -> TopicNames:
+    return TopicNames("test", plan.name, plan.digest, len(plan.groups), plan.partitions)
+
+
+def broker_for(*plans: Plan) -> InProcessBroker:
+    """An in-process broker with the topics of the plans."""
+    broker = InProcessBroker(clock=lambda: START * 1000)
+    for plan in plans:
+        broker.topics().create(names_of(plan).specs(86_400_000))
+    return broker
+
+
+def records_of(broker: InProcessBroker, plan: Plan) -> list[tuple[int, Record]]:
+    """Every record of the plan's reports topics, with its group."""
+    names = names_of(plan)
+    return [
+        (group, record)
+        for group, topic in enumerate(names.all_reports)
+        for number in range(plan.partitions)
+        for record in broker.records(Partition(topic, number))
+    ]
+
+
+def count(plan: Plan, records: Iterable[tuple[int, Record]]) -> dict[tuple[int, int], Tally]:
+    """Tallies by group and window, counting each batch id once."""
+    seen: set[bytes] = set()
+    tallies: dict[tuple[int, int], Tally] = {}
+    for group, record in records:
+        assert record.key is not None
+        if record.key in seen:
+            continue
+        seen.add(record.key)
+        batch = decode_batch(plan, group, record.key, record.value)
+        mechanism, views = plan.mechanisms[group], len(plan.groups[group].views)
+        view = np.zeros(batch.n, np.int64) if batch.view is None else batch.view
+        tally = Tally(
+            np.bincount(view, minlength=views), mechanism.tally(batch.columns, batch.view, views)
+        )
+        key = (group, batch.period)
+        tallies[key] = tallies.get(key, Tally.zero(views, mechanism.width)) + tally
+    return tallies
+
+
+def some_codes(n: int, seed: int = 1) -> NDArray[np.uint16]:
+    generator = np.random.default_rng(seed)
+    return generator.integers(0, [3, 4, 2], (n, 3)).astype(np.uint16)
+
+
+class FakeClock:
+    """Time that passes only when somebody sleeps, or when a test says so."""
+
+    def __init__(self, seconds: float = START) -> None:
+        self.seconds = float(seconds)
+        self.on_sleep: Callable[[], None] = lambda: None
+
+    def now(self) -> int:
+        return round(self.seconds * 1000)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += max(seconds, 0.0)
+        self.on_sleep()
+
+
+@dataclass
+class ScriptedDelivery:
+    """A delivery that ends as it was told to, or never."""
+
+    outcome: int | CalmstreamError | None
+    on_wait: Callable[[], None]
+
+    def wait(self, timeout: float) -> int:
+        self.on_wait()
+        if self.outcome is None:
+            raise RecoverableError(f"not within {timeout} s")
+        if isinstance(self.outcome, CalmstreamError):
+            raise self.outcome
+        return self.outcome
+
+    def done(self) -> bool:
+        return self.outcome is not None
+
+
+class ScriptedSink:
+    """Records what is sent; ``script(attempt)`` says how the nth send (from 0) ends.
+
+    An outcome of None leaves the delivery open until :meth:`release`. ``on_wait`` is called when
+    somebody waits for a delivery.
+    """
+
+    def __init__(self, script: Callable[[int], int | CalmstreamError | None]) -> None:
+        self.sends: list[tuple[str, bytes | None, bytes | None]] = []
+        self.deliveries: list[ScriptedDelivery] = []
+        self.on_wait: Callable[[], None] = lambda: None
+        self._script = script
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        partition: int | None = None,
+        headers: Headers = (),
+    ) -> ScriptedDelivery:
+        assert partition is None
+        assert not headers
+        outcome = self._script(len(self.sends))
+        self.sends.append((topic, key, value))
+        self.deliveries.append(ScriptedDelivery(outcome, self._waited))
+        return self.deliveries[-1]
+
+    def _waited(self) -> None:
+        self.on_wait()
+
+    def release(self) -> None:
+        for delivery in self.deliveries:
+            if delivery.outcome is None:
+                delivery.outcome = 0
+
+    def flush(self, timeout: float) -> None:
+        pass
+
+    def close(self, timeout: float) -> None:
+        pass

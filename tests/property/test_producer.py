@@ -1,0 +1,183 @@
+"""The edge never fails because of a value, and never shows one by being silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimators.plan import Guarantee
+from estimators.randomness import SeededRandomness
+from estimators.wire.batch import decode_batch
+from producer import MemoryStore, Reporter
+from producer.assignment import place, places
+from producer.ledger import DeviceState, Spent
+from producer.sealing import permutation
+from producer.store import from_bytes, to_bytes
+from tests.producer_support import START, WINDOW, make_plan
+
+PLAN = make_plan()
+W_EVENT = make_plan(guarantee=Guarantee("w-event", 4), windows=12)
+
+
+class Hostile:
+    """A label on which everything fails."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("str")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("eq")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("hash")
+
+
+class HostileText(str):
+    """A string that cannot be looked up."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        raise RecursionError("hash")
+
+
+class HostileRecord(Mapping[str, object]):
+    """A record that raises whatever it likes."""
+
+    def __init__(self, error: type[Exception]) -> None:
+        self._error = error
+
+    def __getitem__(self, key: str) -> object:
+        raise self._error(key)
+
+    def __iter__(self) -> Iterator[str]:
+        raise self._error
+
+    def __len__(self) -> int:
+        raise self._error
+
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.binary()
+    | st.sampled_from(["red", "xl", "1", "", "RED"])
+    | st.builds(Hostile)
+    | st.builds(HostileText, st.text())
+)
+values = st.recursive(scalars, lambda v: st.lists(v) | st.dictionaries(st.text(), v), max_leaves=4)
+names = st.sampled_from(PLAN.domain.names) | st.text()
+records = st.dictionaries(names, values) | st.builds(
+    HostileRecord, st.sampled_from([KeyError, TypeError, OSError, RecursionError, MemoryError])
+)
+anything = records | values
+secrets = st.binary(min_size=16, max_size=16)
+
+
+@given(record=anything, secret=secrets)
+@settings(max_examples=400, deadline=None)
+def test_every_record_yields_a_legal_report(record: object, secret: bytes) -> None:
+    store = MemoryStore(DeviceState(secret))
+    reporter = Reporter(PLAN, store, SeededRandomness(1), lambda: START * 1000)
+    report = reporter.report(record)  # type: ignore[arg-type]
+    assert report is not None
+    where = place(PLAN, secret)
+    assert (report.group, report.view, report.period) == (where.group, where.view, 0)
+    assert decode_batch(PLAN, report.group, bytes(16), report.encode(PLAN)).n == 1
+
+
+@given(
+    pair=st.tuples(anything, anything),
+    secret=secrets,
+    times=st.lists(st.integers(-WINDOW, 14 * WINDOW), max_size=12),
+)
+@settings(max_examples=200, deadline=None)
+def test_silence_does_not_depend_on_the_record(
+    pair: tuple[object, object], secret: bytes, times: list[int]
+) -> None:
+    """Two devices that differ in their records only: same silences, periods, groups, ledgers."""
+    now = [0]
+    stores = [MemoryStore(DeviceState(secret)) for _ in pair]
+    reporters = [Reporter(W_EVENT, store, clock=lambda: now[0]) for store in stores]
+    for second in times:
+        now[0] = (START + second) * 1000
+        seen = []
+        for reporter, record in zip(reporters, pair, strict=True):
+            before = reporter.status()
+            report = reporter.report(record)  # type: ignore[arg-type]
+            shown = report and (report.group, report.view, report.period)
+            seen.append((before, shown, reporter.status()))
+        assert seen[0] == seen[1]
+    assert stores[0].read() == stores[1].read()
+
+
+@given(secret=secrets, times=st.lists(st.integers(0, 12 * WINDOW - 1), max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_any_w_windows_hold_one_report_at_most(secret: bytes, times: list[int]) -> None:
+    """Whenever a device wakes up, and however its clock jumps, in whatever order."""
+    now = [0]
+    store = MemoryStore(DeviceState(secret))
+    periods = []
+    for second in times:
+        now[0] = (START + second) * 1000
+        report = Reporter(W_EVENT, store, clock=lambda: now[0]).report({})
+        if report is not None:
+            periods.append(report.period)
+    assert all(b - a >= 4 for a, b in zip(periods, periods[1:], strict=False))
+    assert {p % 4 for p in periods} <= {place(W_EVENT, secret).slot}
+
+
+@given(secrets=st.lists(secrets, min_size=1, max_size=20))
+@settings(max_examples=100, deadline=None)
+def test_scalar_and_vectorised_assignment_agree(secrets: list[bytes]) -> None:
+    many = places(W_EVENT, np.frombuffer(b"".join(secrets), np.uint8).reshape(-1, 16))
+    for i, secret in enumerate(secrets):
+        one = place(W_EVENT, secret)
+        assert int(many.flat[i]) == int(W_EVENT.first_view[one.group]) + one.view
+        assert int(many.slot[i]) == one.slot
+
+
+spends = st.builds(
+    Spent,
+    st.integers(0, 1 << 40),
+    st.integers(0, 1 << 40),
+    st.integers(1, 1000),
+    st.sampled_from(["0.1", "1", "2.75"]),
+    st.integers(0, 1 << 30),
+)
+states = st.builds(
+    DeviceState,
+    secrets,
+    st.dictionaries(st.text(max_size=8), st.dictionaries(st.text(max_size=8), spends)),
+)
+
+
+@given(state=states)
+@settings(max_examples=100, deadline=None)
+def test_a_state_survives_the_disk(state: DeviceState) -> None:
+    assert from_bytes(to_bytes(state)) == state
+
+
+@given(state=states, data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_changed_byte_never_gives_another_state(state: DeviceState, data: st.DataObject) -> None:
+    raw = bytearray(to_bytes(state))
+    at = data.draw(st.integers(0, len(raw) - 1))
+    raw[at] = data.draw(st.integers(0, 255))
+    try:
+        read = from_bytes(bytes(raw))
+    except ValueError:
+        return
+    assert read == state
+
+
+@given(n=st.integers(0, 300), seed=st.integers(0, 1000))
+@settings(max_examples=50, deadline=None)
+def test_an_order_is_a_permutation(n: int, seed: int) -> None:
+    assert sorted(permutation(n, SeededRandomness(seed))) == list(range(n))

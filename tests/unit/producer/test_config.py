@@ -1,0 +1,37 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from producer.config import ProducerSettings
+from producer.courier import Budget
+
+
+def test_defaults_are_the_budgets() -> None:
+    assert ProducerSettings().budget() == Budget()
+
+
+def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "BATCH_SIZE": "250",
+        "LINGER": "0.5",
+        "MAX_IN_FLIGHT": "7",
+        "DELIVERY_ATTEMPTS": "3",
+        "DELIVERY_SECONDS": "9",
+        "ATTEMPT_SECONDS": "2",
+        "SPOOL": "/var/spool/x",
+    }.items():
+        monkeypatch.setenv(f"CALMSTREAM_{name}", value)
+    settings = ProducerSettings()
+    assert (settings.batch_size, settings.linger) == (250, 0.5)
+    assert settings.spool == Path("/var/spool/x")
+    assert settings.budget() == Budget(in_flight=7, attempts=3, seconds=9, attempt_seconds=2)
+
+
+@pytest.mark.parametrize("name", ["BATCH_SIZE", "MAX_IN_FLIGHT", "DELIVERY_ATTEMPTS"])
+def test_nonsense_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(f"CALMSTREAM_{name}", "0")
+    with pytest.raises(ValidationError, match=name.lower()):
+        ProducerSettings()
+    with pytest.raises(ValidationError):
+        ProducerSettings(unknown=1)  # type: ignore[call-arg]

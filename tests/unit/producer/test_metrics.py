@@ -1,0 +1,54 @@
+from prometheus_client import CollectorRegistry
+
+from broker.in_process import SendFault
+from producer.courier import Budget
+from producer.metrics import FAILED, IN_FLIGHT, RETRIED, SENT, ProducerMetrics
+from producer.produce import produce
+from tests.producer_support import FakeClock, broker_for, make_plan, names_of, some_codes
+
+PLAN = make_plan()
+LABEL = PLAN.digest[:8]
+
+
+def values(registry: CollectorRegistry, name: str) -> list[float | None]:
+    return [
+        registry.get_sample_value(name, {"plan": LABEL, "group": str(g)})
+        for g in range(len(PLAN.groups))
+    ]
+
+
+def test_every_series_exists_at_zero() -> None:
+    registry = CollectorRegistry()
+    ProducerMetrics(PLAN, registry)
+    for name in (SENT, RETRIED, FAILED):
+        assert values(registry, name) == [0.0, 0.0, 0.0]
+    assert registry.get_sample_value(IN_FLIGHT, {"plan": LABEL}) == 0.0
+
+
+def test_what_happened_is_what_is_counted() -> None:
+    registry, broker = CollectorRegistry(), broker_for(PLAN)
+    names = names_of(PLAN)
+    broker.faults.plan(names.reports(0), SendFault.FAIL, SendFault.FAIL, SendFault.FAIL)
+    broker.faults.plan(names.reports(1), SendFault.FAIL)
+    summary = produce(
+        PLAN,
+        broker,
+        names,
+        some_codes(500),
+        budget=Budget(attempts=3, pause=0.01),
+        observer=ProducerMetrics(PLAN, registry),
+        clock=FakeClock(),
+    )
+    sent, failed, retried = (values(registry, name) for name in (SENT, FAILED, RETRIED))
+    assert sum(sent) == summary.sent  # type: ignore[arg-type]
+    assert sum(failed) == summary.failed == 500 - summary.sent  # type: ignore[arg-type]
+    assert sent[0] == failed[1] == failed[2] == 0
+    assert retried == [2.0, 1.0, 0.0]
+    assert registry.get_sample_value(IN_FLIGHT, {"plan": LABEL}) == 0.0
+
+
+def test_no_label_can_carry_a_value() -> None:
+    registry = CollectorRegistry()
+    ProducerMetrics(PLAN, registry)
+    labels = {label for m in registry.collect() for s in m.samples for label in s.labels}
+    assert labels == {"plan", "group"}

@@ -1,0 +1,193 @@
+"""One contract for every store, and what is special about files."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from estimators.errors import FatalError, RecoverableError
+from producer.files import exclusive
+from producer.ledger import DeviceState
+from producer.store import DeviceStore, FileStore, MemoryStore, from_bytes, to_bytes
+from tests.producer_support import make_plan
+
+PLAN = make_plan()
+Again = Callable[[], DeviceStore]
+
+
+@pytest.fixture(params=["file", "memory"])
+def again(request: pytest.FixtureRequest, tmp_path: Path) -> Again:
+    """Opens the store, the same one each time as far as the kind allows."""
+    memory = MemoryStore()
+    return lambda: FileStore(tmp_path / "device.json") if request.param == "file" else memory
+
+
+def test_a_new_device_gets_a_secret_and_keeps_it(again: Again) -> None:
+    first = again().read()
+    assert len(first.secret) == 16
+    assert not first.lineages
+    assert again().read().secret == first.secret
+
+
+def test_two_devices_have_two_secrets(tmp_path: Path) -> None:
+    secrets = {MemoryStore().read().secret, MemoryStore().read().secret}
+    secrets |= {FileStore(tmp_path / name).read().secret for name in "ab"}
+    assert len(secrets) == 4
+
+
+def test_an_update_is_seen_by_everybody(again: Again) -> None:
+    store = again()
+    after = store.update(lambda state: state.spend(PLAN, 3))
+    entry = again().read().under(PLAN.lineage)[PLAN.digest]
+    assert entry == after.under(PLAN.lineage)[PLAN.digest]
+    assert (entry.window, entry.reports, entry.epsilon) == (3, 1, "1")
+    again().update(lambda state: state.spend(PLAN, 5))
+    assert store.read().under(PLAN.lineage)[PLAN.digest].reports == 2
+
+
+def test_a_change_that_raises_changes_nothing(again: Again) -> None:
+    before = again().read()
+
+    def fail(_: DeviceState) -> DeviceState:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        again().update(fail)
+    assert again().read() == before
+
+
+def test_concurrent_updates_are_all_counted(again: Again) -> None:
+    def work() -> None:
+        for window in range(10):
+            again().update(lambda state, window=window: state.spend(PLAN, window))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert again().read().under(PLAN.lineage)[PLAN.digest].reports == 40
+
+
+def test_the_secret_is_not_shown(again: Again) -> None:
+    state = again().read()
+    assert state.secret.hex() not in repr(state)
+    assert repr(state.secret) not in repr(state)
+
+
+def test_the_file_is_private(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "device.json"
+    FileStore(path).update(lambda state: state.spend(PLAN, 0))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_nothing_is_written_when_nothing_changes(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "device.json")
+    store.read()
+    before = (tmp_path / "device.json").stat()
+    store.update(lambda state: state)
+    after = (tmp_path / "device.json").stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_bytes_round_trip() -> None:
+    state = DeviceState(bytes(16)).spend(PLAN, 1).spend(make_plan(lineage="1" * 32), 2)
+    assert from_bytes(to_bytes(state)) == state
+
+
+def damaged() -> list[bytes]:
+    whole = to_bytes(DeviceState(bytes(range(16))).spend(PLAN, 1))
+    return [
+        b"",
+        b"{}",
+        b"null",
+        b"[1]",
+        whole[:-1],
+        whole[: len(whole) // 2],
+        whole.replace(b'"window":1', b'"window":2'),
+        whole.replace(b"000102", b"ff0102"),
+        whole.replace(b'"version":1', b'"version":2'),
+        b"\x00" * len(whole),
+    ]
+
+
+@pytest.mark.parametrize("content", damaged())
+def test_a_damaged_file_is_never_a_new_device(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "device.json"
+    path.write_bytes(content)
+    with pytest.raises(FatalError, match=r"is damaged.*new device that reports again"):
+        FileStore(path).read()
+    with pytest.raises(FatalError):
+        FileStore(path).update(lambda state: state.spend(PLAN, 0))
+    assert path.read_bytes() == content
+
+
+def test_an_unreadable_file_is_never_a_new_device(tmp_path: Path) -> None:
+    (tmp_path / "device.json").mkdir()
+    with pytest.raises(FatalError, match="cannot read"):
+        FileStore(tmp_path / "device.json").read()
+
+
+def test_a_device_that_was_set_up_must_find_its_file(tmp_path: Path) -> None:
+    with pytest.raises(FatalError, match="not a new one"):
+        FileStore(tmp_path / "device.json", create=False).read()
+    assert not (tmp_path / "device.json").exists()
+
+
+def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileStore(tmp_path / "device.json")
+    before = store.read()
+
+    def refuse(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(RecoverableError, match="No space left"):
+        store.update(lambda state: state.spend(PLAN, 0))
+    monkeypatch.undo()
+    assert store.read() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["device.json", "device.json.lock"]
+
+
+def test_the_content_is_flushed_before_it_takes_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, events = FileStore(tmp_path / "device.json"), []
+    store.read()
+    sync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (events.append("sync"), sync(fd))[1])
+    monkeypatch.setattr(Path, "replace", lambda a, b: (events.append("replace"), replace(a, b))[1])
+    store.update(lambda state: state.spend(PLAN, 0))
+    assert events == ["sync", "replace", "sync"]
+
+
+def test_a_lock_keeps_other_processes_out(tmp_path: Path) -> None:
+    path = tmp_path / "device.json"
+    code = (
+        "import sys; from producer.store import FileStore; from tests.producer_support import *\n"
+        "for w in range(20): FileStore(sys.argv[1]).update(lambda s: s.spend(make_plan(), w))"
+    )
+    root = Path(__file__).parents[3]
+    workers = [
+        subprocess.Popen([sys.executable, "-c", code, str(path)], cwd=root) for _ in range(3)
+    ]
+    assert [worker.wait(60) for worker in workers] == [0, 0, 0]
+    assert FileStore(path).read().under(PLAN.lineage)[PLAN.digest].reports == 60
+
+
+def test_a_held_lock_refuses_those_that_do_not_wait(tmp_path: Path) -> None:
+    with (
+        exclusive(tmp_path / "x", wait=False),
+        pytest.raises(RecoverableError, match="in use"),
+        exclusive(tmp_path / "x", wait=False),
+    ):
+        pass
+    with exclusive(tmp_path / "x", wait=False):
+        pass
