@@ -1,0 +1,175 @@
+"""Exact discrete Gaussian noise in integers (Canonne, Kamath and Steinke 2020), many at a time.
+
+``P(x) ∝ exp(-x^2 / (2 variance))`` over all integers. No floating point: every coin has rational
+odds, and a coin with odds ``exp(-gamma)`` is made from such coins by their Algorithm 1. Rejection
+loops run over the numbers still wanted, not over draws one by one.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, isqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.errors import PlanError
+from estimators.randomness import uniform_below
+
+if TYPE_CHECKING:
+    from estimators.randomness import Randomness
+
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+MAX_VARIANCE = 1 << 28
+"""Standard deviation 16,384: keeps every product below 2^63."""
+
+_ROOM = 1 << 25
+"""Bound of denominator · scale^2, so that products of squares fit 63 bits."""
+
+_LARGEST_ROOT = isqrt((1 << 63) - 1)
+
+
+def round_variance(variance: Fraction) -> Fraction:
+    """The variance rounded up to a fraction that the sampler can use.
+
+    It grows by less than 2^-24 of ``(sqrt(variance) + 1)^2``.
+
+    Raises:
+        PlanError: beyond 2^28.
+    """
+    if not 0 < variance <= MAX_VARIANCE:
+        raise PlanError(
+            f"noise of variance {float(variance):.3g} is asked for; at most {MAX_VARIANCE:,} is "
+            "drawn: spend more per release"
+        )
+    scale = isqrt(int(variance)) + 1
+    denominator = 1 << max(0, (_ROOM // (scale * scale)).bit_length() - 1)
+    return Fraction(ceil(variance * denominator), denominator)
+
+
+def discrete_gaussian(variance: Fraction, size: int, randomness: Randomness) -> Integers:
+    """``size`` independent exact discrete Gaussian integers.
+
+    Args:
+        variance: as :func:`round_variance` returns it.
+        size: how many.
+        randomness: the operating system's in production.
+
+    Returns:
+        Shape (size,), int64. Cost: about 60 random words each.
+    """
+    if round_variance(variance) != variance:
+        raise ValueError(f"variance {variance} is not of the sampler's form")
+    a, b = variance.numerator, variance.denominator
+    scale = isqrt(a // b) + 1
+    out = np.empty(0, np.int64)
+    while len(out) < size:
+        proposed = discrete_laplace(scale, 2 * (size - len(out)) + 16, randomness)
+        kept = _accept(proposed, a, b, scale, randomness)
+        out = np.concatenate([out, proposed[kept]])
+    return out[:size]
+
+
+def _accept(proposed: Integers, a: int, b: int, scale: int, randomness: Randomness) -> Flags:
+    """Coins with odds exp(-(|y| - variance / scale)^2 / (2 variance))."""
+    bound = (_LARGEST_ROOT + a) // (b * scale)
+    size = np.abs(proposed)
+    far = size > bound
+    root = np.where(far, 0, size) * (b * scale) - a
+    denominator = 2 * a * b * scale * scale
+    kept = bernoulli_exp(np.square(root), denominator, randomness)
+    for place in np.flatnonzero(far):  # beyond 63 bits: at most a few in a million
+        gamma = Fraction((int(size[place]) * b * scale - a) ** 2, denominator)
+        kept[place] = _bernoulli_exp_wide(gamma, randomness)
+    return kept
+
+
+def discrete_laplace(scale: int, size: int, randomness: Randomness) -> Integers:
+    """``size`` independent integers with P(x) ∝ exp(-|x| / scale) (their Algorithm 2)."""
+    out = np.empty(0, np.int64)
+    while len(out) < size:
+        low = uniform_below(scale, 2 * (size - len(out)) + 16, randomness)
+        low = low[bernoulli_exp(low, scale, randomness)]
+        magnitude = low + scale * _geometric(len(low), randomness)
+        negative = uniform_below(2, len(low), randomness) == 1
+        magnitude[negative] *= -1
+        out = np.concatenate([out, magnitude[~negative | (magnitude != 0)]])
+    return out[:size]
+
+
+def _geometric(size: int, randomness: Randomness) -> Integers:
+    """Successes of coins with odds exp(-1) before the first failure."""
+    count = np.zeros(size, np.int64)
+    active = np.arange(size)
+    while len(active):
+        active = active[_alternating(np.ones(len(active), np.int64), 1, randomness)]
+        count[active] += 1
+    return count
+
+
+def bernoulli_exp(numerators: Integers, denominator: int, randomness: Randomness) -> Flags:
+    """Coins with odds exactly exp(-numerator / denominator).
+
+    Args:
+        numerators: shape (n,), non-negative.
+        denominator: 1 to 2^63 - 1.
+        randomness: source of words.
+
+    Returns:
+        Shape (n,), bool.
+    """
+    whole, part = np.divmod(numerators, denominator)
+    heads = np.ones(len(numerators), np.bool_)
+    active = np.flatnonzero(whole > 0)
+    while len(active):  # exp(-whole) = exp(-1)^whole; most are over after two rounds
+        survived = _alternating(np.ones(len(active), np.int64), 1, randomness)
+        heads[active[~survived]] = False
+        active = active[survived]
+        whole[active] -= 1
+        active = active[whole[active] > 0]
+    rest = np.flatnonzero(heads)
+    heads[rest] = _alternating(part[rest], denominator, randomness)
+    return heads
+
+
+def _alternating(part: Integers, denominator: int, randomness: Randomness) -> Flags:
+    """Coins with odds exp(-part / denominator) for ratios in [0, 1].
+
+    Toss coins with odds ratio / K for K = 1, 2, ... until one fails; K is odd with probability
+    exp(-ratio). Odds ratio / K are two independent coins, ratio and 1 / K.
+    """
+    odd = np.zeros(len(part), np.bool_)
+    active = np.arange(len(part))
+    k = 1
+    while len(active):
+        success = uniform_below(denominator, len(active), randomness) < part[active]
+        if k > 1:
+            success &= uniform_below(k, len(active), randomness) == 0
+        odd[active[~success]] = k % 2 == 1
+        active = active[success]
+        k += 1
+    return odd
+
+
+def _bernoulli_exp_wide(gamma: Fraction, randomness: Randomness) -> bool:
+    """One coin with odds exp(-gamma), with integers of any size."""
+    whole, rest = divmod(gamma, 1)
+    for ratio in [Fraction(1)] * int(whole) + [rest]:
+        k = 1
+        while _below(ratio.denominator * k, randomness) < ratio.numerator:
+            k += 1
+        if k % 2 == 0:
+            return False
+    return True
+
+
+def _below(bound: int, randomness: Randomness) -> int:
+    count = (bound.bit_length() + 7) // 8
+    last = (1 << 8 * count) // bound * bound
+    while True:
+        word = int.from_bytes(randomness.bytes(count), "little")
+        if word < last:
+            return word % bound
