@@ -1,0 +1,200 @@
+"""Watching: tables that can be read, bars that say what they mean, plain text elsewhere."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from calmstream.watch import FLAGS, MAX_ROWS, Dashboard, Row, bar, plain, render, rows, watch
+from consumer.assembler import Snapshot
+from consumer.merge import MergedWindow
+from consumer.snapshots import build_set
+from estimators.errors import InvalidInput
+from estimators.plan import Guarantee
+from estimators.wire.snapshot import Kind, MarginalRecord
+from tests.publisher_support import count_of, published_plan
+
+CELLS = [0] * 400 + [1] * 100 + [2] * 300 + [3] * 200
+
+
+def snapshot(
+    window: int = 1,
+    kind: Kind = Kind.FINAL,
+    cells: Sequence[int] = CELLS,
+    guarantee: Guarantee | None = None,
+) -> Snapshot:
+    plan = published_plan(groups=1, guarantee=guarantee)
+    merged = MergedWindow(window, kind, (1000, 234), (count_of(list(cells), rejects=3),))
+    built = build_set(plan, merged)
+    return Snapshot(built.manifest, {r.attributes: r for r in built.marginals})
+
+
+def record_of(table: Sequence[float], labels: tuple[tuple[str, ...], ...]) -> MarginalRecord:
+    names = tuple(f"a{i}" for i in range(len(labels)))
+    errors = (0.01,) * len(table)
+    return MarginalRecord(
+        0, Kind.FINAL, (1,), names, labels, tuple(table), errors, 0.1, 9, ("covered", "odd")
+    )
+
+
+def on_terminal(*shown: object, width: int = 120, height: int = 50) -> str:
+    console = Console(
+        file=io.StringIO(), force_terminal=True, width=width, height=height, color_system=None
+    )
+    console.print(*shown)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_table_shows_value_interval_and_all_one_must_know() -> None:
+    shown = on_terminal(render(snapshot(), ("a0", "a1")))
+    record = snapshot().record("a0", "a1")
+    for value, stderr in zip(record.table, record.stderr, strict=True):
+        assert f"{100 * value:.2f} % ± {196 * stderr:5.2f}" in shown
+    assert "publish-test · window 1 · 2023-11-14 22:13:30 to 22:13:40 UTC · final" in shown
+    assert "revision 1,234" in shown
+    assert "1,000 reports (not people), 3 records rejected" in shown
+    assert "epsilon 1 a report, at most 1 over the plan (once)" in shown.replace("\n", " ")
+    assert "noise floor" in shown
+    assert record.flags
+    assert all(f"{flag}: {FLAGS[flag]}" in shown for flag in record.flags)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Kind.EARLY, "window 1 · 2023-11-14 22:13:30 to 22:13:40 UTC · early: still receives"),
+        (Kind.TOTAL, "windows 0 to 1 · 2023-11-14 22:13:20 to 22:13:40 UTC · total of all"),
+    ],
+)
+def test_the_heading_says_what_kind_it_is(kind: Kind, words: str) -> None:
+    assert words in on_terminal(render(snapshot(kind=kind), ("a0",)))
+
+
+def test_a_w_event_guarantee_is_explained() -> None:
+    text = plain(snapshot(guarantee=Guarantee("w-event", 2)), ("a0",))
+    assert "at most 2 over the plan (one report in every 2 windows)" in text
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (Row((), 0.5, 0.25), "########~~~~~~~|~~~~~~~~"),
+        (Row((), 1.0, 0.0), "#" * 31 + "|"),
+        (Row((), 0.0, 0.125), "|~~~"),
+        (Row((), 0.0, 0.0), ""),
+        (Row((), 0.25, 9.0), "~~~~~~~|" + "~" * 24),
+        (Row((), 1.5, 0.0), "~" * 0 + "#" * 31 + "|"),
+    ],
+)
+def test_bars_are_solid_to_the_lower_end_and_shaded_to_the_upper(row: Row, expected: str) -> None:
+    assert bar(row, 1.0, "#~|") == expected.ljust(32)
+
+
+def test_bars_never_leave_their_width() -> None:
+    for value in np.linspace(-0.2, 1.3, 31):
+        for margin in (0.0, 0.01, 0.3, 2.0):
+            for scale in (0.05, 0.5, 1.0):
+                assert len(bar(Row((), float(value), margin), scale)) == 32
+
+
+def test_axes_may_be_named_in_any_order() -> None:
+    assert on_terminal(render(snapshot(), ("a1", "a0"))) == on_terminal(
+        render(snapshot(), ("a0", "a1"))
+    )
+
+
+def test_a_large_table_shows_its_largest_cells_in_order() -> None:
+    labels = (tuple(f"x{i}" for i in range(100)),)
+    record = record_of([i / 4950 for i in range(100)], labels)
+    shown = rows(record)
+    assert [row.labels[0] for row in shown] == [f"x{i}" for i in range(100 - MAX_ROWS, 100)]
+    whole = Snapshot(snapshot().manifest, {record.attributes: record})
+    assert f"the {MAX_ROWS} largest of 100 cells" in plain(whole, ("a0",))
+    assert "odd: not known here" in plain(whole, ("a0",))
+
+
+def test_labels_cannot_steer_the_terminal() -> None:
+    record = record_of([0.5, 0.5], (("[bold]b[/bold]", "\x1b[2J\r"),))
+    whole = Snapshot(snapshot().manifest, {record.attributes: record})
+    shown = on_terminal(render(whole, ("a0",)))
+    assert "\x1b[2J" not in shown
+    assert "\r" not in shown
+    assert "[bold]b[/bold]" in shown
+    assert "\x1b" not in plain(whole, ("a0",))
+
+
+def test_a_window_without_reports_says_so() -> None:
+    empty = snapshot(cells=[])
+    assert "no reports, so no tables" in on_terminal(render(empty, ("a0",)))
+    assert "no reports, so no tables" in plain(empty, ("a0",))
+
+
+def test_an_unpublished_marginal_is_one_clear_line() -> None:
+    with pytest.raises(InvalidInput, match=r"no marginal of a0,a2 .* there are a0; a0,a1"):
+        render(snapshot(), ("a0", "a2"))
+
+
+def test_without_a_terminal_every_snapshot_is_a_block_of_plain_text() -> None:
+    console = Console(file=io.StringIO(), force_terminal=False, width=40)
+    snapshots = [snapshot(0, Kind.EARLY), snapshot(0), snapshot(1, cells=[])]
+    watch(snapshots, ("a0", "a1"), console=console)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert text.count("publish-test · window") == 3
+    assert "\x1b" not in text
+    # Lines are never folded to a width that nobody sees.
+    assert "publish-test · window 0 · 2023-11-14 22:13:20 to 22:13:30 UTC · early" in text
+    assert text.count("a0 × a1") == 2
+
+
+def test_without_a_terminal_and_a_wish_all_tables_are_printed() -> None:
+    console = Console(file=io.StringIO(), force_terminal=False)
+    watch([snapshot(), snapshot(cells=[])], console=console)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().count("publish-test · window") == 3
+
+
+def test_on_a_terminal_it_is_live_and_ends_with_the_newest() -> None:
+    console = Console(
+        file=io.StringIO(), force_terminal=True, width=120, height=60, color_system=None
+    )
+    watch([snapshot(0), snapshot(1, Kind.EARLY)], ("a0",), console=console)
+    assert isinstance(console.file, io.StringIO)
+    last = console.file.getvalue().rsplit("publish-test", 1)[1]
+    assert "window 1" in last
+
+
+def test_a_wrong_wish_ends_the_live_display_with_the_error() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=120, height=60)
+    with pytest.raises(InvalidInput, match="no marginal of zz"):
+        watch([snapshot()], ("zz",), console=console)
+
+
+def test_the_dashboard_keeps_the_newest_window_and_total() -> None:
+    dashboard = Dashboard(("a0",))
+    assert "waiting for the first snapshot" in on_terminal(dashboard)
+    for one in (snapshot(2, Kind.EARLY), snapshot(1), snapshot(1, Kind.TOTAL)):
+        dashboard.show(one)
+    shown = [(s.window, s.kind) for s, _ in dashboard.tables(50)]
+    assert shown == [(2, Kind.EARLY), (1, Kind.TOTAL)]
+    dashboard.show(snapshot(2))
+    dashboard.show(snapshot(0, Kind.TOTAL))
+    assert [(s.window, s.kind) for s, _ in dashboard.tables(50)] == [
+        (2, Kind.FINAL),
+        (1, Kind.TOTAL),
+    ]
+
+
+def test_the_dashboard_shows_as_many_tables_as_fit_and_at_least_one() -> None:
+    dashboard = Dashboard()
+    dashboard.show(snapshot())
+    assert [m for _, m in dashboard.tables(60)] == [("a0",), ("a0", "a1")]
+    assert [m for _, m in dashboard.tables(12)] == [("a0",)]
+    assert [m for _, m in dashboard.tables(1)] == [("a0",)]
+    dashboard.show(snapshot(2, cells=[]))
+    assert "no reports" in on_terminal(dashboard)
