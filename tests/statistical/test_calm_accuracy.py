@@ -1,0 +1,183 @@
+"""CALM on real data: published accuracy, honest intervals, and both kinds of tallies alike.
+
+All seeds were fixed before the first run.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calmstream.evaluate import Result, evaluate
+from calmstream.population import collect, draw
+from calmstream.tables import Table, read_table
+from estimators import methods
+from estimators.marginal import sse
+from estimators.methods.overlapping import OverlappingTables
+from estimators.plan import Plan
+from estimators.planning import default_marginals
+from tests.plan_support import draft, mixed_domain
+
+ADULT = [
+    "workclass",
+    "education",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "income",
+]
+
+
+@cache
+def binary(shared: Path, name: str) -> Table:
+    return read_table(shared / "data" / f"{name}.npz", attributes=16)
+
+
+@cache
+def adult(shared: Path) -> Table:
+    return read_table(shared / "data" / "adult.csv.gz", columns=ADULT)
+
+
+def measured(table: Table, method: str, epsilons: list[str], tallies: str) -> list[Result]:
+    return list(
+        evaluate(
+            table,
+            dataset="",
+            methods=[method],
+            epsilons=epsilons,
+            k=3,
+            users=1 << 18,
+            targets=50,
+            repeats=8,
+            seed=2026,
+            tallies=tallies,  # type: ignore[arg-type]
+        )
+    )
+
+
+def fit(plan: Plan, table: Table, users: int, seed: int) -> tuple[OverlappingTables, np.ndarray]:
+    codes = draw(table.codes, users, np.random.default_rng(seed))
+    tallies = collect(plan, codes, np.random.SeedSequence(seed), law=True)
+    model = methods.get("calm").fit(plan, tallies)
+    assert isinstance(model, OverlappingTables)
+    return model, codes
+
+
+@pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
+def test_accuracy_on_real_data(shared: Path, name: str) -> None:
+    weak, strong = measured(binary(shared, name), "calm", ["0.2", "1"], "devices")
+    assert 0.016 <= weak.sse_mean <= 0.029
+    assert 0.0015 <= strong.sse_mean <= 0.0030
+
+
+@pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
+def test_the_uniform_baseline(shared: Path, name: str) -> None:
+    [uniform] = measured(binary(shared, name), "uniform", ["1"], "law")
+    assert uniform.sse_mean == pytest.approx(0.4, abs=0.06)
+
+
+def test_intervals_on_adult_cover_as_they_say(shared: Path) -> None:
+    """95 % intervals round the estimate before clipping, over all 1- and 2-way cells."""
+    table = adult(shared)
+    plan, _ = draft(table.domain, "1", len(table.codes), 3)
+    inside = total = 0
+    for seed in range(10):
+        model, codes = fit(plan, table, len(table.codes), seed)
+        for attributes in default_marginals(table.domain):
+            truth = table.domain.histogram(codes, attributes) / len(codes)
+            error = np.abs(model.unclipped(attributes) - truth)
+            inside += int((error <= 1.96 * model.marginal(attributes).stderr).sum())
+            total += len(truth)
+    assert 0.93 <= inside / total <= 0.97
+
+
+def test_published_cells_well_above_zero_are_covered_too(shared: Path) -> None:
+    """Clipping moves little mass into or out of the large cells of 2-way tables."""
+    table = adult(shared)
+    plan, _ = draft(table.domain, "1", 400_000, 3)
+    inside = total = 0
+    for seed in range(5):
+        model, codes = fit(plan, table, 400_000, 100 + seed)
+        for attributes in combinations(range(8), 2):
+            found = model.marginal(attributes)
+            truth = table.domain.histogram(codes, attributes) / len(codes)
+            large = found.table > 2 * found.stderr
+            error = np.abs(found.table - truth)[large]
+            inside += int((error <= 1.96 * found.stderr[large]).sum())
+            total += int(large.sum())
+    assert total > 500
+    assert 0.93 <= inside / total <= 0.97
+
+
+def test_standard_errors_are_the_spread_of_the_estimates() -> None:
+    """Mean squared error over many runs against the stated variance, cell by cell."""
+    domain = mixed_domain(2, 3, 4)
+    truth = np.random.default_rng(3).dirichlet(np.full(24, 1.0))
+    plan, design = draft(domain, "1", 6000, 2)
+    runs, n = 300, 6000
+    squared: dict[tuple[int, ...], list[np.ndarray]] = {}
+    stated: dict[tuple[int, ...], list[np.ndarray]] = {}
+    for seed in range(runs):
+        generator = np.random.default_rng((11, seed))
+        cells = generator.choice(24, n, p=truth)
+        codes = np.stack(np.unravel_index(cells, (2, 3, 4)), axis=1).astype(np.uint16)
+        tallies = collect(plan, codes, np.random.SeedSequence((12, seed)), law=True)
+        model = methods.get("calm").fit(plan, tallies)
+        assert isinstance(model, OverlappingTables)
+        for attributes in default_marginals(domain):
+            others = tuple(i for i in range(3) if i not in attributes)
+            population = truth.reshape(2, 3, 4).sum(axis=others).ravel()
+            error = np.square(model.unclipped(attributes) - population)
+            squared.setdefault(attributes, []).append(error)
+            stated.setdefault(attributes, []).append(np.square(model.marginal(attributes).stderr))
+    for attributes, errors in squared.items():
+        mean = np.mean(errors, axis=0)
+        spread = np.std(errors, axis=0) / np.sqrt(runs)
+        assert (np.abs(mean - np.mean(stated[attributes], axis=0)) < 5 * spread).all()
+    for size, expected in design.expected_sse.items():
+        sums = [np.mean(e, axis=0).sum() for a, e in squared.items() if len(a) == size]
+        assert np.mean(sums) == pytest.approx(expected, rel=0.15)
+
+
+def test_both_kinds_of_tallies_have_one_law() -> None:
+    """First two moments of every counter, over many collections of the same devices."""
+    domain = mixed_domain(2, 3, 4)
+    codes = np.stack(np.unravel_index(np.arange(600) % 17, (2, 3, 4)), axis=1).astype(np.uint16)
+    plan, _ = draft(domain, "1", 6000, 2)
+    assert {m.name for m in plan.mechanisms} == {"grr", "oue"}
+    runs = 1500
+    samples = {}
+    for law in (False, True):
+        drawn = [
+            collect(plan, codes, np.random.SeedSequence((21, law, run)), law=law)
+            for run in range(runs)
+        ]
+        samples[law] = np.array(
+            [np.concatenate([np.append(t.counts.ravel(), t.n) for t in run]) for run in drawn],
+            np.float64,
+        )
+    mean = {law: s.mean(axis=0) for law, s in samples.items()}
+    spread = np.sqrt((samples[False].var(axis=0) + samples[True].var(axis=0)) / runs)
+    assert (np.abs(mean[True] - mean[False]) < 5 * spread).all()
+    products = {law: np.einsum("ri,rj->rij", *[s - mean[law]] * 2) for law, s in samples.items()}
+    gap = products[True].mean(axis=0) - products[False].mean(axis=0)
+    noise = np.sqrt((products[True].var(axis=0) + products[False].var(axis=0)) / runs)
+    assert (np.abs(gap) < 5 * noise + 1e-9).all()
+
+
+def test_consistency_and_non_negativity_improve_the_views(shared: Path) -> None:
+    table = binary(shared, "kosarak32_first100k")
+    plan, _ = draft(table.domain, "0.2", 1 << 18, 3)
+    model, codes = fit(plan, table, 1 << 18, 31)
+    errors = {"raw": 0.0, "linear": 0.0, "tables": 0.0}
+    for number, view in enumerate(model.shared.views):
+        truth = table.domain.histogram(codes, view) / len(codes)
+        for stage in errors:
+            errors[stage] += sse(model.shared.table(getattr(model, stage), number), truth)
+    assert errors["tables"] < errors["linear"] / 2 < errors["raw"] / 4
