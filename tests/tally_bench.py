@@ -62,11 +62,21 @@ class Stage:
     def input(self, number: int = 0, group: int = 0) -> Partition:
         return Partition(self.names.reports(group), number)
 
-    def send(self, key, value, *, partition: int = 0, group: int = 0) -> int:
+    def send(
+        self, key: bytes | None, value: bytes | None, *, partition: int = 0, group: int = 0
+    ) -> int:
         where = self.names.reports(group)
         return self.sink.send(where, key, value, partition=partition).wait(1)
 
-    def batch(self, period: int, cells, *, number=None, partition: int = 0, group: int = 0) -> int:
+    def batch(
+        self,
+        period: int,
+        cells: list[int],
+        *,
+        number: int | None = None,
+        partition: int = 0,
+        group: int = 0,
+    ) -> int:
         """A good batch with an id of its own unless one is given."""
         self.sent += 1
         key = batch_id(10_000 + self.sent if number is None else number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from estimators.errors import Reason
 from estimators.plan import Group, Plan
 from estimators.view import View
 from estimators.wire.batch import TICK, Batch, encode_batch
+from estimators.wire.state import PartitionState
 
 START = 1_700_000_000
 TOPIC_ID = "topic-1"
@@ -108,7 +110,7 @@ class Reference:
     def start_time(self, window: int) -> int:
         return (self.plan.start + window * self.plan.window) * 1000
 
-    def _judge(self, index, event) -> None:
+    def _judge(self, index: int, event: Any) -> None:
         offset, _, period, key, cells, reason = event
         before = max([0] + [e[1] for e in self.events[:index]])
         self.clock = clock = max([0] + [e[1] for e in self.events[: index + 1]])
@@ -166,7 +168,7 @@ class Reference:
         periods = {p for _, p, _, _, _ in self.accepted} - set(self.closed_at)
         return {w: frozenset(k for _, p, k, _, _ in self.accepted if p == w) for w in periods}
 
-    def count(self, windows) -> tuple[int, list[int], dict[Reason, int]]:
+    def count(self, windows: Any) -> tuple[int, list[int], dict[Reason, int]]:
         """(n, histogram of cells, rejects) of a set of windows; None stands for after the end."""
         cells = [c for _, p, _, cs, _ in self.accepted if p in windows for c in cs]
         rejects = [r for w, r in self.booked if w in windows]
@@ -184,7 +186,7 @@ class Reference:
         return touched - set(self.closed_at)
 
 
-def plain(count) -> tuple[int, list[int], dict[Reason, int]]:
+def plain(count: Any) -> tuple[int, list[int], dict[Reason, int]]:
     """A WindowCount of one unpacked GRR group as the reference writes it."""
     return int(count.tally.n[0]), count.tally.counts[0].tolist(), dict(count.rejects)
 
@@ -204,7 +206,7 @@ def state_of(reference: Reference) -> dict[str, object]:
     }
 
 
-def fields_of(state) -> dict[str, object]:
+def fields_of(state: PartitionState) -> dict[str, object]:
     """Every field of a partition record of one unpacked GRR group."""
     return {
         "topic_id": state.topic_id,

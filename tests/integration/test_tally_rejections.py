@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 
@@ -14,7 +16,7 @@ PLAN = small_plan(groups=2)
 GOOD = body(PLAN, 0, [1, 2])
 
 
-def changed(**fields) -> bytes:
+def changed(**fields: Any) -> bytes:
     return orjson.dumps(orjson.loads(GOOD) | fields)
 
 
@@ -48,7 +50,9 @@ BAD = [
 @pytest.mark.parametrize(
     ("reason", "what", "key", "value"), BAD, ids=[f"{r}-{w}" for r, w, *_ in BAD]
 )
-def test_it_is_counted_and_kept_and_the_stream_goes_on(reason, what, key, value) -> None:
+def test_it_is_counted_and_kept_and_the_stream_goes_on(
+    reason: Reason, what: str, key: bytes | None, value: bytes | None
+) -> None:
     stage = Stage(PLAN)
     worker = stage.worker()
     offset = stage.send(key, value)

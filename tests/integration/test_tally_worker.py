@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,9 @@ from consumer.clock import ManualClock, SystemClock
 from consumer.engine import TallyWorker
 from estimators.errors import FatalError
 from estimators.wire.batch import TICK
-from estimators.wire.state import parse_key
+from estimators.wire.state import PartitionState, parse_key
 from tests.tally_bench import DAY_MS, Stage, sample
-from tests.tally_support import at, batch_id, body, fields_of, small_plan
+from tests.tally_support import at, batch_id, fields_of, small_plan
 
 
 def ticks_in(stage: Stage, number: int = 0) -> int:
@@ -91,7 +92,10 @@ def test_the_first_batch_after_a_long_idle_is_accepted() -> None:
 
 @pytest.mark.parametrize("graceful", [True, False])
 def test_restarts_at_every_step_equal_one_life(graceful: bool) -> None:
-    script = [(s, p, n) for s, p, n in zip(range(45), [t // 10 for t in range(45)], [0, 1, 2] * 15)]
+    script = [
+        (s, p, n)
+        for s, p, n in zip(range(45), [t // 10 for t in range(45)], [0, 1, 2] * 15, strict=True)
+    ]
     stage = Stage(small_plan(windows=5, grace=4))
     worker = stage.worker()
     for seconds, period, number in script:
@@ -111,7 +115,7 @@ def test_restarts_at_every_step_equal_one_life(graceful: bool) -> None:
     expected = stage.recount().state().total
     assert total.tally == expected.tally
     assert dict(total.rejects) == dict(expected.rejects)
-    origins = {(l.partition, l.offset) for l, _ in stage.letters()}
+    origins = {(letter.partition, letter.offset) for letter, _ in stage.letters()}
     assert len(origins) == sum(total.rejects.values())
 
 
@@ -217,7 +221,7 @@ def test_no_checkpoint_passes_an_unacknowledged_closed_record() -> None:
     worker = stage.worker()
     stage.turns(worker, count=1)
 
-    def fail_closed(partition, key, value):
+    def fail_closed(partition: Partition, key: bytes | None, value: bytes | None) -> Any:
         closed = partition.topic == stage.names.state and parse_key(key)[2] is not None
         return SendFault.FAIL if closed else SendFault.NONE
 
@@ -247,7 +251,7 @@ def test_the_closed_record_comes_before_the_partition_record_that_lets_it_go() -
     assert seen == 3
 
 
-def stage_value(stage: Stage, state) -> bytes:
+def stage_value(stage: Stage, state: PartitionState) -> bytes:
     from estimators.wire.state import encode_state
 
     return encode_state(stage.plan, state)
@@ -265,7 +269,7 @@ def test_passing_write_failures_are_retried(fault: SendFault) -> None:
     stage.batch(1, [1])
     stage.turns(worker)
     assert_state_is_the_log(stage)
-    assert {(l.partition, l.offset) for l, _ in stage.letters()} == {(0, 0)}
+    assert {(letter.partition, letter.offset) for letter, _ in stage.letters()} == {(0, 0)}
     assert {c.window for c in stage.closed()} == {0}
     if fault is not SendFault.DUPLICATE:
         assert sample(worker, "send_retries_total") >= 4
@@ -351,8 +355,7 @@ def test_a_record_an_hour_ahead_stops_the_worker_before_it_is_folded() -> None:
     worker = stage.worker(clock=ManualClock(at(0) - 3_700_000, stage.clock.seconds))
     stage.batch(0, [1])
     with pytest.raises(FatalError, match="an hour ahead"):
-        for _ in range(3):
-            worker.turn()
+        stage.turns(worker, count=3, step=0.0)
     assert worker._folds[stage.input()].next_offset == 0
     assert stage.state_records() == []
 
@@ -449,7 +452,7 @@ def test_stop_during_a_restore_that_cannot_end() -> None:
     assert not thread.is_alive()
 
 
-def _eventually(happened, seconds: float = 10.0) -> bool:
+def _eventually(happened: Any, seconds: float = 10.0) -> bool:
     clock = SystemClock()
     deadline = clock.monotonic() + seconds
     while clock.monotonic() < deadline:

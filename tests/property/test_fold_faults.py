@@ -134,13 +134,13 @@ def check(drama: Drama) -> None:
         assert encode_closed(PLAN, window) == closed[window.window]
     assert {c.window for c in drama.stage.closed()} == set(range(PLAN.windows))
     assert max(s.next_offset for s in drama.stage.states()) == len(drama.log)
-    rejected = {l.offset for l, _ in drama.stage.letters()}
+    rejected = {letter.offset for letter, _ in drama.stage.letters()}
     assert len(rejected) == sum(fold.state().total.rejects.values())
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(operations=st.lists(st.sampled_from(OPERATIONS), max_size=60), seed=st.integers(0, 1 << 30))
-def test_what_is_written_equals_the_log_whatever_happens(operations, seed) -> None:
+def test_what_is_written_equals_the_log_whatever_happens(operations: list[str], seed: int) -> None:
     drama, dice = Drama(), random.Random(seed)
     for operation in operations:
         drama.play(operation, dice)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.transport import Record
 from consumer.admission import Judge
 from consumer.fold import PartitionFold
 from estimators.errors import Reason
-from estimators.wire.state import decode_closed, decode_state, encode_closed, encode_state
+from estimators.plan import Plan
+from estimators.wire.state import (
+    PartitionState,
+    decode_closed,
+    decode_state,
+    encode_closed,
+    encode_state,
+)
 from tests.tally_support import (
     TOPIC_ID,
     Reference,
@@ -47,7 +56,7 @@ steps = st.lists(
 )
 
 
-def build(plan, log):
+def build(plan: Plan, log: Any) -> Any:
     """The records and the events of the reference."""
     records, events = [], []
     now, offset = -5.0, 0
@@ -70,7 +79,7 @@ def build(plan, log):
     return records, events
 
 
-def restore(plan, state, records):
+def restore(plan: Plan, state: PartitionState, records: list[Record]) -> Any:
     """As a worker restores: ids from resume_from on with resume_clock, then on at next_offset."""
     judge = Judge(plan, 0, state.resume_clock)
     for r in records:
@@ -82,7 +91,7 @@ def restore(plan, state, records):
 @pytest.mark.parametrize("plan", PLANS, ids=lambda p: f"g{p.grace}s{p.skew}w{p.windows}")
 @settings(max_examples=60, deadline=None)
 @given(log=steps)
-def test_every_record_equals_the_reference(plan, log) -> None:
+def test_every_record_equals_the_reference(plan: Plan, log: Any) -> None:
     records, events = build(plan, log)
     fold = PartitionFold.start(plan, 0, TOPIC_ID)
     closed = []
@@ -102,7 +111,7 @@ def test_every_record_equals_the_reference(plan, log) -> None:
 @pytest.mark.parametrize("plan", PLANS, ids=lambda p: f"g{p.grace}s{p.skew}w{p.windows}")
 @settings(max_examples=40, deadline=None)
 @given(log=steps)
-def test_a_restore_at_every_prefix_is_the_live_state(plan, log) -> None:
+def test_a_restore_at_every_prefix_is_the_live_state(plan: Plan, log: Any) -> None:
     records, _ = build(plan, log)
     live = PartitionFold.start(plan, 0, TOPIC_ID)
     for index in range(len(records) + 1):
@@ -118,7 +127,7 @@ def test_a_restore_at_every_prefix_is_the_live_state(plan, log) -> None:
 @pytest.mark.parametrize("plan", PLANS, ids=lambda p: f"g{p.grace}s{p.skew}w{p.windows}")
 @settings(max_examples=40, deadline=None)
 @given(log=steps, cut=st.integers(0, 30))
-def test_restored_in_the_middle_ends_as_if_never_stopped(plan, log, cut) -> None:
+def test_restored_in_the_middle_ends_as_if_never_stopped(plan: Plan, log: Any, cut: int) -> None:
     records, _ = build(plan, log)
     through = PartitionFold.start(plan, 0, TOPIC_ID)
     expected = [through.fold(r) for r in records]
@@ -137,7 +146,7 @@ def test_restored_in_the_middle_ends_as_if_never_stopped(plan, log, cut) -> None
 
 @settings(max_examples=60, deadline=None)
 @given(log=steps)
-def test_recounting_open_windows_from_resume_equals_the_stored_counts(log) -> None:
+def test_recounting_open_windows_from_resume_equals_the_stored_counts(log: Any) -> None:
     plan = PLANS[2]
     records, _ = build(plan, log)
     fold = PartitionFold.start(plan, 0, TOPIC_ID)
@@ -161,7 +170,9 @@ def test_recounting_open_windows_from_resume_equals_the_stored_counts(log) -> No
     moves=st.lists(st.sampled_from([0, 0.5, 3, 8, 13, -4]), min_size=25, max_size=25),
     cuts=st.sets(st.integers(0, 25), max_size=4),
 )
-def test_a_unique_cell_counts_once_if_some_copy_was_admissible(sends, moves, cuts) -> None:
+def test_a_unique_cell_counts_once_if_some_copy_was_admissible(
+    sends: Any, moves: Any, cuts: Any
+) -> None:
     """One cell per (period, id): a count of two would prove double counting."""
     plan = small_plan()
     fold = PartitionFold.start(plan, 0, TOPIC_ID)
@@ -185,7 +196,7 @@ def test_a_unique_cell_counts_once_if_some_copy_was_admissible(sends, moves, cut
 
 @settings(max_examples=40, deadline=None)
 @given(log=steps, ticks=st.lists(st.tuples(st.integers(0, 29), st.integers(0, 3)), max_size=20))
-def test_ticks_that_move_no_clock_change_nothing_but_offsets(log, ticks) -> None:
+def test_ticks_that_move_no_clock_change_nothing_but_offsets(log: Any, ticks: Any) -> None:
     """A worker whose own clock runs ahead appends ticks too soon; only append times count."""
     plan = small_plan()
     records, _ = build(plan, [(*step[:5], 1) for step in log])
@@ -209,7 +220,7 @@ def test_ticks_that_move_no_clock_change_nothing_but_offsets(log, ticks) -> None
 
 @settings(max_examples=30, deadline=None)
 @given(log=steps)
-def test_closed_records_survive_the_wire(log) -> None:
+def test_closed_records_survive_the_wire(log: Any) -> None:
     plan = small_plan()
     records, _ = build(plan, log)
     fold = PartitionFold.start(plan, 0, TOPIC_ID)

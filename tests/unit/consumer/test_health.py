@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
@@ -16,17 +17,17 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def roles(clock) -> list[RoleHealth]:
+def roles(clock: ManualClock) -> list[RoleHealth]:
     return [RoleHealth("tally", clock), RoleHealth("publish", clock)]
 
 
-def ask(app, path: str) -> tuple[int, str]:
+def ask(app: Any, path: str) -> tuple[int, str]:
     status = []
     parts = app({"PATH_INFO": path, "REQUEST_METHOD": "GET"}, lambda s, _h: status.append(s))
     return int(status[0].split()[0]), b"".join(parts).decode()
 
 
-def test_live_while_the_loops_turn(clock, roles) -> None:
+def test_live_while_the_loops_turn(clock: ManualClock, roles: list[RoleHealth]) -> None:
     app = health_app(CollectorRegistry(), roles)
     clock.advance(59)
     roles[0].turned()
@@ -39,7 +40,7 @@ def test_live_while_the_loops_turn(clock, roles) -> None:
     assert ask(app, "/livez")[0] == 200
 
 
-def test_a_partition_that_stands_still_is_not_live(roles) -> None:
+def test_a_partition_that_stands_still_is_not_live(roles: list[RoleHealth]) -> None:
     app = health_app(CollectorRegistry(), roles)
     roles[0].stuck("reports[3] stands still")
     assert ask(app, "/livez") == (503, "tally: reports[3] stands still\npublish: turning\n")
@@ -47,7 +48,7 @@ def test_a_partition_that_stands_still_is_not_live(roles) -> None:
     assert ask(app, "/livez")[0] == 200
 
 
-def test_ready_when_every_role_is(roles) -> None:
+def test_ready_when_every_role_is(roles: list[RoleHealth]) -> None:
     app = health_app(CollectorRegistry(), roles)
     assert ask(app, "/readyz") == (503, "tally: starting\npublish: starting\n")
     roles[0].ready()
@@ -58,7 +59,7 @@ def test_ready_when_every_role_is(roles) -> None:
     assert ask(app, "/readyz") == (503, "tally: ready\npublish: draining\n")
 
 
-def test_served_over_http_on_loopback(roles) -> None:
+def test_served_over_http_on_loopback(roles: list[RoleHealth]) -> None:
     registry = CollectorRegistry()
     Counter("calmstream_test_total", "a test", registry=registry).inc(3)
     server = HealthServer(health_app(registry, roles), "127.0.0.1", 0)

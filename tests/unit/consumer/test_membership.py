@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
 from broker.transport import Changes, Partition, Record
@@ -25,33 +28,33 @@ class ScriptedReader:
         self.paused: set[Partition] = set()
         self.sought: dict[Partition, int] = {}
 
-    def subscribe(self, topics) -> None:
+    def subscribe(self, topics: Any) -> None:
         self.topics = topics
 
-    def poll(self, timeout, max_records):
+    def poll(self, _timeout: float, _max_records: int) -> Any:
         step = self.polls.pop(0) if self.polls else []
         if isinstance(step, Exception):
             raise step
         return [r for r in step() if True] if callable(step) else step
 
-    def take_changes(self):
+    def take_changes(self) -> Any:
         changes, self.changes = self.changes, Changes()
         self.owned = (self.owned - changes.gone) | changes.added
         return changes
 
-    def assignment(self):
+    def assignment(self) -> Any:
         return frozenset(self.owned)
 
-    def seek(self, partition, offset) -> None:
+    def seek(self, partition: Partition, offset: int) -> None:
         self.sought[partition] = offset
 
-    def pause(self, partitions) -> None:
+    def pause(self, partitions: Iterable[Partition]) -> None:
         self.paused |= set(partitions)
 
-    def resume(self, partitions) -> None:
+    def resume(self, partitions: Iterable[Partition]) -> None:
         self.paused -= set(partitions)
 
-    def give(self, *, added=(), gone=()) -> None:
+    def give(self, *, added: Any = (), gone: Any = ()) -> None:
         self.changes = Changes(lost=frozenset(gone), added=frozenset(added))
 
 
@@ -66,7 +69,7 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def member(reader, clock) -> Membership:
+def member(reader: ScriptedReader, clock: ManualClock) -> Membership:
     membership = Membership(reader, clock, load(TallyConfig, retry_seconds=3.0, poll_seconds=0))
     membership.join(["reports"])
     return membership
@@ -79,13 +82,17 @@ def own(member: Membership, reader: ScriptedReader, *partitions: Partition) -> N
     assert member.activate(dict.fromkeys(partitions, 0)) == set(partitions)
 
 
-def test_records_of_partitions_that_are_not_restored_never_come_out(member, reader) -> None:
+def test_records_of_partitions_that_are_not_restored_never_come_out(
+    member: Membership, reader: ScriptedReader
+) -> None:
     reader.give(added=[A])
     reader.polls = [[record(A, 0)]]
     assert member.poll() == []
 
 
-def test_records_polled_with_the_loss_of_their_partition_are_dropped(member, reader) -> None:
+def test_records_polled_with_the_loss_of_their_partition_are_dropped(
+    member: Membership, reader: ScriptedReader
+) -> None:
     own(member, reader, A, B)
     reader.polls = [lambda: reader.give(gone=[A], added=[A]) or [record(A, 7), record(B, 3)]]
     assert member.poll() == [record(B, 3)]
@@ -96,7 +103,7 @@ def test_records_polled_with_the_loss_of_their_partition_are_dropped(member, rea
 
 
 def test_records_kept_back_during_a_restore_are_dropped_when_their_partition_goes(
-    member, reader, clock
+    member: Membership, reader: ScriptedReader, clock: ManualClock
 ) -> None:
     own(member, reader, A, B)
     clock.advance(2)
@@ -108,7 +115,9 @@ def test_records_kept_back_during_a_restore_are_dropped_when_their_partition_goe
     assert member.poll() == [record(B, 0)]
 
 
-def test_keep_alive_polls_with_everything_paused_and_resumes(member, reader, clock) -> None:
+def test_keep_alive_polls_with_everything_paused_and_resumes(
+    member: Membership, reader: ScriptedReader, clock: ManualClock
+) -> None:
     own(member, reader, A)
     paused = []
     clock.advance(2)
@@ -120,7 +129,9 @@ def test_keep_alive_polls_with_everything_paused_and_resumes(member, reader, clo
     assert len(paused) == 1
 
 
-def test_a_partition_lost_during_its_restore_is_not_activated(member, reader) -> None:
+def test_a_partition_lost_during_its_restore_is_not_activated(
+    member: Membership, reader: ScriptedReader
+) -> None:
     reader.give(added=[A, B])
     member.poll()
     member.take_handover()
@@ -131,7 +142,9 @@ def test_a_partition_lost_during_its_restore_is_not_activated(member, reader) ->
     assert member.take_handover().added == {A}
 
 
-def test_a_blocked_member_stays_paused_through_activation(member, reader) -> None:
+def test_a_blocked_member_stays_paused_through_activation(
+    member: Membership, reader: ScriptedReader
+) -> None:
     own(member, reader, A)
     member.block(True)
     reader.paused.add(B)  # as the transport promises for new ones
@@ -142,18 +155,17 @@ def test_a_blocked_member_stays_paused_through_activation(member, reader) -> Non
 
 
 def test_a_broker_that_does_not_answer_is_asked_again_until_the_budget_is_spent(
-    member, reader
+    member: Membership, reader: ScriptedReader
 ) -> None:
     reader.polls = [RecoverableError("gone fishing")] * 3
     assert [member.poll(), member.poll(), member.poll(), member.poll()] == [[]] * 4
     reader.polls = [RecoverableError("gone fishing")] * 100
     with pytest.raises(FatalError, match="gone fishing"):
-        for _ in range(100):
-            member.poll()
+        list(iter(member.poll, None))
     assert len(reader.polls) > 60
 
 
-def test_failed_polls_do_not_renew_the_session(reader, clock) -> None:
+def test_failed_polls_do_not_renew_the_session(reader: ScriptedReader, clock: ManualClock) -> None:
     member = Membership(reader, clock, load(TallyConfig, session_seconds=10.0, poll_seconds=0))
     member.join(["reports"])
     member.poll()

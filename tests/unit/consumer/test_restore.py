@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
 from broker.transport import Partition, TopicInfo
@@ -42,7 +45,9 @@ def state(next_offset: int = 10, resume_from: int = 5, topic_id: str = "id") -> 
         (None, None, 0, 0, "does not exist"),
     ],
 )
-def test_what_does_not_fit_together_stops(known, info, start, end, message) -> None:
+def test_what_does_not_fit_together_stops(
+    known: Any, info: Any, start: int, end: int, message: str
+) -> None:
     with pytest.raises(FatalError, match=message):
         check_log(P, known, info, start, end)
 
@@ -51,11 +56,13 @@ def test_what_does_not_fit_together_stops(known, info, start, end, message) -> N
     ("known", "start", "end"),
     [(None, 0, 0), (None, 0, 9), (state(), 5, 10), (state(), 0, 10), (state(10, 10), 10, 10)],
 )
-def test_what_fits_is_read(known, start, end) -> None:
+def test_what_fits_is_read(known: Any, start: int, end: int) -> None:
     check_log(P, known, INFO, start, end)
 
 
-def restorer(stage: Stage, reader=None, topics=None, keep_alive=lambda: None) -> Restorer:
+def restorer(
+    stage: Stage, reader: Any = None, topics: Any = None, keep_alive: Any = lambda: None
+) -> Restorer:
     return Restorer(
         stage.plan,
         stage.names,
@@ -78,20 +85,20 @@ def write(stage: Stage, group: int, partition: int, next_offset: int) -> None:
 class Counting:
     """A reader that notes what it was assigned and calls back before every poll."""
 
-    def __init__(self, reader, before_poll=lambda: None) -> None:
+    def __init__(self, reader: Any, before_poll: Any = lambda: None) -> None:
         self._reader = reader
         self._before = before_poll
         self.assigned = []
 
-    def assign(self, partitions) -> None:
+    def assign(self, partitions: Iterable[Partition]) -> None:
         self.assigned.append(set(partitions))
         self._reader.assign(partitions)
 
-    def poll(self, timeout, max_records=500):
+    def poll(self, _timeout: float, _max_records: int = 500) -> Any:
         self._before()
         return self._reader.poll(0.0, 1)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)
 
 

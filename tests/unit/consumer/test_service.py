@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -32,7 +33,7 @@ class Waiting:
 class Failing(Waiting):
     name = "failing"
 
-    def run(self, stop: threading.Event) -> None:
+    def run(self, _stop: threading.Event) -> None:
         raise FatalError("no way on")
 
 
@@ -81,7 +82,7 @@ def start(seconds: float) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.getcwd()},
+        env=os.environ | {"PYTHONPATH": str(Path.cwd())},
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
@@ -89,7 +90,7 @@ def start(seconds: float) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_signal_stops_gracefully(number) -> None:
+def test_the_first_signal_stops_gracefully(number: int) -> None:
     process = start(0.0)
     process.send_signal(number)
     out, err = process.communicate(timeout=20)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pydantic import SecretStr
 
@@ -7,7 +9,9 @@ from consumer.config import HttpConfig, Settings, TallyConfig, load, refuse_unkn
 from estimators.errors import InvalidInput
 
 
-def test_arguments_come_before_the_environment_before_defaults(monkeypatch) -> None:
+def test_arguments_come_before_the_environment_before_defaults(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("CALMSTREAM_CHECKPOINT_SECONDS", "7")
     monkeypatch.setenv("CALMSTREAM_POLL_RECORDS", "9")
     config = load(TallyConfig, poll_records=11, stop_seconds=None)
@@ -23,13 +27,13 @@ def test_arguments_come_before_the_environment_before_defaults(monkeypatch) -> N
         ({"session_seconds": 1.0, "poll_seconds": 0.6}, "half of session_seconds"),
     ],
 )
-def test_one_line_says_what_is_wrong(arguments, message) -> None:
+def test_one_line_says_what_is_wrong(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message) as caught:
         load(TallyConfig, **arguments)
     assert "\n" not in str(caught.value)
 
 
-def test_a_wrong_value_in_the_environment_is_refused(monkeypatch) -> None:
+def test_a_wrong_value_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALMSTREAM_HTTP_PORT", "99999")
     with pytest.raises(InvalidInput, match="http_port"):
         load(HttpConfig)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
-from consumer.metric_definitions import REJECTIONS, TALLY_METRICS, MetricDefinition
+from consumer.metric_definitions import REJECTIONS, TALLY_METRICS, Kind, MetricDefinition
 from consumer.metrics import plan_label, tally_metrics
 from estimators.errors import Reason
 from tests.tally_support import names_of, small_plan
@@ -55,7 +55,9 @@ def test_definitions_are_distinct_and_complete() -> None:
         ("calmstream_x", "histogram", ()),
     ],
 )
-def test_definitions_that_break_the_rules_are_refused(name, kind, labels) -> None:
+def test_definitions_that_break_the_rules_are_refused(
+    name: str, kind: Kind, labels: tuple[str, ...]
+) -> None:
     with pytest.raises(ValueError, match="metric"):
         MetricDefinition(name, kind, "x", labels, "x.", "x.")
 
