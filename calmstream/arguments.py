@@ -82,3 +82,13 @@ def add_broker(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
     parser.add_argument(
         "--namespace", default="calmstream", help="first part of the topic names (%(default)s)"
     )
+
+
+def add_output_namespace(parser: argparse.ArgumentParser) -> None:
+    """``--output-namespace``."""
+    parser.add_argument(
+        "--output-namespace",
+        default="",
+        metavar="NS",
+        help="keep state, snapshots and dead letters there: to count an old log anew",
+    )

@@ -15,7 +15,7 @@ from importlib import import_module
 from calmstream.version import version
 from estimators.errors import CalmstreamError, InvalidInput
 
-COMMANDS = ("plan", "topics", "produce", "consume", "evaluate", "health")
+COMMANDS = ("plan", "topics", "produce", "consume", "watch", "demo", "evaluate", "health")
 
 
 def parser() -> argparse.ArgumentParser:

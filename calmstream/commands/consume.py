@@ -41,12 +41,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--role", choices=("tally", "publish", "all"), default="all", help="(%(default)s)"
     )
-    parser.add_argument(
-        "--output-namespace",
-        default="",
-        metavar="NS",
-        help="write state, snapshots and dead letters there: counts an old log anew",
-    )
+    arguments.add_output_namespace(parser)
     parser.add_argument("--checkpoint-seconds", type=float, help="between two checkpoints (5)")
     parser.add_argument("--refresh-seconds", type=float, help="between two early snapshots")
     parser.add_argument("--http-host", help="address of /metrics, /livez, /readyz (127.0.0.1)")

@@ -6,8 +6,8 @@ import argparse
 
 from rich.console import Console
 
-from broker import kafka
 from calmstream import arguments
+from calmstream.connect import kafka
 from calmstream.topics import ensure_topics, topic_names
 
 
@@ -21,14 +21,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
+    arguments.add_output_namespace(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Create and verify."""
     plan = arguments.load_plan(args.plan)
-    names = topic_names(plan, args.namespace)
-    broker = kafka.connect(args.bootstrap)
+    names = topic_names(plan, args.namespace, args.output_namespace)
+    broker = kafka(args.bootstrap)
     try:
         created = ensure_topics(broker, plan, names)
     finally:

@@ -1,0 +1,64 @@
+"""``calmstream watch``: live tables with error bars from the snapshots topic."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+
+from calmstream import arguments
+from calmstream.connect import kafka
+from calmstream.watch import watch
+from consumer.subscribe import subscribe
+from estimators.errors import InvalidInput
+from estimators.wire.snapshot import Kind
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "watch",
+        help="show snapshots live, as tables with error bars",
+        description="Follow the snapshots topic. On a terminal the newest window and the running "
+        "total, live; elsewhere one block of plain text a snapshot.",
+    )
+    arguments.add_plan(parser)
+    arguments.add_broker(parser)
+    arguments.add_output_namespace(parser)
+    parser.add_argument(
+        "--marginal", type=arguments.names, metavar="A,B", help="attributes of one published table"
+    )
+    parser.add_argument(
+        "--kind", choices=[kind.value for kind in Kind], help="only these sets (all kinds)"
+    )
+    parser.add_argument("--from-window", type=int, metavar="W", help="skip older windows")
+    parser.add_argument("--once", action="store_true", help="show what is there and end")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show until interrupted."""
+    plan = arguments.load_plan(args.plan)
+    if args.marginal is not None and plan.domain.index(args.marginal) not in plan.marginals:
+        raise InvalidInput(f"--marginal: {','.join(args.marginal)} is not published by this plan")
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    broker = kafka(args.bootstrap)
+    try:
+        snapshots = subscribe(
+            plan,
+            broker,
+            kinds=tuple(Kind) if args.kind is None else (Kind(args.kind),),
+            from_window=args.from_window,
+            follow=not args.once,
+            namespace=args.namespace,
+            output_namespace=args.output_namespace,
+            stop=stop,
+        )
+        watch(snapshots, args.marginal)
+    except KeyboardInterrupt:
+        # Ending it is how a person stops watching; nothing failed.
+        return 0
+    finally:
+        broker.close()
+    return 0
