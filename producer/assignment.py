@@ -110,8 +110,8 @@ class Places:
 def place(plan: Plan, secret: bytes) -> Place:
     """The place of one device; a function of its secret and the plan, forever the same."""
     word = keyed_word(secret, plan.lineage, GROUP)
-    position = word * plan.total_share >> WORD_BITS
-    flat = int(np.searchsorted(plan.cumulative_shares, position, side="right"))
+    cumulative = plan.cumulative_shares
+    flat = int(np.searchsorted(cumulative, word * int(cumulative[-1]) >> WORD_BITS, side="right"))
     group = group_of(plan, flat)
     w = plan.guarantee.windows
     slot = keyed_word(secret, plan.lineage, SLOT) * w >> WORD_BITS

@@ -149,6 +149,11 @@ class Courier:
         """Batches handed over and neither acknowledged nor given up."""
         return len(self._parcels)
 
+    @property
+    def full(self) -> bool:
+        """Whether :meth:`submit` would have to wait."""
+        return self.in_flight >= self._budget.in_flight
+
     def submit(self, sealed: Sealed) -> None:
         """Take charge of a batch and send it; blocks while ``in_flight`` is at its bound.
 
@@ -156,7 +161,7 @@ class Courier:
         is lost as surely as one that a crash takes; ``trouble`` says so.
         """
         self._store(sealed)
-        while self.in_flight >= self._budget.in_flight:
+        while self.full:
             self.turn(POLL_SECONDS)
         now = self._clock.monotonic()
         parcel = _Parcel(sealed, now, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,9 +19,9 @@ from estimators.plan import Plan
 from estimators.randomness import Randomness
 from producer.batcher import DEFAULT_LINGER, DEFAULT_SIZE
 from producer.clock import Clock, SystemClock
-from producer.courier import Budget, Courier, Observer, Totals
+from producer.courier import POLL_SECONDS, Budget, Courier, Observer, Totals
 from producer.fleet import Fleet
-from producer.sealing import permutation
+from producer.sealing import Sealed, permutation
 from producer.simulate import Indices, Population
 from producer.spool import Spool
 
@@ -29,6 +30,9 @@ NAP_SECONDS = 0.2
 
 STOP_SECONDS = 20.0
 """How long deliveries are awaited once the producer has been asked to stop."""
+
+CLOSE_SECONDS = 2.0
+SHOW_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,8 @@ def produce(
             run.ask(windows)
             return run.finish()
         finally:
-            sink.close(STOP_SECONDS)
+            # Everything has been awaited or given up by now.
+            sink.close(CLOSE_SECONDS)
 
 
 @contextlib.contextmanager
@@ -182,19 +187,22 @@ class _Run:
         self._stop = stop
         self._rate = rate
         self._batch_size = batch_size
-        # Without a rate, enough devices at once to fill a batch of every group.
-        everyone = batch_size * len(self._plan.groups)
-        self._slab = everyone if rate is None else max(1, round(rate * linger))
+        # Without a rate, enough devices at once to fill a batch of every group, and so many that
+        # the ledgers are not written more than some twenty times.
+        many = max(batch_size * len(self._plan.groups), len(population) // 20)
+        self._slab = many if rate is None else max(1, round(rate * linger))
         self._progress = progress
         self._next = clock.monotonic()
         self._seen: set[int] = set()
+        self._shown = -math.inf
+        self._stopped = math.inf
         self.summary = Summary(len(population))
 
     def resend(self, spool: Spool | None) -> None:
         """Send what an earlier run left behind."""
         for sealed in spool.pending() if spool is not None else ():
             self.summary = replace(self.summary, resent=self.summary.resent + sealed.n)
-            self._courier.submit(sealed)
+            self._submit(sealed)
 
     def ask(self, windows: int | None) -> None:
         """Let devices report, window after window."""
@@ -210,10 +218,30 @@ class _Run:
 
     def finish(self) -> Summary:
         """Await what is in flight."""
-        self._courier.drain(STOP_SECONDS if self._stop.is_set() else None)
+        while self._courier.in_flight:
+            self._courier.turn(POLL_SECONDS)
+            self._abandon_in_time()
+            self._report()
+        self._shown = -math.inf
         self._report()
         self.summary = replace(self.summary, error=self._courier.trouble)
         return self.summary
+
+    def _submit(self, sealed: Sealed) -> None:
+        """Hand a batch over, waiting for room, but not for long once told to stop."""
+        while self._courier.full:
+            self._courier.turn(POLL_SECONDS)
+            self._abandon_in_time()
+            self._report()
+        self._courier.submit(sealed)
+        self._report()
+
+    def _abandon_in_time(self) -> None:
+        now = self._clock.monotonic()
+        if self._stop.is_set():
+            self._stopped = min(self._stopped, now)
+        if now - self._stopped > STOP_SECONDS:
+            self._courier.drain(0.0)
 
     def _ask_window(self, window: int) -> None:
         due = self._population.due(window)
@@ -225,14 +253,10 @@ class _Run:
 
     def _ask_devices(self, window: int, devices: Indices) -> None:
         self._seen.add(window)
+        self.summary = replace(self.summary, windows=len(self._seen))
         for sealed in self._population.reports(window, np.asarray(devices), self._batch_size):
-            self._courier.submit(sealed)
-        self.summary = replace(
-            self.summary,
-            reported=self.summary.reported + len(devices),
-            windows=len(self._seen),
-        )
-        self._report()
+            self.summary = replace(self.summary, reported=self.summary.reported + sealed.n)
+            self._submit(sealed)
         if self._rate is not None:
             # From now, not from the start: a stall is not followed by a burst.
             self._next = max(self._next, self._clock.monotonic() - 1.0) + len(devices) / self._rate
@@ -257,6 +281,10 @@ class _Run:
         return self._plan.window_at(self._clock.now())
 
     def _report(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._shown < SHOW_SECONDS:
+            return
+        self._shown = now
         self._take(self._courier.totals)
         if self._progress is not None:
             self._progress(self.summary)

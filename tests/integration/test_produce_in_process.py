@@ -16,12 +16,11 @@ from tests.producer_support import (
     make_plan,
     names_of,
     records_of,
-    some_codes,
 )
 
 
 def test_devices_with_reporters_and_a_simulated_population_are_the_same_in_law() -> None:
-    """GRR and OUE counts of both ways, compared cell by cell: 5.5 standard errors of a difference."""
+    """Counts of both ways, compared cell by cell within 5.5 standard errors."""
     plan = make_plan(epsilon="2")
     n = 6000
     codes = np.zeros((n, 3), np.uint16) + np.array([1, 2, 1], np.uint16)

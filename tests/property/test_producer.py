@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -129,7 +130,7 @@ def test_any_w_windows_hold_one_report_at_most(secret: bytes, times: list[int]) 
         report = Reporter(W_EVENT, store, clock=lambda: now[0]).report({})
         if report is not None:
             periods.append(report.period)
-    assert all(b - a >= 4 for a, b in zip(periods, periods[1:], strict=False))
+    assert all(b - a >= 4 for a, b in pairwise(periods))
     assert {p % 4 for p in periods} <= {place(W_EVENT, secret).slot}
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from broker.in_process import InProcessBroker, SendFault
-from broker.transport import Record
+from broker.in_process.sink import InProcessDelivery
+from broker.transport import Partition, Record
 from estimators.errors import FatalError, InvalidInput, RecoverableError
 from estimators.plan import Guarantee, Plan
 from estimators.wire.batch import decode_batch
@@ -157,6 +158,29 @@ def test_stop_is_obeyed_and_deliveries_are_awaited() -> None:
     assert 0 < summary.reported < 250
     assert summary.sent == summary.reported
     assert summary.error is None
+
+
+def test_stop_does_not_wait_long_for_a_broker_that_does_not_answer() -> None:
+    plan, clock, stop = make_plan(windows=60), FakeClock(), threading.Event()
+    broker = broker_for(plan)
+    for topic in names_of(plan).all_reports:
+        for number in range(plan.partitions):
+            broker.stall(Partition(topic, number))
+    wait = InProcessDelivery.wait
+
+    def tick(self: InProcessDelivery, timeout: float) -> int:
+        clock.seconds += timeout
+        if clock.seconds > START + 30:
+            stop.set()
+        return wait(self, 0.0)
+
+    patience = Budget(in_flight=2, seconds=1e6, attempt_seconds=1e6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InProcessDelivery, "wait", tick)
+        summary = run(plan, broker, 600, clock, batch_size=50, budget=patience, stop=stop)
+    assert 45 < clock.seconds - START < 60
+    assert summary.failed == summary.reported > 0
+    assert summary.error is not None
 
 
 def test_progress_is_reported_and_grows() -> None:

@@ -193,7 +193,7 @@ def test_who_is_due_does_not_depend_on_the_records() -> None:
 def test_records_must_fit_the_plan() -> None:
     plan = make_plan()
     for codes in (np.zeros((5, 2), np.uint16), np.full((5, 3), 3, np.uint16)):
-        with pytest.raises(InvalidInput, match="attributes|code"):
+        with pytest.raises(InvalidInput, match=r"attributes|code"):
             Population(plan, codes)
     with pytest.raises(InvalidInput, match="5 records for 4 devices"):
         Population(plan, some_codes(5), fleet=Fleet.new(4, LINEAGE))
