@@ -87,7 +87,8 @@ def candidates(previous: Cells, k: int, cardinalities: tuple[int, ...]) -> Cells
             continue
         last = cardinalities[key[-1]]
         prefix = previous[key[:-1]]
-        if total + len(prefix) * last > MAX_CANDIDATES:
+        too_wide = prod(cardinalities[i] for i in key) >= 1 << 62
+        if too_wide or total + len(prefix) * last > MAX_CANDIDATES:
             raise InvalidInput(
                 f"more than {MAX_CANDIDATES:,} candidate {k}-tuples: use fewer columns, a smaller T"
             )

@@ -1,0 +1,124 @@
+"""The budget account of a central plan: a small file that is durable before a release can leave.
+
+The file is replaced as a whole (temporary file, fsync, rename, fsync of the folder) under an
+exclusive lock, so that two aggregators cannot spend the same budget. A missing or damaged account
+stops publishing; only :meth:`BudgetAccount.create` makes one, and never over another. Whoever can
+put an old copy back can undo a payment: keep the file where backups are not restored over it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from estimators.central.ledger import Ledger, read_ledger
+from estimators.errors import FatalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from estimators.central.accounting import Spend
+
+MAX_BYTES = 64 << 20
+
+
+class BudgetAccount:
+    """One plan's account on disk. Methods block for the disk and for another holder of the lock."""
+
+    def __init__(self, path: Path, plan: str) -> None:
+        """Name the file and the digest of the plan that it has to belong to."""
+        self._path = path
+        self._plan = plan
+
+    @classmethod
+    def create(cls, path: Path, ledger: Ledger) -> BudgetAccount:
+        """Open a new, empty account.
+
+        Raises:
+            FatalError: there is a file already: an account is never begun anew.
+        """
+        account = cls(path, ledger.plan)
+        with account._locked():
+            if path.exists():
+                raise FatalError(f"there is a budget account at {path} already; it is kept")
+            account._write(ledger)
+        return account
+
+    def read(self) -> Ledger:
+        """The ledger as it stands.
+
+        Raises:
+            FatalError: missing, damaged, or of another plan.
+        """
+        try:
+            raw = self._path.read_bytes()
+        except OSError as error:
+            raise FatalError(
+                f"no budget account at {self._path} ({error.strerror}); nothing is released "
+                "without one: create it once per plan, or bring it back"
+            ) from None
+        if len(raw) > MAX_BYTES:
+            raise FatalError(f"the budget account at {self._path} is too large to be one")
+        try:
+            ledger = read_ledger(raw)
+        except FatalError as error:
+            raise FatalError(f"{self._path}: {error}; nothing is released") from None
+        if ledger.plan != self._plan:
+            raise FatalError(
+                f"{self._path} belongs to plan {ledger.plan[:8]}, not {self._plan[:8]}"
+            )
+        return ledger
+
+    def pay(self, release: str, cost: Spend) -> Ledger:
+        """Pay for a release; durable when this returns, and only then may noise be drawn.
+
+        Raises:
+            BudgetSpent: the budget does not cover it, or the release was paid for before.
+            FatalError: no usable account, or the disk refused.
+        """
+        return self._change(lambda ledger: ledger.pay(release, cost))
+
+    def finish(self, release: str) -> Ledger:
+        """Note that the release left. Losing this note loses nothing: the payment stands."""
+        return self._change(lambda ledger: ledger.finish(release))
+
+    def _change(self, step: Callable[[Ledger], Ledger]) -> Ledger:
+        with self._locked():
+            ledger = step(self.read())
+            self._write(ledger)
+        return ledger
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        lock = self._path.with_name(self._path.name + ".lock")
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise FatalError(f"cannot lock the budget account: {lock}: {error.strerror}") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def _write(self, ledger: Ledger) -> None:
+        fresh = self._path.with_name(self._path.name + ".new")
+        try:
+            with fresh.open("wb") as file:
+                file.write(ledger.to_bytes())
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self._path)
+            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise FatalError(
+                f"the budget account at {self._path} could not be written ({error.strerror}); "
+                "nothing is released"
+            ) from None
