@@ -14,6 +14,7 @@ from broker.names import TopicNames
 from broker.transport import Broker, Partition, Record
 from consumer.assembler import SnapshotAssembler, above
 from consumer.clock import Clock
+from consumer.estimate import Estimate
 from consumer.merge import MergedWindow, StateMerger
 from consumer.metric_definitions import MetricDefinition
 from consumer.metrics import Metrics
@@ -31,7 +32,7 @@ from consumer.publisher_metrics import (
     WINDOWS_FINAL,
     WINDOWS_WAITING,
 )
-from consumer.snapshots import SnapshotSet, build_set
+from consumer.snapshots import SnapshotSet
 from estimators.errors import FatalError
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind, Manifest, Revision, parse_key
@@ -43,6 +44,7 @@ _PUBLISHED: dict[Kind, MetricDefinition] = {
     Kind.TOTAL: RUNNING_TOTAL_PUBLISHED,
 }
 _MAX_ATTEMPTS = 5
+_PATIENCE_SECONDS = 1.0
 
 
 class Publication:
@@ -86,6 +88,7 @@ class Publication:
         self._sent_early: dict[int, Revision] = {}
         self._early_keys: dict[int, set[bytes]] = {}
         self._early_due: deque[int] = deque()
+        self._estimate: Estimate | None = None
         self._next_refresh = clock.monotonic()
         self._next_clean = clock.monotonic()
         self._shares_through = -1
@@ -105,10 +108,11 @@ class Publication:
         return all(self._assembler.count(k) >= windows for k in (Kind.FINAL, Kind.TOTAL))
 
     def step(self, timeout: float) -> bool:
-        """Read once, then write at most one set or delete once; whether anything was written.
+        """Read once, then write at most one set or delete once; whether there may be more to do.
 
-        Blocks at most ``timeout`` seconds for records, then for the estimate and the
-        acknowledgements of one set. After an error the next call goes on where this one failed.
+        Blocks at most ``timeout`` seconds for records, a second for an estimate (a longer one goes
+        on beside the following steps), and for the acknowledgements of one set. After an error the
+        next call goes on where this one failed.
 
         Raises:
             RecoverableError: the broker does not answer, a set was not acknowledged in time.
@@ -118,8 +122,13 @@ class Publication:
         if self._unread:
             self._catch_up(timeout)
             return False
-        self._read(timeout)
-        return self._publish_closed() or self._publish_early() or self._clean()
+        self._read(0.0 if self._estimate else timeout)
+        if self._estimate is None:
+            self._estimate = self._next()
+        if self._estimate is None:
+            return self._clean()
+        self._finish(self._estimate)
+        return True
 
     def close(self, timeout: float) -> None:
         """Release the clients."""
@@ -191,52 +200,45 @@ class Publication:
 
     # Writing
 
-    def _publish_closed(self) -> bool:
-        """Write the first final or total that is due and not found complete."""
+    def _next(self) -> Estimate | None:
+        """Start on what is due first: finals and totals in order, then early revisions."""
+        merged = self._next_closed() or self._next_early()
+        return None if merged is None else Estimate(self._plan, merged, self._clock)
+
+    def _next_closed(self) -> MergedWindow | None:
+        """The first final or total that is neither found complete nor on its way."""
         for window in self._merger.closed_windows():
-            for kind in (Kind.FINAL, Kind.TOTAL):
-                if self._assembler.complete(window, kind) or self._on_its_way(window, kind):
-                    continue
-                merger = self._merger
-                merged = merger.final(window) if kind is Kind.FINAL else merger.total(window)
-                assert merged is not None
-                attempts = self._sent.get((window, kind), (0, 0))[1] + 1
-                if attempts > _MAX_ATTEMPTS:
-                    raise FatalError(
-                        f"window {window}: the {kind} set was written {_MAX_ATTEMPTS} times and "
-                        f"never found complete in {self._names.snapshots}; who else writes to it?"
-                    )
-                self._sent[window, kind] = (self._publish(merged), attempts)
-                return True
-        return False
+            for kind, merge in (
+                (Kind.FINAL, self._merger.final),
+                (Kind.TOTAL, self._merger.total),
+            ):
+                if not (self._assembler.complete(window, kind) or self._on_its_way(window, kind)):
+                    return merge(window)
+        return None
 
     def _on_its_way(self, window: int, kind: Kind) -> bool:
         """Whether it was written, and not read back yet."""
         sent = self._sent.get((window, kind))
         return sent is not None and self._reader.position(self._snapshots) <= sent[0]
 
-    def _publish_early(self) -> bool:
-        """Write the next early revision of this round, if it says more than the one found."""
+    def _next_early(self) -> MergedWindow | None:
+        """The next early revision of this round that says more than the one found."""
         now = self._clock.monotonic()
         if not self._early_due and now >= self._next_refresh:
             self._next_refresh = now + self._config.refresh(self._plan)
             self._early_due.extend(self._merger.open_windows())
             self._metrics.set(WINDOWS_WAITING, len(self._merger.waiting()))
         while self._early_due:
-            window = self._early_due[0]
-            merged = self._merger.early(window)
-            wanted = merged is not None and self._says_more(merged)
-            if wanted and merged is not None:
-                # Taken off only afterwards: a failed one is tried again by the next step.
-                self._publish(merged)
-                self._sent_early[window] = merged.revision
-            self._early_due.popleft()
-            if wanted:
-                return True
-        return False
+            merged = self._merger.early(self._early_due.popleft())
+            if merged is not None and self._wanted(merged):
+                return merged
+        return None
 
-    def _says_more(self, merged: MergedWindow) -> bool:
+    def _wanted(self, merged: MergedWindow) -> bool:
+        """Whether writing this adds anything to what was found and to what was sent."""
         window = merged.window
+        if merged.kind is not Kind.EARLY:
+            return not self._assembler.complete(window, merged.kind)
         return (
             merged.reports > 0
             and not self._assembler.complete(window, Kind.FINAL)
@@ -244,19 +246,36 @@ class Publication:
             and above(merged.revision, self._sent_early.get(window))
         )
 
-    def _publish(self, merged: MergedWindow) -> int:
-        """Estimate and write one set; the offset of its manifest."""
+    def _finish(self, estimate: Estimate) -> None:
+        """Write the set that is being estimated, if it is ready and still wanted."""
+        if not estimate.wait(_PATIENCE_SECONDS):
+            return
+        snapshot, merged = estimate.result(), estimate.merged
+        if self._wanted(merged):
+            # A failure leaves the estimate in place: the next step writes it again.
+            self._publish(snapshot, merged)
+            self._metrics.observe(ESTIMATE_DURATION, estimate.seconds)
+        self._estimate = None
+
+    def _publish(self, snapshot: SnapshotSet, merged: MergedWindow) -> None:
+        place = (merged.window, merged.kind)
+        attempts = self._sent.get(place, (0, 0))[1] + 1
+        if attempts > _MAX_ATTEMPTS:
+            raise FatalError(
+                f"window {merged.window}: the {merged.kind} set was written {_MAX_ATTEMPTS} times "
+                f"and never found complete in {self._names.snapshots}; who else writes to it?"
+            )
         began = self._clock.monotonic()
-        snapshot = build_set(self._plan, merged)
-        built = self._clock.monotonic()
         offset = self._write(snapshot)
-        self._metrics.observe(ESTIMATE_DURATION, built - began)
-        self._metrics.observe(PUBLISH_DURATION, self._clock.monotonic() - built)
+        if merged.kind is Kind.EARLY:
+            self._sent_early[merged.window] = merged.revision
+        else:
+            self._sent[place] = (offset, attempts)
+        self._metrics.observe(PUBLISH_DURATION, self._clock.monotonic() - began)
         self._metrics.inc(_PUBLISHED[merged.kind])
         self._metrics.set(LAST_SNAPSHOT, self._clock.now_ms() / 1000)
         if snapshot.marginals:
             self._metrics.set(STANDARD_ERROR, snapshot.standard_error)
-        return offset
 
     def _write(self, snapshot: SnapshotSet) -> int:
         # The manifest promises that its tables are there: they are acknowledged before it leaves.

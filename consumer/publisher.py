@@ -12,6 +12,7 @@ from consumer.metrics import Metrics
 from consumer.publication import Publication
 from consumer.publisher_config import PublisherConfig
 from consumer.publisher_metrics import ACTIVE, FAILURES
+from consumer.topic_checks import verify_topics
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Plan
 
@@ -28,8 +29,9 @@ class Publisher:
     partition 0 is active and reads all its partitions by itself. During a hand-over two may be
     active: that does no harm, since sets are told apart by their vectors.
 
-    It has clients of its own and belongs on a thread of its own, so that an estimate never delays
-    a tally worker's polls. Not safe for use from several threads, but for :attr:`active`.
+    It has clients of its own and belongs on a thread of its own, so that it never delays a tally
+    worker's polls; nor does a long estimate delay its own. Not safe for use from several threads,
+    but for its properties.
 
     Args:
         plan: what is published.
@@ -64,7 +66,7 @@ class Publisher:
         self._metrics = metrics
         self._lead = Partition(names.state, 0)
         self._member = broker.group_reader(f"{names.output_prefix}.publisher")
-        self._member.subscribe([names.state])
+        self._prepared = False
         self._work: Publication | None = None
         self._busy = False
         self._last_turn = clock.monotonic()
@@ -95,7 +97,8 @@ class Publisher:
         """Turn until told to stop; leaves the group before it returns or raises.
 
         Raises:
-            FatalError: a failure that will not pass, or one that has lasted for the retry budget.
+            FatalError: a failure that will not pass, or one that has lasted for the retry budget;
+                topics that are missing or have the wrong settings.
             InvalidInput: records of a newer version.
         """
         failing_since: float | None = None
@@ -124,6 +127,8 @@ class Publisher:
             FatalError: going on would be wrong.
             InvalidInput: records of a newer version.
         """
+        if not self._prepared:
+            self._prepare()
         waiting = 0.0 if self._work else self._config.poll_seconds
         self._member.poll(waiting)
         self._member.take_changes()
@@ -146,6 +151,15 @@ class Publisher:
         """Leave the group and release the clients. Idempotent."""
         self._hand_over()
         self._member.close(_CLOSE_SECONDS)
+
+    def _prepare(self) -> None:
+        topics = self._broker.topics()
+        try:
+            verify_topics(self._plan, self._names, topics)
+        finally:
+            topics.close()
+        self._member.subscribe([self._names.state])
+        self._prepared = True
 
     def _take_over(self) -> None:
         self._work = Publication(

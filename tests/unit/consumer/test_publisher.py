@@ -8,9 +8,14 @@ import pytest
 
 from broker.in_process import SendFault
 from broker.transport import Partition, Record
+from consumer import estimate
+from consumer import publication as publishing
+from consumer.merge import MergedWindow
 from consumer.publication import Publication
 from consumer.publisher_config import PublisherConfig
+from consumer.snapshots import SnapshotSet, build_set
 from estimators.errors import FatalError, RecoverableError
+from estimators.plan import Plan
 from estimators.wire.snapshot import Kind, Manifest, decode, parse_key
 from tests.publisher_support import Bench, published_plan, shown, work
 
@@ -425,6 +430,52 @@ def test_memory_holds_nothing_of_windows_that_are_done() -> None:
     assert (publication._sent, publication._sent_early, publication._early_keys) == ({}, {}, {})
 
 
+# Estimating
+
+
+def test_a_long_estimate_does_not_hold_up_the_turns(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+
+    def slow(plan: Plan, merged: MergedWindow) -> SnapshotSet:
+        assert release.wait(30)
+        return build_set(plan, merged)
+
+    close_all(bench, windows=2)
+    bench.put_all()
+    publisher = bench.publisher()
+    with monkeypatch.context() as patched:
+        patched.setattr(estimate, "build_set", slow)
+        patched.setattr(publishing, "_PATIENCE_SECONDS", 0.01)
+        work(publisher, 10)
+        assert publisher.active
+        assert bench.snapshot_records() == []
+        # Somebody else publishes that window meanwhile: this estimate is not wanted any more.
+        patched.setattr(estimate, "build_set", build_set)
+        work(bench.publication())
+        release.set()
+    before = bench.snapshot_records()
+    assert len(before) == 12
+    work(publisher)
+    assert bench.snapshot_records() == before
+    assert publisher._work is not None
+    assert publisher._work._estimate is None
+
+
+def test_what_the_method_raises_stops_the_publisher(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(plan: Plan, merged: MergedWindow) -> SnapshotSet:
+        raise FatalError(f"window {merged.window} cannot be estimated")
+
+    close_all(bench)
+    bench.put_all()
+    monkeypatch.setattr(estimate, "build_set", broken)
+    with pytest.raises(FatalError, match="window 0 cannot be estimated"):
+        work(bench.publisher())
+
+
 # Membership
 
 
@@ -525,6 +576,12 @@ def test_failures_that_last_stop_it_when_the_budget_is_spent(
     with pytest.raises(FatalError, match="no success for 61 s: nobody answers"):
         publisher.run(threading.Event())
     assert not publisher.active
+
+
+def test_topics_that_are_not_as_they_must_be_stop_it_with_the_remedy(bench: Bench) -> None:
+    bench.topics.delete([bench.names.snapshots])
+    with pytest.raises(FatalError, match=r"snapshots does not exist; create it: calmstream topics"):
+        bench.publisher().run(threading.Event())
 
 
 def test_metrics_tell_what_was_done(bench: Bench) -> None:
