@@ -36,6 +36,9 @@ THETA = 1e-3
 MAX_VIEW_CELLS = 1 << 20
 """Largest table that a device reports on."""
 
+MAX_TOTAL_CELLS = 1 << 21
+"""Most cells of all views together; making more agree would take the publisher minutes."""
+
 _SAMPLED = 48
 """Most marginals of one size over which the expected error is averaged."""
 
@@ -53,13 +56,7 @@ class Calm:
         size = algorithm_1(
             request.users, request.domain.cardinalities, float(request.epsilon), request.k, theta
         )
-        largest = max(size.views, key=request.domain.size)
-        if request.domain.size(largest) > MAX_VIEW_CELLS:
-            names = ", ".join(request.domain.names[i] for i in largest)
-            raise PlanError(
-                f"the table over {names} has {request.domain.size(largest):,} cells; a device "
-                f"reports on at most {MAX_VIEW_CELLS:,}: merge labels or drop attributes"
-            )
+        _check_tables(size.views, request.domain)
         groups = pack(size.views, request.domain, request.epsilon, request.max_groups)
         return Design(
             groups,
@@ -71,6 +68,22 @@ class Calm:
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> OverlappingTables:
         """Estimate every view, reconcile them, answer from the result."""
         return OverlappingTables(plan.domain, observe(plan, tallies))
+
+
+def _check_tables(views: Sequence[Attributes], domain: Domain) -> None:
+    largest = max(views, key=domain.size)
+    if domain.size(largest) > MAX_VIEW_CELLS:
+        names = ", ".join(domain.names[i] for i in largest)
+        raise PlanError(
+            f"the table over {names} has {domain.size(largest):,} cells; a device reports on at "
+            f"most {MAX_VIEW_CELLS:,}: merge labels or drop attributes"
+        )
+    total = sum(domain.size(view) for view in views)
+    if total > MAX_TOTAL_CELLS:
+        raise PlanError(
+            f"the {len(views)} views have {total:,} cells in all; at most {MAX_TOTAL_CELLS:,} can "
+            "be made to agree: merge labels or drop attributes"
+        )
 
 
 def pack(

@@ -14,9 +14,9 @@ from estimators.domain import Attributes
 MAX_VIEWS = 8192
 """Most views that are ever chosen, whatever theta and the number of users allow."""
 
-MAX_WORK = 1 << 26
+MAX_WORK = 1 << 24
 """Most steps of one pass of consistency: views times cells times subsets of a view. It only binds
-for more than some 10^7 users; then views get smaller or fewer than Algorithm 1 would have them."""
+above l = 2 and some 10^7 users; then views get smaller or fewer than Algorithm 1 would have them."""
 
 
 def mean_cells(cardinalities: Sequence[int], l: int) -> float:  # noqa: E741 - the paper's symbol
@@ -60,7 +60,9 @@ def largest_size(
 
 
 def affordable_views(cardinalities: Sequence[int], l: int) -> int:  # noqa: E741
-    """Most views of l attributes within ``MAX_WORK`` and ``MAX_VIEWS``."""
+    """Most views of l attributes within ``MAX_VIEWS`` and, above two, ``MAX_WORK``."""
+    if l <= 2:
+        return MAX_VIEWS
     return int(min(MAX_VIEWS, MAX_WORK / (mean_cells(cardinalities, l) * 2**l)))
 
 

@@ -139,6 +139,11 @@ def test_tables_too_large_are_refused_by_name() -> None:
         draft(mixed_domain(2000, 2000, 2))
 
 
+def test_too_many_cells_in_all_are_refused() -> None:
+    with pytest.raises(PlanError, match="the 10 views have 2,500,000 cells in all; at most"):
+        draft(mixed_domain(*[500] * 5))
+
+
 def test_too_many_table_sizes_are_refused() -> None:
     with pytest.raises(PlanError, match="different table sizes need as many groups; at most 3"):
         draft(mixed_domain(2, 3, 5, 7), max_groups=3, users=10**6)
