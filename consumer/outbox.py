@@ -13,6 +13,11 @@ _FIRST_PAUSE = 0.001
 _LONGEST_PAUSE = 0.02
 _RETRY_PAUSE = 0.2
 
+# How much is handed to the sink at once: below its buffer, so that a send does not block while the
+# group waits for a poll. The rest waits here, unencoded.
+FLIGHT_RECORDS = 1000
+FLIGHT_BYTES = 32 << 20
+
 
 @dataclass(slots=True)
 class Write:
@@ -26,7 +31,7 @@ class Write:
         encode: makes its value, again at every attempt, so that waiting costs little memory.
         headers: its headers.
         acknowledged: called once when the broker has it.
-        delivery, since, again_at: the outbox's own notes.
+        delivery, size, since, again_at: the outbox's own notes.
     """
 
     source: Partition
@@ -37,7 +42,8 @@ class Write:
     headers: Headers = ()
     acknowledged: Callable[[], None] | None = None
     delivery: Delivery | None = field(default=None, init=False)
-    since: float = field(default=0.0, init=False)
+    size: int = field(default=0, init=False)
+    since: float | None = field(default=None, init=False)
     again_at: float = field(default=0.0, init=False)
 
 
@@ -66,22 +72,27 @@ class Outbox:
         self._budget = retry_seconds
         self._retried = retried
         self._pending: list[Write] = []
+        self._flying = 0
+        self._flying_bytes = 0
 
     def __len__(self) -> int:
         return len(self._pending)
 
     def send(self, write: Write) -> None:
-        """Hand a write over. May block for the sink's buffer space.
+        """Hand a write over, or keep it back while too much is on its way.
 
         Raises:
             FatalError: from the guard.
         """
-        write.since = self._clock.monotonic()
-        self._attempt(write)
+        if self._room():
+            self._attempt(write)
         self._pending.append(write)
 
     def drop(self, sources: Collection[Partition]) -> None:
         """Forget the writes of these partitions; their new owner makes them again."""
+        for write in self._pending:
+            if write.source in sources:
+                self._land(write)
         self._pending = [write for write in self._pending if write.source not in sources]
 
     def settle(self) -> None:
@@ -90,7 +101,18 @@ class Outbox:
         Raises:
             FatalError: refused for good, or the budget of a write is spent.
         """
-        self._pending = [write for write in self._pending if not self._settled(write)]
+        self._pending = [write for write in self._pending if not self._acknowledged(write)]
+        now = self._clock.monotonic()
+        for write in self._pending:
+            if write.since is not None and now - write.since > self._budget:
+                raise FatalError(
+                    f"{write.topic}: a write was not acknowledged for {self._budget:g} s; are its "
+                    "brokers and their in-sync replicas up?"
+                )
+            if write.delivery is None and now >= write.again_at and self._room():
+                if write.since is not None:
+                    self._retried()
+                self._attempt(write)
 
     def drain(self, keep_alive: Callable[[], None], deadline: float | None = None) -> None:
         """Block until nothing is pending.
@@ -113,41 +135,45 @@ class Outbox:
             keep_alive()
             self.settle()
 
+    def _room(self) -> bool:
+        return self._flying < FLIGHT_RECORDS and self._flying_bytes < FLIGHT_BYTES
+
     def _attempt(self, write: Write) -> None:
         self._guard()
+        value = write.encode()
+        if write.since is None:
+            write.since = self._clock.monotonic()
         try:
             write.delivery = self._sink.send(
-                write.topic,
-                write.key,
-                write.encode(),
-                partition=write.partition,
-                headers=write.headers,
+                write.topic, write.key, value, partition=write.partition, headers=write.headers
             )
         except RecoverableError:
-            self._fail(write)
+            self._postpone(write)
+        else:
+            write.size = len(value or b"")
+            self._flying += 1
+            self._flying_bytes += write.size
 
-    def _fail(self, write: Write) -> None:
-        write.delivery = None
+    def _postpone(self, write: Write) -> None:
         write.again_at = self._clock.monotonic() + _RETRY_PAUSE
 
-    def _settled(self, write: Write) -> bool:
+    def _land(self, write: Write) -> None:
+        """The attempt is over, whatever came of it."""
+        if write.delivery is not None:
+            write.delivery = None
+            self._flying -= 1
+            self._flying_bytes -= write.size
+
+    def _acknowledged(self, write: Write) -> bool:
         delivery = write.delivery
-        now = self._clock.monotonic()
-        if delivery is not None and delivery.done():
-            try:
-                delivery.wait(0)
-            except RecoverableError:
-                self._fail(write)
-            else:
-                if write.acknowledged is not None:
-                    write.acknowledged()
-                return True
-        if now - write.since > self._budget:
-            raise FatalError(
-                f"{write.topic}: a write was not acknowledged for {self._budget:g} s; are its "
-                "brokers and their in-sync replicas up?"
-            )
-        if write.delivery is None and now >= write.again_at:
-            self._retried()
-            self._attempt(write)
-        return False
+        if delivery is None or not delivery.done():
+            return False
+        self._land(write)
+        try:
+            delivery.wait(0)
+        except RecoverableError:
+            self._postpone(write)
+            return False
+        if write.acknowledged is not None:
+            write.acknowledged()
+        return True

@@ -30,6 +30,7 @@ def small_plan(
     partitions: int = 1,
     groups: int = 1,
     packed: bool = False,
+    start: int = START,
 ) -> Plan:
     """A plan over four bits: GRR on pairs; ``packed`` puts two views into every group."""
     first = (View((0, 1)), View((2, 3))) if packed else (View((0, 1)),)
@@ -45,8 +46,8 @@ def small_plan(
         method="calm",
         parameters={},
         groups=(group,) * groups,
-        start=START,
-        expires=START + windows * window,
+        start=start,
+        expires=start + windows * window,
         window=window,
         users=1000,
         marginals=((0, 1),),

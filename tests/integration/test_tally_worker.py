@@ -460,3 +460,14 @@ def _eventually(happened: Any, seconds: float = 10.0) -> bool:
             return True
         clock.sleep(0.01)
     return False
+
+
+def test_a_gap_of_very_many_windows_keeps_the_session_and_closes_all() -> None:
+    stage = Stage(small_plan(windows=3000, window=1, grace=0, skew=0))
+    worker = stage.worker(writes_in_flight=100)
+    stage.turns(worker, count=1)
+    stage.move_to(2999.5)
+    stage.batch(2999, [1])
+    stage.turns(worker, count=10)
+    assert [c.window for c in stage.closed()] == list(range(3000))  # the last one by a tick
+    assert_state_is_the_log(stage)
