@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,17 +12,16 @@ import pytest
 from tests.brokers import supervise
 from tests.contract.conftest import until
 
-
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes by /proc")
 
 
 def _alive(pid: int) -> bool:
+    """Whether the process exists and is more than a zombie; it may vanish while we look."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    stat = Path(f"/proc/{pid}/stat")
-    return not (stat.exists() and stat.read_text(encoding="utf-8").rsplit(") ", 1)[1][0] == "Z")
+    return stat.rsplit(") ", 1)[1][0] != "Z"
 
 
 def _supervised(code: str) -> tuple[subprocess.Popen[bytes], int]:
