@@ -16,7 +16,7 @@ MAX_VIEWS = 8192
 
 MAX_WORK = 1 << 24
 """Most steps of one pass of consistency: views times cells times subsets of a view. It only binds
-above l = 2 and some 10^7 users; then views are smaller or fewer than Algorithm 1 would have them."""
+above l = 2 and some 10^7 users; then views are smaller or fewer than Algorithm 1 asks for."""
 
 
 def mean_cells(cardinalities: Sequence[int], l: int) -> float:  # noqa: E741 - the paper's symbol
