@@ -471,3 +471,16 @@ def test_a_gap_of_very_many_windows_keeps_the_session_and_closes_all() -> None:
     stage.turns(worker, count=10)
     assert [c.window for c in stage.closed()] == list(range(3000))  # the last one by a tick
     assert_state_is_the_log(stage)
+
+
+def test_records_read_a_second_time_are_ignored() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    stage.batch(0, [1])
+    stage.turns(worker)
+    worker._membership._reader.seek(stage.input(), 0)
+    stage.batch(0, [2])
+    stage.turns(worker)
+    assert sample(worker, "records_read_total") == 2
+    assert sample(worker, "rejections_total") == 0
+    assert_state_is_the_log(stage)
