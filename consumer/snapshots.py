@@ -16,8 +16,11 @@ from estimators import methods
 from estimators.domain import Attributes
 from estimators.errors import FatalError
 from estimators.marginal import Marginal
+from estimators.methods.base import Model
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
+
+_STEPS = {"clipped": "non-negativity", "maxent": "maximum entropy where no view covers"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,15 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
         FatalError: the method returned something that is no finite table.
     """
     tables: tuple[MarginalRecord, ...] = ()
+    steps: tuple[str, ...] = ()
     if merged.reports:
         model = methods.get(plan.method).fit(plan, merged.tallies)
         tables = tuple(
             _record(plan, merged, attributes, model.marginal(attributes))
             for attributes in plan.marginals
         )
-    return SnapshotSet(_manifest(plan, merged, tables), tables)
+        steps = processing(model, tables)
+    return SnapshotSet(_manifest(plan, merged, tables, steps), tables)
 
 
 def _record(
@@ -89,7 +94,12 @@ def _record(
     )
 
 
-def _manifest(plan: Plan, merged: MergedWindow, tables: tuple[MarginalRecord, ...]) -> Manifest:
+def _manifest(
+    plan: Plan,
+    merged: MergedWindow,
+    tables: tuple[MarginalRecord, ...],
+    steps: tuple[str, ...],
+) -> Manifest:
     first = 0 if merged.kind is Kind.TOTAL else merged.window
     return Manifest(
         window=merged.window,
@@ -108,7 +118,7 @@ def _manifest(plan: Plan, merged: MergedWindow, tables: tuple[MarginalRecord, ..
         groups=tuple(tally.reports for tally in merged.tallies),
         rejected=_rejected(merged),
         marginals=tuple(record.key.decode() for record in tables),
-        processing=processing(plan, tables),
+        processing=steps,
         software=software(),
     )
 
@@ -129,10 +139,15 @@ def loss_plan(plan: Plan) -> str:
     return f"{Decimal(plan.epsilon) * slots:f}"
 
 
-def processing(plan: Plan, tables: tuple[MarginalRecord, ...]) -> tuple[str, ...]:
-    """What was done to the raw estimates, in order, in the words of the method."""
-    steps: tuple[str, ...] = getattr(methods.get(plan.method), "processing", ())
-    return steps if tables else ()
+def processing(model: Model, tables: tuple[MarginalRecord, ...]) -> tuple[str, ...]:
+    """What was done to the raw estimates, in order: in the model's own words where it has any,
+    else as the tables' flags tell.
+    """
+    declared: tuple[str, ...] | None = getattr(model, "processing", None)
+    if declared is not None:
+        return declared
+    flags = {flag for table in tables for flag in table.flags}
+    return tuple(step for flag, step in _STEPS.items() if flag in flags)
 
 
 @cache

@@ -87,7 +87,15 @@ class OverlappingTables:
         raw: their estimates, one after another: unbiased, inconsistent, may be negative.
         linear: the same made consistent, nothing more: unbiased, may be negative.
         tables: consistent, non-negative, each with sum 1.
+        processing: the steps from raw estimates to answers.
     """
+
+    processing = (
+        "consistency between overlapping views",
+        "non-negativity, total 1",
+        "average over covering views",
+        "maximum entropy where no view covers",
+    )
 
     def __init__(self, domain: Domain, observations: Sequence[Observation]) -> None:
         """Reconcile the observations of one window or total."""

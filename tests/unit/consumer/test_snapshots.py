@@ -43,6 +43,7 @@ def test_the_manifest_carries_the_sets_truth() -> None:
     assert (manifest.reports, manifest.groups) == (1900, (1000, 900))
     assert manifest.rejected == {"duplicate": 3, "late": 3}
     assert manifest.marginals == ("1/final/a0", "1/final/a0+a1")
+    assert manifest.processing[0] == "consistency between overlapping views"
     assert manifest.software
 
 
@@ -125,6 +126,23 @@ def test_a_method_that_yields_no_numbers_stops_the_publisher(
     monkeypatch.setattr(snapshots.methods, "get", lambda _: Broken())
     with pytest.raises(FatalError, match="not finite in window 1"):
         build_set(published_plan(), merged())
+
+
+def test_a_model_without_words_of_its_own_is_described_by_its_flags(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Plain:
+        def fit(self, *_: object) -> Plain:
+            return self
+
+        def marginal(self, attributes: tuple[int, ...]) -> Marginal:
+            cells = 1 << len(attributes)
+            flags = ("covered", "clipped") if cells == 2 else ("maxent",)
+            return Marginal(attributes, np.ones(cells) / cells, np.ones(cells), 1, flags)
+
+    monkeypatch.setattr(snapshots.methods, "get", lambda _: Plain())
+    steps = build_set(published_plan(), merged()).manifest.processing
+    assert steps == ("non-negativity", "maximum entropy where no view covers")
 
 
 def test_names_with_separators_keep_their_records_apart() -> None:
