@@ -24,8 +24,11 @@ Bits = NDArray[np.uint8]
 WEIGHT_BITS = 32
 """Weights of inputs: 2^32 each, but for the true one, which weighs floor(e^epsilon · 2^32)."""
 
-MAX_EPSILON = Decimal(16)
-"""Beyond this a report is the record for all practical purposes; refused as absurd."""
+MAX_EPSILON = Decimal(128)
+"""Total of a report that spends epsilon in many parts: 16 for each of 8 attributes."""
+
+MAX_PART = Decimal(16)
+"""Beyond this a randomised part is the truth for all practical purposes; refused as absurd."""
 
 MIN_EPSILON = Decimal("0.001")
 
@@ -76,7 +79,7 @@ def parse_epsilon(text: str) -> Decimal:
     """The privacy loss as an exact decimal.
 
     Raises:
-        PlanError: not a plain decimal string such as "0.5", or outside [0.001, 16].
+        PlanError: not a plain decimal string such as "0.5", or outside [0.001, 128].
     """
     if not _is_decimal(text):
         raise PlanError(f'epsilon must be a decimal number in a string such as "0.5", got {text!r}')
@@ -99,10 +102,15 @@ def exp_weight(epsilon: str, divisor: int = 1) -> int:
     Args:
         epsilon: see :func:`parse_epsilon`.
         divisor: number of equal parts that epsilon is spent in, 1 to 4096.
+
+    Raises:
+        PlanError: an absurd epsilon, in all or per part.
     """
     if not 1 <= divisor <= MAX_DIVISOR:
         raise PlanError(f"epsilon is spent in 1 to {MAX_DIVISOR} parts, got {divisor}")
     exponent = _CONTEXT.divide(parse_epsilon(epsilon), Decimal(divisor))
+    if exponent > MAX_PART:
+        raise PlanError(f"epsilon {epsilon} in {divisor} parts is above {MAX_PART} a part")
     # Decimal.exp is correctly rounded but half-even whatever the context says: one step down is
     # below the true power, because the error is at most half of the step above the result's
     # lower neighbour.

@@ -121,3 +121,8 @@ def expected_sse(factors: Sequence[AxisChannel], n: int) -> float:
     ``(prod M - 1) / n``: the squared entries sum to prod M whatever was reported (METHODS §5).
     """
     return (prod(f.moment for f in factors) - 1.0) / n
+
+
+def fold_axis(cube: Floats, axis: int, matrix: Floats) -> Floats:
+    """The cube with ``matrix`` applied along one axis: its length becomes the matrix's rows."""
+    return np.moveaxis(np.tensordot(matrix, cube, axes=(1, axis)), 0, axis)

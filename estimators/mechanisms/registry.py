@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from estimators.errors import PlanError
+from estimators.mechanisms.bloom_rr import BloomRR
 from estimators.mechanisms.coefficient import HadamardCoefficient
 from estimators.mechanisms.grr import GRR
 from estimators.mechanisms.olh import OLH
@@ -30,6 +31,7 @@ _KINDS: tuple[type[Mechanism], ...] = (
     SubsetSelection,
     HadamardSketch,
     ProductGRR,
+    BloomRR,
 )
 
 MECHANISMS: Mapping[str, type[Mechanism]] = {kind.name: kind for kind in _KINDS}

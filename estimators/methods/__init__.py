@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from estimators.errors import PlanError
 from estimators.methods.calm import Calm
+from estimators.methods.lopub import LoPub
 from estimators.methods.rr_clusters import RRClusters
 from estimators.methods.rr_ind_joint import RRHybrid, RRIndJoint, RRTruncated
 from estimators.methods.rr_independent import RRIndependent
@@ -23,6 +24,7 @@ _ALL: tuple[Method, ...] = (
     RRHybrid(),
     RRTruncated(),
     RRClusters(),
+    LoPub(),
     Uniform(),
 )
 

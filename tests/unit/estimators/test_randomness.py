@@ -68,7 +68,7 @@ def test_absurd_divisors_are_refused(divisor: int) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "0", "-1", "0.0001", "17", "1e999999", "1e0", "nan", "inf", " 1", "1\n", "+1", "1_0",
+        "", "0", "-1", "0.0001", "129", "1e999999", "1e0", "nan", "inf", " 1", "1\n", "+1", "1_0",
         "٣", ".5", "1.", "01", "0x1", 1, 1.0, None, True, ["1"], b"1",
     ],
 )  # fmt: skip
@@ -77,7 +77,13 @@ def test_epsilon_is_a_plain_decimal_string_in_range(text: object) -> None:
         parse_epsilon(text)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("text", ["0.001", "0.2", "1", "1.0", "16"])
+def test_a_part_of_epsilon_above_16_is_refused() -> None:
+    assert exp_weight("32", 2) == exp_weight("16")
+    with pytest.raises(PlanError, match="above 16"):
+        exp_weight("32.1", 2)
+
+
+@pytest.mark.parametrize("text", ["0.001", "0.2", "1", "1.0", "16", "128"])
 def test_epsilon_is_read_exactly(text: str) -> None:
     assert Fraction(parse_epsilon(text)) == Fraction(text)
 

@@ -1,0 +1,303 @@
+"""Every attribute a Bloom filter whose bits go through randomised response (LoPub, RAPPOR).
+
+The report carries all bits. What is counted is much less, and enough: the Lasso needs only, for
+each candidate value of an attribute set, the mean over reports of the product of the numbers of
+ones that the report has among the value's bits. Those numbers are small integers, so the sums are
+integer counters, one per candidate, additive over batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from estimators.castell.inverse import fold_axis
+from estimators.errors import PlanError
+from estimators.mechanisms.base import Column, require_enumerable
+from estimators.mechanisms.bits import random_rows
+from estimators.mechanisms.hashing import buckets
+from estimators.mechanisms.joint_tables import JointTables, digits_of, integer_row, integer_rows
+from estimators.mechanisms.product_grr import check_axes
+from estimators.mechanisms.support import OTHER, require_integer
+from estimators.randomness import SeededRandomness, exp_weight
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
+    from estimators.randomness import Randomness
+
+BITS, HASHES = 64, 5
+"""Of the paper's experiments."""
+
+_BLOCK_ENTRIES = 1 << 21
+"""Products held at once while tallying."""
+
+
+@dataclass(frozen=True)
+class BloomRR:
+    """Bloom filters with bitwise randomised response.
+
+    Bit ``bucket(i · hashes + j, value, bits)`` (see :mod:`.hashing`) is set for j below ``hashes``:
+    the filter of a value of axis i. Every bit is flipped independently with odds
+    2^32 : weight, ``weight = floor(exp(epsilon / D) · 2^32)``, where D is the sum over axes of the
+    largest number of bits in which two of its filters differ, at most 2 · hashes each: a record
+    can change no more bits than that.
+
+    Report: one column ``b<i>`` of ``bits`` bits per axis. Counters: for each table the sum over
+    reports of the products of ones among the bits of the values, value 0 standing for the constant
+    1, so that smaller sets are contained. Cost: O(bits · axes) to perturb, O(table cells) to tally.
+
+    Attributes:
+        epsilon: decimal string, the whole loss of one report.
+        cells: number of values of a record, the product of ``axes``; below 2^62.
+        axes: cardinalities; the input is the record's mixed-radix number, last axis fastest.
+        bits: of a filter, 2 to 1024.
+        hashes: per value, 1 to 16.
+        tables: attribute sets that can be asked for, with all their subsets.
+    """
+
+    name: ClassVar[str] = "bloom-rr"
+
+    epsilon: str
+    cells: int
+    axes: tuple[int, ...]
+    bits: int
+    hashes: int
+    tables: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", integer_row("bloom-rr.axes", self.axes))
+        object.__setattr__(self, "tables", integer_rows("bloom-rr.tables", self.tables))
+        check_axes(self.name, self.cells, self.axes)
+        require_integer("bloom-rr.bits", self.bits, 2, 1024)
+        require_integer("bloom-rr.hashes", self.hashes, 1, 16)
+        self.layout  # noqa: B018 - validates the tables
+        if min(self._distinct) == 0:
+            raise PlanError("bloom-rr: two values have the same filter: more bits or hashes")
+        self.weight  # noqa: B018 - validates epsilon
+
+    @classmethod
+    def standard(cls, epsilon: str, cells: int) -> Self:
+        """One axis, the paper's filters."""
+        return cls(epsilon, cells, (cells,), BITS, HASHES, ((0,),))
+
+    def parameters(self) -> dict[str, Any]:
+        """Axes, filters and tables."""
+        return {
+            "axes": list(self.axes),
+            "bits": self.bits,
+            "hashes": self.hashes,
+            "tables": [list(table) for table in self.tables],
+        }
+
+    @cached_property
+    def filters(self) -> tuple[NDArray[np.uint8], ...]:
+        """Filters of every axis: shape (cardinality, bits), 0 or 1."""
+        found = []
+        for i, r in enumerate(self.axes):
+            seeds = i * self.hashes + np.arange(self.hashes)
+            places = buckets(seeds[None, :], np.arange(r)[:, None], self.bits)
+            rows = np.zeros((r, self.bits), np.uint8)
+            rows[np.arange(r)[:, None], places] = 1
+            found.append(rows)
+        return tuple(found)
+
+    @cached_property
+    def grams(self) -> tuple[Floats, ...]:
+        """Common bits of every two filters of an axis: shape (cardinality, cardinality)."""
+        return tuple(f.astype(np.float64) @ f.T.astype(np.float64) for f in self.filters)
+
+    @cached_property
+    def _hamming(self) -> tuple[NDArray[np.int64], ...]:
+        own = [np.diag(g) for g in self.grams]
+        return tuple(
+            (w[:, None] + w[None, :] - 2 * g).astype(np.int64)
+            for w, g in zip(own, self.grams, strict=True)
+        )
+
+    @property
+    def _distinct(self) -> tuple[int, ...]:
+        return tuple(int(h[~np.eye(len(h), dtype=bool)].min()) for h in self._hamming)
+
+    @cached_property
+    def distance(self) -> int:
+        """D: most bits in which the filters of two records differ."""
+        return sum(int(h.max()) for h in self._hamming)
+
+    @cached_property
+    def weight(self) -> int:
+        """What a bit's truth weighs against 2^32."""
+        return exp_weight(self.epsilon, self.distance)
+
+    @property
+    def q(self) -> Fraction:
+        """Odds that a bit is flipped."""
+        return Fraction(OTHER, OTHER + self.weight)
+
+    @cached_property
+    def layout(self) -> JointTables:
+        """Counters by table; each axis has one place more than values, the first one constant."""
+        return JointTables(tuple(r + 1 for r in self.axes), self.tables)
+
+    @property
+    def width(self) -> int:
+        """Counters of all tables."""
+        return self.layout.width
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """One filter per axis."""
+        return tuple(Column(f"b{i}", "bits", self.bits) for i in range(len(self.axes)))
+
+    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        """See :meth:`Mechanism.perturb`; packed rows."""
+        reports = {}
+        for i, code in enumerate(digits_of(values, self.axes)):
+            packed = np.packbits(self.filters[i], axis=1, bitorder="little")
+            flips = random_rows(len(code), self.bits, self.q, randomness)
+            reports[f"b{i}"] = packed[code] ^ flips
+        return reports
+
+    def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
+        """Products of ones, summed: shape (views, width), int64."""
+        out = np.zeros((views, self.width), np.int64)
+        n = len(reports["b0"])
+        ones = self.ones(reports)
+        for v in range(views):
+            rows = slice(None) if view is None else view == v
+            own = [axis[rows] for axis in ones] if n else ones
+            start = 0
+            for table, size in zip(self.tables, self.layout.sizes, strict=True):
+                out[v, start : start + size] = _products([own[i] for i in table])
+                start += size
+        return out
+
+    def ones(self, reports: Reports) -> list[NDArray[np.float32]]:
+        """For every axis 1 and the ones among each value's bits: shape (n, cardinality + 1)."""
+        found = []
+        for i, filters in enumerate(self.filters):
+            rows = np.unpackbits(reports[f"b{i}"], axis=1, count=self.bits, bitorder="little")
+            hits = rows.astype(np.float32) @ filters.T.astype(np.float32)
+            found.append(np.concatenate([np.ones((len(hits), 1), np.float32), hits], axis=1))
+        return found
+
+    def scores(self, counts: Counts, n: int, attributes: tuple[int, ...]) -> Floats:
+        """Unbiased ``filters · bit frequencies`` of every value of ascending ``attributes``.
+
+        That is what a regression of the joint bit frequencies on the values' filters needs, apart
+        from the Gram matrices.
+
+        Raises:
+            KeyError: no table holds the attributes.
+        """
+        table = self.layout.holder(attributes)
+        if table is None:
+            raise KeyError(attributes)
+        start = sum(self.layout.sizes[: self.tables.index(table)])
+        shape = [self.axes[i] + 1 for i in table]
+        cube = counts[start : start + prod(shape)].reshape(shape) / n
+        cube = cube[tuple(slice(None) if i in attributes else 0 for i in table)]
+        gap, q = float(1 - 2 * self.q), float(self.q)
+        for axis, i in enumerate(attributes):
+            own = np.diag(self.grams[i])
+            change = np.concatenate([-q * own[:, None], np.eye(self.axes[i])], axis=1) / gap
+            cube = fold_axis(cube, axis, change)
+        return cube
+
+    def spread(self, attribute: int) -> Floats:
+        """What noise adds to the second moment of a value's least-squares score: shape (r,)."""
+        q = self.q
+        per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
+        return per_bit * np.diag(np.linalg.pinv(self.grams[attribute]))
+
+    def estimate(self, counts: Counts, n: int) -> Floats:
+        """Least squares, unbiased: shape (cells,).
+
+        Raises:
+            ValueError: the joint is not counted, or an axis has as many values as bits or more.
+        """
+        if n == 0:
+            return np.zeros(self.cells)
+        every = tuple(range(len(self.axes)))
+        try:
+            cube = self.scores(counts, n, every)
+            for axis in every:
+                cube = fold_axis(
+                    cube, axis, np.asarray(np.linalg.inv(self.grams[axis]), np.float64)
+                )
+        except (KeyError, np.linalg.LinAlgError):
+            raise ValueError("the joint cannot be had by least squares from what is kept") from None
+        return cube.reshape(-1)
+
+    def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
+        """Exact variance of the least-squares estimate given the data: shape (cells,)."""
+        f = np.full(self.axes, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
+        return self.noise(f.reshape(self.axes), tuple(range(len(self.axes))), n).reshape(-1)
+
+    def noise(self, frequencies: Floats, attributes: tuple[int, ...], n: int) -> Floats:
+        """Variance of least squares over ``attributes`` for given frequencies; their shape."""
+        moment = frequencies
+        for axis, i in enumerate(attributes):
+            shape = [1] * frequencies.ndim
+            shape[axis] = self.axes[i]
+            added = self.spread(i).reshape(shape)
+            moment = moment + added * moment.sum(axis=axis, keepdims=True)
+        variance: Floats = np.maximum(moment - frequencies, 0.0) / n
+        return variance
+
+    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
+        """By perturbing every device: bits of one report meet in products, so no shorter law."""
+        values = np.repeat(np.arange(self.cells), histogram)
+        seeded = SeededRandomness(int(generator.integers(1 << 62)))
+        drawn: Counts = self.tally(self.perturb(values, seeded), None, 1)[0]
+        return drawn
+
+    def channel(self) -> Channel:
+        """Outputs are all bit patterns, first axis most significant, bits as integers."""
+        require_enumerable(1 << min(self.bits * len(self.axes), 13))
+        q = self.q
+        filters = [[_spelt(row) for row in rows] for rows in self.filters]
+        outputs = list(product(range(1 << self.bits), repeat=len(self.axes)))
+        odds = [q**k * (1 - q) ** (self.bits - k) for k in range(self.bits + 1)]
+        return tuple(
+            tuple(
+                prod(
+                    (odds[(filters[i][code] ^ y[i]).bit_count()] for i, code in enumerate(record)),
+                    start=Fraction(1),
+                )
+                for y in outputs
+            )
+            for record in product(*(range(r) for r in self.axes))
+        )
+
+    def worst_ratio(self) -> Fraction:
+        """(weight / 2^32)^D: two records differ in D bits at most, and some do."""
+        return Fraction(self.weight, OTHER) ** self.distance
+
+
+def _spelt(bits: NDArray[np.uint8]) -> int:
+    return sum(1 << b for b, bit in enumerate(bits.tolist()) if bit)
+
+
+def _products(factors: list[NDArray[np.float32]]) -> Counts:
+    """Sum over reports of the outer products of their rows: shape (product of lengths,), int64."""
+    *first, last = factors
+    total = np.zeros((prod(f.shape[1] for f in first), last.shape[1]), np.int64)
+    # Single precision is exact on integers below 2^24, which bounds the reports added at once.
+    largest = prod(int(f.max(initial=1)) for f in factors)
+    step = min(max(1, _BLOCK_ENTRIES // max(1, len(total))), max(1, (1 << 24) // largest))
+    for start in range(0, len(last), step):
+        block = np.ones((len(last[start : start + step]), 1), np.float32)
+        for f in first:
+            rows = f[start : start + step]
+            block = (block[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+        total += (block.T @ last[start : start + step]).astype(np.int64)
+    counts: Counts = total.reshape(-1)
+    return counts

@@ -1,0 +1,157 @@
+"""LoPub (Ren et al., TIFS 2018): Bloom filters, bitwise randomised response, Lasso, EM.
+
+The Lasso streams: its sufficient statistics are integer counters (see `mechanisms.bloom_rr`). EM
+needs every report again in every round; :func:`refine` offers it to tools that hold the reports,
+such as evaluation, and plans say that they do without.
+"""
+
+from __future__ import annotations
+
+from math import log, prod, sqrt
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from estimators.castell.design import choose_tables, record_view
+from estimators.castell.lasso import expectation_maximisation, nonnegative_lasso
+from estimators.errors import InvalidInput, PlanError
+from estimators.marginal import Marginal, uniform
+from estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
+from estimators.mechanisms.registry import spec
+from estimators.methods.base import Design
+from estimators.methods.options import number_parameter, only_parameters
+from estimators.plan import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.domain import Attributes
+    from estimators.marginal import Floats
+    from estimators.mechanisms.base import Reports
+    from estimators.methods.base import Request
+    from estimators.plan import Plan
+    from estimators.tally import Counts, Tally
+
+MAX_QUERY_CELLS = 1 << 18
+"""Largest table that the Lasso is solved for."""
+
+PENALTY = 1.0
+"""Lasso penalty, in standard deviations of a score's noise."""
+
+
+class LoPub:
+    """Registry name ``lopub``; parameters ``bits``, ``hashes``, ``penalty``, ``tables``."""
+
+    name: ClassVar[str] = "lopub"
+    baseline: ClassVar[bool] = False
+
+    def design(self, request: Request) -> Design:
+        """One group; every attribute a filter; the joint or the k-way tables."""
+        given = request.parameters
+        only_parameters(self.name, given, "bits", "hashes", "penalty", "tables")
+        bits = int(number_parameter(given, "bits", BITS, 2, 1024))
+        hashes = int(number_parameter(given, "hashes", HASHES, 1, 16))
+        penalty = number_parameter(given, "penalty", PENALTY, 0.0, 100.0)
+        domain = request.domain
+        tables = choose_tables(domain, request.k, given)
+        view = record_view(domain)
+        axes = domain.cardinalities
+        mechanism = BloomRR(request.epsilon, domain.size(), axes, bits, hashes, tables.sets)
+        d = len(domain)
+        group = Group(spec(mechanism), (view,), (1,))
+        d = len(domain)
+        expected = float(np.mean([mechanism.spread(i).sum() for i in range(d)])) / request.users
+        reason = (
+            f"{d} Bloom filters of {bits} bits and {hashes} hashes",
+            f"records differ in at most {mechanism.distance} bits, epsilon is split evenly on them",
+            tables.reason,
+            "Lasso from counters; LoPub's EM needs the reports themselves: evaluation only",
+        )
+        return Design((group,), {"penalty": penalty}, reason, {1: expected})
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LoPubModel:
+        """The Lasso's model.
+
+        Raises:
+            PlanError: the plan's group is not of that kind.
+        """
+        mechanism = plan.mechanisms[0]
+        if not isinstance(mechanism, BloomRR) or len(plan.groups) != 1:
+            raise PlanError("method lopub goes with one group of mechanism bloom-rr")
+        penalty = float(plan.parameters.get("penalty", PENALTY))
+        return LoPubModel(mechanism, tallies[0].counts[0], int(tallies[0].n[0]), penalty)
+
+
+class LoPubModel:
+    """Marginals by Lasso; see :class:`estimators.methods.base.Model`."""
+
+    def __init__(self, mechanism: BloomRR, counts: Counts, n: int, penalty: float) -> None:
+        """Keep the counters of one window or total."""
+        self._mechanism = mechanism
+        self._counts = counts
+        self._n = n
+        self._penalty = penalty
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """Lasso picks the candidates, non-negative least squares on them gives the frequencies.
+
+        The table is normalised. Standard errors are those of unpenalised least squares: upper
+        bounds for cells that the Lasso sets to 0.
+
+        Raises:
+            InvalidInput: no table of the plan holds the attributes, or too many cells.
+        """
+        mechanism, n = self._mechanism, self._n
+        shape = tuple(mechanism.axes[i] for i in attributes)
+        if prod(shape) > MAX_QUERY_CELLS:
+            raise InvalidInput(f"a table of {prod(shape):,} cells; at most {MAX_QUERY_CELLS:,}")
+        if n == 0:
+            return uniform(attributes, prod(shape))
+        if mechanism.layout.holder(attributes) is None:
+            raise InvalidInput("the plan keeps no table that holds these attributes: use `tables`")
+        scores = mechanism.scores(self._counts, n, attributes)
+        grams = [mechanism.grams[i] for i in attributes]
+        penalty = self._penalty * _score_deviation(mechanism, attributes, n)
+        picked = nonnegative_lasso(scores, grams, penalty) > 0.0
+        table = nonnegative_lasso(scores, grams, 0.0, picked)
+        total = float(table.sum())
+        table = table / total if total > 0.0 else np.full(shape, 1.0 / prod(shape))
+        stderr = np.sqrt(mechanism.noise(table, attributes, n))
+        flags = ["covered"] + ([] if picked.all() else ["clipped"])
+        if float(np.square(stderr).sum()) > float(np.square(table - 1.0 / table.size).sum()):
+            flags.append("noise")
+        return Marginal(attributes, table.reshape(-1), stderr.reshape(-1), n, tuple(flags))
+
+
+def _score_deviation(mechanism: BloomRR, attributes: Attributes, n: int) -> float:
+    """Typical standard deviation of a candidate's score.
+
+    A report's score is a product over attributes; the second moment of a factor is the noise of
+    the value's bits plus the square of the common bits of two filters, averaged.
+    """
+    q = mechanism.q
+    per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
+    moment = 1.0
+    for i in attributes:
+        gram = mechanism.grams[i]
+        moment *= per_bit * float(np.diag(gram).mean()) + float(np.square(gram).mean())
+    return sqrt(moment / n)
+
+
+def refine(mechanism: BloomRR, reports: Reports, attributes: Attributes, start: Floats) -> Floats:
+    """LoPub's EM on the reports themselves, from the Lasso's table: shape (cells,).
+
+    Candidates that the Lasso set to 0 stay at 0, which is what makes LoPub's EM fast. For tools
+    that hold the reports; a stream keeps only counters.
+    """
+    ones = mechanism.ones({f"b{i}": reports[f"b{i}"] for i in range(len(mechanism.axes))})
+    odds = log(float((1 - mechanism.q) / mechanism.q))
+    likelihoods = []
+    for i in attributes:
+        # Given value x the bits of its filter are 1 with odds 1 - q and the others with odds q;
+        # apart from a factor per report that is exp(odds · (2 · hits - bits of x)).
+        own = np.diag(mechanism.grams[i])
+        logs = odds * (2.0 * ones[i][:, 1:].astype(np.float64) - own)
+        likelihoods.append(np.exp(logs - logs.max(axis=1, keepdims=True)))
+    shape = tuple(mechanism.axes[i] for i in attributes)
+    return expectation_maximisation(likelihoods, start.reshape(shape)).reshape(-1)
