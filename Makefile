@@ -16,7 +16,7 @@ $(VENV)/.service: pyproject.toml
 	@echo "making $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --editable '.[service]'
+	@$(BIN)/python -m pip install --quiet --quiet --editable '.[service]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.service

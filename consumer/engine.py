@@ -66,7 +66,7 @@ class TallyWorker:
 
     name = "tally"
 
-    def __init__(  # noqa: PLR0917 - everything that a worker touches, in the order of the docstring
+    def __init__(
         self,
         plan: Plan,
         broker: Broker,

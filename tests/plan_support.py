@@ -23,7 +23,7 @@ def mixed_domain(*cardinalities: int) -> Domain:
     )
 
 
-def draft(  # noqa: PLR0917 - a shorthand
+def draft(
     domain: Domain,
     epsilon: str = "1",
     users: int = 10_000,
