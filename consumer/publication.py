@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import islice
 
 from broker.names import TopicNames
@@ -92,9 +93,13 @@ class Publication:
         self._next_refresh = clock.monotonic()
         self._next_clean = clock.monotonic()
         self._shares_through = -1
-        self._topics = broker.topics()
-        self._reader = broker.reader()
-        self._sink = broker.sink()
+        with ExitStack() as undo:
+            self._topics = broker.topics()
+            undo.callback(self._topics.close)
+            self._reader = broker.reader()
+            undo.callback(self._reader.close)
+            self._sink = broker.sink()
+            undo.pop_all()
 
     @property
     def caught_up(self) -> bool:

@@ -149,6 +149,7 @@ class Publisher:
 
     def close(self) -> None:
         """Leave the group and release the clients. Idempotent."""
+        self.health.not_ready("stopped")
         self._hand_over()
         self._member.close(_CLOSE_SECONDS)
 

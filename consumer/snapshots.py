@@ -140,8 +140,9 @@ def loss_plan(plan: Plan) -> str:
 
 
 def processing(model: Model, tables: tuple[MarginalRecord, ...]) -> tuple[str, ...]:
-    """What was done to the raw estimates, in order: in the model's own words where it has any,
-    else as the tables' flags tell.
+    """What was done to the raw estimates, in order.
+
+    In the model's own words where it has any, else as the tables' flags tell.
     """
     declared: tuple[str, ...] | None = getattr(model, "processing", None)
     if declared is not None:

@@ -59,8 +59,8 @@ class Design:
 class Model(Protocol):
     """Everything learnt from one set of tallies; answers any marginal.
 
-    A model may have ``processing``, a tuple of the steps taken from raw estimates to its answers, in
-    order; snapshots carry it.
+    A model may have ``processing``, a tuple of the steps taken from raw estimates to its answers,
+    in order; snapshots carry it.
     """
 
     def marginal(self, attributes: Attributes) -> Marginal:
