@@ -36,10 +36,20 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "name": "product-grr", "cells": 6, "axes": [2, 3], "blocks": [[0], [1]],
         "tables": [[0, 1], [1]],
     },
+    "bloom-rr-3": {
+        "name": "bloom-rr", "cells": 3, "axes": [3], "bits": 6, "hashes": 2, "tables": [[0]],
+    },
+    "bloom-rr-4": {
+        "name": "bloom-rr", "cells": 4, "axes": [2, 2], "bits": 4, "hashes": 2,
+        "tables": [[0, 1], [1]],
+    },
 }  # fmt: skip
 
 HASHED = {"olh", "hadamard-sketch"}
 """Unbiased over the drawing of their hashes only."""
+
+SPLIT = {"bloom-rr"}
+"""Spend epsilon in many parts, each rounded down; unbiased only with more bits than values."""
 
 
 def example(key: str, epsilon: str = "1") -> Mechanism:

@@ -32,8 +32,20 @@ SCHEMES: Mapping[str, Scheme] = {
 }
 
 
+PROCESSING: Mapping[str, tuple[str, ...]] = {
+    "joint": ("axis-wise inverse",),
+    "independent": ("inverse per block", "product across blocks"),
+    "hybrid": ("axis-wise inverse or product of 1-way inverses, by predicted error",),
+    "truncated": ("axis-wise inverse", "negatives to 0", "capped by the (w-1)-way estimates"),
+}
+
+
 class ProductModel:
-    """Answers marginals by one scheme; see :class:`estimators.methods.base.Model`."""
+    """Answers marginals by one scheme; see :class:`estimators.methods.base.Model`.
+
+    Attributes:
+        processing: the steps from raw counts to answers.
+    """
 
     def __init__(
         self, domain: Domain, mechanism: ProductGRR, counts: Counts, n: int, scheme: str
@@ -44,6 +56,7 @@ class ProductModel:
         self._counts = counts
         self._n = n
         self._scheme = scheme
+        self.processing = PROCESSING[scheme]
 
     def marginal(self, attributes: Attributes) -> Marginal:
         """The scheme's estimate: flag ``raw`` always, since no scheme normalises.

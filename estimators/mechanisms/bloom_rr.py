@@ -218,22 +218,20 @@ class BloomRR:
         return per_bit * np.diag(np.linalg.pinv(self.grams[attribute]))
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """Least squares, unbiased: shape (cells,).
+        """Least squares: shape (cells,); unbiased where every axis' filters are independent.
 
         Raises:
-            ValueError: the joint is not counted, or an axis has as many values as bits or more.
+            ValueError: the joint is not counted, only its tables.
         """
         if n == 0:
             return np.zeros(self.cells)
         every = tuple(range(len(self.axes)))
-        try:
-            cube = self.scores(counts, n, every)
-            for axis in every:
-                cube = fold_axis(
-                    cube, axis, np.asarray(np.linalg.inv(self.grams[axis]), np.float64)
-                )
-        except (KeyError, np.linalg.LinAlgError):
-            raise ValueError("the joint cannot be had by least squares from what is kept") from None
+        if self.layout.holder(every) is None:
+            raise ValueError("the joint of all attributes is not counted, only its tables")
+        cube = self.scores(counts, n, every)
+        for axis in every:
+            inverse = np.linalg.pinv(self.grams[axis], hermitian=True)
+            cube = fold_axis(cube, axis, np.asarray(inverse, np.float64))
         return cube.reshape(-1)
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:

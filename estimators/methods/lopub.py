@@ -83,7 +83,13 @@ class LoPub:
 
 
 class LoPubModel:
-    """Marginals by Lasso; see :class:`estimators.methods.base.Model`."""
+    """Marginals by Lasso; see :class:`estimators.methods.base.Model`.
+
+    Attributes:
+        processing: the steps from raw counts to answers.
+    """
+
+    processing = ("non-negative Lasso", "least squares on its candidates", "normalised")
 
     def __init__(self, mechanism: BloomRR, counts: Counts, n: int, penalty: float) -> None:
         """Keep the counters of one window or total."""

@@ -117,7 +117,7 @@ BAD = {
     ),
     "epsilon zero": (put("epsilon", value="0"), "epsilon must"),
     "epsilon negative": (put("epsilon", value="-1"), "epsilon must"),
-    "epsilon absurd": (put("epsilon", value="50"), "epsilon must"),
+    "epsilon absurd": (put("epsilon", value="500"), "epsilon must"),
     "epsilon no number": (put("epsilon", value="one"), "epsilon must"),
     "epsilon nan": (put("epsilon", value="nan"), "epsilon must"),
     "epsilon as a float": (put("epsilon", value=1.0), "plan.epsilon: expected a string"),

@@ -35,7 +35,7 @@ def test_marginals_can_be_chosen() -> None:
     [
         ({"epsilon": "0"}, "epsilon must"),
         ({"epsilon": "-2"}, "epsilon must"),
-        ({"epsilon": "99"}, "epsilon must"),
+        ({"epsilon": "999"}, "epsilon must"),
         ({"epsilon": "abc"}, "epsilon must"),
         ({"k": 5}, "k: expected 1 to 4, the number of attributes, got 5"),
         ({"k": 0}, "k: expected 1 to 4"),
