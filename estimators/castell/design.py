@@ -45,7 +45,7 @@ class Tables:
 def choose_tables(
     domain: Domain, k: int, parameters: Mapping[str, Any], *, least: int = 2
 ) -> Tables:
-    """The asked tables, else the joint of all attributes or all k-way tables if they are smaller.
+    """The asked tables and all pairs, else the joint or all k-way tables, whichever are smaller.
 
     A k-way table contains all smaller ones, because every table counts every report. Sparse
     counters are not kept: a randomised record is new nearly every time while the domain is larger
@@ -61,9 +61,7 @@ def choose_tables(
         PlanError: malformed ``tables``, or more of them than can be listed.
     """
     if "tables" in parameters:
-        sets = attribute_sets("tables", parameters["tables"], domain)
-        cells = sum(domain.size(s) for s in sets)
-        return Tables(sets, f"counts {len(sets)} asked tables, {cells:,} cells")
+        return _asked(domain, attribute_sets("tables", parameters["tables"], domain), least)
     d, size = len(domain), min(max(k, least), len(domain))
     whole, count = domain.size(), comb(d, size)
     parts = _elementary(domain.cardinalities, size)
@@ -77,6 +75,25 @@ def choose_tables(
     return Tables(
         tuple(combinations(range(d), size)),
         f"counts all {count} {size}-way tables, {parts:,} cells (the joint has {whole:,})",
+    )
+
+
+def _asked(domain: Domain, sets: tuple[Attributes, ...], least: int) -> Tables:
+    """The asked tables, and those of ``least`` attributes that they do not contain."""
+    held = {small for s in sets for small in combinations(s, min(least, len(s)))}
+    missing = [
+        small
+        for small in combinations(range(len(domain)), min(least, len(domain)))
+        if small not in held
+    ]
+    if len(missing) > MAX_LISTED:
+        raise PlanError(f"{len(missing):,} tables of {least} attributes are not in `tables`")
+    every = sets + tuple(missing)
+    cells = sum(domain.size(s) for s in every)
+    return Tables(
+        every,
+        f"counts {len(sets)} asked tables and {len(missing)} of {least} attributes that they do "
+        f"not contain, {cells:,} cells",
     )
 
 

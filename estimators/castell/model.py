@@ -72,6 +72,7 @@ class ProductModel:
         cells = self._domain.size(attributes)
         if cells > MAX_QUERY_CELLS:
             raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_QUERY_CELLS:,} are made")
+        self._check(attributes)
         if self._n == 0:
             return uniform(attributes, cells)
         found = self._estimate(attributes)
@@ -109,8 +110,14 @@ class ProductModel:
         return parts
 
     def _observed(self, attributes: Attributes) -> Floats:
-        layout = self._mechanism.layout
-        if layout.holder(attributes) is None:
-            names = ", ".join(self._domain.names[i] for i in attributes)
-            raise InvalidInput(f"the plan keeps no table that holds {names}: plan with `tables`")
-        return layout.read(self._counts, attributes) / self._n
+        return self._mechanism.layout.read(self._counts, attributes) / self._n
+
+    def _check(self, attributes: Attributes) -> None:
+        needed = [attributes]
+        if self._scheme == "independent":
+            own = (tuple(i for i in attributes if i in b) for b in self._mechanism.blocks)
+            needed = [block for block in own if block]
+        for held in needed:
+            if self._mechanism.layout.holder(held) is None:
+                names = ", ".join(self._domain.names[i] for i in held)
+                raise InvalidInput(f"the plan keeps no table that holds {names}: use `tables`")

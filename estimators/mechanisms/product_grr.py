@@ -27,7 +27,7 @@ from estimators.mechanisms.joint_tables import (
     integer_rows,
 )
 from estimators.mechanisms.support import OTHER, require_integer
-from estimators.randomness import WEIGHT_BITS, exp_weight
+from estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 MAX_BLOCK_CELLS = 1 << 30
 """Keeps every block's weight sum below 2^63."""
+
+MAX_WEIGHT = exp_weight(str(MAX_PART))
+"""Of a block's true cell: no block may spend more than any other mechanism."""
 
 MAX_DRAWN_CELLS = 1 << 24
 """Values of a record whose joint tally is drawn from its law."""
@@ -229,10 +232,15 @@ def share_weight(epsilon: str, parts: int, of: int) -> int:
 
     A whole share is ``exp_weight``; otherwise it is an integer power of the rounded-down weight
     of one part, so that the realised loss never exceeds epsilon · parts / of.
+
+    Raises:
+        PlanError: the share is above 16.
     """
     common = gcd(parts, of)
     power, divisor = parts // common, of // common
     weight: int = exp_weight(epsilon, divisor) ** power >> WEIGHT_BITS * (power - 1)
+    if weight > MAX_WEIGHT:
+        raise PlanError(f"{parts} of {of} parts of epsilon {epsilon} are above {MAX_PART}")
     return weight
 
 

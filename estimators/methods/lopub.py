@@ -111,10 +111,10 @@ class LoPubModel:
         shape = tuple(mechanism.axes[i] for i in attributes)
         if prod(shape) > MAX_QUERY_CELLS:
             raise InvalidInput(f"a table of {prod(shape):,} cells; at most {MAX_QUERY_CELLS:,}")
-        if n == 0:
-            return uniform(attributes, prod(shape))
         if mechanism.layout.holder(attributes) is None:
             raise InvalidInput("the plan keeps no table that holds these attributes: use `tables`")
+        if n == 0:
+            return uniform(attributes, prod(shape))
         scores = mechanism.scores(self._counts, n, attributes)
         grams = [mechanism.grams[i] for i in attributes]
         penalty = self._penalty * _score_deviation(mechanism, attributes, n)
