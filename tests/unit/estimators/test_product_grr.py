@@ -82,12 +82,12 @@ def test_digits_are_the_record() -> None:
 def test_a_record_larger_than_any_table_can_still_be_perturbed() -> None:
     axes = (16,) * 15
     m = ProductGRR("15", 16**15, axes, tuple((i,) for i in range(15)), ((0, 14),))
-    values = np.array([0, 16**15 - 1] * 500)
+    values = np.array([0, 16**15 - 1] * 10_000)
     counts = m.tally(m.perturb(values, SeededRandomness(4)), None, 1)[0].reshape(16, 16)
-    # e / (e + 15) of the truths survive: both ends stand out of 256 cells of about 4.
+    # Both ends of the record stand out of the 256 cells.
     assert set(np.argsort(counts.reshape(-1))[-2:]) == {0, 255}
     with pytest.raises(ValueError, match="not counted"):
-        m.estimate(counts.reshape(-1), 1000)
+        m.estimate(counts.reshape(-1), 20_000)
     with pytest.raises(ValueError, match="not drawn"):
         m.draw_tally(np.zeros(1, np.int64), np.random.default_rng(0))
     with pytest.raises(ValueError, match="not listed"):
