@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Rows = NDArray[np.uint8]
 Counts = NDArray[np.int64]
 
-FEW_BYTES = 1 << 15
+FEW_BYTES = 1 << 13
 """Up to here unpacking is as fast as adding words."""
 
 BLOCK_BYTES = 1 << 20
