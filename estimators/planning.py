@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 MAX_USERS = 10**12
 """Reports per window beyond which a plan is refused as absurd."""
 
-MAX_PUBLISHED_CELLS = 1 << 20
-"""Largest table that is published at every window."""
+MAX_PUBLISHED_CELLS = 1 << 17
+"""Largest table that is published at every window: at 50 bytes a cell it fits a snapshot record."""
 
 
 def draft(  # noqa: D417 - the plan documents most of them, field by field

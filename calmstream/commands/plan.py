@@ -49,6 +49,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--columns", type=arguments.names, help="use these columns, in this order")
     parser.add_argument("--attributes", type=arguments.positive, help="use the first N columns")
     parser.add_argument(
+        "--marginal",
+        action="append",
+        type=arguments.names,
+        metavar="A,B",
+        help="publish this table; repeatable (all of one and of two attributes)",
+    )
+    parser.add_argument(
         "--guarantee",
         type=arguments.guarantee,
         default="once",
@@ -106,6 +113,7 @@ def run(args: argparse.Namespace) -> int:
         skew=tenth if args.skew is None else args.skew,
         partitions=args.partitions,
         guarantee=args.guarantee,
+        marginals=args.marginal and sorted(map(domain.index, args.marginal)),
     )
     if args.out:
         write(plan, args.out)

@@ -96,6 +96,14 @@ def test_an_impossible_request_is_refused(
     assert words in line(capsys)
 
 
+def test_the_published_marginals_can_be_named(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--marginal", "crashed,region", "--marginal", "theme", "--json"]
+    assert main(planned(dictionary, *words)) == 0
+    assert json.loads(capsys.readouterr().out)["marginals"] == [[0, 2], [1]]
+
+
 def test_an_unknown_method_lists_the_known_ones(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
