@@ -44,6 +44,9 @@ PROPERTIES: Mapping[str, str] = {
     "log.cleaner.dedupe.buffer.size": "16777216",
     "log.cleaner.threads": "1",
     "log.cleaner.backoff.ms": "500",
+    # So that a restart after a kill does not wait for the old registration to run out.
+    "broker.session.timeout.ms": "4000",
+    "broker.heartbeat.interval.ms": "500",
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "300",
     "group.min.session.timeout.ms": "1000",

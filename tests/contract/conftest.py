@@ -14,7 +14,7 @@ from broker.kafka import connect
 from broker.transport import Broker, GroupReader, Partition, Reader, Record, Sink, TopicSpec
 
 DEADLINE = 30.0
-SESSION_SECONDS = 6.0
+SESSION_SECONDS = 20.0
 
 
 @dataclass
