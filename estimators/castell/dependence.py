@@ -14,32 +14,32 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def cramers_v(table: Floats, noise_floor: float = 0.0) -> float:
+def cramers_v(table: Floats, variance: Floats | None = None) -> float:
     """Cramér's V of a 2-way table of frequencies: 0 for independent attributes, 1 at most.
 
-    A randomised table's estimate is put on the simplex's side first: negative cells count as 0 and
-    the table is normalised.
+    Of a table with noise, the expected contribution of the noise to chi-square is subtracted, so
+    that pure noise does not pass for dependence. There a cell's expected frequency counts as one
+    standard error at least, because the few cells near zero would otherwise decide.
 
     Args:
-        table: shape (r, s), frequencies or counts.
-        noise_floor: expected sum of squared errors of the table from noise alone; its share of
-            chi-square, taken at the mean expected frequency, is subtracted, so that pure noise
-            does not pass for dependence.
+        table: shape (r, s), frequencies or counts, exact or unbiased estimates.
+        variance: of each cell, from noise; None for exact tables.
 
     Returns:
-        In [0, 1]; 0 where an attribute has only one value.
+        In [0, 1]; 0 where an attribute has only one value, or where noise explains everything.
     """
-    cells = np.maximum(np.asarray(table, np.float64), 0.0)
-    if cells.sum() == 0.0:
+    cells = np.asarray(table, np.float64)
+    total = float(cells.sum())
+    if total <= 0.0:
         return 0.0
-    cells = cells / cells.sum()
-    expected = np.outer(cells.sum(axis=1), cells.sum(axis=0))
-    seen = expected > 0.0
-    chi = float((np.square(cells - expected)[seen] / expected[seen]).sum())
-    if noise_floor > 0.0:
-        chi -= noise_floor / cells.size * float((1.0 / np.maximum(expected, 1 / cells.size)).sum())
-    least = min(cells.shape) - 1
-    return sqrt(min(max(chi, 0.0) / least, 1.0))
+    cells = cells / total
+    noise = np.zeros_like(cells) if variance is None else np.asarray(variance) / total**2
+    rows, columns = (np.maximum(cells.sum(axis=axis), 0.0) for axis in (1, 0))
+    expected = np.outer(rows, columns)
+    floor = np.maximum(expected, np.sqrt(noise))
+    seen = floor > 0.0
+    chi = float(((np.square(cells - expected) - noise)[seen] / floor[seen]).sum())
+    return sqrt(min(max(chi, 0.0) / (min(cells.shape) - 1), 1.0))
 
 
 def cluster(

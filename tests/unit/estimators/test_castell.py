@@ -164,7 +164,8 @@ def test_cramers_v_of_the_paper_s_example() -> None:
     assert cramers_v(np.outer([0.3, 0.7], [0.6, 0.4])) == pytest.approx(0.0, abs=1e-7)
     assert cramers_v(np.eye(3)) == pytest.approx(1.0)
     assert cramers_v(np.zeros((2, 2))) == 0.0
-    assert cramers_v(OBSERVED, noise_floor=1.0) == 0.0
+    assert cramers_v(OBSERVED, np.full((2, 2), 0.1)) == 0.0
+    assert cramers_v(TRUTH, np.zeros((2, 2))) == pytest.approx(2 / 3)
 
 
 def test_clusters_merge_the_strongest_pairs_that_fit() -> None:
