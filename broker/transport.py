@@ -247,6 +247,13 @@ class Topics(Protocol):
     def trim(self, offsets: Mapping[Partition, int]) -> None:
         """Delete all records below the given offsets."""
 
+    def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
+        """Change these settings of existing topics; the others stay.
+
+        Raises:
+            FatalError: no such topic, or a setting or value that the broker refuses.
+        """
+
     def close(self) -> None:
         """Release resources. Never raises; idempotent."""
 

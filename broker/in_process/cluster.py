@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from broker.in_process.faults import Faults, SendFault
 from broker.in_process.groups import Assignor, Group
@@ -76,6 +76,20 @@ class Cluster:
         self._topics[spec.name] = _Topic(info, logs)
         self.monitor.notify()
         return True
+
+    def alter(self, name: str, settings: Mapping[str, str]) -> None:
+        """Change settings of a topic.
+
+        Raises:
+            FatalError: no such topic, or a setting that Kafka would refuse.
+        """
+        logs = self.logs(name)
+        info = self._topics[name].info
+        changed = complete({**info.settings, **settings})
+        obeyed = rules(changed)
+        for log in logs:
+            log.obey(obeyed)
+        self._topics[name] = _Topic(replace(info, settings=changed), logs)
 
     def delete(self, name: str) -> None:
         """Delete the topic and its records if it exists."""

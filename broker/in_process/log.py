@@ -52,6 +52,10 @@ class PartitionLog:
     def __len__(self) -> int:
         return len(self._records)
 
+    def obey(self, rules: LogRules) -> None:
+        """Follow other rules from now on; what is there stays."""
+        self._rules = rules
+
     def check(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         """Whether the broker would take this record.
 

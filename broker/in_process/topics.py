@@ -46,5 +46,11 @@ class InProcessTopics:
             for partition, offset in offsets.items():
                 self._cluster.log(partition).trim(offset)
 
+    def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
+        """Change these settings of existing topics."""
+        with self._cluster.monitor:
+            for name in names:
+                self._cluster.alter(name, settings)
+
     def close(self) -> None:
         """Nothing to release."""

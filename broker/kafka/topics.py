@@ -96,6 +96,16 @@ class KafkaTopics:
             with translated(f"trimming {_few(offsets)}"):
                 self._admin.delete_records(wanted, timeout_ms=milliseconds(self._seconds))
 
+    def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
+        """Change these settings of existing topics."""
+        changes = [ConfigResource(ConfigResourceType.TOPIC, name, dict(settings)) for name in names]
+        with translated(f"altering {_few(names)}"):
+            # Unknown names are for the broker to refuse: asking first needs a further permission.
+            answer = self._admin.alter_configs(changes, raise_on_unknown=False)
+        for name, told in answer.get("topic", {}).items():
+            if told != "OK":
+                raise FatalError(f"topic {name} was not altered: {str(told)[:200]}")
+
     def close(self) -> None:
         """Release the connection."""
         with suppress(Exception):

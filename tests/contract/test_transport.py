@@ -381,3 +381,21 @@ def test_an_unacknowledged_send_is_recoverable(bench: Bench) -> None:
         sink.flush(0.05)
     bench.broker.release(Partition(topic, 0))  # type: ignore[attr-defined]
     assert delivery.wait(DEADLINE) == 0
+
+
+def test_a_setting_can_be_changed_and_the_others_stay(bench: Bench) -> None:
+    topic = bench.topic(retention_ms="12345678")
+    topics, sink = bench.broker.topics(), bench.broker.sink()
+    sink.send(topic, b"k", b"x" * 2000).wait(DEADLINE)
+    topics.alter([topic], {"max.message.bytes": "128"})
+    settings = topics.describe([topic])[topic].settings
+    assert (settings["max.message.bytes"], settings["retention.ms"]) == ("128", "12345678")
+    with pytest.raises(FatalError, match="too large"):
+        sink.send(topic, b"k", b"x" * 2000).wait(DEADLINE)
+    sink.send(topic, None, b"x" * 20).wait(DEADLINE)
+    with pytest.raises(FatalError):
+        topics.alter([topic], {"no.such.setting": "1"})
+    with pytest.raises(FatalError):
+        topics.alter([bench.name()], {"retention.ms": "1"})
+    sink.close(DEADLINE)
+    topics.close()
