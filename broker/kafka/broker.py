@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 
+from broker.kafka.access import grant
 from broker.kafka.group_reader import KafkaGroupReader, new_member
 from broker.kafka.limits import Limits, milliseconds
 from broker.kafka.readers import KafkaReader, new_consumer
 from broker.kafka.sink import KafkaSink
 from broker.kafka.topics import KafkaTopics
 from broker.kafka.translate import translate
+from broker.permissions import Permission
 from broker.security import Security
 from estimators.errors import InvalidInput, RecoverableError
 
@@ -99,6 +101,14 @@ class KafkaBroker:
         topics = KafkaTopics(admin, self._limits.request_seconds)
         self._remember(topics.close)
         return topics
+
+    def grant(self, principal: str, wanted: Collection[Permission]) -> None:
+        """Allow a principal these things; see :func:`broker.kafka.access.grant`."""
+        admin = self._reach(lambda: KafkaAdminClient(**self._settings))
+        try:
+            grant(admin, principal, wanted)
+        finally:
+            admin.close()
 
     def close(self) -> None:
         """Close whatever was handed out, the newest first."""

@@ -1,0 +1,123 @@
+"""Who may do what: the access rules that each role of a plan needs, and no others.
+
+As data, so that they can be printed, applied and tested alike. In Kafka READ and WRITE include
+DESCRIBE; an idempotent producer needs nothing beyond WRITE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from broker.names import TopicNames
+from estimators.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Permission:
+    """One thing that a role may do.
+
+    Attributes:
+        kind: of resource.
+        name: of the topic or group; with ``prefixed`` what its name starts with.
+        operation: by Kafka's name.
+        prefixed: see name.
+    """
+
+    kind: Literal["topic", "group"]
+    name: str
+    operation: str
+    prefixed: bool = False
+
+
+_LOOK = ("DESCRIBE", "DESCRIBE_CONFIGS")
+
+
+def permissions(role: str, names: TopicNames) -> tuple[Permission, ...]:
+    """What a role needs on the topics and groups of one plan.
+
+    Raises:
+        InvalidInput: no such role.
+    """
+    if role not in ROLES:
+        raise InvalidInput(f"no role {role!r}; there are {', '.join(ROLES)}")
+    return tuple(sorted(set(ROLES[role](names))))
+
+
+def _reports(names: TopicNames, *operations: str) -> list[Permission]:
+    """All reports topics of the plan by their common prefix."""
+    return [Permission("topic", f"{names.prefix}.reports.g", o, True) for o in operations]
+
+
+def _topic(name: str, *operations: str) -> list[Permission]:
+    return [Permission("topic", name, operation) for operation in operations]
+
+
+def _group(names: TopicNames, which: str) -> list[Permission]:
+    return [Permission("group", f"{names.output_prefix}.{which}", "READ")]
+
+
+def _edge(names: TopicNames) -> list[Permission]:
+    return _reports(names, "WRITE")
+
+
+def _tally(names: TopicNames) -> list[Permission]:
+    # It writes to the reports topics too: ticks.
+    return [
+        *_reports(names, "READ", "WRITE", "DESCRIBE_CONFIGS"),
+        *_topic(names.state, "READ", "WRITE", "DESCRIBE_CONFIGS"),
+        *_topic(names.dead_letters, "WRITE", "DESCRIBE_CONFIGS"),
+        *_topic(names.snapshots, *_LOOK),
+        *_group(names, "tally"),
+    ]
+
+
+def _publisher(names: TopicNames) -> list[Permission]:
+    # Where the reports topics start decides what may be deleted from the state topic.
+    return [
+        *_reports(names, *_LOOK),
+        *_topic(names.state, "READ", "WRITE", "DESCRIBE_CONFIGS"),
+        *_topic(names.snapshots, "READ", "WRITE", "DESCRIBE_CONFIGS"),
+        *_topic(names.dead_letters, *_LOOK),
+        *_group(names, "publisher"),
+    ]
+
+
+def _subscriber(names: TopicNames) -> list[Permission]:
+    return _topic(names.snapshots, "READ")
+
+
+def _replay(names: TopicNames) -> list[Permission]:
+    source = TopicNames(
+        names.namespace, names.plan_name, names.digest, names.groups, names.partitions
+    )
+    if names.output_prefix == source.output_prefix:
+        raise InvalidInput("role replay: name the new namespace with --output-namespace")
+    target = f"{names.output_prefix}."
+    return [
+        *_reports(names, "READ", "DESCRIBE_CONFIGS"),
+        *_topic(source.dead_letters, "READ"),
+        *(Permission("topic", target, o, True) for o in ("CREATE", "WRITE", "DESCRIBE_CONFIGS")),
+    ]
+
+
+def _operator(names: TopicNames) -> list[Permission]:
+    every = ("CREATE", "READ", "WRITE", "DELETE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS")
+    prefixes = {f"{names.prefix}.", f"{names.output_prefix}."}
+    return [
+        *(Permission("topic", prefix, o, True) for prefix in prefixes for o in every),
+        *_group(names, "tally"),
+        *_group(names, "publisher"),
+    ]
+
+
+ROLES: Mapping[str, Callable[[TopicNames], list[Permission]]] = {
+    "edge": _edge,
+    "tally": _tally,
+    "publisher": _publisher,
+    "subscriber": _subscriber,
+    "replay": _replay,
+    "operator": _operator,
+}
+"""``operator``: creates, inspects and retires; hence the only one that can delete."""

@@ -1,0 +1,88 @@
+"""``calmstream acl``: the access rules that each role needs, printed or put into force."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from rich.console import Console
+from rich.table import Table
+
+from broker.names import TopicNames
+from broker.permissions import ROLES, Permission, permissions
+from calmstream import arguments
+from calmstream.connect import kafka
+from calmstream.topics import topic_names
+from estimators.errors import InvalidInput
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "acl",
+        help="print or apply the access rules of each role",
+        description="Without --apply, print what each role may do on this plan's topics. With "
+        "it, let a principal do that; rules are only added, never removed.",
+    )
+    arguments.add_plan(parser)
+    arguments.add_broker(parser, required=False)
+    arguments.add_output_namespace(parser)
+    parser.add_argument("--role", choices=sorted(ROLES), help="only this one")
+    parser.add_argument("--principal", metavar="User:NAME", help="who plays the role")
+    parser.add_argument("--apply", action="store_true", help="put the rules into force")
+    parser.add_argument("--json", action="store_true", help="one JSON object a rule")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print or apply."""
+    plan = arguments.load_plan(args.plan)
+    names = topic_names(plan, args.namespace, args.output_namespace)
+    if args.apply:
+        return _apply(args, names)
+    roles = [args.role] if args.role else [r for r in ROLES if r != "replay" or _renamed(names)]
+    rules = [(role, rule) for role in roles for rule in permissions(role, names)]
+    if args.json:
+        for role, rule in rules:
+            print(json.dumps(_document(role, rule)))  # noqa: T201 - this is the interface
+    else:
+        _show(rules)
+    return 0
+
+
+def _apply(args: argparse.Namespace, names: TopicNames) -> int:
+    if not (args.role and args.principal and args.bootstrap):
+        raise InvalidInput("--apply needs --role, --principal and --bootstrap")
+    if not args.principal.partition(":")[2]:
+        raise InvalidInput(f"--principal: expected User:NAME, got {args.principal!r}")
+    rules = permissions(args.role, names)
+    broker = kafka(args.bootstrap)
+    try:
+        broker.grant(args.principal, rules)
+    finally:
+        broker.close()
+    Console(highlight=False).print(f"{args.principal} may act as {args.role}: {len(rules)} rules")
+    return 0
+
+
+def _renamed(names: TopicNames) -> bool:
+    return names.output_prefix != names.prefix
+
+
+def _document(role: str, rule: Permission) -> dict[str, str]:
+    return {
+        "role": role,
+        "resource": rule.kind,
+        "name": rule.name,
+        "pattern": "prefixed" if rule.prefixed else "literal",
+        "operation": rule.operation,
+    }
+
+
+def _show(rules: list[tuple[str, Permission]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for column in ("role", "operation", "resource", "name"):
+        table.add_column(column, overflow="fold")
+    for role, rule in rules:
+        table.add_row(role, rule.operation, rule.kind, rule.name + ("*" if rule.prefixed else ""))
+    Console(highlight=False).print(table)

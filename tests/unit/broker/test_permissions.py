@@ -1,0 +1,72 @@
+"""The access table: what each role may do, and what it may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.names import TopicNames
+from broker.permissions import ROLES, Permission, permissions
+from estimators.errors import InvalidInput
+
+NAMES = TopicNames("ns", "plan", "ab" * 32, 2, 3)
+RENAMED = TopicNames("ns", "plan", "ab" * 32, 2, 3, "again")
+
+
+def may(role: str, operation: str, topic: str, names: TopicNames = NAMES) -> bool:
+    return any(
+        rule.kind == "topic"
+        and rule.operation == operation
+        and (topic.startswith(rule.name) if rule.prefixed else topic == rule.name)
+        for rule in permissions(role, names)
+    )
+
+
+@pytest.mark.parametrize(
+    ("role", "writes", "reads"),
+    [
+        ("edge", {"reports"}, set()),
+        ("tally", {"reports", "state", "letters"}, {"reports", "state"}),
+        ("publisher", {"state", "snapshots"}, {"state", "snapshots"}),
+        ("subscriber", set(), {"snapshots"}),
+    ],
+)
+def test_roles_read_and_write_what_the_table_says(
+    role: str, writes: set[str], reads: set[str]
+) -> None:
+    topics = {
+        "reports": NAMES.reports(1),
+        "state": NAMES.state,
+        "snapshots": NAMES.snapshots,
+        "letters": NAMES.dead_letters,
+    }
+    assert {name for name, topic in topics.items() if may(role, "WRITE", topic)} == writes
+    assert {name for name, topic in topics.items() if may(role, "READ", topic)} == reads
+    assert not any(may(role, "DELETE", topic) for topic in topics.values())
+
+
+def test_a_replay_writes_only_into_the_new_namespace() -> None:
+    assert may("replay", "READ", RENAMED.reports(0), RENAMED)
+    assert may("replay", "READ", NAMES.dead_letters, RENAMED)
+    assert may("replay", "WRITE", RENAMED.snapshots, RENAMED)
+    assert not may("replay", "WRITE", NAMES.snapshots, RENAMED)
+    assert not may("replay", "WRITE", NAMES.reports(0), RENAMED)
+    with pytest.raises(InvalidInput, match="new namespace"):
+        permissions("replay", NAMES)
+
+
+def test_no_rule_reaches_beyond_the_plan() -> None:
+    for role in ROLES:
+        for rule in permissions(role, RENAMED):
+            assert rule.name.startswith(("ns.plan-abababab", "again.plan-abababab"))
+            if rule.prefixed:
+                assert rule.name.endswith((".", ".reports.g"))
+
+
+def test_groups_are_read_by_their_own_role_alone() -> None:
+    assert Permission("group", f"{NAMES.prefix}.tally", "READ") in permissions("tally", NAMES)
+    assert not [r for r in permissions("edge", NAMES) if r.kind == "group"]
+
+
+def test_an_unknown_role_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="there are edge"):
+        permissions("admin", NAMES)
