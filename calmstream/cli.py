@@ -15,7 +15,20 @@ from importlib import import_module
 from calmstream.version import version
 from estimators.errors import CalmstreamError, InvalidInput
 
-COMMANDS = ("plan", "topics", "produce", "consume", "watch", "demo", "evaluate", "health")
+COMMANDS = (
+    "plan",
+    "topics",
+    "produce",
+    "consume",
+    "watch",
+    "inspect",
+    "replay",
+    "retire",
+    "acl",
+    "demo",
+    "evaluate",
+    "health",
+)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -25,11 +25,13 @@ class Outcome:
         reports: counted; 0 for a tick or a rejected record.
         rejection: why it was not counted; None for a batch or a tick.
         closed: windows that its time closed, in order, empty ones too.
+        period: window that its reports were counted in; None for a tick or a rejected record.
     """
 
     reports: int = 0
     rejection: Rejection | None = None
     closed: tuple[ClosedWindow, ...] = ()
+    period: int | None = None
 
     @property
     def tick(self) -> bool:
@@ -155,7 +157,7 @@ class PartitionFold:
         if batch is None:
             return Outcome(0, None, closed)
         self._count(batch)
-        return Outcome(batch.n, None, closed)
+        return Outcome(batch.n, None, closed, batch.period)
 
     def _count(self, batch: Batch) -> None:
         window = self._window(batch.period)

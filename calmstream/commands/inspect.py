@@ -1,0 +1,129 @@
+"""``calmstream inspect``: how far a plan's counting is, from its topics alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from calmstream import arguments
+from calmstream.connect import kafka
+from calmstream.topics import topic_names
+from consumer.clock import SystemClock
+from consumer.inspection import Inspection, inspect
+from estimators.plan import Plan
+
+SUSPICIOUS_Z = 5.0
+"""Beyond so many standard deviations a group's share is marked."""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "inspect",
+        help="show lag, clocks, windows, offsets, rejects and group shares",
+        description="Read the plan's topics once and show how far counting and publishing are, as "
+        "of the last checkpoints. Joins no group and writes nothing.",
+    )
+    arguments.add_plan(parser)
+    arguments.add_broker(parser)
+    arguments.add_output_namespace(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read and show; exit code 1 if a worker would refuse a partition."""
+    plan = arguments.load_plan(args.plan)
+    names = topic_names(plan, args.namespace, args.output_namespace)
+    broker = kafka(args.bootstrap)
+    try:
+        found = inspect(plan, broker, names, SystemClock())
+    finally:
+        broker.close()
+    if args.json:
+        print(json.dumps(document(plan, found)))  # noqa: T201 - this is the interface
+    else:
+        show(plan, found, Console(highlight=False))
+    return 1 if any(partition.trouble for partition in found.partitions) else 0
+
+
+def document(plan: Plan, found: Inspection) -> dict[str, Any]:
+    """The same as JSON; times in seconds since the epoch, clock null before the first record."""
+    partitions = [
+        asdict(p)
+        | {"lag": p.lag, "trouble": p.trouble, "clock": p.clock / 1000 if p.clock else None}
+        for p in found.partitions
+    ]
+    return {
+        "plan": plan.digest,
+        "name": plan.name,
+        "lag": found.lag,
+        "windows": asdict(found.windows),
+        "rejected": found.rejected,
+        "dead_letters": found.dead_letters,
+        "groups": [asdict(group) for group in found.groups],
+        "partitions": partitions,
+    }
+
+
+def show(plan: Plan, found: Inspection, console: Console) -> None:
+    """As tables for people."""
+    windows = found.windows
+    console.print(
+        f"{plan.name}-{plan.digest[:8]}: {found.lag:,} records behind · "
+        f"{windows.planned:,} windows planned, {windows.closed_everywhere:,} closed in every "
+        f"partition, {windows.final:,} final"
+    )
+    console.print(_partitions(found))
+    console.print(_groups(found))
+    rejected = ", ".join(f"{reason} {count:,}" for reason, count in found.rejected.items())
+    console.print(f"rejected: {rejected or 'nothing'} · {found.dead_letters:,} dead letters kept")
+    for partition in found.partitions:
+        if partition.trouble:
+            where = f"group {partition.group} partition {partition.partition}"
+            console.print(f"[red]{where}: {partition.trouble}; workers stop here[/red]")
+
+
+def _partitions(found: Inspection) -> Table:
+    columns = ("group", "partition", "log", "counted to", "lag", "clock", "closed", "open")
+    table = _table("input partitions", columns)
+    for p in found.partitions:
+        clock = datetime.fromtimestamp(p.clock / 1000, UTC) if p.clock else None
+        table.add_row(
+            str(p.group),
+            str(p.partition),
+            f"{p.log_start:,}–{p.log_end:,}",
+            f"{p.next_offset:,}",
+            f"{p.lag:,}",
+            f"{clock:%Y-%m-%d %H:%M:%S}" if clock else "-",
+            f"{p.closed_through + 1:,}",
+            ", ".join(map(str, p.open_windows)) or "-",
+        )
+    return table
+
+
+def _groups(found: Inspection) -> Table:
+    table = _table("groups", ("group", "reports", "share", "planned", "z"))
+    for g in found.groups:
+        mark = " [red]suspicious[/red]" if abs(g.z) > SUSPICIOUS_Z else ""
+        table.add_row(
+            str(g.group),
+            f"{g.reports:,}",
+            f"{100 * g.observed:.2f} %",
+            f"{100 * g.planned:.2f} %",
+            f"{g.z:+.1f}{mark}",
+        )
+    return table
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="right")
+    return table

@@ -1,0 +1,94 @@
+"""``calmstream replay``: count windows again from the log, or count dead letters after all."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+from rich.console import Console
+
+from calmstream import arguments
+from calmstream.connect import kafka
+from calmstream.topics import topic_names
+from consumer.clock import SystemClock
+from consumer.rebuild import NEVER_ADMITTED, Rebuilt, rebuild
+from estimators.errors import Reason
+
+_ADMISSIBLE = [reason.value for reason in Reason if reason not in NEVER_ADMITTED]
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "replay",
+        help="count windows again from the log into a new namespace",
+        description="Read the reports topics once and publish the windows that every partition "
+        "has closed into the snapshots topic of a new namespace; what stands is never touched. "
+        "With --admit, dead letters of these reasons are counted too, unless their batch was "
+        "counted already. For logs too long for one process: calmstream consume "
+        "--output-namespace, with any number of workers.",
+    )
+    arguments.add_plan(parser)
+    arguments.add_broker(parser)
+    parser.add_argument(
+        "--output-namespace", required=True, metavar="NS", help="a new one, for the result"
+    )
+    parser.add_argument("--from-window", type=int, default=0, metavar="W", help="(%(default)s)")
+    parser.add_argument("--to-window", type=int, metavar="W", help="(the last closed one)")
+    parser.add_argument(
+        "--admit",
+        type=_reasons,
+        default=(),
+        metavar="REASON,..",
+        help=f"dead letters to count after all: {', '.join(_ADMISSIBLE)}",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Rebuild and say what was done."""
+    plan = arguments.load_plan(args.plan)
+    broker = kafka(args.bootstrap)
+    try:
+        done = rebuild(
+            plan,
+            broker,
+            topic_names(plan, args.namespace),
+            topic_names(plan, args.namespace, args.output_namespace),
+            SystemClock(),
+            first=args.from_window,
+            last=args.to_window,
+            admit=args.admit,
+        )
+    finally:
+        broker.close()
+    if args.json:
+        print(json.dumps(asdict(done)))  # noqa: T201 - this is the interface
+    else:
+        _show(done, args.output_namespace)
+    return 0
+
+
+def _show(done: Rebuilt, namespace: str) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    kinds = "finals and totals" if done.totals else "finals (totals need the log from its start)"
+    console.print(
+        f"windows {done.windows[0]} to {done.windows[-1]} published into {namespace}: {kinds}, "
+        f"{done.reports:,} reports"
+    )
+    for told, counts in (("counted after all", done.admitted), ("still refused", done.refused)):
+        if counts:
+            listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
+            console.print(f"dead letters {told}: {listed}")
+
+
+def _reasons(text: str) -> tuple[Reason, ...]:
+    wanted = arguments.names(text)
+    for reason in wanted:
+        if reason not in _ADMISSIBLE:
+            raise argparse.ArgumentTypeError(
+                f"expected some of {', '.join(_ADMISSIBLE)}, got {reason!r}"
+            )
+    return tuple(Reason(reason) for reason in wanted)

@@ -1,0 +1,105 @@
+"""``calmstream retire``: end a plan: no more reports, last finals, everything else deleted."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from prometheus_client import CollectorRegistry
+from rich.console import Console
+
+from broker.names import TopicNames
+from broker.transport import Broker
+from calmstream import arguments
+from calmstream.connect import kafka
+from calmstream.topics import topic_names
+from consumer.clock import SystemClock
+from consumer.config import HttpConfig, TallyConfig, load
+from consumer.engine import TallyWorker
+from consumer.metrics import tally_metrics
+from consumer.publisher import Publisher
+from consumer.publisher_config import PublisherConfig
+from consumer.publisher_metrics import publisher_metrics
+from consumer.retirement import FinalsAwaited, delete_topics, last_window, stop_admission
+from consumer.service import Role, configure_logging, run_service
+from estimators.errors import InvalidInput
+from estimators.plan import Plan
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "retire",
+        help="end a plan: publish the last finals, delete reports, state and dead letters",
+        description="Make the reports topics refuse reports, count and publish until the last "
+        "window that received any is final (which takes until its end plus grace), then delete "
+        "reports, state and dead letters. The snapshots stay. Running it again goes on.",
+    )
+    arguments.add_plan(parser)
+    arguments.add_broker(parser)
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--without-finals",
+        action="store_true",
+        help="delete at once; windows that are not final are lost",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Stop, publish, delete."""
+    plan = arguments.load_plan(args.plan)
+    names = topic_names(plan, args.namespace)
+    if not args.yes:
+        _confirm(names)
+    broker = kafka(args.bootstrap)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        topics = broker.topics()
+        stop_admission(topics, names)
+        console.print("reports are refused from now on")
+        if not args.without_finals:
+            published = _publish_last(plan, broker, names, console)
+            console.print(f"{published} windows are final")
+        deleted = delete_topics(topics, names)
+    finally:
+        broker.close()
+    console.print(f"{len(deleted)} topics deleted; {names.snapshots} stays")
+    return 0
+
+
+def _confirm(names: TopicNames) -> None:
+    """Ask for the plan's topic prefix; there is no way back."""
+    asked = f"All reports, state and dead letters of {names.prefix} will be deleted.\n"
+    print(f"{asked}Type {names.prefix} to go on: ", end="", file=sys.stderr, flush=True)  # noqa: T201
+    if sys.stdin.readline().strip() != names.prefix:
+        raise InvalidInput("not confirmed; nothing was done (--yes does not ask)")
+
+
+def _publish_last(plan: Plan, broker: Broker, names: TopicNames, console: Console) -> int:
+    """Count and publish, beside whoever else does, until the last window is final."""
+    clock, registry = SystemClock(), CollectorRegistry()
+    through = last_window(plan, clock.now_ms())
+    if through < 0:
+        return 0
+    awaited = FinalsAwaited(plan, broker, names, clock, through)
+    left = max(0, plan.window_end(through) // 1000 + plan.grace - clock.now_ms() // 1000)
+    console.print(f"window {through} closes in {left:,} s; waiting for its final")
+    configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
+    roles: list[Role] = [
+        TallyWorker(
+            plan, broker, names, clock, load(TallyConfig), tally_metrics(registry, plan, names)
+        ),
+        Publisher(
+            plan,
+            broker,
+            names,
+            clock=clock,
+            config=load(PublisherConfig),
+            metrics=publisher_metrics(registry, plan, names),
+        ),
+        awaited,
+    ]
+    run_service(roles, registry, load(HttpConfig, http_port=-1))
+    return awaited.found
