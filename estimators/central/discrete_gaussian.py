@@ -8,6 +8,7 @@ loops run over the numbers still wanted, not over draws one by one.
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import chain, repeat
 from math import ceil, isqrt
 from typing import TYPE_CHECKING
 
@@ -157,7 +158,7 @@ def _alternating(part: Integers, denominator: int, randomness: Randomness) -> Fl
 def _bernoulli_exp_wide(gamma: Fraction, randomness: Randomness) -> bool:
     """One coin with odds exp(-gamma), with integers of any size."""
     whole, rest = divmod(gamma, 1)
-    for ratio in [Fraction(1)] * int(whole) + [rest]:
+    for ratio in chain(repeat(Fraction(1), min(int(whole), 1 << 62)), [rest]):
         k = 1
         while _below(ratio.denominator * k, randomness) < ratio.numerator:
             k += 1

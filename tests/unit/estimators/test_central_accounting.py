@@ -1,0 +1,121 @@
+"""Corrected accounting, and the ledger that adds it up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from math import log, sqrt
+
+import pytest
+
+from estimators.central.accounting import (
+    Spend,
+    allocate,
+    epsilon_of,
+    parse_delta,
+    whole_budget,
+)
+from estimators.central.ledger import BudgetSpent, Ledger, read_ledger
+from estimators.errors import FatalError, PlanError
+
+PLAN = "a" * 64
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1", "3", "10", "100"])
+@pytest.mark.parametrize("delta", ["1e-6", "0.000001", "1e-12", "0.01"])
+def test_the_budget_is_the_whole_of_epsilon(epsilon: str, delta: str) -> None:
+    rho = whole_budget(epsilon, delta).rho
+    spent = float(rho) + 2 * sqrt(float(rho) * log(2 / float(delta)))
+    assert spent == pytest.approx(float(epsilon), abs=1e-9)
+    exact = epsilon_of(rho, delta)
+    assert abs(exact - Decimal(epsilon)) < Decimal("1e-40")
+    assert whole_budget(epsilon, delta).delta == Fraction(delta) / 2
+
+
+def test_the_budget_as_printed_overspends() -> None:
+    printed = sqrt(1 + log(2e6)) - sqrt(log(2e6))  # Theorem 1.1 without its square
+    assert float(epsilon_of(Fraction(printed), "1e-6")) == pytest.approx(2.87, abs=0.005)
+    assert float(whole_budget("1", "1e-6").rho) == pytest.approx(printed**2)
+
+
+@pytest.mark.parametrize("levels", [1, 3, 5])
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "8"])
+def test_an_allocation_costs_no_more_than_its_share(levels: int, epsilon: str) -> None:
+    share = whole_budget(epsilon, "1e-6")
+    allocation = allocate(share, levels)
+    assert allocation.cost.fits(share)
+    assert allocation.cost.rho > share.rho * Fraction(999, 1000)
+    counts = levels / (2 * allocation.variance)
+    assert float(counts / share.rho) == pytest.approx(0.9)
+
+
+def test_a_hopeless_share_is_refused() -> None:
+    with pytest.raises(PlanError, match="is too small"):
+        allocate(Spend(Fraction(1, 1 << 70), Fraction(1, 10**9)), 3)
+
+
+@pytest.mark.parametrize("delta", ["0", "0.2", "1e-40", "1", "-1e-6", "1E-6", " 1e-6", 1e-6, None])
+def test_delta_is_a_plain_decimal_string_in_range(delta: object) -> None:
+    with pytest.raises(PlanError, match="delta must"):
+        parse_delta(delta)
+
+
+def ledger(parts: int) -> tuple[Ledger, Spend]:
+    budget = whole_budget("1", "1e-6")
+    return Ledger(PLAN, "1", "1e-6"), Spend(budget.rho / parts, budget.delta / parts)
+
+
+def test_releases_add_up_to_the_budget_and_not_beyond() -> None:
+    book, cost = ledger(3)
+    for window in range(3):
+        book = book.pay(str(window), cost)
+    assert book.spent == book.budget
+    with pytest.raises(BudgetSpent, match=r"release 3 is refused.*epsilon 1 of 1"):
+        book.pay("3", Spend(Fraction(1, 10**30), Fraction(0)))
+    with pytest.raises(BudgetSpent, match="refused"):
+        book.pay("3", Spend(Fraction(0), Fraction(1, 10**30)))
+
+
+def test_a_release_is_never_made_twice() -> None:
+    book, cost = ledger(4)
+    book = book.pay("0", cost)
+    with pytest.raises(BudgetSpent, match="was begun and may have left"):
+        book.pay("0", cost)
+    book = book.finish("0")
+    assert book.spent == cost
+    with pytest.raises(BudgetSpent, match="was published"):
+        book.pay("0", cost)
+    with pytest.raises(ValueError, match="never paid for"):
+        book.finish("1")
+
+
+def test_the_document_is_the_ledger() -> None:
+    book, cost = ledger(7)
+    book = book.pay("0", cost).finish("0").pay("1", cost)
+    assert read_ledger(book.to_bytes()) == book
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda raw: raw[:-20], "not readable"),
+        (lambda _: b"", "not readable"),
+        (lambda _: b"[]", "not readable"),
+        (lambda raw: raw.replace(b'"published": false', b'"published": true'), "checksum"),
+        (lambda raw: raw.replace(b'"epsilon": "1"', b'"epsilon": "9"'), "checksum"),
+        (lambda raw: raw.replace(b'"version": 1', b'"version": 2'), "version 2"),
+    ],
+)
+def test_a_damaged_account_is_refused(damage, message: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    book, cost = ledger(7)
+    raw = damage(book.pay("0", cost).to_bytes())
+    with pytest.raises(FatalError, match=message):
+        read_ledger(raw)
+
+
+def test_an_entry_out_of_range_is_refused_even_with_a_good_checksum() -> None:
+    book, cost = ledger(7)
+    forged = replace(book.pay("0", cost).entries[0], cost=Spend(Fraction(-1), Fraction(0)))
+    with pytest.raises(FatalError, match="out of range"):
+        read_ledger(replace(book, entries=(forged,)).to_bytes())

@@ -1,0 +1,263 @@
+"""DP Marginals: tuples against a naive reference, limits, thresholds, missing values, budgets."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from estimators.central.accounting import Allocation, allocate, whole_budget
+from estimators.central.dp_marginals import (
+    Settings,
+    noisy_threshold,
+    release,
+    universe_threshold,
+    unseen_threshold,
+)
+from estimators.central.tuples import Locator, Records, candidates, size
+from estimators.errors import InvalidInput, PlanError
+from estimators.randomness import SeededRandomness
+
+# So little noise that every count is exact: for tests of everything but the noise.
+CLEAR = Allocation(3, Fraction(1 << 10), Fraction(1, 10_000), Fraction(1, 10**6))
+
+
+def table(n: int, d: int, seed: int) -> Records:
+    rng = np.random.default_rng(seed)
+    radix = [2 + j % 3 for j in range(d)]
+    codes = np.stack([rng.integers(0, r, n) for r in radix], axis=1)
+    codes[rng.random((n, d)) < 0.25] = -1
+    return Records(codes, tuple(radix))
+
+
+def naive_counts(records: Records, k: int) -> dict[tuple[tuple[int, int], ...], int]:
+    seen: dict[tuple[tuple[int, int], ...], int] = {}
+    for row in records.codes:
+        held = [(i, int(v)) for i, v in enumerate(row) if v >= 0]
+        for chosen in combinations(held, k):
+            seen[chosen] = seen.get(chosen, 0) + 1
+    return seen
+
+
+def as_tuples(result, k: int) -> dict[tuple[tuple[int, int], ...], int]:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    level = result.levels[k - 1]
+    found = {}
+    for columns, cells in level.cells.items():
+        for cell, count in zip(cells.tolist(), level.counts[columns].tolist(), strict=True):
+            values, rest = [], cell
+            for i in reversed(columns):
+                rest, v = divmod(rest, level.cardinalities[i])
+                values.append((i, int(result.values[i][v])))
+            found[tuple(reversed(values))] = count
+    return found
+
+
+@pytest.mark.parametrize("seen_only", [False, True])
+def test_without_noise_every_frequent_tuple_has_its_exact_count(seen_only: bool) -> None:
+    records = table(400, 5, 1)
+    settings = Settings(Fraction(1), Fraction(1, 100), seen_only)
+    result = release(records, CLEAR, settings, SeededRandomness(1))
+    for k in (1, 2, 3):
+        exact = naive_counts(records, k)
+        level = result.levels[k - 1]
+        found = as_tuples(result, k)
+        assert found
+        assert all(exact[t] == count for t, count in found.items())
+        if k == 1 or seen_only:
+            frequent = {t for t, count in exact.items() if count > level.threshold}
+            assert set(found) == frequent
+
+
+def test_tuples_grow_only_from_their_subtuples() -> None:
+    # Column 0 and 1 are always equal, so (0, 1) never occurs, nor may anything above it.
+    codes = np.array([[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]] * 50)
+    result = release(Records(codes, (2, 2, 2)), CLEAR, Settings(), SeededRandomness(2))
+    pairs, triples = as_tuples(result, 2), as_tuples(result, 3)
+    assert ((0, 0), (1, 1)) not in pairs
+    assert result.levels[1].candidates == 12
+    assert result.levels[2].candidates == 4
+    assert set(triples.values()) == {50}
+
+
+def test_candidates_are_exactly_those_whose_subtuples_all_stand() -> None:
+    rng = np.random.default_rng(3)
+    radix = (3, 2, 4, 2)
+    for _ in range(30):
+        previous = {}
+        for key in combinations(range(4), 2):
+            whole = radix[key[0]] * radix[key[1]]
+            cells = np.flatnonzero(rng.random(whole) < 0.6)
+            if len(cells):
+                previous[key] = cells
+        found = candidates(previous, 3, radix)
+        expected = {}
+        for key in combinations(range(4), 3):
+            a, b, c = (radix[i] for i in key)
+            cells = [
+                (x * b + y) * c + z
+                for x in range(a)
+                for y in range(b)
+                for z in range(c)
+                if x * b + y in previous.get(key[:2], ())
+                and x * c + z in previous.get((key[0], key[2]), ())
+                and y * c + z in previous.get(key[1:], ())
+            ]
+            if cells:
+                expected[key] = cells
+        assert {key: cells.tolist() for key, cells in found.items()} == expected
+
+
+def test_too_many_candidates_are_refused() -> None:
+    previous = {(i,): np.arange(6000) for i in range(2)}
+    with pytest.raises(InvalidInput, match="candidate 2-tuples"):
+        candidates(previous, 2, (6000, 6000))
+
+
+@pytest.mark.parametrize("lookup", [1 << 22, 1])
+def test_contributions_are_limited_to_a_uniform_subset(
+    lookup: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("estimators.central.tuples._LOOKUP", lookup)
+    codes = np.zeros((6000, 6), np.int64)
+    codes[:3000, 3:] = -1  # half of the records hold 3 pairs, the others 15
+    records = Records(codes, (1,) * 6)
+    universe = {key: np.array([0]) for key in combinations(range(6), 2)}
+    locator = Locator(records, universe)
+    held = locator.sizes()
+    assert held[:3000].tolist() == [3] * 3000
+    assert held[3000:].tolist() == [15] * 3000
+    counts = locator.count(held, 5, SeededRandomness(4))
+    total = {key: int(c[0]) for key, c in counts.items()}
+    assert sum(total.values()) == 3000 * 3 + 3000 * 5
+    for key, count in total.items():
+        mean = 1000 + (3000 if max(key) < 3 else 0)
+        assert abs(count - mean) < 5 * (3000 * (1 / 3) * (2 / 3)) ** 0.5, key
+    assert all(
+        (c == e).all()
+        for c, e in zip(
+            locator.count(held, 15, SeededRandomness(4)).values(),
+            ([6000] if max(k) < 3 else [3000] for k in universe),
+            strict=True,
+        )
+    )
+
+
+def test_a_record_s_tuples_never_count_more_than_the_limit() -> None:
+    records = table(1, 8, 5)
+    for limit in (1, 2, 5):
+        universe = {
+            key: np.arange(np.prod([records.cardinalities[i] for i in key]))
+            for key in combinations(range(8), 2)
+        }
+        locator = Locator(records, universe)
+        held = locator.sizes()
+        counted = locator.count(held, limit, SeededRandomness(limit))
+        assert sum(int(c.sum()) for c in counted.values()) == min(limit, int(held[0]))
+
+
+def test_missing_values_are_no_values() -> None:
+    codes = np.array([[0, -1], [0, 1], [-1, 1], [-1, -1]] * 100)
+    result = release(Records(codes, (1, 2)), CLEAR, Settings(), SeededRandomness(6))
+    assert as_tuples(result, 1) == {((0, 0),): 200, ((1, 1),): 200}
+    assert as_tuples(result, 2) == {((0, 0), (1, 1)): 100}
+
+
+def test_nothing_but_missing_values_and_no_records_at_all() -> None:
+    for codes in (np.full((50, 3), -1), np.zeros((0, 3), np.int64)):
+        result = release(Records(codes, (2, 2, 2)), CLEAR, Settings(), SeededRandomness(7))
+        assert size(result.levels[0].cells) == 0
+        assert len(result.levels) == 1
+
+
+def test_thresholds_are_the_paper_s_rounded_up() -> None:
+    normal, delta = NormalDist(), 5e-7
+    exact = 1 + 1600.5**0.5 * normal.inv_cdf((1 - delta) ** (1 / 16))
+    assert unseen_threshold(Fraction(3201, 2), 16, Fraction(5, 10**7)) == int(exact) + 1
+    threshold, bound = universe_threshold(Fraction(900), 40, 800, Fraction(1, 10))
+    assert threshold == int(30 * normal.inv_cdf(1 - 0.1 * 40 / 800)) + 1
+    assert bound <= 0.1 * 40
+    # A certain tail: with a huge deviation and one candidate it may be negative, never wrong.
+    assert universe_threshold(Fraction(4), 1, 1, Fraction(1, 2))[0] >= 0
+
+
+def test_a_count_has_to_be_above_its_threshold() -> None:
+    universe = {(0,): np.array([0, 1, 2])}
+    counts = {(0,): np.array([4, 5, 6])}
+    tiny = Fraction(1, 1 << 12)  # noise 0 but for odds exp(-2048)
+    cells, noisy = noisy_threshold(universe, counts, tiny, 5, SeededRandomness(8))
+    assert cells[0,].tolist() == [2]
+    assert noisy[0,].tolist() == [6]
+
+
+def test_spurious_tuples_stay_within_their_bound_over_200_runs() -> None:
+    # Columns come in equal pairs: two thirds of the cells of their pairs are held by nobody.
+    rng = np.random.default_rng(10)
+    base = rng.integers(0, 3, (600, 4))
+    records = Records(np.concatenate([base, base], axis=1), (3,) * 8)
+    allocation = allocate(whole_budget("8", "1e-6"), 3)
+    settings = Settings(spurious=Fraction(1, 5))
+    exact = [naive_counts(records, k) for k in (1, 2, 3)]
+    spurious = np.zeros(4)
+    bounds = np.zeros(4)
+    allowed = np.zeros(4)
+    runs = 200
+    for seed in range(runs):
+        result = release(records, allocation, settings, SeededRandomness(1000 + seed))
+        for level in result.levels:
+            found = as_tuples(result, level.k)
+            spurious[level.k] += sum(t not in exact[level.k - 1] for t in found)
+            bounds[level.k] += level.spurious_bound
+            if level.k > 1:
+                allowed[level.k] += 0.2 * size(result.levels[level.k - 2].cells)
+    assert spurious[1] == 0
+    assert spurious[2] > 0  # the bound is put to the test
+    for k in (2, 3):
+        assert bounds[k] <= allowed[k] + 1e-9
+        assert spurious[k] <= bounds[k] + 5 * bounds[k] ** 0.5, k
+
+
+def test_remark_1_1_never_makes_a_tuple_up() -> None:
+    records = table(500, 5, 11)
+    allocation = allocate(whole_budget("16", "1e-6"), 3)
+    for seed in range(20):
+        result = release(records, allocation, Settings(seen_only=True), SeededRandomness(seed))
+        for level in result.levels:
+            exact = naive_counts(records, level.k)
+            assert set(as_tuples(result, level.k)) <= set(exact)
+            assert level.candidates is None
+            assert level.spurious_bound == 0.0
+
+
+def test_noise_has_the_stated_deviation() -> None:
+    codes = np.zeros((4000, 6), np.int64)
+    records = Records(codes, (1,) * 6)
+    allocation = allocate(whole_budget("2", "1e-6"), 2)
+    z = []
+    for seed in range(60):
+        result = release(records, allocation, Settings(Fraction(1)), SeededRandomness(seed))
+        for level in result.levels:
+            limit = level.limit
+            for counts in level.counts.values():
+                # Every record holds one tuple per column set; beyond the limit some are dropped.
+                if limit >= (6 if level.k == 1 else 15):
+                    z.extend((counts - 4000) / float(level.variance) ** 0.5)
+    assert len(z) > 300
+    assert np.std(z) == pytest.approx(1.0, abs=5 / (2 * len(z)) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"quantile": Fraction(0)},
+        {"quantile": Fraction(2)},
+        {"quantile": Fraction(1, 99_999)},
+        {"spurious": Fraction(0)},
+        {"spurious": Fraction(1)},
+    ],
+)
+def test_settings_out_of_range_are_refused(fields: dict[str, Fraction]) -> None:
+    with pytest.raises(PlanError, match="must lie"):
+        Settings(**fields)

@@ -1,0 +1,148 @@
+"""Exact noise and the exact quantile: their laws, and that no floating point can leak in."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb, exp
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from estimators.central.discrete_gaussian import (
+    MAX_VARIANCE,
+    _accept,
+    _bernoulli_exp_wide,
+    bernoulli_exp,
+    discrete_gaussian,
+    discrete_laplace,
+    round_variance,
+)
+from estimators.central.quantile import private_quantile
+from estimators.errors import InvalidInput, PlanError
+from estimators.randomness import SeededRandomness
+
+ALPHA = 1e-6
+
+
+def p_value(seen: np.ndarray, expected: np.ndarray) -> float:
+    rare = expected < 5
+    seen = np.append(seen[~rare], seen[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    kept = expected > 1e-9
+    assert not seen[~kept].any()
+    if kept.sum() == 1:
+        return 1.0
+    statistic = (np.square(seen - expected)[kept] / expected[kept]).sum()
+    return float(chi2.sf(statistic, kept.sum() - 1))
+
+
+@pytest.mark.parametrize(
+    "gamma", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(5, 2), Fraction(123456, 10007)]
+)
+def test_coins_have_odds_exp_minus_gamma(gamma: Fraction) -> None:
+    n = 40_000
+    tossed = bernoulli_exp(np.full(n, gamma.numerator), gamma.denominator, SeededRandomness(1))
+    odds = exp(-gamma)
+    assert (
+        p_value(np.array([tossed.sum(), n - tossed.sum()]), np.array([n * odds, n * (1 - odds)]))
+        > ALPHA
+    )
+
+
+def test_the_slow_coin_is_the_same_coin() -> None:
+    source = SeededRandomness(2)
+    gamma = Fraction(3 * 10**40 + 1, 2 * 10**40)
+    heads = sum(_bernoulli_exp_wide(gamma, source) for _ in range(4000))
+    odds = exp(-1.5)
+    expected = np.array([4000 * odds, 4000 * (1 - odds)])
+    assert p_value(np.array([heads, 4000 - heads]), expected) > ALPHA
+
+
+@pytest.mark.parametrize("scale", [1, 7])
+def test_the_discrete_laplace_law(scale: int) -> None:
+    n = 50_000
+    drawn = discrete_laplace(scale, n, SeededRandomness(3))
+    x = np.arange(-40 * scale, 40 * scale + 1)
+    weights = np.exp(-np.abs(x) / scale)
+    seen = np.bincount(drawn + 40 * scale, minlength=len(x))
+    assert p_value(seen, n * weights / weights.sum()) > ALPHA
+
+
+@pytest.mark.parametrize("wanted", ["0.01", "0.3", "1", "2.7", "90.25", "2500"])
+def test_the_discrete_gaussian_law(wanted: str) -> None:
+    variance = round_variance(Fraction(wanted))
+    n = 60_000
+    drawn = discrete_gaussian(variance, n, SeededRandomness(4))
+    reach = int(12 * float(variance) ** 0.5) + 3
+    x = np.arange(-reach, reach + 1)
+    weights = np.exp(-np.square(x) / (2 * float(variance)))
+    seen = np.bincount(drawn + reach, minlength=len(x))
+    assert p_value(seen, n * weights / weights.sum()) > ALPHA
+
+
+def test_far_proposals_take_the_slow_way_to_the_same_verdict() -> None:
+    # Beyond 63 bits: exp(-huge) never, and the arithmetic does not wrap around into a maybe.
+    far = np.array([1 << 62, -(1 << 62)])
+    assert not _accept(far, 5, 2, 2, SeededRandomness(5)).any()
+
+
+@pytest.mark.parametrize("wanted", ["0.001", "0.7", "3", "1000.5", "40000.1", "268435456"])
+def test_variances_are_rounded_up_by_a_hair(wanted: str) -> None:
+    exact = Fraction(wanted)
+    rounded = round_variance(exact)
+    assert round_variance(rounded) == rounded
+    assert 0 <= rounded - exact < Fraction(2, 1 << 24) * (float(exact) ** 0.5 + 1) ** 2 + 1e-12
+    assert discrete_gaussian(rounded, 3, SeededRandomness(6)).shape == (3,)
+
+
+@pytest.mark.parametrize("wanted", [Fraction(0), Fraction(-1), Fraction(MAX_VARIANCE) + 1])
+def test_impossible_variances_are_refused(wanted: Fraction) -> None:
+    with pytest.raises(PlanError, match="variance"):
+        round_variance(wanted)
+
+
+def test_an_unrounded_variance_is_refused() -> None:
+    with pytest.raises(ValueError, match="form"):
+        discrete_gaussian(Fraction(1, 3), 1, SeededRandomness(7))
+
+
+def test_nothing_is_asked_for() -> None:
+    assert len(discrete_gaussian(Fraction(4), 0, SeededRandomness(8))) == 0
+
+
+def test_the_quantile_s_law_is_the_exponential_mechanism_s() -> None:
+    sizes = np.array([0, 1, 1, 2, 2, 2, 3, 5])
+    epsilon, q = Fraction(1, 2), Fraction(3, 4)
+    n = 1500
+    drawn = [private_quantile(sizes, 6, q, epsilon, SeededRandomness(s)) for s in range(n)]
+    utility = np.array([-abs(float((sizes <= x).sum() - q * 8)) for x in range(7)])
+    weights = np.exp(float(epsilon) * utility / 2)
+    assert p_value(np.bincount(drawn, minlength=7), n * weights / weights.sum()) > ALPHA
+
+
+def test_neighbours_change_the_quantile_s_law_by_epsilon_at_most() -> None:
+    rng = np.random.default_rng(9)
+    epsilon = 0.7
+    for _ in range(50):
+        sizes = rng.integers(0, 6, 20)
+        laws = []
+        for table in (sizes, sizes[1:]):
+            at_most = np.array([(table <= x).sum() for x in range(6)])
+            weights = np.exp(-epsilon * np.abs(at_most - 0.9 * len(table)) / 2)
+            laws.append(weights / weights.sum())
+        assert np.abs(np.log(laws[0] / laws[1])).max() <= epsilon + 1e-12
+
+
+def test_a_generous_epsilon_finds_the_quantile() -> None:
+    sizes = np.repeat(np.arange(comb(16, 3) + 1), 20)
+    found = private_quantile(
+        sizes, comb(16, 3), Fraction(99, 100), Fraction(8), SeededRandomness(1)
+    )
+    assert abs(found - 555) <= 2
+
+
+def test_too_many_users_for_exact_integers_is_refused() -> None:
+    sizes, source = np.arange(4096) % 4, SeededRandomness(1)
+    with pytest.raises(InvalidInput, match="too many users"):
+        private_quantile(sizes, 3, Fraction(1, 10_000), Fraction(1 << 50), source)
