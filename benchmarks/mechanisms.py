@@ -14,15 +14,20 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.mechanisms import MECHANISMS, Mechanism, standard
-from estimators.randomness import SeededRandomness, SystemRandomness
+# Before this folder, whose estimators.py would be taken for the package.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from estimators.mechanisms import MECHANISMS, Mechanism, standard  # noqa: E402
+from estimators.randomness import SeededRandomness, SystemRandomness  # noqa: E402
 
 EPSILON = "1"
 DOMAINS = (16, 64, 256)
