@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from estimators.castell.inverse import channels, expected_sse
 from estimators.castell.schemes import independent_error
 from estimators.errors import PlanError
-from estimators.mechanisms.joint_tables import MAX_RECORD_CELLS, integer_rows
+from estimators.mechanisms.joint_tables import MAX_RECORD_CELLS, integer_row
 from estimators.mechanisms.product_grr import ProductGRR
 from estimators.mechanisms.registry import spec
 from estimators.plan import Group
@@ -103,11 +103,16 @@ def attribute_sets(what: str, value: object, domain: Domain) -> tuple[Attributes
     Raises:
         PlanError: anything else, or an unknown attribute.
     """
-    if isinstance(value, list | tuple) and all(
-        isinstance(s, list | tuple) and s and all(isinstance(x, str) for x in s) for s in value
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(row, list | tuple) and row for row in value
     ):
-        return tuple(domain.index(names) for names in value)
-    return tuple(tuple(sorted(s)) for s in integer_rows(what, value))
+        raise PlanError(f"{what}: expected a list of lists of attributes, none of them empty")
+    return tuple(
+        domain.index(row)
+        if all(isinstance(x, str) for x in row)
+        else tuple(sorted(integer_row(what, row)))
+        for row in value
+    )
 
 
 def _elementary(values: Sequence[int], size: int) -> int:
