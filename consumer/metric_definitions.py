@@ -1,53 +1,10 @@
-"""Every metric of the service, as data: the code registers them, the documentation lists them.
-
-Names start with ``calmstream_``; units are base units (seconds, records, reports). Label values:
-``plan`` is the plan's name, a hyphen and the first 8 digits of its digest; ``group`` the group's
-number; ``reason`` a rejection reason; ``topic`` and ``partition`` an input partition.
-"""
+"""Every metric of a tally worker, as data; see :mod:`broker.metric_definition`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from broker.metric_definition import Kind, MetricDefinition
 
-PREFIX = "calmstream_"
-LABELS = frozenset({"plan", "group", "reason", "topic", "partition"})
-
-Kind = Literal["counter", "gauge", "histogram"]
-
-
-@dataclass(frozen=True, slots=True)
-class MetricDefinition:
-    """One metric.
-
-    Attributes:
-        name: full name; counters end in ``_total``.
-        kind: counter, gauge or histogram.
-        unit: what one is, in words fit for a table.
-        labels: label names.
-        help: what it says; one sentence.
-        action: what to do about an unusual value.
-        buckets: upper bounds of a histogram, ascending.
-    """
-
-    name: str
-    kind: Kind
-    unit: str
-    labels: tuple[str, ...]
-    help: str
-    action: str
-    buckets: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.name.startswith(PREFIX):
-            raise ValueError(f"metric {self.name}: the prefix is {PREFIX}")
-        if (self.kind == "counter") != self.name.endswith("_total"):
-            raise ValueError(f"metric {self.name}: counters, and only they, end in _total")
-        if not LABELS.issuperset(self.labels):
-            raise ValueError(f"metric {self.name}: labels come from {sorted(LABELS)}")
-        if (self.kind == "histogram") != bool(self.buckets):
-            raise ValueError(f"metric {self.name}: buckets go with a histogram, and only there")
-
+__all__ = ["DURATIONS", "TALLY_METRICS", "Kind", "MetricDefinition"]
 
 DURATIONS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -87,7 +44,7 @@ LAG_RECORDS = MetricDefinition(
     "calmstream_consumer_lag_records",
     "gauge",
     "records",
-    ("topic", "partition"),
+    ("plan", "topic", "partition"),
     "Records between this worker's position and the end; 0 where it does not own the partition.",
     "Growing: add workers up to the number of partitions, then make a plan with more partitions.",
 )
@@ -95,7 +52,7 @@ LAG_SECONDS = MetricDefinition(
     "calmstream_consumer_lag_seconds",
     "gauge",
     "seconds",
-    ("topic", "partition"),
+    ("plan", "topic", "partition"),
     "Age of the log's clock while records wait to be read; 0 at the end or where not owned.",
     "Above the grace: finals appear late; add workers.",
 )
@@ -103,7 +60,7 @@ PARTITION_CLOCK = MetricDefinition(
     "calmstream_partition_clock_seconds",
     "gauge",
     "seconds since the epoch",
-    ("topic", "partition"),
+    ("plan", "topic", "partition"),
     "Running maximum of the broker's append times as folded; 0 where not owned.",
     "Standing still on an owned partition: neither reports nor ticks arrive.",
 )
@@ -111,7 +68,7 @@ CLOSED_THROUGH = MetricDefinition(
     "calmstream_partition_windows_closed",
     "gauge",
     "windows",
-    ("topic", "partition"),
+    ("plan", "topic", "partition"),
     "Windows of this plan that the partition's log has closed; 0 where not owned.",
     "One partition behind the others holds back every final: look at its lag.",
 )

@@ -6,6 +6,7 @@ it relies on it; so it can be stopped, doubled or replaced at any point.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -24,9 +25,12 @@ from consumer.publisher_metrics import (
     EARLY_PUBLISHED,
     ESTIMATE_DURATION,
     FINAL_PUBLISHED,
+    FINAL_REPORTS,
     LAST_SNAPSHOT,
+    OPEN_REPORTS,
     PUBLISH_DURATION,
     RUNNING_TOTAL_PUBLISHED,
+    SHARE_DEVIATION,
     SHARE_OBSERVED,
     STANDARD_ERROR,
     TOMBSTONES,
@@ -93,6 +97,7 @@ class Publication:
         self._next_refresh = clock.monotonic()
         self._next_clean = clock.monotonic()
         self._shares_through = -1
+        self._newest_final = -1
         with ExitStack() as undo:
             self._topics = broker.topics()
             undo.callback(self._topics.close)
@@ -183,6 +188,9 @@ class Publication:
         self._metrics.set(WINDOWS_FINAL, self._assembler.count(Kind.FINAL))
         if kind is Kind.TOTAL:
             self._show_shares(found.manifest)
+        elif window > self._newest_final:
+            self._newest_final = window
+            self._metrics.set(FINAL_REPORTS, found.manifest.reports)
         if all(self._assembler.complete(window, k) for k in (Kind.FINAL, Kind.TOTAL)):
             self._merger.settle(window)
             self._sent_early.pop(window, None)
@@ -199,9 +207,14 @@ class Publication:
     def _show_shares(self, total: Manifest) -> None:
         if total.window > self._shares_through and total.reports:
             self._shares_through = total.window
-            for group, reports in enumerate(total.groups):
-                share = reports / total.reports
-                self._metrics.set(SHARE_OBSERVED, share, group=str(group))
+            for number, (group, reports) in enumerate(
+                zip(self._plan.groups, total.groups, strict=True)
+            ):
+                share, planned = reports / total.reports, group.share / self._plan.total_share
+                # With one group there is nothing to draw, and nothing to deviate.
+                spread = math.sqrt(planned * (1 - planned) / total.reports) or 1.0
+                self._metrics.set(SHARE_OBSERVED, share, group=str(number))
+                self._metrics.set(SHARE_DEVIATION, (share - planned) / spread, group=str(number))
 
     # Writing
 
@@ -274,6 +287,7 @@ class Publication:
         offset = self._write(snapshot)
         if merged.kind is Kind.EARLY:
             self._sent_early[merged.window] = merged.revision
+            self._metrics.set(OPEN_REPORTS, merged.reports)
         else:
             self._sent[place] = (offset, attempts)
         self._metrics.observe(PUBLISH_DURATION, self._clock.monotonic() - began)

@@ -11,7 +11,7 @@ from consumer.health import RoleHealth
 from consumer.metrics import Metrics
 from consumer.publication import Publication
 from consumer.publisher_config import PublisherConfig
-from consumer.publisher_metrics import ACTIVE, FAILURES
+from consumer.publisher_metrics import ACTIVE, FAILURES, retire
 from consumer.topic_checks import verify_topics
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Plan
@@ -175,6 +175,6 @@ class Publisher:
 
     def _hand_over(self) -> None:
         work, self._work, self._busy = self._work, None, False
-        self._metrics.set(ACTIVE, 0)
+        retire(self._metrics, self._plan)
         if work is not None:
             work.close(_CLOSE_SECONDS)

@@ -107,6 +107,30 @@ SHARE_PLANNED = MetricDefinition(
     "The group's part of all reports by the plan.",
     "Constant; the measure for the observed share.",
 )
+SHARE_DEVIATION = MetricDefinition(
+    "calmstream_group_share_deviation",
+    "gauge",
+    "standard deviations",
+    ("plan", "group"),
+    "Observed minus planned share, in standard deviations of honest drawing at that many reports.",
+    "Beyond 5 either way: chance does not do that; look for forged or misdirected reports.",
+)
+OPEN_REPORTS = MetricDefinition(
+    "calmstream_open_window_reports",
+    "gauge",
+    "reports",
+    ("plan",),
+    "Reports in the latest early set: how far the running window has filled.",
+    "Compare with the planned reports of a window; 0 before the first early set.",
+)
+FINAL_REPORTS = MetricDefinition(
+    "calmstream_final_window_reports",
+    "gauge",
+    "reports",
+    ("plan",),
+    "Reports in the latest final window, 0 before the first.",
+    "Far below the planned reports: devices do not report, or are refused; errors grow.",
+)
 TOMBSTONES = MetricDefinition(
     "calmstream_publisher_tombstones_total",
     "counter",
@@ -137,9 +161,18 @@ PUBLISHER_METRICS: tuple[MetricDefinition, ...] = (
     STANDARD_ERROR,
     SHARE_OBSERVED,
     SHARE_PLANNED,
+    SHARE_DEVIATION,
+    OPEN_REPORTS,
+    FINAL_REPORTS,
     TOMBSTONES,
     FAILURES,
 )
+
+OF_THE_ACTIVE = (WINDOWS_FINAL, WINDOWS_WAITING, STANDARD_ERROR, OPEN_REPORTS, FINAL_REPORTS)
+"""Gauges that only the active publisher can tell: 0 on the others, so that a maximum is right."""
+
+OF_THE_ACTIVE_BY_GROUP = (SHARE_OBSERVED, SHARE_DEVIATION)
+"""The same, one series per group."""
 
 
 def publisher_metrics(registry: CollectorRegistry, plan: Plan, names: TopicNames) -> Metrics:
@@ -148,3 +181,13 @@ def publisher_metrics(registry: CollectorRegistry, plan: Plan, names: TopicNames
     for number, group in enumerate(plan.groups):
         metrics.set(SHARE_PLANNED, group.share / plan.total_share, group=str(number))
     return metrics
+
+
+def retire(metrics: Metrics, plan: Plan) -> None:
+    """Zero what only the active publisher can tell, when this one is no longer it."""
+    metrics.set(ACTIVE, 0)
+    for definition in OF_THE_ACTIVE:
+        metrics.set(definition, 0)
+    for definition in OF_THE_ACTIVE_BY_GROUP:
+        for group in range(len(plan.groups)):
+            metrics.set(definition, 0, group=str(group))

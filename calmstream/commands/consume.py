@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 
-from prometheus_client import CollectorRegistry
-
 from calmstream import arguments
 from calmstream.connect import SecurityConfig, kafka
 from calmstream.topics import topic_names
 from consumer.clock import SystemClock
 from consumer.config import HttpConfig, TallyConfig, load, refuse_unknown, variables
 from consumer.engine import TallyWorker
-from consumer.metrics import tally_metrics
+from consumer.metrics import new_registry, tally_metrics
+from consumer.plan_metrics import plan_metrics
 from consumer.publisher import Publisher
 from consumer.publisher_config import PublisherConfig
 from consumer.publisher_metrics import publisher_metrics
@@ -63,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     names = topic_names(plan, args.namespace, args.output_namespace)
     broker = kafka(args.bootstrap)
-    clock, registry = SystemClock(), CollectorRegistry()
+    clock, registry = SystemClock(), new_registry()
+    plan_metrics(registry, plan, names, clock.now_ms() / 1000)
     try:
         roles: list[Role] = []
         if args.role in ("tally", "all"):

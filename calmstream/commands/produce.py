@@ -6,6 +6,7 @@ import argparse
 import signal
 import threading
 
+from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -14,7 +15,11 @@ from calmstream.connect import kafka
 from calmstream.tables import read_records
 from calmstream.topics import topic_names
 from consumer.config import load
+from consumer.health import HealthServer, health_app
+from consumer.metrics import new_registry
+from estimators.errors import InvalidInput
 from producer.config import ProducerSettings
+from producer.metrics import ProducerMetrics
 from producer.produce import Summary, produce
 
 
@@ -38,6 +43,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--spool", metavar="DIR", help="keep batches here until they are acknowledged"
     )
+    parser.add_argument(
+        "--http-port", type=int, help="serve /metrics there (none); 0: any free port"
+    )
+    parser.add_argument("--http-host", default="127.0.0.1", help="at this address (%(default)s)")
     parser.set_defaults(run=run)
 
 
@@ -49,7 +58,10 @@ def run(args: argparse.Namespace) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    registry = new_registry()
+    observer = ProducerMetrics(plan, registry)
     broker = kafka(args.bootstrap)
+    server = serve(registry, args.http_host, args.http_port)
     columns = (TextColumn("reports"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
         with Progress(*columns, console=Console(stderr=True)) as progress:
@@ -66,12 +78,29 @@ def run(args: argparse.Namespace) -> int:
                 devices=args.devices,
                 spool=settings.spool,
                 budget=settings.budget(),
+                observer=observer,
                 progress=lambda s: progress.update(task, completed=s.sent),
                 stop=stop,
             )
     finally:
+        if server is not None:
+            server.close()
         broker.close()
     return _conclude(summary)
+
+
+def serve(registry: CollectorRegistry, host: str, port: int | None) -> HealthServer | None:
+    """Metrics of this run on a port, if one is asked for.
+
+    Raises:
+        InvalidInput: that address cannot be had.
+    """
+    if port is None:
+        return None
+    try:
+        return HealthServer(health_app(registry, ()), host, port)
+    except (OSError, OverflowError) as error:
+        raise InvalidInput(f"--http-port: cannot serve on {host}:{port}: {error}") from None
 
 
 def _conclude(summary: Summary) -> int:

@@ -611,7 +611,13 @@ def test_metrics_tell_what_was_done(bench: Bench) -> None:
     assert value("last_snapshot_timestamp_seconds") == bench.clock.now_ms() / 1000 - 60
     assert 0 < (value("expected_standard_error") or 0) < 1
     assert value("group_share_observed", group="0") == 1
+    assert value("group_share_deviation", group="0") == 0
+    assert value("final_window_reports") == 2 * 51
     assert value("publisher_tombstones_total") == 6
+    publisher.close()
+    assert value("publisher_active") == value("windows_final") == 0
+    assert value("expected_standard_error") == value("final_window_reports") == 0
+    assert value("group_share_observed", group="0") == 0
 
 
 def test_shares_are_known_again_after_a_restart() -> None:
@@ -623,13 +629,17 @@ def test_shares_are_known_again_after_a_restart() -> None:
     publication = bench.publication()
     work(publication)
     label = f"{bench.plan.name}-{bench.plan.digest[:8]}"
-    shares = [
-        publication._metrics.registry.get_sample_value(
-            "calmstream_group_share_observed", {"plan": label, "group": group}
-        )
-        for group in ("0", "1")
-    ]
-    assert shares == [0.75, 0.25]
+
+    def by_group(name: str) -> list[float | None]:
+        registry = publication._metrics.registry
+        labels = ({"plan": label, "group": group} for group in ("0", "1"))
+        return [
+            registry.get_sample_value(f"calmstream_group_share_{name}", each) for each in labels
+        ]
+
+    assert by_group("observed") == [0.75, 0.25]
+    # A fair coin thrown 40 times: a quarter is sqrt(10) standard deviations of a share.
+    assert by_group("deviation") == pytest.approx([10**0.5, -(10**0.5)])
 
 
 def test_the_written_manifest_says_what_was_rejected(bench: Bench) -> None:

@@ -33,7 +33,7 @@ def test_every_known_series_exists_at_zero_from_the_start() -> None:
         labels = (("group", str(group)), plan)
         assert ("calmstream_reports_accepted_total", labels) in found
         for number in range(2):
-            where = (("partition", str(number)), ("topic", names.reports(group)))
+            where = (("partition", str(number)), plan, ("topic", names.reports(group)))
             assert ("calmstream_consumer_lag_records", where) in found
 
 

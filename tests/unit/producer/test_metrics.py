@@ -1,18 +1,19 @@
 from prometheus_client import CollectorRegistry
 
 from broker.in_process import SendFault
+from broker.metric_definition import MetricDefinition
 from producer.courier import Budget
 from producer.metrics import FAILED, IN_FLIGHT, RETRIED, SENT, ProducerMetrics
 from producer.produce import produce
 from tests.producer_support import FakeClock, broker_for, make_plan, names_of, some_codes
 
 PLAN = make_plan()
-LABEL = PLAN.digest[:8]
+LABEL = f"{PLAN.name}-{PLAN.digest[:8]}"
 
 
-def values(registry: CollectorRegistry, name: str) -> list[float | None]:
+def values(registry: CollectorRegistry, metric: MetricDefinition) -> list[float | None]:
     return [
-        registry.get_sample_value(name, {"plan": LABEL, "group": str(g)})
+        registry.get_sample_value(metric.name, {"plan": LABEL, "group": str(g)})
         for g in range(len(PLAN.groups))
     ]
 
@@ -20,9 +21,9 @@ def values(registry: CollectorRegistry, name: str) -> list[float | None]:
 def test_every_series_exists_at_zero() -> None:
     registry = CollectorRegistry()
     ProducerMetrics(PLAN, registry)
-    for name in (SENT, RETRIED, FAILED):
-        assert values(registry, name) == [0.0, 0.0, 0.0]
-    assert registry.get_sample_value(IN_FLIGHT, {"plan": LABEL}) == 0.0
+    for metric in (SENT, RETRIED, FAILED):
+        assert values(registry, metric) == [0.0, 0.0, 0.0]
+    assert registry.get_sample_value(IN_FLIGHT.name, {"plan": LABEL}) == 0.0
 
 
 def test_what_happened_is_what_is_counted() -> None:
@@ -39,12 +40,12 @@ def test_what_happened_is_what_is_counted() -> None:
         observer=ProducerMetrics(PLAN, registry),
         clock=FakeClock(),
     )
-    sent, failed, retried = (values(registry, name) for name in (SENT, FAILED, RETRIED))
+    sent, failed, retried = (values(registry, metric) for metric in (SENT, FAILED, RETRIED))
     assert sum(sent) == summary.sent  # type: ignore[arg-type]
     assert sum(failed) == summary.failed == 500 - summary.sent  # type: ignore[arg-type]
     assert sent[0] == failed[1] == failed[2] == 0
     assert retried == [2.0, 1.0, 0.0]
-    assert registry.get_sample_value(IN_FLIGHT, {"plan": LABEL}) == 0.0
+    assert registry.get_sample_value(IN_FLIGHT.name, {"plan": LABEL}) == 0.0
 
 
 def test_no_label_can_carry_a_value() -> None:
