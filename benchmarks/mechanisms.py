@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 # Before this folder, whose estimators.py would be taken for the package.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from estimators.mechanisms import MECHANISMS, Mechanism, standard  # noqa: E402
-from estimators.randomness import SeededRandomness, SystemRandomness  # noqa: E402
+from estimators.mechanisms import MECHANISMS, Mechanism, standard
+from estimators.randomness import SeededRandomness, SystemRandomness
 
 EPSILON = "1"
 DOMAINS = (16, 64, 256)

@@ -7,6 +7,7 @@ import pytest
 
 from estimators.mechanisms import build
 from estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
+from estimators.mechanisms.olh import BLOCK
 
 MASK = 0xFFFFFFFF
 
@@ -93,3 +94,36 @@ def test_golden_places_of_the_sketch() -> None:
     # Hash j's seed is the scrambled sum modulo 2^32: here it wraps round.
     seeds = [plain_mix(MASK), plain_mix(0), plain_mix(1)]
     assert places.tolist() == [[plain_hash(s, c) * 256 >> 32 for c in range(4)] for s in seeds]
+
+
+def unmix(x: int) -> int:
+    """The inverse of the scrambler: which seed gives a wanted hash."""
+    x ^= x >> 16
+    x = x * pow(0xC2B2AE35, -1, 1 << 32) & MASK
+    x ^= x >> 13 ^ x >> 26
+    x = x * pow(0x85EBCA6B, -1, 1 << 32) & MASK
+    return x ^ x >> 16
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 1000])
+def test_a_bucket_ends_at_exactly_its_last_hash(count: int) -> None:
+    oracle = build({"name": "olh", "cells": 3, "buckets": count, "seed_bits": 32}, "1")
+    bounds = bucket_bounds(count).tolist()
+    for y in (0, count // 2, count - 1):
+        hashes = [bounds[y] - 1 & MASK, bounds[y], bounds[y + 1] - 1, bounds[y + 1] & MASK]
+        seeds = np.array([unmix(h) ^ plain_mix(1 + 0x9E3779B9) for h in hashes])
+        assert [plain_hash(s, 1) for s in seeds.tolist()] == hashes
+        alone = oracle.tally({"s": seeds, "y": np.full(4, y)}, np.arange(4), 4)
+        assert alone[:, 1].tolist() == [0, 1, 1, 0]
+
+
+def test_views_that_end_where_a_block_ends_are_counted_apart() -> None:
+    oracle = build({"name": "olh", "cells": 3, "buckets": 4, "seed_bits": 32}, "1")
+    rng = np.random.default_rng(3)
+    sizes = [BLOCK, 5, 0, 2 * BLOCK - 5, BLOCK]
+    view = np.repeat(np.arange(5), sizes)
+    n = len(view)
+    reports = {"s": rng.integers(0, 1 << 32, n), "y": rng.integers(0, 4, n)}
+    hits = buckets(reports["s"], np.arange(3)[:, None], 4) == reports["y"]
+    expected = [hits[:, view == v].sum(axis=1).tolist() for v in range(5)]
+    assert oracle.tally(reports, view, 5).tolist() == expected
