@@ -21,6 +21,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.mechanisms.coefficient import HadamardCoefficient
+from estimators.mechanisms.grr import GRR
+from estimators.mechanisms.subset import SubsetSelection
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -53,30 +57,27 @@ def covariance(mechanism: Mechanism, n: int, frequencies: Floats) -> Covariance:
 
     Sampling is multinomial, ``(diag(f) - f f^T) / n``; noise is independent across cells. Where a
     report names exactly one cell, the counters themselves are multinomial, which is exact and makes
-    the estimates sum to 1.
+    the estimates sum to 1. Subset selection's cells exclude one another; what they share is taken
+    as equal for all pairs, which is exact for a uniform table.
 
     Args:
         mechanism: of the view.
         n: reports, at least 1.
         frequencies: shape (cells,), non-negative, sum 1.
     """
-    if _names_one_cell(mechanism):
-        nothing = mechanism.estimate(np.zeros(mechanism.cells, np.int64), 1)
-        slope = mechanism.estimate(np.ones(mechanism.cells, np.int64), 1) - nothing
-        named = np.maximum((frequencies - nothing) / slope, 0.0)
-        scaled = named * slope / np.sqrt(n)
-        return Covariance(scaled * slope / np.sqrt(n), scaled[:, None])
+    if isinstance(mechanism, GRR | HadamardCoefficient):
+        gap = float(mechanism.p - mechanism.q) * np.sqrt(n)
+        named = frequencies * float(mechanism.p - mechanism.q) + float(mechanism.q)
+        return Covariance(named / gap**2, named[:, None] / gap)
     noise = mechanism.variance(n, frequencies)
-    return Covariance(noise + frequencies / n, frequencies[:, None] / np.sqrt(n))
-
-
-def _names_one_cell(mechanism: Mechanism) -> bool:
-    columns = mechanism.columns
-    return (
-        len(columns) == 1
-        and columns[0].kind == "int"
-        and columns[0].bound == mechanism.cells == mechanism.width
-    )
+    sampled = frequencies[:, None] / np.sqrt(n)
+    if isinstance(mechanism, SubsetSelection):
+        # Every report supports equally many cells, so noise that all cells share does not exist.
+        others = mechanism.cells - 1
+        common = np.full((mechanism.cells, 1), np.sqrt(noise.mean() / others))
+        whole = noise * mechanism.cells / others + frequencies / n
+        return Covariance(whole, np.concatenate([sampled, common], axis=1))
+    return Covariance(noise + frequencies / n, sampled)
 
 
 class Pooled:
@@ -116,6 +117,40 @@ class Pooled:
             )
         return total.ravel()
 
+    def covariance(self, attributes: Attributes) -> Floats:
+        """Covariance of the same linear estimate's cells: shape (cells, cells), for small tables.
+
+        Cost: O(views that meet them · cells^2).
+        """
+        shape = self._shape(attributes)
+        grid = np.indices(shape).reshape(len(shape), -1)
+        cells = grid.shape[1]
+        total = np.zeros((cells, cells))
+        wanted = frozenset(attributes)
+        for number, view in enumerate(self._views):
+            common = tuple(sorted(view & wanted))
+            if not common:
+                continue
+            own = self._covariances[number]
+            full = self._shape(self._order[number])
+            axes = tuple(j for j, i in enumerate(self._order[number]) if i not in common)
+            diagonal = own.diagonal.reshape(full).sum(axis=axes).ravel()
+            factors = own.factors.reshape(*full, -1).sum(axis=axes).reshape(len(diagonal), -1)
+            weight = self._operator(common)[_within(grid, attributes, common, self._shape(common))]
+            known = weight @ factors
+            total += self._kappa[number] ** 2 * ((weight * diagonal) @ weight.T - known @ known.T)
+        return total / cells**2
+
+    def _operator(self, common: Attributes) -> Floats:
+        """Weight of every cell z of a view's projection in every cell t over ``common``: [t, z]."""
+        shape = self._shape(common)
+        weight = _agreement_weights(shape, [self._mass[a] for a in _subsets(common)])
+        cells = np.indices(shape).reshape(len(shape), -1)
+        agrees = np.zeros((cells.shape[1], cells.shape[1]), np.int64)
+        for row in cells:
+            agrees = agrees * 2 + (row[:, None] == row)
+        return weight[agrees]
+
     def _shape(self, attributes: Attributes) -> tuple[int, ...]:
         return tuple(self._cardinalities[i] for i in attributes)
 
@@ -136,6 +171,15 @@ class Pooled:
         known = _by_agreement(weight, np.concatenate(columns, axis=-1))
         variance: Floats = np.maximum(spread - np.square(known).sum(axis=-1), 0.0)
         return variance
+
+
+def _within(
+    grid: NDArray[np.int64], attributes: Attributes, common: Attributes, shape: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """Each cell's index in the table over some of its attributes."""
+    chosen = tuple(grid[attributes.index(i)] for i in common)
+    within: NDArray[np.int64] = np.ravel_multi_index(chosen, shape)
+    return within
 
 
 def _mass(views: Sequence[Attributes], kappa: Floats) -> Mapping[Attributes, float]:

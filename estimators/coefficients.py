@@ -1,0 +1,230 @@
+"""Tables from coefficients: the inverse Fourier transform over a product of cyclic groups.
+
+A coefficient is a character of the record, ``theta_b = E exp(2 pi i sum_j b_j x_j / r_j)``. A view
+with m inputs reports one integer t of the record; harmonic h of the distribution of t *is* the
+coefficient of ``h`` times the view's factors. A parity has one harmonic, theta_b = f(0) - f(1), the
+Hadamard coefficient; a character over Z_m has m - 1. A table over A is the sum of all coefficients
+that touch attributes of A only, so each cell is linear in the views' estimated distributions.
+
+Categorical attributes under parities stand for their codes' bits: the table over all bit patterns
+is recovered and the patterns that are no code are left out.
+
+Sources: Barak et al. 2007; Cormode, Kulkarni and Srivastava, SIGMOD 2018 (InpHT, MargHT, and the
+conjecture for categorical attributes); METHODS §4.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.domain import Attributes, Domain
+from estimators.uncertainty import Covariance
+from estimators.view import View
+
+Floats = NDArray[np.float64]
+
+Key = tuple[Attributes, tuple[int, ...]]
+"""A coefficient: the attributes it touches and its non-zero factors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One way to a coefficient: harmonic ``harmonic`` of view number ``view``."""
+
+    view: int
+    harmonic: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What one view's tally says.
+
+    Attributes:
+        table: shape (m,), unbiased frequencies of the view's inputs; zeros without reports.
+        covariance: of the table.
+    """
+
+    table: Floats
+    covariance: Covariance
+
+
+def harmonics(view: View, domain: Domain) -> list[tuple[int, Key]]:
+    """Every coefficient that a view determines, with its harmonic."""
+    if view.kind == "parity":
+        return [(1, (view.attributes, view.factors))]
+    found = []
+    for h in range(1, view.modulus):
+        pairs = [
+            (i, h * a % domain.cardinalities[i])
+            for i, a in zip(view.attributes, view.factors, strict=True)
+        ]
+        kept = [(i, b) for i, b in pairs if b]
+        if kept:
+            found.append((h, (tuple(i for i, _ in kept), tuple(b for _, b in kept))))
+    return found
+
+
+class Structure:
+    """Which coefficients views determine; everything that does not depend on data.
+
+    Args:
+        domain: what a record is.
+        views: parities or characters, all of one kind.
+        owners: per view the only marginal that it may serve (with its subsets); None: any.
+    """
+
+    def __init__(
+        self, domain: Domain, views: Sequence[View], owners: Sequence[Attributes] | None = None
+    ) -> None:
+        self.domain = domain
+        self.views = views
+        self.owners = None if owners is None else [frozenset(o) for o in owners]
+        entries: dict[Key, list[Entry]] = defaultdict(list)
+        for number, view in enumerate(views):
+            for harmonic, key in harmonics(view, domain):
+                entries[key].append(Entry(number, harmonic))
+        self.entries = dict(entries)
+
+    @cached_property
+    def _touching(self) -> dict[Attributes, list[Key]]:
+        touching: dict[Attributes, list[Key]] = defaultdict(list)
+        for key in self.entries:
+            touching[key[0]].append(key)
+        return touching
+
+    @property
+    def binary(self) -> bool:
+        """Whether tables are recovered over bit patterns."""
+        return bool(self.views) and self.views[0].kind == "parity"
+
+    def keys(self, attributes: Attributes) -> Iterable[Key]:
+        """The coefficients of a table over ``attributes``, apart from the constant."""
+        for size in range(1, len(attributes) + 1):
+            for subset in combinations(attributes, size):
+                yield from self._touching.get(subset, ())
+
+    def scale(self, attributes: Attributes) -> float:
+        """One over the number of cells or, for parities, of bit patterns."""
+        cardinalities = self.domain.shape(attributes)
+        if self.binary:
+            return 1.0 / prod(1 << (r - 1).bit_length() for r in cardinalities)
+        return 1.0 / prod(cardinalities)
+
+    def phase(self, key: Key, attributes: Attributes) -> Floats:
+        """The character's angle at every cell, in turns: shape (cells,)."""
+        shape = self.domain.shape(attributes)
+        codes = np.indices(shape).reshape(len(shape), -1)
+        turns = np.zeros(codes.shape[1])
+        for i, b in zip(*key, strict=True):
+            x = codes[attributes.index(i)]
+            if self.binary:
+                turns += (np.bitwise_count(x & b) & 1) / 2.0
+            else:
+                turns += b * x % shape[attributes.index(i)] / shape[attributes.index(i)]
+        return turns
+
+    def allowed(self, key: Key, attributes: Attributes) -> list[Entry]:
+        """The ways to a coefficient that may serve a table over ``attributes``."""
+        entries = self.entries[key]
+        if self.owners is None:
+            return entries
+        wanted = frozenset(attributes)
+        return [e for e in entries if wanted <= self.owners[e.view]]
+
+
+class Recovery:
+    """Tables and variances from the views' evidence.
+
+    Args:
+        structure: of the views.
+        reports: shape (views,), reports per view.
+        precision: shape (views,), inverse variance of one report's harmonic: the weight, times
+            reports, of a view where several determine one coefficient.
+        read: the evidence of a view by number; called once for each view that is needed.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        reports: NDArray[np.int64],
+        precision: Floats,
+        read: Callable[[int], Evidence],
+    ) -> None:
+        self._structure = structure
+        self._reports = reports
+        self._weight = reports * precision
+        self._read = read
+        self._cache: dict[int, Evidence] = {}
+
+    def evidence(self, view: int) -> Evidence:
+        """What the view says, read once."""
+        if view not in self._cache:
+            self._cache[view] = self._read(view)
+        return self._cache[view]
+
+    def _operators(self, attributes: Attributes) -> tuple[dict[int, Floats], list[Floats]]:
+        """Per view the matrix from its table to the cells (without scale), shape (cells, m).
+
+        Also the angles of coefficients that no report spoke about.
+        """
+        structure = self._structure
+        operators: dict[int, Floats] = {}
+        unknown = []
+        for key in structure.keys(attributes):
+            turns = structure.phase(key, attributes)
+            entries = structure.allowed(key, attributes)
+            total = sum(float(self._weight[e.view]) for e in entries)
+            if total == 0.0:
+                unknown.append(turns)
+                continue
+            for e in entries:
+                share = float(self._weight[e.view]) / total
+                if share == 0.0:
+                    continue
+                inputs = structure.views[e.view].cells(structure.domain)
+                wave = e.harmonic * np.arange(inputs) / inputs
+                part = share * np.cos(2.0 * np.pi * (wave - turns[:, None]))
+                operators[e.view] = operators[e.view] + part if e.view in operators else part
+        return operators, unknown
+
+    def table(self, attributes: Attributes) -> tuple[Floats, Floats, int]:
+        """Unbiased table (sum 1 unless bit patterns were left out), variance of cells, reports.
+
+        A coefficient without reports counts as 0 with variance 1, the most it can be off.
+        """
+        operators, unknown = self._operators(attributes)
+        scale = self._structure.scale(attributes)
+        cells = self._structure.domain.size(attributes)
+        total, spread = np.ones(cells), np.full(cells, float(len(unknown)))
+        for view, operator in operators.items():
+            own = self.evidence(view)
+            total += operator @ own.table
+            spread += np.square(operator) @ own.covariance.diagonal
+            spread -= np.square(operator @ own.covariance.factors).sum(axis=1)
+        reports = int(sum(self._reports[view] for view in operators))
+        return scale * total, scale**2 * np.maximum(spread, 0.0), reports
+
+    def variance(self, attributes: Attributes) -> Floats:
+        """Variance of cells alone: shape (cells,)."""
+        return self.table(attributes)[1]
+
+    def covariance(self, attributes: Attributes) -> Floats:
+        """Covariance of the cells: shape (cells, cells)."""
+        operators, unknown = self._operators(attributes)
+        cells = self._structure.domain.size(attributes)
+        total = np.zeros((cells, cells))
+        for view, operator in operators.items():
+            own = self.evidence(view).covariance
+            known = operator @ own.factors
+            total += (operator * own.diagonal) @ operator.T - known @ known.T
+        for turns in unknown:
+            total += np.cos(2.0 * np.pi * (turns[:, None] - turns))
+        return self._structure.scale(attributes) ** 2 * total
