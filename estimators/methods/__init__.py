@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 from estimators.errors import PlanError
 from estimators.methods.calm import Calm
+from estimators.methods.characters import Characters
+from estimators.methods.full_domain import FC, InpHTCMS, InpOLH, InpPS, InpRR
+from estimators.methods.hadamard import FT, InpHT, MargHT
+from estimators.methods.inp_em import InpEM
 from estimators.methods.lopub import LoPub
+from estimators.methods.marginal_views import AM, MargPS, MargRR
 from estimators.methods.rr_clusters import RRClusters
 from estimators.methods.rr_ind_joint import RRHybrid, RRIndJoint, RRTruncated
 from estimators.methods.rr_independent import RRIndependent
@@ -18,6 +23,19 @@ if TYPE_CHECKING:
 
 _ALL: tuple[Method, ...] = (
     Calm(),
+    FC(),
+    AM(),
+    FT(),
+    InpHT(),
+    Characters(),
+    InpRR(),
+    InpPS(),
+    InpOLH(),
+    InpHTCMS(),
+    InpEM(),
+    MargRR(),
+    MargPS(),
+    MargHT(),
     RRJoint(),
     RRIndependent(),
     RRIndJoint(),

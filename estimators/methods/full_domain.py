@@ -1,0 +1,197 @@
+"""Methods that collect the table over all attributes: FC, InpRR, InpPS, InpOLH, InpHTCMS.
+
+One group, one view of the whole record, one frequency oracle over all its values; a marginal sums
+the cells. The error of a marginal is that of all cells of the domain, so d must be small.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from estimators.errors import PlanError
+from estimators.linear import (
+    MAX_COVARIANCE_CELLS,
+    Estimate,
+    Floats,
+    LinearModel,
+    dense,
+)
+from estimators.mechanisms import adaptive, spec, standard
+from estimators.methods.base import Design
+from estimators.methods.expected import mean_error
+from estimators.methods.options import only_parameters
+from estimators.methods.packing import statistic
+from estimators.plan import Group
+from estimators.uncertainty import covariance
+from estimators.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.domain import Attributes, Domain
+    from estimators.mechanisms.base import Counts, Mechanism
+    from estimators.methods.base import Request
+    from estimators.plan import Plan
+    from estimators.tally import Tally
+
+MAX_CELLS = 1 << 20
+"""Values of a record beyond which the whole table is not collected."""
+
+MAX_REPORT_CELLS = 1 << 16
+"""The same where a report holds a bit per cell, or a counter is matched against every cell."""
+
+
+class FullDomain:
+    """What the five have in common; a subclass names its oracle."""
+
+    name: ClassVar[str]
+    baseline: ClassVar[bool] = False
+    limit: ClassVar[int] = MAX_CELLS
+
+    @abstractmethod
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """The mechanism over all values of a record."""
+
+    def design(self, request: Request) -> Design:
+        """One view of all attributes.
+
+        Raises:
+            PlanError: the domain is too large, with its size.
+        """
+        only_parameters(self.name, request.parameters)
+        domain = request.domain
+        cells = domain.size()
+        if cells > self.limit:
+            raise PlanError(
+                f"method {self.name} counts every value of a record: {cells:,} cells; at most "
+                f"{self.limit:,} are collected: use fewer attributes, or a method of small views"
+            )
+        mechanism = self.oracle(request.epsilon, cells)
+        every = tuple(range(len(domain)))
+        groups = (Group(spec(mechanism), (View(every),), (1,)),)
+        model = FullTable(domain, mechanism, None, request.users)
+        expected = mean_error(domain, request.k, lambda a: float(model.variance(a).sum()))
+        reason = (
+            f"{mechanism.name.upper()} on all {cells:,} values of a record; a marginal sums cells",
+            statistic(groups, request.epsilon),
+        )
+        return Design(groups, {}, reason, expected)
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> FullTable:
+        """Estimate every cell once."""
+        tally, n = tallies[0], int(tallies[0].n[0])
+        return FullTable(plan.domain, plan.mechanisms[0], tally.counts[0], n)
+
+
+class FC(FullDomain):
+    """Registry name ``fc``: the full contingency table by GRR or OUE, CALM's baseline."""
+
+    name: ClassVar[str] = "fc"
+    limit: ClassVar[int] = MAX_REPORT_CELLS
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """CALM's adaptive choice."""
+        return adaptive(epsilon, cells)
+
+
+class InpRR(FullDomain):
+    """Registry name ``inp-rr``: parallel randomised response on every cell, epsilon / 2 a bit."""
+
+    name: ClassVar[str] = "inp-rr"
+    limit: ClassVar[int] = MAX_REPORT_CELLS
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """SUE."""
+        return standard("sue", epsilon, cells)
+
+
+class InpPS(FullDomain):
+    """Registry name ``inp-ps``: preferential sampling, which is GRR on the whole record."""
+
+    name: ClassVar[str] = "inp-ps"
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """GRR."""
+        return standard("grr", epsilon, cells)
+
+
+class InpOLH(FullDomain):
+    """Registry name ``inp-olh``: local hashing of the whole record. Tallying costs O(cells)."""
+
+    name: ClassVar[str] = "inp-olh"
+    limit: ClassVar[int] = MAX_REPORT_CELLS
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """OLH with the best number of buckets."""
+        return standard("olh", epsilon, cells)
+
+
+class InpHTCMS(FullDomain):
+    """Registry name ``inp-htcms``: Hadamard count-mean sketch of the whole record."""
+
+    name: ClassVar[str] = "inp-htcms"
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """Five hashes into 256 buckets."""
+        return standard("hadamard-sketch", epsilon, cells)
+
+
+class FullTable(LinearModel):
+    """Sums of cells of one table; every device spoke about everything, so no sampling error."""
+
+    def __init__(self, domain: Domain, mechanism: Mechanism, counts: Counts | None, n: int) -> None:
+        """Estimate from ``counts`` of n reports; None for variances on uniform data alone."""
+        super().__init__(domain)
+        self._mechanism = mechanism
+        self._n = n
+        even = np.full(mechanism.cells, 1.0 / mechanism.cells)
+        if counts is None or n == 0:
+            self._table = self._likely = even
+            return
+        self._table = mechanism.estimate(counts, n)
+        # Variances need frequencies; negative estimates are no frequencies.
+        positive = np.maximum(self._table, 0.0)
+        self._likely = positive / positive.sum() if positive.sum() > 0.0 else even
+
+    def estimate(self, attributes: Attributes) -> Estimate:
+        """The projection of the whole estimated table."""
+        cells = self._domain.size(attributes)
+        if self._n == 0:
+            return Estimate(np.full(cells, 1.0 / cells), np.zeros(cells), 0)
+        table = self._project(self._table, attributes)
+        return Estimate(table, self.variance(attributes), self._n)
+
+    def variance(self, attributes: Attributes) -> Floats:
+        """Of every cell given the devices' records: shape (cells,)."""
+        whole = covariance(self._mechanism, self._n, self._likely)
+        spread = self._project(whole.diagonal, attributes)
+        known = self._fold(whole.factors, attributes)
+        frequencies = self._project(self._likely, attributes)
+        sampled = frequencies * (1.0 - frequencies) / self._n
+        variance: Floats = np.maximum(spread - np.square(known).sum(axis=1) - sampled, 0.0)
+        return variance
+
+    def covariance(self, attributes: Attributes) -> Floats:
+        """As `variance`, between cells."""
+        self._check(attributes, MAX_COVARIANCE_CELLS)
+        whole = covariance(self._mechanism, max(self._n, 1), self._likely)
+        full = dense(
+            self._project(whole.diagonal, attributes), self._fold(whole.factors, attributes)
+        )
+        f = self._project(self._likely, attributes)
+        between: Floats = full - dense(f, f[:, None]) / max(self._n, 1)
+        return between
+
+    def _project(self, values: Floats, attributes: Attributes) -> Floats:
+        return self._fold(values[:, None], attributes)[:, 0]
+
+    def _fold(self, matrix: Floats, attributes: Attributes) -> Floats:
+        """Rows summed by the cell of the marginal: shape (cells, columns)."""
+        cardinalities = self._domain.cardinalities
+        others = tuple(i for i in range(len(cardinalities)) if i not in attributes)
+        cube = matrix.reshape(*cardinalities, matrix.shape[1]).sum(axis=others)
+        folded: Floats = cube.reshape(-1, matrix.shape[1])
+        return folded

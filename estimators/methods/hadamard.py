@@ -1,0 +1,203 @@
+"""Hadamard methods: every device reports one sign. FT, InpHT, MargHT.
+
+Attributes with more than two values stand for the bits of their codes, ceil(log2 r) of them. The
+three differ in which coefficients devices choose from, and in who may use a report.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import comb, prod
+from typing import TYPE_CHECKING, ClassVar
+
+from estimators.errors import PlanError
+from estimators.mechanisms import standard
+from estimators.methods.base import Design
+from estimators.methods.coefficient_model import CoefficientModel, Family, expected_errors, weights
+from estimators.methods.options import only_parameters
+from estimators.methods.packing import Assigned, elementary, pack, require_views, statistic
+from estimators.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from estimators.domain import Attributes, Domain
+    from estimators.methods.base import Request
+    from estimators.plan import Plan
+    from estimators.tally import Tally
+
+
+def bits(domain: Domain) -> tuple[int, ...]:
+    """Bits of every attribute's codes."""
+    return tuple((r - 1).bit_length() for r in domain.cardinalities)
+
+
+def parities(domain: Domain, attributes: Attributes) -> Iterator[View]:
+    """Every coefficient that touches exactly these attributes."""
+    masks = [range(1, 1 << b) for b in (bits(domain)[i] for i in attributes)]
+    for factors in product(*masks):
+        yield View(attributes, "parity", factors)
+
+
+def restricted(domain: Domain, k: int) -> list[View]:
+    """Every coefficient that touches 1 to k attributes."""
+    return [
+        view
+        for size in range(1, k + 1)
+        for attributes in combinations(range(len(domain)), size)
+        for view in parities(domain, attributes)
+    ]
+
+
+def restricted_count(domain: Domain, k: int) -> int:
+    """Their number."""
+    masks = [(1 << b) - 1 for b in bits(domain)]
+    return sum(elementary(masks, size) for size in range(1, k + 1))
+
+
+def design_restricted(method: str, request: Request, reason: str) -> Design:
+    """The design of InpHT, which ``characters`` falls back to.
+
+    Raises:
+        PlanError: too many coefficients, with their number.
+    """
+    domain, k = request.domain, request.k
+    count = restricted_count(domain, k)
+    require_views(method, count, f"coefficients that touch at most {k} attributes")
+    views = restricted(domain, k)
+    shares = weights(request, [len(v.attributes) for v in views])
+    return _design(request, views, shares, reason)
+
+
+def _design(request: Request, views: Sequence[View], shares: Sequence[int], reason: str) -> Design:
+    mechanism = standard("hadamard-coefficient", request.epsilon, 2)
+    assigned = [Assigned(v, mechanism, s) for v, s in zip(views, shares, strict=True)]
+    groups = pack(assigned, request.max_groups, separate=False)
+    each = request.users / len(views)
+    return Design(
+        groups,
+        {},
+        (
+            f"{reason}; one sign by randomised response; {each:,.0f} reports each on average",
+            statistic(groups, request.epsilon),
+        ),
+        {},
+    )
+
+
+class InpHT:
+    """Registry name ``inp-ht``: coefficients that touch at most k attributes.
+
+    Parameter ``weighting``: ``even`` (default), or ``coverage``, with probabilities proportional
+    to the square root of the number of k-way marginals that contain a coefficient.
+    """
+
+    name: ClassVar[str] = "inp-ht"
+    baseline: ClassVar[bool] = False
+
+    def design(self, request: Request) -> Design:
+        """See :func:`design_restricted`."""
+        only_parameters(self.name, request.parameters, "weighting")
+        count = restricted_count(request.domain, request.k)
+        reason = f"the {count:,} Hadamard coefficients that touch at most {request.k} attributes"
+        return expected_errors(self, request, design_restricted(self.name, request, reason))
+
+    def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
+        """Any report serves any table that contains its coefficient."""
+        del domain
+        return Family(self.name, k, tuple(views))
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
+        """The inverse transform."""
+        return CoefficientModel.of(plan, tallies, self.family)
+
+
+class FT(InpHT):
+    """Registry name ``ft``: the Fourier method as CALM's paper describes it.
+
+    The record is a string of bits, and coefficients of order up to the bits of the k widest
+    attributes are chosen from, whatever attributes they touch. With binary attributes this is
+    InpHT; otherwise most reports are about more than k attributes and serve no k-way table.
+    """
+
+    name: ClassVar[str] = "ft"
+
+    def design(self, request: Request) -> Design:
+        """All coefficients of the bit string up to that order."""
+        only_parameters(self.name, request.parameters)
+        widths = bits(request.domain)
+        string = [(i, 1 << b) for i, width in enumerate(widths) for b in range(width)]
+        order = sum(sorted(widths)[-request.k :])
+        count = sum(comb(len(string), size) for size in range(1, order + 1))
+        what = f"coefficients of order up to {order} on {len(string)} bits"
+        require_views(self.name, count, what)
+        views = []
+        for size in range(1, order + 1):
+            for chosen in combinations(string, size):
+                masks: dict[int, int] = {}
+                for i, mask in chosen:
+                    masks[i] = masks.get(i, 0) | mask
+                views.append(View(tuple(masks), "parity", tuple(masks.values())))
+        useful = sum(len(v.attributes) <= request.k for v in views)
+        reason = f"all {count:,} Hadamard {what}"
+        if useful < count:
+            reason += f" ({useful:,} of them touch at most {request.k} attributes)"
+        design = _design(request, views, [1] * count, reason)
+        return expected_errors(self, request, design)
+
+
+class MargHT(InpHT):
+    """Registry name ``marg-ht``: a k-way marginal at random, then one coefficient of it.
+
+    A report serves its own marginal and what that contains, and no other.
+    """
+
+    name: ClassVar[str] = "marg-ht"
+
+    def design(self, request: Request) -> Design:
+        """All pairs of a k-way marginal and a coefficient of it, equally likely per marginal."""
+        only_parameters(self.name, request.parameters)
+        domain, d, k = request.domain, len(request.domain), request.k
+        widths = bits(domain)
+        if sum(sorted(widths)[-k:]) > 16:
+            raise PlanError(
+                f"method marg-ht: a table of {k} attributes has up to {sum(sorted(widths)[-k:])} "
+                "bits; at most 16 are planned: lower k or drop attributes"
+            )
+        count = elementary([1 << b for b in widths], k) - comb(d, k)
+        require_views(self.name, count, f"pairs of a {k}-way table and a coefficient of it")
+        marginals = list(combinations(range(d), k))
+        views = [v for m in marginals for v in owned(domain, m)]
+        # A marginal is drawn evenly, whatever the number of its coefficients.
+        most = max(prod(1 << widths[i] for i in m) - 1 for m in marginals)
+        shares = [
+            round((1 << 16) * most / (prod(1 << widths[i] for i in m) - 1))
+            for m in marginals
+            for _ in owned(domain, m)
+        ]
+        even = [1] * count if len(set(shares)) == 1 else shares
+        tables = f"one of {len(marginals):,} tables of {k} attributes"
+        reason = f"{tables} and one of its coefficients: {count:,} pairs"
+        return expected_errors(self, request, _design(request, views, even, reason))
+
+    def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
+        """Views stand in the order of their marginals; that is how a report's owner is known.
+
+        Raises:
+            PlanError: the views are not those of this method's design.
+        """
+        owners = [m for m in combinations(range(len(domain)), k) for _ in owned(domain, m)]
+        expected = [v for m in combinations(range(len(domain)), k) for v in owned(domain, m)]
+        if expected != list(views):
+            raise PlanError("method marg-ht: the plan's views are not those of its marginals")
+        return Family(self.name, k, tuple(views), tuple(owners))
+
+
+def owned(domain: Domain, marginal: Attributes) -> list[View]:
+    """The coefficients of a table, apart from the constant."""
+    return [
+        view
+        for size in range(1, len(marginal) + 1)
+        for attributes in combinations(marginal, size)
+        for view in parities(domain, attributes)
+    ]

@@ -1,0 +1,217 @@
+"""Methods in which every device reports one k-way table: AM, MargRR, MargPS.
+
+All C(d, k) marginals are collected, each by its own share of the devices; a k-way query is read
+off, a smaller one is averaged over the tables that hold it. No table is made to agree with another:
+that is what CALM adds.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import defaultdict
+from functools import cached_property, lru_cache
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from estimators import consistency
+from estimators.errors import PlanError
+from estimators.linear import (
+    MAX_COVARIANCE_CELLS,
+    Estimate,
+    Floats,
+    LinearModel,
+    collapse,
+    dense,
+    require_at_most,
+)
+from estimators.mechanisms import adaptive, standard
+from estimators.methods.base import Design
+from estimators.methods.expected import mean_error
+from estimators.methods.options import only_parameters
+from estimators.methods.packing import Assigned, elementary, pack, require_views, statistic
+from estimators.uncertainty import Covariance, covariance
+from estimators.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.consistency import Indices
+    from estimators.domain import Attributes, Domain
+    from estimators.mechanisms.base import Counts, Mechanism
+    from estimators.methods.base import Request
+    from estimators.plan import Plan
+    from estimators.tally import Tally
+
+MAX_VIEW_CELLS = 1 << 20
+"""Largest table that a device reports on."""
+
+MAX_TOTAL_CELLS = 1 << 24
+"""Most cells of all tables together."""
+
+
+class MarginalViews:
+    """What the three have in common; a subclass names its oracle."""
+
+    name: ClassVar[str]
+    baseline: ClassVar[bool] = False
+
+    @abstractmethod
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """The mechanism over the cells of one table."""
+
+    def design(self, request: Request) -> Design:
+        """All k-way marginals, a group each while they fit.
+
+        Raises:
+            PlanError: too many or too large tables, with their number and size.
+        """
+        only_parameters(self.name, request.parameters)
+        domain, d, k = request.domain, len(request.domain), request.k
+        views, total = comb(d, k), elementary(domain.cardinalities, k)
+        require_views(self.name, views, f"tables of {k} attributes")
+        largest = max(combinations(range(d), k), key=domain.size)
+        if domain.size(largest) > MAX_VIEW_CELLS or total > MAX_TOTAL_CELLS:
+            raise PlanError(
+                f"method {self.name} would collect {views:,} tables of {total:,} cells in all, the "
+                f"largest of {domain.size(largest):,}; at most {MAX_TOTAL_CELLS:,} and "
+                f"{MAX_VIEW_CELLS:,} are planned: lower k or drop attributes"
+            )
+        sets = list(combinations(range(d), k))
+        oracle = lru_cache(maxsize=None)(self.oracle)
+        mechanisms = [oracle(request.epsilon, domain.size(s)) for s in sets]
+        assigned = [Assigned(View(s), m) for s, m in zip(sets, mechanisms, strict=True)]
+        groups = pack(assigned, request.max_groups, separate=True)
+        each = max(request.users // views, 1)
+        model = MarginalTables(domain, self.name, k, sets, mechanisms, None, [each] * views)
+        reason = (
+            f"all {views:,} tables of {k} attributes, one to a device; {each:,} reports a table",
+            f"{' and '.join(sorted({m.name.upper() for m in mechanisms}))} by table size",
+            statistic(groups, request.epsilon),
+        )
+        expected = mean_error(domain, k, lambda a: float(model.estimate(a).variance.sum()))
+        return Design(groups, {}, reason, expected)
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> MarginalTables:
+        """Keep the counters; tables are estimated when they are asked for."""
+        sets, mechanisms, counts, reports = [], [], [], []
+        for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
+            sets += [view.attributes for view in group.views]
+            mechanisms += [mechanism] * len(group.views)
+            counts += list(tally.counts)
+            reports += tally.n.tolist()
+        return MarginalTables(plan.domain, self.name, plan.k, sets, mechanisms, counts, reports)
+
+
+class AM(MarginalViews):
+    """Registry name ``am``: all marginals by GRR or OUE, CALM's baseline."""
+
+    name: ClassVar[str] = "am"
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """CALM's adaptive choice."""
+        return adaptive(epsilon, cells)
+
+
+class MargRR(MarginalViews):
+    """Registry name ``marg-rr``: parallel randomised response on the cells, epsilon / 2 a bit."""
+
+    name: ClassVar[str] = "marg-rr"
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """SUE."""
+        return standard("sue", epsilon, cells)
+
+
+class MargPS(MarginalViews):
+    """Registry name ``marg-ps``: preferential sampling, which is GRR on the table."""
+
+    name: ClassVar[str] = "marg-ps"
+
+    def oracle(self, epsilon: str, cells: int) -> Mechanism:
+        """GRR."""
+        return standard("grr", epsilon, cells)
+
+
+class MarginalTables(LinearModel):
+    """Tables as they were estimated, averaged with weights = inverse variance of a projection."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        method: str,
+        k: int,
+        sets: Sequence[Attributes],
+        mechanisms: Sequence[Mechanism],
+        counts: Sequence[Counts] | None,
+        reports: Sequence[int],
+    ) -> None:
+        """One entry per view; ``counts`` None is for variances on uniform data alone."""
+        super().__init__(domain)
+        self._method, self._k = method, k
+        self._sets, self._mechanisms = sets, mechanisms
+        self._counts, self._reports = counts, reports
+        self._cache: dict[int, tuple[Floats, Covariance]] = {}
+
+    @cached_property
+    def _holders(self) -> dict[int, list[int]]:
+        holders: dict[int, list[int]] = defaultdict(list)
+        for number, attributes in enumerate(self._sets):
+            if self._reports[number]:
+                for i in attributes:
+                    holders[i].append(number)
+        return holders
+
+    def estimate(self, attributes: Attributes) -> Estimate:
+        """The average projection; unbiased, need not sum to 1 (unary oracles)."""
+        cells = self._domain.size(attributes)
+        table, spread = np.zeros(cells), np.zeros(cells)
+        parts = self._parts(attributes)
+        for share, number in parts:
+            own, noise = self._read(number)
+            into = self._into(number, attributes)
+            table += share * np.bincount(into, own, cells)
+            known = collapse(noise.factors, into, cells)
+            diagonal = np.bincount(into, noise.diagonal, cells)
+            spread += share**2 * (diagonal - np.square(known).sum(axis=1))
+        reports = sum(self._reports[number] for _, number in parts)
+        return Estimate(table, np.maximum(spread, 0.0), reports)
+
+    def covariance(self, attributes: Attributes) -> Floats:
+        """Between cells of the average."""
+        cells = self._check(attributes, MAX_COVARIANCE_CELLS)
+        total = np.zeros((cells, cells))
+        for share, number in self._parts(attributes):
+            noise, into = self._read(number)[1], self._into(number, attributes)
+            diagonal: Floats = np.bincount(into, noise.diagonal, cells).astype(np.float64)
+            total += share**2 * dense(diagonal, collapse(noise.factors, into, cells))
+        return total
+
+    def _parts(self, attributes: Attributes) -> list[tuple[float, int]]:
+        """Weight, sum 1, and number of every table with reports that holds the attributes."""
+        require_at_most(self._k, attributes, self._domain, self._method)
+        holding = set.intersection(*(set(self._holders[i]) for i in attributes))
+        cells = self._domain.size(attributes)
+        weights = []
+        for number in sorted(holding):
+            mechanism = self._mechanisms[number]
+            noise = float(mechanism.variance(1).mean())
+            weights.append(self._reports[number] * cells / (mechanism.cells * noise))
+        total = sum(weights)
+        return [(w / total, number) for w, number in zip(weights, sorted(holding), strict=True)]
+
+    def _into(self, number: int, attributes: Attributes) -> Indices:
+        return consistency.projection(self._sets[number], attributes, self._domain.cardinalities)
+
+    def _read(self, number: int) -> tuple[Floats, Covariance]:
+        if number not in self._cache:
+            mechanism, n = self._mechanisms[number], self._reports[number]
+            table = likely = np.full(mechanism.cells, 1.0 / mechanism.cells)
+            if self._counts is not None:
+                table = mechanism.estimate(self._counts[number], n)
+                positive = np.maximum(table, 0.0)
+                likely = positive / positive.sum() if positive.sum() > 0.0 else likely
+            self._cache[number] = table, covariance(mechanism, n, likely)
+        return self._cache[number]
