@@ -15,20 +15,24 @@ from estimators import methods as registry
 from estimators import planning
 from estimators.errors import InvalidInput
 from estimators.marginal import largest_error, sse, total_variation
-from estimators.methods.base import Request
+from estimators.methods.base import Piloted, Request
 from estimators.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from calmstream.tables import Table
-    from estimators.domain import Attributes
+    from estimators.domain import Attributes, Codes
     from estimators.methods.base import Method
+    from estimators.tally import Tally
 
 Floats = NDArray[np.float64]
 
 MAX_TARGET_CELLS = 1 << 20
 """Largest marginal that is measured."""
+
+PILOT_SHARE = 0.1
+"""Of the devices, for methods that learn from a pilot what to ask the others."""
 
 _TARGETS, _DEVICES, _COLLECTION = range(3)
 
@@ -108,7 +112,7 @@ def evaluate(
     if min(targets, repeats) < 1 or seed < 0:
         raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
     plans = [
-        (method, _plan(method, Request(table.domain, epsilon, users, k)))
+        (method, _first_plan(method, Request(table.domain, epsilon, users, k)))
         for method in map(registry.get, methods)
         for epsilon in epsilons
     ]
@@ -155,7 +159,7 @@ class _Campaign:
             ]
         noise = np.random.SeedSequence((self.seed, _COLLECTION, repeat))
         started = time.perf_counter()
-        collected = collect(plan, codes, noise, law=self.tallies == "law")
+        plan, collected = self._collect(method, plan, codes, noise)
         counted = time.perf_counter()
         model = method.fit(plan, collected)
         answers = [model.marginal(target).table for target in self.targets]
@@ -166,6 +170,26 @@ class _Campaign:
             for measure in (sse, total_variation, largest_error)
         ]
         return (*errors, counted - started, done - counted)
+
+    def _collect(
+        self, method: Method, plan: Plan, codes: Codes, noise: np.random.SeedSequence
+    ) -> tuple[Plan, list[Tally]]:
+        """The plan that was followed and its tallies.
+
+        A method that learns from a pilot has ``plan`` asked of the first tenth of the devices and
+        its own plan, which they teach, of all others: nobody is asked twice.
+        """
+        law = self.tallies == "law"
+        if not isinstance(method, Piloted):
+            return plan, collect(plan, codes, noise, law=law)
+        mixed = codes[np.random.default_rng(noise.spawn(1)[0]).permutation(len(codes))]
+        share = max(1, int(PILOT_SHARE * len(codes)))
+        first, second = noise.spawn(2)
+        taught = registry.get(method.pilot).fit(plan, collect(plan, mixed[:share], first, law=law))
+        parameters = method.learn(plan.domain, taught)
+        request = Request(plan.domain, plan.epsilon, len(codes) - share, plan.k, parameters)
+        followed = _plan(method, request)
+        return followed, collect(followed, mixed[share:], second, law=law)
 
     def _result(self, method: Method, plan: Plan, rows: Floats) -> Result:
         """Means over the repeats: rows of `_once`, shape (repeats, 5)."""
@@ -200,6 +224,11 @@ def draw_targets(
         members = generator.permutation(d)[:k]
         drawn.add(tuple(sorted(members.tolist())))
     return tuple(sorted(drawn))
+
+
+def _first_plan(method: Method, request: Request) -> Plan:
+    """The method's own plan, or that of the pilot it learns from."""
+    return _plan(registry.get(method.pilot) if isinstance(method, Piloted) else method, request)
 
 
 def _plan(method: Method, request: Request) -> Plan:

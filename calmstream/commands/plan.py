@@ -46,6 +46,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--k", required=True, type=arguments.positive, help="size of the marginals that matter"
     )
     parser.add_argument("--method", default="calm", help="(%(default)s)")
+    parser.add_argument(
+        "--parameters",
+        type=arguments.json_object,
+        default={},
+        metavar="JSON",
+        help='options of the method, such as \'{"clusters": [["sex", "income"]]}\'',
+    )
     parser.add_argument("--columns", type=arguments.names, help="use these columns, in this order")
     parser.add_argument("--attributes", type=arguments.positive, help="use the first N columns")
     parser.add_argument(
@@ -95,7 +102,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Design, show, write."""
     domain, learnt = _domain(args)
-    request = Request(domain, args.epsilon, args.users, args.k)
+    request = Request(domain, args.epsilon, args.users, args.k, args.parameters)
     start = args.start if args.start is not None else int(time.time()) // args.window * args.window
     tenth = max(1, args.window // 10)
     plan, design = planning.draft(

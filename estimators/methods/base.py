@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from estimators.domain import Attributes, Domain
 from estimators.marginal import Marginal
@@ -92,3 +92,18 @@ class Method(Protocol):
 
         Deterministic; never raises on counts that can come from a stream, including none at all.
         """
+
+
+@runtime_checkable
+class Piloted(Protocol):
+    """A method whose parameters are learnt from another method's answers first.
+
+    In a stream the pilot is a plan of its own with the same lineage, so that its devices are not
+    asked again.
+    """
+
+    pilot: ClassVar[str]
+    """Registry name of the pilot's method."""
+
+    def learn(self, domain: Domain, model: Model) -> dict[str, Any]:
+        """Parameters for this method from the pilot's model."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from estimators.castell.dependence import cluster, cramers_v
 from estimators.castell.design import (
     attribute_sets,
     expected_errors,
@@ -19,10 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.castell.model import ProductModel
-    from estimators.domain import Attributes
-    from estimators.methods.base import Request
+    from estimators.domain import Attributes, Domain
+    from estimators.methods.base import Model, Request
     from estimators.plan import Plan
     from estimators.tally import Tally
+
+THRESHOLD = 0.3
+"""Least estimated Cramér's V that puts two attributes into one cluster."""
+
+MAX_CLUSTER_CELLS = 256
+"""Most cells of a cluster: beyond, randomised response drowns what dependence it keeps."""
 
 
 class RRClusters:
@@ -35,6 +45,23 @@ class RRClusters:
 
     name: ClassVar[str] = "rr-clusters"
     baseline: ClassVar[bool] = False
+    pilot: ClassVar[str] = "rr-ind-joint"
+    """Method of the plan that comes first."""
+
+    def learn(self, domain: Domain, model: Model) -> dict[str, Any]:
+        """The parameters that a pilot's model suggests.
+
+        Attributes whose estimated Cramér's V is 0.3 or more share a cluster of up to 256 cells,
+        strongest first.
+        """
+        dependence = {}
+        for pair in combinations(range(len(domain)), 2):
+            found = model.marginal(pair)
+            shape = domain.shape(pair)
+            variance = np.square(found.stderr).reshape(shape)
+            dependence[pair] = cramers_v(found.table.reshape(shape), variance)
+        clusters = cluster(dependence, domain.cardinalities, THRESHOLD, MAX_CLUSTER_CELLS)
+        return {"clusters": [[domain.names[i] for i in c] for c in clusters if len(c) > 1]}
 
     def design(self, request: Request) -> Design:
         """One block and one table per cluster; attributes left out stand alone."""

@@ -46,11 +46,8 @@ class RRIndJoint:
         single = tuple((i,) for i in range(len(request.domain)))
         group, mechanism = product_group(request, single, tables.sets)
         reason = (loss_reason(mechanism), tables.reason, _HOW[self.scheme])
-        expected = expected_errors(mechanism, request, joint=True)
-        if self.scheme == "hybrid":
-            other = expected_errors(mechanism, request, joint=False)
-            expected = {size: min(expected[size], other[size]) for size in expected}
-        return Design((group,), {}, reason, expected)
+        # Of the hybrid and the truncated scheme this is the most that noise can do.
+        return Design((group,), {}, reason, expected_errors(mechanism, request, joint=True))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
         """The scheme decides; see :mod:`estimators.castell.schemes`."""
