@@ -1,0 +1,220 @@
+"""The alert rules, evaluated by promtool: each fires in its fault, all are silent otherwise.
+
+A made-up plan of 10-minute windows runs for two hours, one sample a minute; a fault replaces some
+of the healthy series. What fires at the end is compared with what should, no more and no less.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.deploy_support import ROOT, RULES, alerts, metrics_in, rules, sample_names, tool
+
+MINUTES = 120
+WINDOW, GRACE, WINDOWS = 600, 60, 1000
+Values = Callable[[int], object]
+PLAN = 'plan="p-00000000"'
+A, B = 'instance="a",job="calmstream"', 'instance="b",job="calmstream"'
+
+
+def due(minute: int) -> int:
+    return max(0, (minute * 60 - GRACE) // WINDOW)
+
+
+def tally(name: str, labels: str = "") -> str:
+    return f"calmstream_{name}{{{A},{PLAN}{',' if labels else ''}{labels}}}"
+
+
+def publisher(name: str, labels: str = "") -> str:
+    return f"calmstream_{name}{{{B},{PLAN}{',' if labels else ''}{labels}}}"
+
+
+def place(group: int) -> str:
+    return f'topic="ns.p-00000000.reports.g{group:04d}",partition="0"'
+
+
+def healthy() -> dict[str, Values]:
+    series: dict[str, Values] = {
+        f"up{{{A}}}": lambda _: 1,
+        f"up{{{B}}}": lambda _: 1,
+        tally("assigned_partitions"): lambda _: 2,
+        tally("checkpoints_total"): lambda m: 12 * m,
+        tally("send_retries_total"): lambda _: 3,
+        tally("rebalances_total"): lambda _: 2,
+        tally("ticks_total"): lambda m: m / 5,
+        publisher("publisher_active"): lambda _: 1,
+        publisher("publisher_failures_total"): lambda _: 1,
+        publisher("windows_final"): due,
+        publisher("windows_waiting"): lambda _: 0,
+        publisher("final_window_reports"): lambda m: 900 if due(m) else 0,
+        publisher("expected_standard_error"): lambda _: 0.01,
+        tally("reports_failed_total", 'group="0"'): lambda _: 0,
+    }
+    for of in (tally, publisher):
+        series |= {
+            of("process_started_timestamp_seconds"): lambda _: 17,
+            of("plan_start_timestamp_seconds"): lambda _: 0,
+            of("plan_expiry_timestamp_seconds"): lambda _: WINDOWS * WINDOW,
+            of("plan_window_seconds"): lambda _: WINDOW,
+            of("plan_grace_seconds"): lambda _: GRACE,
+            of("plan_window_reports"): lambda _: 1000,
+            of("plan_input_partitions"): lambda _: 2,
+        }
+    for group in range(2):
+        series |= {
+            tally("reports_accepted_total", f'group="{group}"'): lambda m: 50 * m,
+            tally("records_read_total", f'group="{group}"'): lambda m: 10 * m,
+            tally("consumer_lag_records", place(group)): lambda _: 4,
+            tally("consumer_lag_seconds", place(group)): lambda _: 1.5,
+            tally("partition_windows_closed", place(group)): due,
+            publisher("group_share_deviation", f'group="{group}"'): lambda _: -3.5,
+        }
+    for reason in ("undecodable", "early", "late", "duplicate"):
+        series[tally("rejections_total", f'reason="{reason}"')] = lambda _: 7
+    return series
+
+
+def absent(_: int) -> str:
+    return "_"
+
+
+def stuck(minute: int) -> int:
+    return due(min(minute, 70))
+
+
+def since(begin: int, rate: float) -> Values:
+    return lambda m: max(0, m - begin) * rate
+
+
+# Per alert: the series that its fault changes, and what else follows from that fault.
+FAULTS: dict[str, tuple[dict[str, Values], set[str]]] = {
+    "CalmstreamAbsent": (dict.fromkeys(healthy(), absent), set()),
+    "CalmstreamTargetDown": ({f"up{{{A}}}": lambda _: 0}, set()),
+    "CalmstreamPartitionsUnowned": ({tally("assigned_partitions"): lambda _: 1}, set()),
+    "CalmstreamPublisherAbsent": ({publisher("publisher_active"): lambda _: 0}, set()),
+    "CalmstreamFinalsLate": ({publisher("windows_final"): stuck}, set()),
+    "CalmstreamPartitionBehind": (
+        {tally("partition_windows_closed", place(1)): stuck, publisher("windows_final"): stuck},
+        {"CalmstreamFinalsLate"},
+    ),
+    "CalmstreamLag": ({tally("consumer_lag_seconds", place(0)): lambda _: 700}, set()),
+    "CalmstreamCheckpointsStalled": ({tally("checkpoints_total"): lambda _: 12}, set()),
+    "CalmstreamBrokerTrouble": ({publisher("publisher_failures_total"): since(60, 2)}, set()),
+    "CalmstreamWindowsWaiting": ({publisher("windows_waiting"): lambda _: 1}, set()),
+    "CalmstreamRestartLoop": (
+        {tally("process_started_timestamp_seconds"): lambda m: m // 8 * 8},
+        set(),
+    ),
+    "CalmstreamRebalancing": ({tally("rebalances_total"): since(60, 1)}, set()),
+    "CalmstreamTicksMany": ({tally("ticks_total"): since(60, 30)}, set()),
+    "CalmstreamRejections": ({tally("rejections_total", 'reason="late"'): since(60, 1)}, set()),
+    "CalmstreamForeignRecords": (
+        {tally("rejections_total", 'reason="undecodable"'): lambda m: 7 + (m > 110)},
+        set(),
+    ),
+    "CalmstreamClockSkew": (
+        {tally("rejections_total", 'reason="early"'): lambda m: 7 + (m > 110)},
+        set(),
+    ),
+    "CalmstreamNoReports": (
+        {
+            tally("reports_accepted_total", f'group="{group}"'): lambda m: 50 * min(m, 80)
+            for group in range(2)
+        },
+        set(),
+    ),
+    "CalmstreamFewReports": ({publisher("final_window_reports"): lambda _: 499}, set()),
+    "CalmstreamErrorHigh": ({publisher("expected_standard_error"): lambda _: 0.06}, set()),
+    "CalmstreamGroupShareOff": (
+        {publisher("group_share_deviation", 'group="1"'): lambda _: -5.5},
+        set(),
+    ),
+    "CalmstreamReportsGivenUp": (
+        {tally("reports_failed_total", 'group="0"'): lambda m: 5 * (m > 110)},
+        set(),
+    ),
+    "CalmstreamPlanExpires": (
+        {
+            of("plan_expiry_timestamp_seconds"): lambda _: MINUTES * 60 + 300
+            for of in (tally, publisher)
+        },
+        set(),
+    ),
+}
+
+
+def firing(faults: dict[str, Values], tmp_path: Path, expected: set[str]) -> None:
+    """Let promtool compare what fires at the end of the two hours with what is expected."""
+    series = healthy() | faults
+    document = {
+        "rule_files": [str(RULES)],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [
+                    {"series": name, "values": " ".join(str(f(m)) for m in range(MINUTES + 1))}
+                    for name, f in series.items()
+                ],
+                "promql_expr_test": [
+                    {
+                        "expr": 'group by (alertname) (ALERTS{alertstate="firing"})',
+                        "eval_time": f"{MINUTES}m",
+                        "exp_samples": [
+                            {"labels": f'{{alertname="{name}"}}', "value": 1}
+                            for name in sorted(expected)
+                        ],
+                    }
+                ],
+            }
+        ],
+    }
+    path = tmp_path / "tests.yaml"
+    path.write_text(yaml.safe_dump(document))
+    run = subprocess.run(
+        [tool("promtool"), "test", "rules", str(path)], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_rules_are_valid() -> None:
+    subprocess.run([tool("promtool"), "check", "rules", str(RULES)], check=True)
+
+
+def test_nothing_fires_while_all_is_well(tmp_path: Path) -> None:
+    firing({}, tmp_path, set())
+
+
+@pytest.mark.parametrize("alert", list(FAULTS))
+def test_an_alert_fires_in_its_fault_and_no_other_does(alert: str, tmp_path: Path) -> None:
+    faults, also = FAULTS[alert]
+    assert set(faults) <= set(healthy()), "a fault changes series that the healthy service has"
+    firing(faults, tmp_path, {alert} | also)
+
+
+def test_every_alert_has_a_fault() -> None:
+    assert set(FAULTS) == set(alerts())
+
+
+def test_rules_read_only_what_is_exported() -> None:
+    for rule in rules():
+        assert metrics_in(rule["expr"]) <= set(sample_names()), rule
+
+
+def test_the_made_up_service_exports_what_the_real_one_does() -> None:
+    assert {name.split("{")[0] for name in healthy()} <= set(sample_names()) | {"up"}
+
+
+@pytest.mark.parametrize("alert", list(FAULTS))
+def test_every_alert_leads_to_its_own_section_of_the_runbook(alert: str) -> None:
+    rule = alerts()[alert]
+    assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+    assert rule["annotations"]["summary"]
+    anchor = rule["annotations"]["runbook_url"].rsplit("#", 1)[1]
+    assert anchor == alert.lower()
+    assert f"\n## {alert}\n" in (ROOT / "deploy" / "RUNBOOK.md").read_text()
