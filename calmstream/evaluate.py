@@ -15,7 +15,7 @@ from estimators import methods as registry
 from estimators import planning
 from estimators.errors import InvalidInput
 from estimators.marginal import largest_error, sse, total_variation
-from estimators.methods.base import Piloted, Request
+from estimators.methods.base import LinearAnswers, Piloted, Request
 from estimators.plan import Plan
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from calmstream.tables import Table
     from estimators.domain import Attributes, Codes
-    from estimators.methods.base import Method
+    from estimators.methods.base import Method, Model
     from estimators.tally import Tally
 
 Floats = NDArray[np.float64]
@@ -86,6 +86,7 @@ def evaluate(
     repeats: int,
     seed: int,
     tallies: Literal["devices", "law"],
+    raw: bool = False,
     progress: Callable[[], object] | None = None,
 ) -> Iterator[Result]:
     """Evaluate every method at every epsilon, in that order; a result as soon as it is there.
@@ -104,6 +105,7 @@ def evaluate(
         repeats: how often everything is drawn anew.
         seed: of everything random.
         tallies: see `collect`.
+        raw: measure unbiased tables, before negative cells are corrected.
         progress: called after every repeat of every method and epsilon.
 
     Raises:
@@ -122,7 +124,10 @@ def evaluate(
         raise InvalidInput(
             f"k = {k}: a target has {largest:,} cells; at most {MAX_TARGET_CELLS:,} are measured"
         )
-    campaign = _Campaign(table, dataset, chosen, users, repeats, seed, tallies)
+    for method, plan in plans:
+        if not isinstance(method, Piloted):
+            _require_answers(method, plan, chosen, raw=raw)
+    campaign = _Campaign(table, dataset, chosen, users, repeats, seed, tallies, raw)
     return campaign.run(plans, progress)
 
 
@@ -137,6 +142,7 @@ class _Campaign:
     repeats: int
     seed: int
     tallies: str
+    raw: bool
     truths: dict[int, list[Floats]] = field(default_factory=dict)
 
     def run(
@@ -162,7 +168,7 @@ class _Campaign:
         plan, collected = self._collect(method, plan, codes, noise)
         counted = time.perf_counter()
         model = method.fit(plan, collected)
-        answers = [model.marginal(target).table for target in self.targets]
+        answers = [_answer(model, target, raw=self.raw) for target in self.targets]
         done = time.perf_counter()
         pairs = list(zip(answers, self.truths[repeat], strict=True))
         errors = [
@@ -212,6 +218,25 @@ class _Campaign:
             collect_seconds=means[3],
             estimate_seconds=means[4],
         )
+
+
+def _answer(model: Model, target: Attributes, *, raw: bool) -> Floats:
+    if not raw:
+        return model.marginal(target).table
+    if isinstance(model, LinearAnswers):
+        return model.unclipped(target)
+    raise InvalidInput("this method makes no unbiased tables to measure raw")
+
+
+def _require_answers(
+    method: Method, plan: Plan, targets: Sequence[Attributes], *, raw: bool
+) -> None:
+    """Refuse what would fail after the collection, in the method's own words."""
+    model = method.fit(plan, planning.empty_tallies(plan))
+    if raw and not isinstance(model, LinearAnswers):
+        raise InvalidInput(f"method {method.name} makes no unbiased tables to measure raw")
+    for target in targets:
+        model.marginal(target)
 
 
 def draw_targets(

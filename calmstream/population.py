@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from estimators.plan import Plan
 
 
+MAX_DISTINCT_CELLS = 1 << 12
+"""Values of a record up to which devices with the same record are assigned together, by law."""
+
+
 def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
     """Records of ``users`` devices: every row once when there are as many, else with replacement.
 
@@ -47,6 +51,8 @@ def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, law: bool
     Cost: O(n · attributes of a view) and, unless by law, the mechanism's cost per report.
     """
     assigning, perturbing = seed.spawn(2)
+    if law and plan.domain.size() <= MAX_DISTINCT_CELLS:
+        return _collect_cells(plan, codes, assigning, perturbing)
     word = np.random.default_rng(assigning).integers(plan.total_share, size=len(codes))
     view = np.searchsorted(plan.cumulative_shares, word, side="right")
     order = np.argsort(view, kind="stable")
@@ -65,6 +71,29 @@ def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, law: bool
             plan.groups, plan.mechanisms, plan.first_view, strict=False
         )
     ]
+
+
+def _collect_cells(
+    plan: Plan, codes: Codes, assigning: np.random.SeedSequence, perturbing: np.random.SeedSequence
+) -> list[Tally]:
+    """As `collect` by law, for few different records: those of one kind fall on views together."""
+    every = tuple(range(len(plan.domain)))
+    counts = plan.domain.histogram(codes, every)
+    cells = np.flatnonzero(counts)
+    kinds = np.stack(np.unravel_index(cells, plan.domain.cardinalities), axis=1).astype(np.uint16)
+    shares = np.diff(plan.cumulative_shares, prepend=0) / plan.total_share
+    held = np.random.default_rng(assigning).multinomial(counts[cells], shares)
+    generator = np.random.default_rng(perturbing)
+    tallies = []
+    for group, mechanism, first in zip(plan.groups, plan.mechanisms, plan.first_view, strict=False):
+        rows = []
+        for offset, view in enumerate(group.views):
+            histogram = np.zeros(mechanism.cells, np.int64)
+            np.add.at(histogram, view.inputs(kinds, plan.domain), held[:, first + offset])
+            rows.append(mechanism.draw_tally(histogram, generator))
+        n = held[:, first : first + len(group.views)].sum(axis=0)
+        tallies.append(Tally(n, np.stack(rows)))
+    return tallies
 
 
 def _by_devices(

@@ -164,6 +164,11 @@ class Recovery:
         self._read = read
         self._cache: dict[int, Evidence] = {}
 
+    @property
+    def reports(self) -> int:
+        """Over all views."""
+        return int(self._reports.sum())
+
     def evidence(self, view: int) -> Evidence:
         """What the view says, read once."""
         if view not in self._cache:

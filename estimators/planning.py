@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from estimators import methods
-from estimators.errors import PlanError
+from estimators.errors import InvalidInput, PlanError
 from estimators.plan import MAX_GROUPS, Guarantee, Plan
 from estimators.randomness import parse_epsilon
+from estimators.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.domain import Attributes, Domain
-    from estimators.methods.base import Design, Request
+    from estimators.methods.base import Design, Model, Request
 
 MAX_USERS = 10**12
 """Reports per window beyond which a plan is refused as absurd."""
@@ -49,7 +51,8 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
         name, purpose, owner, lineage, start, window, grace, skew, partitions, guarantee,
             lineage_epsilon: as in the plan.
         windows: number of windows, at least 1.
-        marginals: published at every window; all 1- and 2-way ones by default.
+        marginals: published at every window; by default all 1- and 2-way ones that the method can
+            answer.
 
     Raises:
         PlanError: an absurd request, or one that the method or the plan's limits refuse; one line.
@@ -63,8 +66,8 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
         )
     if windows < 1:
         raise PlanError(f"windows: expected at least 1, got {windows}")
-    published = default_marginals(request.domain) if marginals is None else tuple(marginals)
     design = chosen.design(request)
+    published = default_marginals(request.domain) if marginals is None else tuple(marginals)
     plan = Plan(
         name=name,
         purpose=purpose,
@@ -94,7 +97,32 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
                 f"marginals: the table over {named} has {cells:,} cells; at most "
                 f"{MAX_PUBLISHED_CELLS:,} are published"
             )
-    return plan, design
+    answers = chosen.fit(plan, empty_tallies(plan))
+    kept = [a for a in published if _answers(answers, a, explain=marginals is not None)]
+    return (plan if len(kept) == len(published) else replace(plan, marginals=tuple(kept))), design
+
+
+def empty_tallies(plan: Plan) -> list[Tally]:
+    """No reports at all: one tally per group."""
+    return [
+        Tally.zero(len(group.views), mechanism.width)
+        for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
+    ]
+
+
+def _answers(model: Model, attributes: Attributes, *, explain: bool) -> bool:
+    """Whether a model can ever answer a marginal; with ``explain`` it must.
+
+    Raises:
+        PlanError: it cannot, in its own words.
+    """
+    try:
+        model.marginal(attributes)
+    except InvalidInput as error:
+        if explain:
+            raise PlanError(f"marginals: {error}") from None
+        return False
+    return True
 
 
 def check(request: Request) -> None:

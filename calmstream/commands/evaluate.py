@@ -45,6 +45,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         default="devices",
         help="perturb every record, or draw the tallies from their exact distribution",
     )
+    parser.add_argument(
+        "--raw", action="store_true", help="measure before negative cells are corrected"
+    )
     parser.add_argument("--json", action="store_true", help="one object a line")
     parser.set_defaults(run=run)
 
@@ -66,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
             repeats=args.repeats,
             seed=args.seed,
             tallies=args.tallies,
+            raw=args.raw,
             progress=lambda: progress.advance(task),
         )
         if args.json:

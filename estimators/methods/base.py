@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from estimators.domain import Attributes, Domain
 from estimators.marginal import Marginal
 from estimators.plan import MAX_GROUPS, Group, Plan
@@ -68,6 +71,29 @@ class Model(Protocol):
 
         Raises:
             InvalidInput: the method never collected what this marginal needs.
+        """
+
+
+@runtime_checkable
+class LinearAnswers(Model, Protocol):
+    """A model whose answers before non-negativity are unbiased and linear in the counters.
+
+    What error formulas and tests of association speak about; `marginal` publishes the clipped table
+    with the standard errors of this one.
+    """
+
+    def unclipped(self, attributes: Attributes) -> NDArray[np.float64]:
+        """Unbiased table: shape (cells,), may be negative.
+
+        Raises:
+            InvalidInput: no view holds all of the attributes.
+        """
+
+    def covariance(self, attributes: Attributes) -> NDArray[np.float64]:
+        """Covariance of its cells: shape (cells, cells), at most 2^12 cells.
+
+        Raises:
+            InvalidInput: as `unclipped`, or too many cells.
         """
 
 

@@ -147,6 +147,9 @@ class CoefficientModel(LinearModel):
     def estimate(self, attributes: Attributes) -> Estimate:
         """The raw table; with bit patterns left out it need not sum to 1."""
         require_at_most(self._family.k, attributes, self._domain, self._family.method)
+        if self._recovery.reports == 0:
+            cells = self._domain.size(attributes)
+            return Estimate(np.full(cells, 1.0 / cells), np.zeros(cells), 0)
         return Estimate(*self._recovery.table(attributes))
 
     def covariance(self, attributes: Attributes) -> Floats:

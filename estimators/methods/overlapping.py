@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from estimators import consistency
 from estimators.errors import InvalidInput
+from estimators.linear import MAX_COVARIANCE_CELLS
 from estimators.marginal import Marginal, uniform
 from estimators.reconstruct import maximum_entropy
 from estimators.uncertainty import Pooled, covariance
@@ -166,6 +167,19 @@ class OverlappingTables:
         if not views:
             raise InvalidInput(f"no view holds all of the attributes {list(attributes)}")
         return self._project(self.linear, views, attributes)
+
+    def covariance(self, attributes: Attributes) -> Floats:
+        """Covariance of the cells of `unclipped`: shape (cells, cells).
+
+        Raises:
+            InvalidInput: as `unclipped`, or more than 2^12 cells.
+        """
+        if (cells := self._domain.size(attributes)) > MAX_COVARIANCE_CELLS:
+            raise InvalidInput(f"a covariance of {cells:,} cells; at most {MAX_COVARIANCE_CELLS:,}")
+        wanted = frozenset(attributes)
+        if not any(wanted <= members for members in self._members):
+            raise InvalidInput(f"no view holds all of the attributes {list(attributes)}")
+        return self._pooled.covariance(attributes)
 
     def _covered(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """The table over covered attributes, and how far non-negativity moved each cell."""
