@@ -23,6 +23,7 @@ from consumer.membership import Handover, Membership
 from consumer.metrics import Metrics
 from consumer.observe import Gauges
 from consumer.outbox import Outbox
+from consumer.poison import PoisonWatch
 from consumer.progress import Progress
 from consumer.state import Restorer
 from consumer.ticks import Ticker
@@ -84,6 +85,7 @@ class TallyWorker:
         self._log = structlog.get_logger("calmstream.tally").bind(plan=plan.digest[:8])
         self._folds: dict[Partition, PartitionFold] = {}
         self._progress = Progress()
+        self._poison = PoisonWatch(config)
         self._stop = threading.Event()
         self._broker = broker
         self._started = False
@@ -282,7 +284,9 @@ class TallyWorker:
         if outcome.rejection is not None:
             self._letters.keep(record, outcome.rejection)
             self._metrics.inc(m.REJECTIONS, reason=outcome.rejection.reason.value)
+            self._poison.note(outcome.rejection.reason)
         elif outcome.reports:
+            self._poison.note(None)
             seen[m.REPORTS_ACCEPTED, fold.group] += outcome.reports
             seen[m.BATCHES_ACCEPTED, fold.group] += 1
         if len(self._outbox) > _HARD_LIMIT * self._config.writes_in_flight:
@@ -301,6 +305,7 @@ class TallyWorker:
         elif waiting <= limit * _RESUME_AT:
             self._membership.block(False)
         self._metrics.set(m.IN_FLIGHT, waiting)
+        self._metrics.set(m.POISONED, self._poison.exceeded)
 
     def _observe(self) -> None:
         now = self._clock.monotonic()
