@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import islice
 
+import structlog
+
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Record
 from consumer.assembler import SnapshotAssembler, above
@@ -33,6 +35,8 @@ from consumer.publisher_metrics import (
     SHARE_DEVIATION,
     SHARE_OBSERVED,
     STANDARD_ERROR,
+    SUSPECTED,
+    SUSPICIOUS,
     TOMBSTONES,
     WINDOWS_FINAL,
     WINDOWS_WAITING,
@@ -79,6 +83,7 @@ class Publication:
         self._clock = clock
         self._config = config
         self._metrics = metrics
+        self._log = structlog.get_logger("calmstream.publisher").bind(plan=plan.digest[:8])
         self._merger = StateMerger(plan)
         self._assembler = SnapshotAssembler()
         self._snapshots = Partition(names.snapshots, 0)
@@ -188,12 +193,23 @@ class Publication:
         self._metrics.set(WINDOWS_FINAL, self._assembler.count(Kind.FINAL))
         if kind is Kind.TOTAL:
             self._show_shares(found.manifest)
-        elif window > self._newest_final:
-            self._newest_final = window
-            self._metrics.set(FINAL_REPORTS, found.manifest.reports)
+        else:
+            self._show_final(found.manifest)
         if all(self._assembler.complete(window, k) for k in (Kind.FINAL, Kind.TOTAL)):
             self._merger.settle(window)
             self._sent_early.pop(window, None)
+
+    def _show_final(self, final: Manifest) -> None:
+        suspicious = bool(final.poisoning.get("suspicious"))
+        if suspicious:
+            self._metrics.inc(SUSPICIOUS)
+            self._log.warning(
+                "a window looks poisoned", window=final.window, poisoning=dict(final.poisoning)
+            )
+        if final.window > self._newest_final:
+            self._newest_final = final.window
+            self._metrics.set(FINAL_REPORTS, final.reports)
+            self._metrics.set(SUSPECTED, suspicious)
 
     def _note_early(self, window: int, key: bytes, value: bytes | None) -> None:
         keys = self._early_keys.setdefault(window, set())

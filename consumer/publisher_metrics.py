@@ -131,6 +131,22 @@ FINAL_REPORTS = MetricDefinition(
     "Reports in the latest final window, 0 before the first.",
     "Far below the planned reports: devices do not report, or are refused; errors grow.",
 )
+SUSPECTED = MetricDefinition(
+    "calmstream_poisoning_suspected",
+    "gauge",
+    "windows",
+    ("plan",),
+    "1 if the counts of the latest final window are such as honest reports hardly ever give.",
+    "Read the field poisoning of its manifest: it names the tests; withhold the window until then.",
+)
+SUSPICIOUS = MetricDefinition(
+    "calmstream_poisoning_suspicious_windows_total",
+    "counter",
+    "windows",
+    ("plan",),
+    "Final windows read by this active publisher whose manifest says that they are suspicious.",
+    "By chance one of 10,000 windows; more is an attack, or a plan that devices do not follow.",
+)
 TOMBSTONES = MetricDefinition(
     "calmstream_publisher_tombstones_total",
     "counter",
@@ -164,11 +180,20 @@ PUBLISHER_METRICS: tuple[MetricDefinition, ...] = (
     SHARE_DEVIATION,
     OPEN_REPORTS,
     FINAL_REPORTS,
+    SUSPECTED,
+    SUSPICIOUS,
     TOMBSTONES,
     FAILURES,
 )
 
-OF_THE_ACTIVE = (WINDOWS_FINAL, WINDOWS_WAITING, STANDARD_ERROR, OPEN_REPORTS, FINAL_REPORTS)
+OF_THE_ACTIVE = (
+    WINDOWS_FINAL,
+    WINDOWS_WAITING,
+    STANDARD_ERROR,
+    OPEN_REPORTS,
+    FINAL_REPORTS,
+    SUSPECTED,
+)
 """Gauges that only the active publisher can tell: 0 on the others, so that a maximum is right."""
 
 OF_THE_ACTIVE_BY_GROUP = (SHARE_OBSERVED, SHARE_DEVIATION)

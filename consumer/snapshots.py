@@ -18,6 +18,7 @@ from estimators.errors import FatalError
 from estimators.marginal import Marginal
 from estimators.methods.base import Model
 from estimators.plan import Plan
+from estimators.poisoning import examine
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
 
 _STEPS = {"clipped": "non-negativity", "maxent": "maximum entropy where no view covers"}
@@ -120,6 +121,7 @@ def _manifest(
         marginals=tuple(record.key.decode() for record in tables),
         processing=steps,
         software=software(),
+        poisoning=examine(plan, merged.tallies).to_json() if merged.reports else {},
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -20,7 +20,7 @@ import orjson
 
 from estimators.errors import FatalError, InvalidInput
 
-VERSION = "1.0"
+VERSION = "1.1"
 _MANIFEST = "manifest"
 Revision = tuple[int, ...]
 
@@ -96,6 +96,8 @@ class Manifest:
         marginals: keys of the marginal records, in order; empty where there was no report.
         processing: what was done to the raw estimates, in order.
         software: version that wrote it.
+        poisoning: signs of forged reports, as :mod:`estimators.poisoning` writes them; empty where
+            there was no report, and in snapshots of versions without it.
     """
 
     window: int
@@ -116,6 +118,7 @@ class Manifest:
     marginals: tuple[str, ...]
     processing: tuple[str, ...]
     software: str
+    poisoning: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> bytes:
@@ -207,7 +210,8 @@ def _marginal(body: Mapping[str, Any]) -> MarginalRecord:
 
 
 def _manifest(body: Mapping[str, Any]) -> Manifest:
-    known = {name: body[name] for name in Manifest.__slots__}
+    known = {name: body[name] for name in Manifest.__slots__ if name != "poisoning"}
+    known["poisoning"] = body.get("poisoning", {})
     for name in ("revision", "groups", "marginals", "processing"):
         known[name] = tuple(known[name])
     known["kind"] = Kind(known["kind"])

@@ -171,3 +171,25 @@ def test_wire_types_are_told_apart() -> None:
     built = build_set(published_plan(), merged())
     assert isinstance(decode(built.closing()[1]), Manifest)
     assert isinstance(decode(built.tables()[0][1]), MarginalRecord)
+
+
+def test_the_manifest_says_what_looks_forged() -> None:
+    plan = published_plan()
+    honest = count_of([0, 1, 2, 3] * 250)
+    even = MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, honest))
+    assert not build_set(plan, even).manifest.poisoning["suspicious"]
+    flooded = MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, count_of([3] * 2000)))
+    manifest = build_set(plan, flooded).manifest
+    assert manifest.poisoning["suspicious"]
+    assert {"shares", "agreement", "cells"} == {t["test"] for t in manifest.poisoning["tests"]}
+    assert decode(build_set(plan, flooded).closing()[1]) == manifest
+    empty = MergedWindow(1, Kind.FINAL, (0, 0, 0, 0), (count_of([]), count_of([])))
+    assert build_set(plan, empty).manifest.poisoning == {}
+
+
+def test_a_manifest_of_a_version_without_the_field_is_read() -> None:
+    body = orjson.loads(build_set(published_plan(), merged()).closing()[1])
+    del body["poisoning"]
+    read = decode(orjson.dumps(body | {"v": "1.0"}))
+    assert isinstance(read, Manifest)
+    assert read.poisoning == {}

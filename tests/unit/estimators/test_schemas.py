@@ -214,10 +214,14 @@ def test_broken_manifests_are_refused(change: Callable[[dict[str, Any]], None]) 
     assert not SNAPSHOT.is_valid(document)
 
 
+ADDED_SINCE = {"poisoning"}
+"""Fields of later minors, which older snapshots lack."""
+
+
 @pytest.mark.parametrize("place", [0, -1], ids=["marginal", "manifest"])
 def test_no_field_of_a_snapshot_may_be_absent(place: int) -> None:
     document = values(Kind.FINAL)[place]
-    for field in document:
+    for field in document.keys() - ADDED_SINCE:
         short = {name: value for name, value in document.items() if name != field}
         assert not SNAPSHOT.is_valid(short), field
         with pytest.raises(CalmstreamError):

@@ -1,0 +1,165 @@
+"""The signs of forged reports: how often honest reports show them, how often attacks do.
+
+Attacks are those of Cao, Jia and Gong (USENIX Security 2021): maximal gain (MGA) on GRR reports the
+target; on OUE it sets the target's bit and as many others as an honest report has on average;
+random perturbed values (RPA) are uniform over the outputs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from estimators import poisoning
+from estimators.domain import Domain
+from estimators.plan import Plan
+from estimators.poisoning import ALPHA, Finding, chi_square_tail, examine
+from estimators.tally import Tally
+from tests.plan_support import draft, empty_tallies, mixed_domain
+
+WINDOWS = 1500
+USERS = 60_000
+
+
+def skewed(domain: Domain, generator: np.random.Generator) -> np.ndarray:
+    """A population with dependent, uneven attributes and many empty cells."""
+    table = generator.dirichlet(np.full(np.prod(domain.cardinalities), 0.05))
+    return table.reshape(domain.cardinalities)
+
+
+def honest(
+    plan: Plan, truth: np.ndarray, users: int, generator: np.random.Generator
+) -> list[Tally]:
+    """Tallies of one window, from their exact law; devices draw their views by the shares."""
+    shares = np.array([s for group in plan.groups for s in group.shares], np.float64)
+    sizes = iter(generator.multinomial(users, shares / shares.sum()))
+    tallies = []
+    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
+        n, counts = [], []
+        for view in group.views:
+            others = tuple(i for i in range(len(plan.domain)) if i not in view.attributes)
+            law = truth.sum(axis=others).ravel()
+            n.append(next(sizes))
+            histogram = generator.multinomial(n[-1], law / law.sum())
+            counts.append(mechanism.draw_tally(histogram, generator))
+        tallies.append(Tally(np.array(n), np.stack(counts)))
+    return tallies
+
+
+def with_forged(
+    tallies: list[Tally], plan: Plan, group: int, forged: int, attack: str, target: int = 0
+) -> list[Tally]:
+    """Add forged reports to one group's first view."""
+    mechanism, tally = plan.mechanisms[group], tallies[group]
+    counts, cells = tally.counts.copy(), mechanism.cells
+    generator = np.random.Generator(np.random.PCG64(7))
+    if mechanism.name == "grr":
+        law = np.full(cells, 1 / cells) if attack == "rpa" else np.eye(cells)[target]
+        counts[0] += generator.multinomial(forged, law)
+    else:
+        ones = round(0.5 + (cells - 1) / (np.exp(float(plan.epsilon)) + 1))
+        rate = 0.5 if attack == "rpa" else (ones - 1) / (cells - 1)
+        counts[0] += generator.binomial(forged, rate, size=cells)
+        if attack == "mga":
+            counts[0, target] += forged - generator.binomial(forged, rate)
+    n = tally.n.copy()
+    n[0] += forged
+    return [*tallies[:group], Tally(n, counts), *tallies[group + 1 :]]
+
+
+def plan_with(mechanism: str) -> Plan:
+    """Views of 4 cells at epsilon 1 get GRR, of 16 or more OUE."""
+    if mechanism == "grr":
+        return draft(Domain.binary(5), "2", USERS, 2)[0]
+    return draft(mixed_domain(4, 5, 3, 4), "1", USERS, 2)[0]
+
+
+@pytest.mark.parametrize("mechanism", ["grr", "oue"])
+def test_honest_reports_are_seldom_suspected(mechanism: str) -> None:
+    plan = plan_with(mechanism)
+    assert {m.name for m in plan.mechanisms} == {mechanism}
+    generator = np.random.Generator(np.random.PCG64(20261120))
+    found = []
+    for _ in range(WINDOWS):
+        truth = skewed(plan.domain, generator)
+        found.append(examine(plan, honest(plan, truth, USERS, generator)))
+    tests = {f.test for one in found for f in one.findings}
+    assert tests == {"shares", "agreement", "cells"} | ({"totals"} if mechanism == "oue" else set())
+    # Calibrated where it can be seen with so many windows: at most 1 % below 1 %, give or take.
+    for level in (0.01, 0.05):
+        count = sum(one.p < level for one in found)
+        assert stats.binom.sf(count - 1, WINDOWS, level) > 1e-6, (level, count)
+    assert sum(one.suspicious for one in found) <= 2
+    for test in tests - {"cells"}:
+        p = [f.p for one in found for f in one.findings if f.test == test]
+        low = sum(x < 0.05 for x in p)
+        assert stats.binom.sf(low - 1, WINDOWS, 0.05) > 1e-6, (test, low)
+
+
+@pytest.mark.parametrize("mechanism", ["grr", "oue"])
+@pytest.mark.parametrize("attack", ["mga", "rpa"])
+def test_forged_reports_in_one_group_are_seen(mechanism: str, attack: str) -> None:
+    """5 % of all reports, all in one group, as many as that group has honest ones or fewer."""
+    plan = plan_with(mechanism)
+    generator = np.random.Generator(np.random.PCG64(3))
+    seen = 0
+    for _ in range(40):
+        tallies = honest(plan, skewed(plan.domain, generator), USERS, generator)
+        seen += examine(plan, with_forged(tallies, plan, 0, USERS // 20, attack)).suspicious
+    assert seen == 40
+
+
+@pytest.mark.parametrize("mechanism", ["grr", "oue"])
+def test_forged_reports_that_replace_honest_ones_show_in_the_tables(mechanism: str) -> None:
+    """The group keeps its size, so only what it says can give the attack away."""
+    plan = plan_with(mechanism)
+    generator = np.random.Generator(np.random.PCG64(4))
+    seen, by = 0, []
+    for _ in range(40):
+        truth = skewed(plan.domain, generator)
+        tallies = honest(plan, truth, USERS, generator)
+        first = tallies[0].n[0]
+        forged = int(first) // 4
+        view = plan.groups[0].views[0].attributes
+        law = truth.sum(axis=tuple(i for i in range(truth.ndim) if i not in view)).ravel()
+        histogram = generator.multinomial(first - forged, law / law.sum())
+        kept = plan.mechanisms[0].draw_tally(histogram, generator)
+        tallies[0] = Tally(np.array([first - forged]), kept[None, :])
+        found = examine(plan, with_forged(tallies, plan, 0, forged, "mga"))
+        seen += found.suspicious
+        by += [f.test for f in found.findings if f.p < ALPHA / 4]
+    assert seen >= 36
+    assert "shares" not in by
+    assert "agreement" in by
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 7, 40, 301])
+def test_the_chi_square_tail_is_right(freedom: int) -> None:
+    for quantile in (0.9, 0.5, 0.05, 1e-4, 1e-9):
+        at = stats.chi2.isf(quantile, freedom)
+        assert chi_square_tail(at, freedom) == pytest.approx(quantile, rel=1e-6)
+    assert chi_square_tail(0.0, freedom) == 1.0
+
+
+def test_the_binomial_tail_is_right() -> None:
+    for n, p, least in [(100, 3e-5, 1), (1000, 3e-5, 3), (10, 0.2, 4)]:
+        expected = stats.binom.sf(least - 1, n, p)
+        assert poisoning._binomial_tail(n, p, least) == pytest.approx(expected, rel=1e-6)
+
+
+def test_too_few_reports_say_nothing() -> None:
+    plan = plan_with("grr")
+    nothing = empty_tallies(plan)
+    assert examine(plan, nothing).findings == ()
+    assert examine(plan, nothing).p == 1.0
+    assert not examine(plan, nothing).suspicious
+
+
+def test_the_document_says_what_was_tested() -> None:
+    finding = poisoning.Examination((Finding("shares", 50.123456789, 3, 1e-9),))
+    assert finding.to_json() == {
+        "suspicious": True,
+        "p": 1e-9,
+        "tests": [{"test": "shares", "statistic": 50.1235, "of": 3, "p": 1e-9}],
+    }
