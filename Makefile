@@ -45,7 +45,7 @@ format: $(VENV)/.dev ## let ruff fix and format
 	@$(BIN)/ruff format .
 
 bench: $(VENV)/.dev ## throughput of mechanisms, tallying and estimation on this machine
-	@for file in mechanisms tally estimators; do $(BIN)/python benchmarks/$$file.py; done
+	@for file in mechanisms tally estimation; do $(BIN)/python benchmarks/$$file.py; done
 
 lock: $(VENV)/.dev ## pin what the image installs (requirements.lock, with hashes)
 	@$(BIN)/python -m pip install --quiet pip-tools
