@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from broker.names import TopicNames
 from consumer.metric_definitions import MetricDefinition
 from consumer.metrics import Metrics, known_labels
+from consumer.snapshots import loss_plan
 from estimators.plan import Plan
 
 _NEVER = "Constant."
@@ -70,6 +71,22 @@ PLAN_PARTITIONS = MetricDefinition(
     "Partitions of all reports topics together.",
     "The measure for the assigned partitions.",
 )
+PLAN_EPSILON = MetricDefinition(
+    "calmstream_plan_report_epsilon",
+    "gauge",
+    "nats",
+    ("plan",),
+    "Privacy loss of one report, all of its attributes together.",
+    _NEVER,
+)
+PLAN_LOSS = MetricDefinition(
+    "calmstream_plan_device_epsilon",
+    "gauge",
+    "nats",
+    ("plan",),
+    "Most that one device can spend over the whole plan.",
+    "Constant. Under w-event it grows with the plan's life: make that life short.",
+)
 
 PLAN_METRICS: tuple[MetricDefinition, ...] = (
     STARTED,
@@ -79,6 +96,8 @@ PLAN_METRICS: tuple[MetricDefinition, ...] = (
     PLAN_GRACE,
     PLAN_REPORTS,
     PLAN_PARTITIONS,
+    PLAN_EPSILON,
+    PLAN_LOSS,
 )
 
 
@@ -101,4 +120,6 @@ def plan_metrics(
     metrics.set(PLAN_GRACE, plan.grace)
     metrics.set(PLAN_REPORTS, plan.users)
     metrics.set(PLAN_PARTITIONS, len(plan.groups) * plan.partitions)
+    metrics.set(PLAN_EPSILON, float(plan.epsilon))
+    metrics.set(PLAN_LOSS, float(loss_plan(plan)))
     return metrics

@@ -62,4 +62,6 @@ def test_the_plan_in_numbers() -> None:
         "calmstream_plan_grace_seconds": 3,
         "calmstream_plan_window_reports": 1000,
         "calmstream_plan_input_partitions": 6,
+        "calmstream_plan_report_epsilon": 1,
+        "calmstream_plan_device_epsilon": 1,
     }

@@ -53,6 +53,8 @@ def healthy() -> dict[str, Values]:
         publisher("windows_waiting"): lambda _: 0,
         publisher("final_window_reports"): lambda m: 900 if due(m) else 0,
         publisher("expected_standard_error"): lambda _: 0.01,
+        publisher("poisoning_suspected"): lambda _: 0,
+        tally("poison_limit_exceeded"): lambda _: 0,
         tally("reports_failed_total", 'group="0"'): lambda _: 0,
     }
     for of in (tally, publisher):
@@ -134,6 +136,8 @@ FAULTS: dict[str, tuple[dict[str, Values], set[str]]] = {
         {publisher("group_share_deviation", 'group="1"'): lambda _: -5.5},
         set(),
     ),
+    "CalmstreamPoisoningSuspected": ({publisher("poisoning_suspected"): lambda _: 1}, set()),
+    "CalmstreamPoisonFlood": ({tally("poison_limit_exceeded"): lambda _: 1}, set()),
     "CalmstreamReportsGivenUp": (
         {tally("reports_failed_total", 'group="0"'): lambda m: 5 * (m > 110)},
         set(),

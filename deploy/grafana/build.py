@@ -1,0 +1,97 @@
+"""Writes the dashboards from ``panels.py``: ``python deploy/grafana/build.py``.
+
+Ids and places on the grid follow from the order of the panels, so that they are unique and stable.
+"""  # noqa: INP001 - a script, not a package
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from panels import DASHBOARDS, Panel, Row
+
+SOURCE = {"type": "prometheus", "uid": "calmstream-prometheus"}
+PER_ROW, WIDTH, HEIGHT = 3, 8, 7
+
+
+def dashboard(name: str) -> dict[str, Any]:
+    """A dashboard as Grafana provisions it."""
+    title, rows = DASHBOARDS[name]
+    return {
+        "id": None,
+        "uid": f"calmstream-{name}",
+        "title": title,
+        "tags": ["calmstream"],
+        "schemaVersion": 39,
+        "version": 1,
+        "editable": False,
+        "graphTooltip": 1,
+        "refresh": "10s",
+        "time": {"from": "now-1h", "to": "now"},
+        "timezone": "utc",
+        "templating": {"list": [_plan_variable()]},
+        "panels": _laid_out(rows),
+    }
+
+
+def _plan_variable() -> dict[str, Any]:
+    query = "label_values(calmstream_plan_window_seconds, plan)"
+    return {
+        "name": "plan",
+        "type": "query",
+        "datasource": SOURCE,
+        "query": {"query": query, "refId": "plan"},
+        "definition": query,
+        "refresh": 2,
+        "includeAll": True,
+        "allValue": ".*",
+        "multi": True,
+        "current": {"text": "All", "value": "$__all"},
+    }
+
+
+def _laid_out(rows: tuple[Row, ...]) -> list[dict[str, Any]]:
+    panels: list[dict[str, Any]] = []
+    y = 0
+    for row in rows:
+        place = {"x": 0, "y": y, "w": PER_ROW * WIDTH, "h": 1}
+        head = {"id": len(panels) + 1, "type": "row", "title": row.title, "gridPos": place}
+        panels.append(head | {"collapsed": False, "panels": []})
+        y += 1
+        for number, panel in enumerate(row.panels):
+            x, line = number % PER_ROW, number // PER_ROW
+            place = {"x": x * WIDTH, "y": y + line * HEIGHT, "w": WIDTH, "h": HEIGHT}
+            panels.append(_panel(panel, len(panels) + 1, place))
+        y += -(-len(row.panels) // PER_ROW) * HEIGHT
+    return panels
+
+
+def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
+    targets = [
+        {"refId": chr(ord("A") + i), "datasource": SOURCE, "expr": expr, "legendFormat": legend}
+        for i, (expr, legend) in enumerate(panel.queries)
+    ]
+    made: dict[str, Any] = {
+        "id": number,
+        "type": panel.kind,
+        "title": panel.title,
+        "description": panel.description,
+        "datasource": SOURCE,
+        "gridPos": place,
+        "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
+        "targets": targets,
+    }
+    if panel.kind == "stat":
+        return made | {"options": {"reduceOptions": {"calcs": ["lastNotNull"]}}}
+    return made | {"options": {"legend": {"displayMode": "list"}, "tooltip": {"mode": "multi"}}}
+
+
+def text(name: str) -> str:
+    """The file's content."""
+    return json.dumps(dashboard(name), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    for name in DASHBOARDS:
+        (Path(__file__).parent / "dashboards" / f"{name}.json").write_text(text(name))

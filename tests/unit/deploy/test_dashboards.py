@@ -1,0 +1,99 @@
+"""The dashboards name what is exported, all of it, and are what their generator writes."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deploy_support import DEPLOY, load, metrics_in, panels, rules, sample_names
+
+GRAFANA = DEPLOY / "grafana"
+FILES = sorted((GRAFANA / "dashboards").glob("*.json"))
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+
+
+def queries() -> list[str]:
+    return [target["expr"] for panel in panels().values() for target in panel["targets"]]
+
+
+def test_every_metric_that_a_panel_names_is_exported() -> None:
+    for query in queries():
+        assert metrics_in(query) <= set(sample_names()), query
+
+
+def test_every_recording_rule_that_a_panel_names_exists() -> None:
+    records = {rule["record"] for rule in rules() if "record" in rule}
+    named = {name for query in queries() for name in re.findall(r"calmstream:[a-z0-9_:]+", query)}
+    assert named == records, "a rule that nobody looks at, or a look at no rule"
+
+
+def test_every_exported_metric_has_a_panel() -> None:
+    shown = {sample_names()[name] for query in queries() for name in metrics_in(query)}
+    assert set(sample_names().values()) - shown == set()
+
+
+def test_the_files_are_what_the_generator_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(GRAFANA)
+    build = importlib.import_module("build")
+    assert {path.stem for path in FILES} == set(build.DASHBOARDS)
+    for path in FILES:
+        assert path.read_text() == build.text(path.stem), "run: python deploy/grafana/build.py"
+
+
+@each_file
+def test_a_dashboard_can_be_provisioned_and_not_edited(path: Path) -> None:
+    board = load(path)
+    assert board["id"] is None
+    assert board["uid"] == f"calmstream-{path.stem}"
+    assert len(board["uid"]) <= 40
+    assert board["editable"] is False
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(set(ids)) == len(ids)
+
+
+@each_file
+def test_no_two_panels_lie_over_each_other(path: Path) -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in load(path)["panels"]:
+        at = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert max(x for x, _ in cells) < 24
+        assert not cells & taken, panel["title"]
+        taken |= cells
+
+
+def test_everything_uses_the_provisioned_source() -> None:
+    (source,) = load(GRAFANA / "provisioning" / "datasources" / "prometheus.yaml")["datasources"]
+    assert source["editable"] is False
+
+    def uids(node: Any) -> set[str]:
+        if isinstance(node, list):
+            return set().union(*map(uids, node))
+        if not isinstance(node, dict):
+            return set()
+        found = {node["datasource"]["uid"]} if "datasource" in node else set()
+        return found.union(*map(uids, node.values()))
+
+    for path in FILES:
+        assert uids(load(path)) == {source["uid"]}
+
+
+def test_dashboards_are_read_only() -> None:
+    (provider,) = load(GRAFANA / "provisioning" / "dashboards" / "calmstream.yaml")["providers"]
+    assert provider["allowUiUpdates"] is False
+    assert provider["disableDeletion"] is True
+
+
+def test_titles_say_which_panel_is_meant() -> None:
+    for path in FILES:
+        titles = [panel["title"] for panel in load(path)["panels"]]
+        assert len(set(titles)) == len(titles)
+    assert all(panel["description"].endswith(".") for panel in panels().values())
