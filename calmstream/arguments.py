@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from estimators.central.plan import CentralPlan, read_central_plan
 from estimators.errors import InvalidInput, PlanError
 from estimators.plan import Guarantee, Plan
 from estimators.plan_document import read_plan
@@ -74,6 +75,20 @@ def load_plan(path: str) -> Plan:
     """
     try:
         return read_plan(Path(path).read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"plan {path}: {error.strerror}") from None
+    except PlanError as error:
+        raise PlanError(f"{path}: {error}") from None
+
+
+def load_central_plan(path: str) -> CentralPlan:
+    """The central plan in a file.
+
+    Raises:
+        InvalidInput: unreadable; PlanError: not a central plan.
+    """
+    try:
+        return read_central_plan(Path(path).read_bytes())
     except OSError as error:
         raise InvalidInput(f"plan {path}: {error.strerror}") from None
     except PlanError as error:

@@ -27,6 +27,7 @@ COMMANDS = (
     "acl",
     "demo",
     "evaluate",
+    "central",
     "health",
 )
 

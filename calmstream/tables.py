@@ -83,13 +83,38 @@ def read_records(path: str | Path, domain: Domain) -> Codes:
         raise InvalidInput(f"{path}: {error}") from None
 
 
+def read_texts(path: str | Path, columns: Sequence[str] | None = None) -> dict[str, list[str]]:
+    """Columns of a CSV file as they stand, for central plans: nothing is learnt from them here.
+
+    Args:
+        path: of the file, optionally gzip.
+        columns: which, all by default.
+
+    Raises:
+        InvalidInput: unreadable, malformed, without records, or a column is missing.
+    """
+    path = Path(path)
+    if path.suffix == ".npz":
+        raise InvalidInput(f"{path}: raw records come as CSV")
+    try:
+        found = _csv_columns(path, None)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None
+    for name in columns or ():
+        if name not in found:
+            raise InvalidInput(f"{path}: there is no column {name!r}")
+    return found if columns is None else {name: found[name] for name in columns}
+
+
 def _npz_columns(path: Path, domain: Domain) -> dict[str, list[str]]:
     codes = _read_npz(path, domain.names).codes
     bits = np.array(("0", "1"))
     return {name: bits[codes[:, j]].tolist() for j, name in enumerate(domain.names)}
 
 
-def _csv_columns(path: Path, _: Domain) -> dict[str, list[str]]:
+def _csv_columns(path: Path, _: Domain | None) -> dict[str, list[str]]:
     header, rows = _rows(_text(path))
     if not rows:
         raise InvalidInput("a header and no records")

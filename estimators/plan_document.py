@@ -57,6 +57,11 @@ def read_plan(raw: bytes) -> Plan:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise PlanError(f"plan: not JSON: {error}") from None
+    if isinstance(document, dict) and "model" in document:
+        raise PlanError(
+            f"model: this is a {document['model']} plan, for raw records and a trusted aggregator; "
+            "local reports take none of it: calmstream central"
+        )
     if isinstance(document, dict) and document.get("version", PLAN_VERSION) != PLAN_VERSION:
         raise PlanError(
             f"version: this release reads plan version {PLAN_VERSION}, got {document['version']!r}"

@@ -12,7 +12,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table as Grid
 
-from calmstream import arguments
+from calmstream import arguments, central_plan
 from calmstream.tables import read_table
 from estimators import planning
 from estimators.domain import Domain
@@ -38,7 +38,17 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="a data dictionary (.json: a list of {name, labels[, other]}) or a table "
         "(.csv, .csv.gz, .npz) to learn the labels from",
     )
-    parser.add_argument("--epsilon", required=True, help="total privacy loss of one report")
+    parser.add_argument(
+        "--model",
+        choices=("local", "central"),
+        default="local",
+        help="local: devices perturb; central: a trusted aggregator sees raw records (%(default)s)",
+    )
+    parser.add_argument(
+        "--epsilon",
+        required=True,
+        help="total privacy loss of one report; central: of a user over the whole plan",
+    )
     parser.add_argument(
         "--users", required=True, type=arguments.positive, help="reports expected per window"
     )
@@ -96,11 +106,20 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--out", metavar="FILE", help="write the plan here")
     parser.add_argument("--json", action="store_true", help="print the plan document instead")
+    central = parser.add_argument_group("central model only")
+    central.add_argument("--delta", default="1e-6", help="(%(default)s)")
+    central.add_argument("--quantile", default="0.99", help="of contributions (%(default)s)")
+    central.add_argument("--spurious", default="0.01", help="share that may be (%(default)s)")
+    central.add_argument(
+        "--seen-only", action="store_true", help="no spurious tuples at all, higher thresholds"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Design, show, write."""
+    if args.model == "central":
+        return central_plan.run(args)
     domain, learnt = _domain(args)
     request = Request(domain, args.epsilon, args.users, args.k, args.parameters)
     start = args.start if args.start is not None else int(time.time()) // args.window * args.window

@@ -1,0 +1,80 @@
+"""``calmstream plan --model central``: a plan for raw records and a trusted aggregator."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import orjson
+from rich.console import Console
+
+from calmstream.tables import read_texts
+from estimators.central.accounting import epsilon_of
+from estimators.central.plan import CentralPlan
+from estimators.errors import InvalidInput
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the plan and show what it will cost and allow."""
+    window = args.window
+    start = args.start if args.start is not None else int(time.time()) // window * window
+    plan = CentralPlan(
+        name=args.name,
+        purpose=args.purpose,
+        owner=args.owner,
+        columns=_columns(args),
+        epsilon=args.epsilon,
+        delta=args.delta,
+        levels=args.k,
+        start=start,
+        window=window,
+        releases=max(1, args.lifetime // window),
+        partitions=args.partitions,
+        quantile=args.quantile,
+        spurious=args.spurious,
+        seen_only=args.seen_only,
+    )
+    if args.out:
+        try:
+            text = orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n"
+            Path(args.out).write_bytes(text)
+        except OSError as error:
+            raise InvalidInput(f"{args.out}: {error.strerror}") from None
+    if args.json:
+        sys.stdout.buffer.write(plan.to_bytes() + b"\n")
+    else:
+        show(Console(), plan)
+    return 0
+
+
+def show(console: Console, plan: CentralPlan) -> None:
+    """The plan for people, the model first."""
+    allocation = plan.allocation
+    deviation = float(allocation.variance) ** 0.5
+    one = float(epsilon_of(allocation.cost.rho, plan.delta))
+    head = (
+        f"[bold]CENTRAL[/] plan {plan.name}-{plan.digest[:8]}: dp-marginals, tuples of up to "
+        f"{plan.levels} of {len(plan.columns)} columns"
+    )
+    loss = (
+        f"  epsilon {plan.epsilon}, delta {plan.delta} for a user over all {plan.releases:,} "
+        f"releases; one release alone is worth epsilon {one:.3g}"
+    )
+    lines = (
+        head,
+        "  [yellow]raw records reach the aggregator and its topic: this is not local privacy[/]",
+        loss,
+        f"  counts have a standard error of {deviation:.3g} · sqrt(tuples that count of a user)",
+        "  next: calmstream central account (the budget, once), topics, aggregate, submit, watch",
+    )
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _columns(args: argparse.Namespace) -> tuple[str, ...]:
+    """Column names alone: a central plan holds no values, those are learnt with noise."""
+    if args.columns:
+        return tuple(args.columns)
+    return tuple(read_texts(args.data))[: args.attributes]

@@ -1,0 +1,162 @@
+"""``calmstream central``: the trusted aggregator's own commands; they take central plans only."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+from pathlib import Path
+
+from rich.console import Console
+
+from broker.central_names import CentralNames
+from calmstream import arguments
+from calmstream.central_watch import show_release
+from calmstream.connect import kafka
+from calmstream.tables import read_texts
+from calmstream.version import version
+from consumer.budget_account import BudgetAccount
+from consumer.central.aggregator import Aggregator
+from consumer.central.metrics import CentralMetrics
+from consumer.central.subscribe import subscribe_releases
+from consumer.clock import SystemClock
+from consumer.config import HttpConfig, load
+from consumer.metrics import new_registry
+from consumer.service import configure_logging, run_service
+from estimators.central.plan import CentralPlan
+from estimators.randomness import SystemRandomness
+from producer.submit import DEFAULT_BATCH, submit
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the commands."""
+    parser = commands.add_parser(
+        "central",
+        help="raw records to a trusted aggregator (not local privacy)",
+        description="DP Marginals in the central model. Raw records leave their owners: use it "
+        "only where that is agreed. Plans: calmstream plan --model central.",
+    )
+    steps = parser.add_subparsers(title="commands", metavar="STEP", required=True)
+    account = _step(steps, "account", _account, "create the privacy budget's account, once", False)
+    _add_account(account)
+    _step(steps, "topics", _topics, "create and verify the topics")
+    aggregate = _step(steps, "aggregate", _aggregate, "run the aggregator")
+    _add_account(aggregate)
+    aggregate.add_argument("--http-host", help="address of /metrics and health (127.0.0.1)")
+    aggregate.add_argument("--http-port", type=int, help="its port (9464); 0: any, -1: none")
+    send = _step(steps, "submit", _submit, "send the raw records of a table")
+    send.add_argument("--records", required=True, metavar="DATA", help=".csv or .csv.gz")
+    send.add_argument("--user-column", help="column with a user's id (each row is a user)")
+    send.add_argument("--batch-size", type=arguments.positive, default=DEFAULT_BATCH)
+    look = _step(steps, "watch", _watch, "show releases")
+    look.add_argument("--marginal", type=arguments.names, metavar="A,B", help="only this one")
+    look.add_argument("--once", action="store_true", help="show what is there and end")
+
+
+def _step(  # type: ignore[no-untyped-def]
+    steps: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run,  # noqa: ANN001 - a command's function
+    text: str,
+    broker: bool = True,
+) -> argparse.ArgumentParser:
+    parser = steps.add_parser(name, help=text, description=text)
+    arguments.add_plan(parser)
+    if broker:
+        arguments.add_broker(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_account(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--account", required=True, type=Path, metavar="FILE", help="the budget")
+
+
+def names_of(plan: CentralPlan, namespace: str) -> CentralNames:
+    """The plan's topics."""
+    return CentralNames(namespace, plan.name, plan.digest, plan.partitions)
+
+
+def _account(args: argparse.Namespace) -> int:
+    plan = arguments.load_central_plan(args.plan)
+    BudgetAccount.create(args.account, plan.new_ledger)
+    Console().print(f"{args.account}: {plan.new_ledger.summary()}", highlight=False)
+    return 0
+
+
+def _topics(args: argparse.Namespace) -> int:
+    plan = arguments.load_central_plan(args.plan)
+    names = names_of(plan, args.namespace)
+    broker = kafka(args.bootstrap)
+    try:
+        topics = broker.topics()
+        created = topics.create(names.specs(plan.window * 1000))
+        names.verify(topics.describe([names.raw, names.releases]))
+    finally:
+        broker.close()
+    Console().print(f"{len(created)} topics created, {2 - len(created)} there before; verified")
+    return 0
+
+
+def _aggregate(args: argparse.Namespace) -> int:
+    plan = arguments.load_central_plan(args.plan)
+    account = BudgetAccount(args.account, plan.digest)
+    account.read()
+    http = load(HttpConfig, http_host=args.http_host, http_port=args.http_port)
+    configure_logging(http.log_level)
+    registry = new_registry()
+    broker = kafka(args.bootstrap)
+    try:
+        role = Aggregator(
+            plan,
+            broker,
+            names_of(plan, args.namespace),
+            account=account,
+            clock=SystemClock(),
+            randomness=SystemRandomness(),
+            metrics=CentralMetrics(registry, plan),
+            software=version(),
+        )
+        run_service([role], registry, http)
+    finally:
+        broker.close()
+    return 0
+
+
+def _submit(args: argparse.Namespace) -> int:
+    plan = arguments.load_central_plan(args.plan)
+    wanted = [*plan.columns, *([args.user_column] if args.user_column else [])]
+    table = read_texts(args.records, wanted)
+    rows = len(table[plan.columns[0]])
+    users = table[args.user_column] if args.user_column else [f"row {i}" for i in range(rows)]
+    broker = kafka(args.bootstrap)
+    try:
+        sent = submit(
+            plan,
+            broker,
+            names_of(plan, args.namespace),
+            users,
+            [table[name] for name in plan.columns],
+            batch_size=args.batch_size,
+        )
+    finally:
+        broker.close()
+    Console().print(f"{sent:,} raw records submitted", highlight=False)
+    return 0
+
+
+def _watch(args: argparse.Namespace) -> int:
+    plan = arguments.load_central_plan(args.plan)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    broker = kafka(args.bootstrap)
+    console = Console()
+    try:
+        names = names_of(plan, args.namespace)
+        for release in subscribe_releases(broker, names, follow=not args.once, stop=stop):
+            show_release(console, release, args.marginal)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        broker.close()
+    return 0

@@ -1,0 +1,1 @@
+"""The trusted aggregator of central plans: raw records in, noisy releases out."""

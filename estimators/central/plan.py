@@ -1,0 +1,177 @@
+"""The plan of a central collection: raw records go to a trusted aggregator, noisy counts leave.
+
+It says ``"model": "central"`` and has other fields than a plan for local reports, so that neither
+side can take the other's by accident.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from estimators.central.accounting import Allocation, Spend, allocate, whole_budget
+from estimators.central.dp_marginals import Settings
+from estimators.central.ledger import Ledger
+from estimators.errors import PlanError
+
+MODEL = "central"
+CENTRAL_VERSION = 1
+MAX_COLUMNS = 256
+MAX_LEVELS = 8
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
+_RATIO = re.compile(r"0\.[0-9]{1,4}|1", re.ASCII)
+
+_FIELDS: dict[str, type] = {
+    "version": int,
+    "model": str,
+    "name": str,
+    "purpose": str,
+    "owner": str,
+    "columns": list,
+    "epsilon": str,
+    "delta": str,
+    "levels": int,
+    "quantile": str,
+    "spurious": str,
+    "seen_only": bool,
+    "start": int,
+    "window": int,
+    "releases": int,
+    "partitions": int,
+}
+
+
+@dataclass(frozen=True)
+class CentralPlan:
+    """One document for senders, the aggregator and readers. Times are seconds since the epoch.
+
+    Window w covers [start + w·window, start + (w+1)·window) of the log's append times and is
+    released once; all ``releases`` windows together cost (epsilon, delta), evenly, for users that
+    may be in every one of them.
+
+    Attributes:
+        name: lower case letters, digits and hyphens, at most 48.
+        purpose: why the statistics are collected.
+        owner: who answers for them.
+        columns: names of a record's columns; their values are learnt, privately, by the release.
+        epsilon, delta: decimal strings, the whole loss of a user over all windows.
+        levels: T, the largest tuples that are extracted.
+        quantile: Q of the contribution limits, a decimal string such as "0.99".
+        spurious: eta, a decimal string.
+        seen_only: Remark 1.1's alternative.
+        start, window, releases: see above.
+        partitions: of the raw topic.
+    """
+
+    name: str
+    purpose: str
+    owner: str
+    columns: tuple[str, ...]
+    epsilon: str
+    delta: str
+    levels: int
+    start: int
+    window: int
+    releases: int
+    partitions: int = 1
+    quantile: str = "0.99"
+    spurious: str = "0.01"
+    seen_only: bool = False
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise PlanError(f"name: expected lower-case letters, digits, hyphens: {self.name!r}")
+        if not 1 <= len(self.columns) <= MAX_COLUMNS or len(set(self.columns)) < len(self.columns):
+            raise PlanError(f"columns: expected 1 to {MAX_COLUMNS}, none twice")
+        if not all(self.columns):
+            raise PlanError("columns: expected names that are not empty")
+        limits = {
+            "levels": (1, min(MAX_LEVELS, len(self.columns))),
+            "start": (0, 1 << 40),
+            "window": (1, 1 << 31),
+            "releases": (1, 100_000),
+            "partitions": (1, 1024),
+        }
+        for field, (low, high) in limits.items():
+            value = getattr(self, field)
+            if not low <= value <= high:
+                raise PlanError(f"{field}: expected {low} to {high}, got {value}")
+        self.settings  # noqa: B018 - validates quantile and spurious
+        self.allocation  # noqa: B018 - validates epsilon and delta
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Q, eta and the alternative."""
+        for field in ("quantile", "spurious"):
+            if not _RATIO.fullmatch(getattr(self, field)):
+                raise PlanError(f'{field}: expected a decimal string such as "0.99"')
+        return Settings(Fraction(self.quantile), Fraction(self.spurious), self.seen_only)
+
+    @cached_property
+    def allocation(self) -> Allocation:
+        """What one release may spend, and on what."""
+        whole = whole_budget(self.epsilon, self.delta)
+        share = Spend(whole.rho / self.releases, whole.delta / self.releases)
+        return allocate(share, self.levels)
+
+    @property
+    def new_ledger(self) -> Ledger:
+        """The account before the first release."""
+        return Ledger(self.digest, self.epsilon, self.delta)
+
+    def window_end(self, window: int) -> int:
+        """End (exclusive) of a window in milliseconds since the epoch."""
+        return (self.start + (window + 1) * self.window) * 1000
+
+    def window_at(self, milliseconds: int) -> int:
+        """Number of the window that contains a time; negative before the start."""
+        return (milliseconds - self.start * 1000) // (self.window * 1000)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical document, 64 hex digits."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """The document."""
+        fields: dict[str, Any] = {name: getattr(self, name, None) for name in _FIELDS}
+        own = {"version": CENTRAL_VERSION, "model": MODEL, "columns": list(self.columns)}
+        return fields | own
+
+    def to_bytes(self) -> bytes:
+        """Canonical bytes: sorted keys, no spaces."""
+        return orjson.dumps(self.to_json(), option=orjson.OPT_SORT_KEYS)
+
+
+def read_central_plan(raw: bytes) -> CentralPlan:
+    """The central plan in ``raw``, read strictly.
+
+    Raises:
+        PlanError: not one, with what is wrong; a plan for local reports is named as such.
+    """
+    try:
+        document = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise PlanError(f"plan: not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise PlanError("plan: expected an object")
+    if document.get("model") != MODEL:
+        raise PlanError("this plan is not central: it is for perturbed reports, not raw records")
+    if document.get("version") != CENTRAL_VERSION:
+        raise PlanError(f"version: this release reads central version {CENTRAL_VERSION}")
+    for name in sorted(set(document) ^ set(_FIELDS)):
+        raise PlanError(f"plan: {'unknown' if name in document else 'missing'} field {name!r}")
+    for name, kind in _FIELDS.items():
+        if type(document[name]) is not kind:
+            raise PlanError(f"{name}: expected {kind.__name__}, got {document[name]!r:.40}")
+    if not all(isinstance(column, str) for column in document["columns"]):
+        raise PlanError("columns: expected strings")
+    own = {name: document[name] for name in _FIELDS if name not in ("version", "model")}
+    return CentralPlan(**(own | {"columns": tuple(own["columns"])}))

@@ -1,0 +1,151 @@
+"""Central plans on the command line: written, told apart from local ones, refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from calmstream.cli import main
+from estimators.central.plan import read_central_plan
+from estimators.errors import PlanError
+from estimators.plan_document import read_plan
+from tests.tally_support import small_plan
+
+CSV = "sex,job\nF,nurse\nM,baker\nF,\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "people.csv").write_text(CSV)
+    (tmp_path / "local.json").write_bytes(small_plan().to_bytes())
+    argv = [
+        "plan", str(tmp_path / "people.csv"), "--model", "central", "--epsilon", "4",
+        "--users", "1000", "--k", "2", "--lifetime", "4h", "--out", str(tmp_path / "central.json"),
+    ]  # fmt: skip
+    assert main(argv) == 0
+    return tmp_path
+
+
+def test_the_plan_names_columns_and_no_values(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = (files / "central.json").read_bytes()
+    plan = read_central_plan(raw)
+    assert plan.columns == ("sex", "job")
+    assert plan.releases == 4
+    assert plan.levels == 2
+    assert b"nurse" not in raw
+    assert read_central_plan(plan.to_bytes()) == plan
+    assert plan.allocation.cost.rho * 4 <= plan.new_ledger.budget.rho
+    argv = ["plan", "x.csv", "--model", "central", "--columns", "a", "--epsilon", "4"]
+    assert main([*argv, "--users", "9", "--k", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "not local privacy" in shown
+    assert "epsilon 4, delta 1e-6" in shown
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["topics"],
+        ["produce", "--records", "people.csv"],
+        ["consume"],
+        ["watch", "--once"],
+    ],
+)
+def test_local_commands_refuse_a_central_plan(
+    files: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    command = [*argv, "--plan", str(files / "central.json"), "--bootstrap", "127.0.0.1:1"]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert "this is a central plan" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["account", "--account", "budget.json"],
+        ["topics", "--bootstrap", "127.0.0.1:1"],
+        ["aggregate", "--bootstrap", "127.0.0.1:1", "--account", "budget.json"],
+        ["submit", "--bootstrap", "127.0.0.1:1", "--records", "people.csv"],
+        ["watch", "--bootstrap", "127.0.0.1:1", "--once"],
+    ],
+)
+def test_central_commands_refuse_a_local_plan(
+    files: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["central", *argv, "--plan", str(files / "local.json")]) == 2
+    error = capsys.readouterr().err
+    assert "this plan is not central" in error
+    assert error.count("\n") == 1
+    assert not (files / "budget.json").exists()
+
+
+def test_the_account_is_made_once_and_needed(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, account = str(files / "central.json"), str(files / "budget.json")
+    aggregate = [
+        "central", "aggregate", "--plan", plan, "--account", account,
+        "--bootstrap", "127.0.0.1:1",
+    ]  # fmt: skip
+    assert main(aggregate) == 1
+    assert "nothing is released without one" in capsys.readouterr().err
+    create = ["central", "account", "--plan", plan, "--account", account]
+    assert main(create) == 0
+    assert main(create) == 1
+    assert "already" in capsys.readouterr().err
+    Path(account).write_bytes(b"{}")
+    assert main(aggregate) == 1
+    assert "nothing is released" in capsys.readouterr().err
+
+
+def test_a_table_without_the_plan_s_columns_is_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "other.csv").write_text("a,b\n1,2\n")
+    argv = ["central", "submit", "--plan", str(files / "central.json"), "--bootstrap", "x:1"]
+    assert main([*argv, "--records", str(files / "other.csv")]) == 2
+    assert "no column 'sex'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": "x"}, "epsilon must"),
+        ({"delta": "0.5"}, "delta must"),
+        ({"levels": 3}, "levels: expected 1 to 2"),
+        ({"levels": True}, "levels: expected int"),
+        ({"columns": ["a", "a"]}, "none twice"),
+        ({"columns": ["a", 1]}, "expected strings"),
+        ({"columns": ["a", ""]}, "not empty"),
+        ({"quantile": "0.99999"}, "quantile: expected a decimal"),
+        ({"quantile": "0.0"}, "quantile must lie"),
+        ({"spurious": "1"}, "spurious must lie"),
+        ({"name": "A"}, "name: expected"),
+        ({"window": 0}, "window: expected"),
+        ({"releases": 0}, "releases: expected"),
+        ({"version": 2}, "central version 1"),
+        ({"model": "other"}, "not central"),
+        ({"colour": 1}, "unknown field 'colour'"),
+    ],
+)
+def test_a_malformed_plan_is_refused(files: Path, changes: dict[str, object], message: str) -> None:
+    document = orjson.loads((files / "central.json").read_bytes()) | changes
+    with pytest.raises(PlanError, match=message):
+        read_central_plan(orjson.dumps(document))
+
+
+def test_the_two_readers_refuse_each_other_s_plans(files: Path) -> None:
+    with pytest.raises(PlanError, match="this is a central plan"):
+        read_plan((files / "central.json").read_bytes())
+    with pytest.raises(PlanError, match="not central"):
+        read_central_plan((files / "local.json").read_bytes())
+    with pytest.raises(PlanError, match="not JSON"):
+        read_central_plan(b"{")
