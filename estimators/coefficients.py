@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from math import prod
 
@@ -72,6 +72,31 @@ def harmonics(view: View, domain: Domain) -> list[tuple[int, Key]]:
     return found
 
 
+@lru_cache(maxsize=1 << 14)
+def _turns(
+    shape: tuple[int, ...], axes: tuple[int, ...], factors: tuple[int, ...], binary: bool
+) -> Floats:
+    """A character's angle at every cell of a table, in turns: the same for all alike tables."""
+    codes = np.indices(shape).reshape(len(shape), -1)
+    turns = np.zeros(codes.shape[1])
+    for axis, b in zip(axes, factors, strict=True):
+        if binary:
+            turns += (np.bitwise_count(codes[axis] & b) & 1) / 2.0
+        else:
+            turns += b * codes[axis] % shape[axis] / shape[axis]
+    return turns % 1.0
+
+
+def _wave(turns: Floats, harmonic: int, inputs: int) -> Floats:
+    """What input t of a view says about every cell: cos of the difference in angle, [cell, t]."""
+    if inputs == 2:
+        # Parities: angles are 0 or half a turn, so this is exact and needs no cosine.
+        sign = 1.0 - 4.0 * turns
+        return np.stack([sign, -sign], axis=1)
+    wave = harmonic * np.arange(inputs) / inputs
+    return np.cos(2.0 * np.pi * (wave - turns[:, None]))
+
+
 class Structure:
     """Which coefficients views determine; everything that does not depend on data.
 
@@ -120,16 +145,8 @@ class Structure:
 
     def phase(self, key: Key, attributes: Attributes) -> Floats:
         """The character's angle at every cell, in turns: shape (cells,)."""
-        shape = self.domain.shape(attributes)
-        codes = np.indices(shape).reshape(len(shape), -1)
-        turns = np.zeros(codes.shape[1])
-        for i, b in zip(*key, strict=True):
-            x = codes[attributes.index(i)]
-            if self.binary:
-                turns += (np.bitwise_count(x & b) & 1) / 2.0
-            else:
-                turns += b * x % shape[attributes.index(i)] / shape[attributes.index(i)]
-        return turns
+        axes = tuple(attributes.index(i) for i in key[0])
+        return _turns(self.domain.shape(attributes), axes, key[1], self.binary)
 
     def allowed(self, key: Key, attributes: Attributes) -> list[Entry]:
         """The ways to a coefficient that may serve a table over ``attributes``."""
@@ -195,8 +212,7 @@ class Recovery:
                 if share == 0.0:
                     continue
                 inputs = structure.views[e.view].cells(structure.domain)
-                wave = e.harmonic * np.arange(inputs) / inputs
-                part = share * np.cos(2.0 * np.pi * (wave - turns[:, None]))
+                part = share * _wave(turns, e.harmonic, inputs)
                 operators[e.view] = operators[e.view] + part if e.view in operators else part
         return operators, unknown
 

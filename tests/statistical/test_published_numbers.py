@@ -1,0 +1,173 @@
+"""The errors that the papers publish and theory predicts, on real data, before any clipping.
+
+All seeds were fixed before the first run. Tallies are drawn from their exact law.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from math import comb
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calmstream.evaluate import evaluate
+from calmstream.population import collect, draw
+from calmstream.tables import Table, read_table
+from estimators import methods
+from estimators.domain import Domain
+from estimators.marginal import sse, total_variation
+from estimators.methods.base import LinearAnswers
+from estimators.plan import Plan
+from tests.plan_support import draft, mixed_domain
+
+N = 1 << 18
+
+TAXI_TV = {1: 0.0041, 2: 0.0153, 3: 0.0376, 4: 0.0737, 5: 0.1239, 6: 0.1888, 7: 0.2739}
+"""Theory with the coefficients of taxi8, e^epsilon = 3 (METHODS §8)."""
+
+
+@cache
+def taxi(shared: Path) -> Table:
+    return read_table(shared / "data" / "taxi8.npz")
+
+
+def model_of(plan: Plan, codes: np.ndarray, seed: tuple[int, ...]) -> LinearAnswers:
+    tallies = collect(plan, codes, np.random.SeedSequence(seed), law=True)
+    model = methods.get(plan.method).fit(plan, tallies)
+    assert isinstance(model, LinearAnswers)
+    return model
+
+
+def noise(plan: Plan, codes: np.ndarray, runs: int, seed: int, size: int) -> float:
+    """Mean SSE of all marginals of one size over many collections from the same devices."""
+    domain = plan.domain
+    targets = list(combinations(range(len(domain)), size))
+    truths = [domain.histogram(codes, t) / len(codes) for t in targets]
+    total = 0.0
+    for run in range(runs):
+        model = model_of(plan, codes, (seed, run))
+        total += sum(sse(model.unclipped(t), f) for t, f in zip(targets, truths, strict=True))
+    return total / (runs * len(targets))
+
+
+@pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
+def test_ft_has_the_published_error(shared: Path, name: str) -> None:
+    """CALM's paper gives 0.2266 at d = 16, k = 3, epsilon 0.2; theory 0.2339 at n = 2^18."""
+    table = read_table(shared / "data" / f"{name}.npz", attributes=16)
+    [result] = evaluate(
+        table,
+        dataset=name,
+        methods=["ft"],
+        epsilons=["0.2"],
+        k=3,
+        users=N,
+        targets=50,
+        repeats=20,
+        seed=2026,
+        tallies="law",
+        raw=True,
+    )
+    assert result.sse_mean == pytest.approx(0.2339, rel=0.15)
+
+
+@pytest.mark.parametrize("k", TAXI_TV)
+def test_inp_ht_has_the_theory_s_total_variation_on_taxi(shared: Path, k: int) -> None:
+    table = taxi(shared)
+    plan, _ = draft(table.domain, "1.0986122886681098", N, k, "inp-ht")
+    targets = list(combinations(range(8), k))
+    distances = []
+    for run in range(100):
+        codes = draw(table.codes, N, np.random.default_rng((41, k, run)))
+        whole = table.domain.histogram(codes, range(8)).reshape([2] * 8) / N
+        model = model_of(plan, codes, (42, k, run))
+        for target in targets:
+            truth = whole.sum(axis=tuple(i for i in range(8) if i not in target)).ravel()
+            distances.append(total_variation(model.unclipped(target), truth))
+    assert np.mean(distances) == pytest.approx(TAXI_TV[k], rel=0.1)
+
+
+def test_noise_of_fc_am_and_ft_stands_as_256_to_448_6_to_81(shared: Path) -> None:
+    """In units of 4e / (e - 1)^2 / n, the variance of one cell under OUE."""
+    codes = draw(taxi(shared).codes, N, np.random.default_rng(51))
+    e = np.exp(0.2)
+    unit = 4 * e / (e - 1) ** 2 / N
+    found = {}
+    for method in ("fc", "am", "ft"):
+        plan, _ = draft(taxi(shared).domain, "0.2", N, 3, method)
+        found[method] = noise(plan, codes, 300, 52, 3) / unit
+    assert found == pytest.approx({"fc": 256.0, "am": 448.6, "ft": 81.0}, rel=0.05)
+
+
+def test_at_epsilon_1_am_is_grr(shared: Path) -> None:
+    codes = draw(taxi(shared).codes, N, np.random.default_rng(53))
+    e = np.exp(1.0)
+    unit = 4 * e / (e - 1) ** 2 / N
+    found = {}
+    for method in ("am", "ft"):
+        plan, _ = draft(taxi(shared).domain, "1", N, 3, method)
+        found[method] = noise(plan, codes, 100, 54, 3) / unit
+    assert found == pytest.approx({"am": 412.0, "ft": 94.0}, rel=0.05)
+
+
+TERNARY = {
+    "0.2": {"characters": 5.87e4, "ft": 6.2e5, "inp-ht": 7.5e4, "am": 1.5e5},
+    "1": {"characters": 2.09e3, "ft": 2.9e4, "inp-ht": 3.5e3, "am": 5.7e3},
+}
+"""n · SSE of a 3-way table of 8 attributes with 3 values (METHODS §4); am is OUE at this size."""
+
+
+def ternary(n: int) -> np.ndarray:
+    """Dependent attributes with three values: a walk that mostly stays where it is."""
+    generator = np.random.default_rng(61)
+    first = generator.choice(3, n, p=[0.5, 0.3, 0.2])
+    codes = [first]
+    for _ in range(7):
+        moves = generator.choice(3, n, p=[0.6, 0.25, 0.15])
+        codes.append((codes[-1] + moves) % 3)
+    return np.stack(codes, axis=1).astype(np.uint16)
+
+
+@pytest.mark.parametrize("epsilon", TERNARY)
+@pytest.mark.parametrize("method", ["characters", "ft", "inp-ht", "am"])
+def test_categorical_methods_have_the_predicted_errors(epsilon: str, method: str) -> None:
+    n = N
+    domain = mixed_domain(*[3] * 8)
+    codes = ternary(n)
+    plan, _ = draft(domain, epsilon, n, 3, method)
+    if method == "am":
+        assert {m.name for m in plan.mechanisms} == {"oue"}
+    tolerance = 0.1
+    runs = {"characters": 12, "ft": 2, "inp-ht": 6, "am": 6}[method]
+    found = n * noise(plan, codes, runs, 62, 3)
+    assert found == pytest.approx(TERNARY[epsilon][method], rel=tolerance)
+
+
+def test_characters_beat_every_other_linear_method_on_ternary_attributes() -> None:
+    """Expected n · SSE of the designs alone: no data involved."""
+    domain = mixed_domain(*[3] * 8)
+    for epsilon in ("0.2", "1"):
+        expected = {
+            name: draft(domain, epsilon, 10**7, 3, name)[1].expected_sse[3]
+            for name in ("characters", "ft", "inp-ht", "marg-rr", "marg-ps", "marg-ht", "am")
+        }
+        assert min(expected, key=lambda name: expected[name]) == "characters"
+
+
+@pytest.mark.parametrize(
+    ("method", "size"), [("inp-ht", 3), ("inp-ht", 2), ("marg-ht", 3), ("marg-ht", 1)]
+)
+def test_exact_formulas_of_binary_coefficients(method: str, size: int) -> None:
+    """T (1 - 2^-s) c2 for InpHT; C(d, k) (2^k - 1)^2 / 2^k c2 for MargHT's k-way tables."""
+    d, k, n = 6, 3, 10**7
+    plan, design = draft(Domain.binary(d), "0.7", n, k, method)
+    p = float(plan.mechanisms[0].channel()[0][0])
+    c2 = 1 / (2 * p - 1) ** 2
+    coefficients = {
+        "inp-ht": sum(comb(d, s) for s in range(1, k + 1)),
+        "marg-ht": comb(d, k) * (2**k - 1) / comb(d - size, k - size),
+    }[method]
+    predicted = coefficients * (1 - 2.0**-size) * c2 / n
+    assert design.expected_sse[size] == pytest.approx(predicted, rel=1e-3)
