@@ -29,7 +29,8 @@ _ASSIGNORS: Mapping[str, type] = {
     "range": RangePartitionAssignor,
     "round-robin": RoundRobinPartitionAssignor,
 }
-_MAX_HEARTBEAT_SECONDS = 3.0
+# A member learns of a rebalance from its heartbeat, so this bounds how long one takes to begin.
+_MAX_HEARTBEAT_SECONDS = 1.0
 
 
 def new_member(
@@ -37,7 +38,7 @@ def new_member(
 ) -> KafkaConsumer:
     """A consumer in a group, static if ``member`` names it."""
     heartbeat = min(limits.session_seconds / 3, _MAX_HEARTBEAT_SECONDS)
-    return new_consumer(
+    consumer = new_consumer(
         settings,
         limits,
         group_id=group,
@@ -47,6 +48,31 @@ def new_member(
         heartbeat_interval_ms=milliseconds(heartbeat),
         max_poll_interval_ms=milliseconds(limits.poll_seconds),
     )
+    _keep_finished_joins(consumer)
+    return consumer
+
+
+def _keep_finished_joins(consumer: KafkaConsumer) -> None:
+    """Let a poll take the result of a join that finished between two polls.
+
+    kafka-python 3.0 drops it and joins once more, which makes every other member join once more
+    too; members that poll briefly, as ours do, may so go on for minutes. It does wait for a join
+    that is not done yet, and so a finished one is handed to it as one that is about to be.
+    """
+    coordinator = consumer._coordinator  # noqa: SLF001 - no public way
+    join = coordinator.join_group_async
+
+    async def patient(timeout_ms: float | None = None) -> bool:
+        task = coordinator._join_task  # noqa: SLF001 - the same
+        if task is not None and task.is_done and task.succeeded():
+
+            async def result() -> object:
+                return task.value
+
+            coordinator._join_task = coordinator._manager.call_soon(result)  # noqa: SLF001
+        return bool(await join(timeout_ms=timeout_ms))
+
+    coordinator.join_group_async = patient
 
 
 class KafkaGroupReader(ConsumerBase):

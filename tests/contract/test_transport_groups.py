@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from broker.transport import Changes, GroupReader, Partition
@@ -131,6 +133,21 @@ def test_two_members_share_and_the_first_is_told_what_it_gave_up(bench: Bench) -
     revoked = frozenset().union(*(change.revoked for change in first.changes))
     assert second.owned() <= revoked
     assert not any(change.lost for member in (first, second) for change in member.changes)
+
+
+def test_members_that_poll_briefly_and_work_between_polls_settle_too(bench: Bench) -> None:
+    topic, group = bench.topic(partitions=4), bench.name("g")
+    members = [_member(bench, group, topic) for _ in range(2)]
+
+    def shared() -> bool:
+        for member in members:
+            member.turn(0.02)
+            time.sleep(0.15 if bench.kind == "kafka" else 0)  # the work between two polls
+        return [len(member.owned()) for member in members] == [2, 2]
+
+    until(shared)
+    changes = sum(len(member.changes) for member in members)
+    assert changes <= 6  # joined once, shared once; not over and over
 
 
 def test_when_a_member_leaves_the_other_takes_over(bench: Bench) -> None:
