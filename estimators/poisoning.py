@@ -138,7 +138,8 @@ def _tables(plan: Plan, tallies: Sequence[Tally]) -> list[_Table]:
         _Table(view.attributes, mechanism, int(n), mechanism.estimate(counts, int(n)))
         for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
         for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True)
-        if view.kind == "cell" and n >= MIN_REPORTS
+        # Whole records may be counted by smaller tables only; there is no table of the view then.
+        if view.kind == "cell" and n >= MIN_REPORTS and getattr(mechanism, "counts_joint", True)
     ]
 
 

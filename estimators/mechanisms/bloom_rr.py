@@ -147,6 +147,11 @@ class BloomRR:
         return JointTables(tuple(r + 1 for r in self.axes), self.tables)
 
     @property
+    def counts_joint(self) -> bool:
+        """Whether the joint of all attributes can be read from the counters."""
+        return self.layout.holder(range(len(self.axes))) is not None
+
+    @property
     def width(self) -> int:
         """Counters of all tables."""
         return self.layout.width
@@ -226,7 +231,7 @@ class BloomRR:
         if n == 0:
             return np.zeros(self.cells)
         every = tuple(range(len(self.axes)))
-        if self.layout.holder(every) is None:
+        if not self.counts_joint:
             raise ValueError("the joint of all attributes is not counted, only its tables")
         cube = self.scores(counts, n, every)
         for axis in every:

@@ -107,6 +107,11 @@ class ProductGRR:
         """Where the counters of each table stand."""
         return JointTables(self.axes, self.tables)
 
+    @property
+    def counts_joint(self) -> bool:
+        """Whether the joint of all attributes can be read from the counters."""
+        return self.layout.holder(range(len(self.axes))) is not None
+
     @cached_property
     def block_cells(self) -> tuple[int, ...]:
         """Cells of each block."""
@@ -154,7 +159,7 @@ class ProductGRR:
         return self.layout.count(digits, view, views)
 
     def _dense(self, counts: Counts) -> Counts:
-        if self.layout.holder(range(len(self.axes))) is None:
+        if not self.counts_joint:
             raise ValueError("the joint of all attributes is not counted, only its tables")
         return self.layout.read(counts, range(len(self.axes)))
 

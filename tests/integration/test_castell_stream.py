@@ -1,0 +1,101 @@
+"""The product methods from a plan to snapshots, through the real roles on the in-process broker."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry
+
+from calmstream.watch import plain
+from consumer.publisher import Publisher, PublisherConfig
+from consumer.publisher_metrics import publisher_metrics
+from consumer.subscribe import subscribe
+from estimators.domain import Attribute, Domain
+from estimators.randomness import SeededRandomness
+from estimators.wire.snapshot import Kind
+from producer.produce import produce
+from tests.plan_support import draft
+from tests.producer_support import FakeClock
+from tests.tally_bench import Stage
+from tests.tally_support import START
+
+DEVICES = 3000
+DOMAIN = Domain(
+    (
+        Attribute("colour", ("red", "green", "blue"), other=2),
+        Attribute("size", ("s", "m", "l", "xl")),
+        Attribute("flag", ("0", "1")),
+    )
+)
+ASKED = [
+    ("rr-joint", {}),
+    ("rr-independent", {}),
+    ("rr-ind-joint", {"tables": [["colour", "size"]]}),
+    ("rr-hybrid", {}),
+    ("rr-truncated", {}),
+    ("rr-clusters", {"clusters": [["colour", "flag"]]}),
+    ("lopub", {}),
+]
+
+
+def records() -> np.ndarray:
+    """Colour and flag depend on each other; size on neither."""
+    rng = np.random.default_rng(21)
+    colour = rng.choice(3, DEVICES, p=[0.5, 0.3, 0.2])
+    size = rng.choice(4, DEVICES, p=[0.4, 0.3, 0.2, 0.1])
+    flag = (rng.random(DEVICES) < np.array([0.1, 0.5, 0.9])[colour]).astype(int)
+    return np.stack([colour, size, flag], axis=1).astype(np.uint16)
+
+
+@pytest.mark.parametrize(("method", "parameters"), ASKED)
+def test_reports_of_whole_records_become_snapshots(
+    method: str, parameters: dict[str, object]
+) -> None:
+    plan, _ = draft(
+        DOMAIN, "12", DEVICES, 2, method, parameters, start=START, window=10, windows=2,
+        partitions=2, grace=3, skew=2,
+    )  # fmt: skip
+    stage = Stage(plan)
+    codes = records()
+    summary = produce(
+        plan, stage.broker, stage.names, codes, clock=FakeClock(),
+        randomness=SeededRandomness(22), windows=1,
+    )  # fmt: skip
+    assert (summary.sent, summary.failed, summary.error) == (DEVICES, 0, None)
+    worker = stage.worker()
+    publisher = Publisher(
+        plan,
+        stage.broker,
+        stage.names,
+        clock=stage.clock,
+        config=PublisherConfig(poll_seconds=0, refresh_seconds=1),
+        metrics=publisher_metrics(CollectorRegistry(), plan, stage.names),
+    )
+    for seconds in (5, 15, 40):
+        stage.move_to(seconds)
+        for _ in range(40):
+            stage.turns(worker, count=1)
+            publisher.turn()
+    assert publisher.finished
+    kinds = (Kind.FINAL,)
+    snapshots = list(
+        subscribe(plan, stage.broker, namespace="test", follow=False, poll_seconds=0, kinds=kinds)
+    )
+    assert [(s.window, s.manifest.reports) for s in snapshots] == [(0, DEVICES), (1, 0)]
+    first = snapshots[0]
+    assert first.manifest.method == method
+    assert first.manifest.processing
+    for attributes in plan.marginals:
+        names = [DOMAIN.names[i] for i in attributes]
+        record = first.record(*names)
+        exact = DOMAIN.histogram(codes, attributes) / DEVICES
+        assert plain(first, names)
+        if method == "rr-independent" and attributes == (0, 2):
+            # Blind to dependence, as it says of itself.
+            assert "maxent" in record.flags
+            assert np.abs(np.array(record.table) - exact).max() > 0.1
+        else:
+            # A product does not know the little dependence that any 3,000 records have.
+            slack = 0.02 if "maxent" in record.flags else 0.0
+            allowed = 6 * np.array(record.stderr) + slack
+            assert (np.abs(np.array(record.table) - exact) < allowed).all(), (method, names)
