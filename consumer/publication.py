@@ -309,7 +309,7 @@ class Publication:
         self._metrics.observe(PUBLISH_DURATION, self._clock.monotonic() - began)
         self._metrics.inc(_PUBLISHED[merged.kind])
         self._metrics.set(LAST_SNAPSHOT, self._clock.now_ms() / 1000)
-        if snapshot.marginals:
+        if snapshot.marginals and merged.kind is Kind.FINAL:
             self._metrics.set(STANDARD_ERROR, snapshot.standard_error)
 
     def _write(self, snapshot: SnapshotSet) -> int:

@@ -88,7 +88,7 @@ STANDARD_ERROR = MetricDefinition(
     "gauge",
     "probability",
     ("plan",),
-    "Root mean square of the standard errors of all cells of the latest set, 0 before the first.",
+    "Root mean square of the standard errors of all cells of the latest final, 0 before the first.",
     "Near the probabilities themselves: the tables are noise; more reports or a larger epsilon.",
 )
 SHARE_OBSERVED = MetricDefinition(

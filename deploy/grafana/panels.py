@@ -441,7 +441,7 @@ ACCURACY = (
                 "Standard error of a cell",
                 "percentunit",
                 ((highest("expected_standard_error"), "{{plan}}"),),
-                "Root mean square over all cells of the latest set: noise and sampling.",
+                "Root mean square over all cells of the latest final: noise and sampling.",
             ),
             Panel(
                 "Reports against plan",
