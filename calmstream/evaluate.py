@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from math import comb
 from typing import TYPE_CHECKING, Literal
 
@@ -15,8 +16,9 @@ from estimators import methods as registry
 from estimators import planning
 from estimators.errors import InvalidInput
 from estimators.marginal import largest_error, sse, total_variation
-from estimators.methods.base import LinearAnswers, Piloted, Request
+from estimators.methods.base import LinearAnswers, Piloted, ReadsReports, Request
 from estimators.plan import Plan
+from estimators.randomness import SeededRandomness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from calmstream.tables import Table
     from estimators.domain import Attributes, Codes
     from estimators.methods.base import Method, Model
-    from estimators.tally import Tally
 
 Floats = NDArray[np.float64]
 
@@ -113,6 +114,9 @@ def evaluate(
     """
     if min(targets, repeats) < 1 or seed < 0:
         raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
+    for name in methods:
+        if tallies == "law" and isinstance(registry.get(name), ReadsReports):
+            raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")
     plans = [
         (method, _first_plan(method, Request(table.domain, epsilon, users, k)))
         for method in map(registry.get, methods)
@@ -165,9 +169,9 @@ class _Campaign:
             ]
         noise = np.random.SeedSequence((self.seed, _COLLECTION, repeat))
         started = time.perf_counter()
-        plan, collected = self._collect(method, plan, codes, noise)
+        fit = self._collect(method, plan, codes, noise)
         counted = time.perf_counter()
-        model = method.fit(plan, collected)
+        model = fit()
         answers = [_answer(model, target, raw=self.raw) for target in self.targets]
         done = time.perf_counter()
         pairs = list(zip(answers, self.truths[repeat], strict=True))
@@ -179,15 +183,20 @@ class _Campaign:
 
     def _collect(
         self, method: Method, plan: Plan, codes: Codes, noise: np.random.SeedSequence
-    ) -> tuple[Plan, list[Tally]]:
-        """The plan that was followed and its tallies.
+    ) -> Callable[[], Model]:
+        """Collect, and how to make a model of it.
 
-        A method that learns from a pilot has ``plan`` asked of the first tenth of the devices and
-        its own plan, which they teach, of all others: nobody is asked twice.
+        A method that reads reports gets them as they are, where a stream would only count. A
+        method that learns from a pilot has ``plan`` asked of the first tenth of the devices and its
+        own plan, which they teach, of all others: nobody is asked twice.
         """
         law = self.tallies == "law"
+        if isinstance(method, ReadsReports):
+            values = plan.groups[0].views[0].inputs(codes, plan.domain)
+            reports = plan.mechanisms[0].perturb(values, SeededRandomness(noise))
+            return partial(method.fit_reports, plan, reports)
         if not isinstance(method, Piloted):
-            return plan, collect(plan, codes, noise, law=law)
+            return partial(method.fit, plan, collect(plan, codes, noise, law=law))
         mixed = codes[np.random.default_rng(noise.spawn(1)[0]).permutation(len(codes))]
         share = max(1, int(PILOT_SHARE * len(codes)))
         first, second = noise.spawn(2)
@@ -195,7 +204,7 @@ class _Campaign:
         parameters = method.learn(plan.domain, taught)
         request = Request(plan.domain, plan.epsilon, len(codes) - share, plan.k, parameters)
         followed = _plan(method, request)
-        return followed, collect(followed, mixed[share:], second, law=law)
+        return partial(method.fit, followed, collect(followed, mixed[share:], second, law=law))
 
     def _result(self, method: Method, plan: Plan, rows: Floats) -> Result:
         """Means over the repeats: rows of `_once`, shape (repeats, 5)."""

@@ -61,8 +61,8 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
     chosen = methods.get(method)
     if chosen.baseline:
         raise PlanError(
-            f"method {method} is a baseline for evaluation: it would collect reports and ignore "
-            "them"
+            f"method {method} is for evaluation only: no plan collects for a baseline, or for a "
+            "method that needs every report again"
         )
     if windows < 1:
         raise PlanError(f"windows: expected at least 1, got {windows}")

@@ -10,8 +10,9 @@ from estimators.methods.characters import Characters
 from estimators.methods.full_domain import FC, InpHTCMS, InpOLH, InpPS, InpRR
 from estimators.methods.hadamard import FT, InpHT, MargHT
 from estimators.methods.inp_em import InpEM
-from estimators.methods.lopub import LoPub
+from estimators.methods.lopub import LoPub, LoPubEM
 from estimators.methods.marginal_views import AM, MargPS, MargRR
+from estimators.methods.noise_aware import NoiseAware
 from estimators.methods.rr_clusters import RRClusters
 from estimators.methods.rr_ind_joint import RRHybrid, RRIndJoint, RRTruncated
 from estimators.methods.rr_independent import RRIndependent
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _ALL: tuple[Method, ...] = (
     Calm(),
+    NoiseAware(),
     FC(),
     AM(),
     FT(),
@@ -43,6 +45,7 @@ _ALL: tuple[Method, ...] = (
     RRTruncated(),
     RRClusters(),
     LoPub(),
+    LoPubEM(),
     Uniform(),
 )
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from estimators.domain import Attributes, Domain
 from estimators.marginal import Marginal
+from estimators.mechanisms.base import Reports
 from estimators.plan import MAX_GROUPS, Group, Plan
 from estimators.tally import Tally
 
@@ -82,6 +83,10 @@ class LinearAnswers(Model, Protocol):
     with the standard errors of this one.
     """
 
+    everyone: ClassVar[bool]
+    """Whether every device reports on everything: then the covariance is given their records and
+    holds nothing of how the devices were drawn from a population; otherwise it does."""
+
     def unclipped(self, attributes: Attributes) -> NDArray[np.float64]:
         """Unbiased table: shape (cells,), may be negative.
 
@@ -133,3 +138,11 @@ class Piloted(Protocol):
 
     def learn(self, domain: Domain, model: Model) -> dict[str, Any]:
         """Parameters for this method from the pilot's model."""
+
+
+@runtime_checkable
+class ReadsReports(Protocol):
+    """A method without a small streaming statistic: it needs every report, so it only evaluates."""
+
+    def fit_reports(self, plan: Plan, reports: Reports) -> Model:
+        """The model of the reports of a plan with one group and one view."""

@@ -7,6 +7,7 @@ such as evaluation, and plans say that they do without.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log, prod, sqrt
 from typing import TYPE_CHECKING, ClassVar
 
@@ -89,7 +90,11 @@ class LoPubModel:
         processing: the steps from raw counts to answers.
     """
 
-    processing = ("non-negative Lasso", "least squares on its candidates", "normalised")
+    processing: tuple[str, ...] = (
+        "non-negative Lasso",
+        "least squares on its candidates",
+        "normalised",
+    )
 
     def __init__(self, mechanism: BloomRR, counts: Counts, n: int, penalty: float) -> None:
         """Keep the counters of one window or total."""
@@ -127,6 +132,44 @@ class LoPubModel:
         if float(np.square(stderr).sum()) > float(np.square(table - 1.0 / table.size).sum()):
             flags.append("noise")
         return Marginal(attributes, table.reshape(-1), stderr.reshape(-1), n, tuple(flags))
+
+
+class LoPubEM(LoPub):
+    """Registry name ``lopub-em``: LoPub with its EM, for evaluation only; parameters as LoPub's.
+
+    EM reads every report in every round. There is no small statistic that a stream could keep for
+    it, so no plan can be made with it.
+    """
+
+    name: ClassVar[str] = "lopub-em"
+    baseline: ClassVar[bool] = True
+
+    def fit_reports(self, plan: Plan, reports: Reports) -> LoPubModel:
+        """The Lasso's model, refined."""
+        mechanism = plan.mechanisms[0]
+        if not isinstance(mechanism, BloomRR):
+            raise PlanError("method lopub-em goes with one group of mechanism bloom-rr")
+        counts = mechanism.tally(reports, None, 1)[0]
+        penalty = float(plan.parameters.get("penalty", PENALTY))
+        return _Refined(mechanism, counts, len(reports["b0"]), penalty, reports)
+
+
+class _Refined(LoPubModel):
+    """A Lasso model with the reports at hand."""
+
+    processing = (*LoPubModel.processing, "expectation-maximisation on the reports")
+
+    def __init__(
+        self, mechanism: BloomRR, counts: Counts, n: int, penalty: float, reports: Reports
+    ) -> None:
+        super().__init__(mechanism, counts, n, penalty)
+        self._reports = reports
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """EM from the Lasso's table; standard errors are still those of least squares."""
+        lasso = super().marginal(attributes)
+        table = refine(self._mechanism, self._reports, attributes, lasso.table)
+        return replace(lasso, table=table)
 
 
 def _score_deviation(mechanism: BloomRR, attributes: Attributes, n: int) -> float:

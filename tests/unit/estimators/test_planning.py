@@ -45,7 +45,8 @@ def test_marginals_can_be_chosen() -> None:
         ({"max_groups": 257}, "max_groups: expected 1 to 256"),
         ({"windows": 0}, "windows: expected at least 1"),
         ({"method": "magic"}, "unknown method 'magic'; there are am, "),
-        ({"method": "uniform"}, "uniform is a baseline"),
+        ({"method": "uniform"}, "uniform is for evaluation only"),
+        ({"method": "lopub-em"}, "lopub-em is for evaluation only"),
         ({"marginals": ((9,),)}, "is not a set of attributes"),
     ],
 )
