@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -65,6 +65,15 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError(f"expected a JSON object, got {text!r}")
     return value
+
+
+def from_window(text: str) -> int | Literal["latest"]:
+    """The number of a window, or ``latest``."""
+    if text == "latest":
+        return "latest"
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a window's number or latest, got {text!r}")
+    return int(text)
 
 
 def load_plan(path: str) -> Plan:

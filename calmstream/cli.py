@@ -21,6 +21,7 @@ COMMANDS = (
     "produce",
     "consume",
     "watch",
+    "export",
     "inspect",
     "replay",
     "retire",

@@ -12,6 +12,8 @@ from rich.live import Live
 from rich.table import Table as Grid
 from rich.text import Text
 
+from calmstream.conditional import conditional
+from calmstream.history import History, sparkline
 from consumer.assembler import Snapshot
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
 
@@ -35,6 +37,8 @@ FLAGS = {
     "clipped": "negative cells were corrected: bars near zero are too wide, not too narrow",
     "noise": "the noise is larger than what the table says: read nothing into it",
     "uniform": "no report spoke about some of it: that part is a guess",
+    "conditional": "proportions within each combination of the first attributes; bars take the "
+    "cells as independent",
     "raw": "cells may be negative and need not add up to 100 %",
 }
 
@@ -58,14 +62,18 @@ class Row:
         return min(self.value + self.margin, 1.0)
 
 
+def places(record: MarginalRecord, limit: int = MAX_ROWS) -> list[int]:
+    """Indices of the cells that are shown: all, or the ``limit`` largest, in table order."""
+    cells = range(len(record.table))
+    if len(cells) <= limit:
+        return list(cells)
+    return sorted(sorted(cells, key=lambda i: -record.table[i])[:limit])
+
+
 def rows(record: MarginalRecord, limit: int = MAX_ROWS) -> list[Row]:
     """The cells in table order; the ``limit`` largest of them where there are more."""
-    cells = zip(product(*record.labels), record.table, record.stderr, strict=True)
-    every = [Row(labels, value, Z95 * stderr) for labels, value, stderr in cells]
-    if len(every) <= limit:
-        return every
-    kept = sorted(range(len(every)), key=lambda i: -every[i].value)[:limit]
-    return [every[i] for i in sorted(kept)]
+    labels = list(product(*record.labels))
+    return [Row(labels[i], record.table[i], Z95 * record.stderr[i]) for i in places(record, limit)]
 
 
 def bar(row: Row, scale: float, marks: str = "█▒┃") -> str:
@@ -86,26 +94,49 @@ def bar(row: Row, scale: float, marks: str = "█▒┃") -> str:
     return "".join(drawn).ljust(_BAR_CELLS)
 
 
-def render(snapshot: Snapshot, marginal: Sequence[str]) -> RenderableType:
-    """One table of a snapshot with its error bars and everything needed to read it.
+def view(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()) -> MarginalRecord:
+    """The record to show: a published one, or its proportions within each combination of ``given``.
 
     Raises:
-        InvalidInput: that marginal is not published.
+        InvalidInput: that marginal is not published, or ``given`` is no part of it.
+    """
+    record = snapshot.record(*marginal)
+    return conditional(record, given) if given else record
+
+
+def render(
+    snapshot: Snapshot,
+    marginal: Sequence[str],
+    given: Sequence[str] = (),
+    past: Sequence[Snapshot] = (),
+) -> RenderableType:
+    """One table of a snapshot with its error bars and everything needed to read it.
+
+    Args:
+        snapshot: whose table.
+        marginal: which one.
+        given: show it as proportions within each combination of these attributes.
+        past: snapshots of windows up to this one, for a line through each cell; none without.
+
+    Raises:
+        InvalidInput: see :func:`view`.
     """
     heading = Text(header(snapshot.manifest), style="bold")
     facts = Text(truth(snapshot.manifest), style="dim")
     if not snapshot.marginals:
         return Group(heading, facts, Text("no reports, so no tables"))
-    record = snapshot.record(*marginal)
-    return Group(heading, facts, _grid(record), *(Text(n, style="dim") for n in notes(record)))
+    record = view(snapshot, marginal, given)
+    earlier = [view(each, marginal, given) if each.marginals else None for each in past]
+    grid = _grid(record, earlier)
+    return Group(heading, facts, grid, *(Text(n, style="dim") for n in notes(record)))
 
 
-def plain(snapshot: Snapshot, marginal: Sequence[str]) -> str:
-    """As :func:`render`, without colour or block characters, for logs and files."""
+def plain(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()) -> str:
+    """As :func:`render`, without colour, lines or block characters, for logs and files."""
     lines = [header(snapshot.manifest), truth(snapshot.manifest)]
     if not snapshot.marginals:
         return "\n".join([*lines, "no reports, so no tables", ""])
-    record = snapshot.record(*marginal)
+    record = view(snapshot, marginal, given)
     shown = rows(record)
     scale = _scale(shown)
     names = [printable(" × ".join(row.labels)) for row in shown]
@@ -170,7 +201,7 @@ def _percent(row: Row) -> str:
     return f"{100 * row.value:6.2f} % ± {100 * row.margin:5.2f}"
 
 
-def _grid(record: MarginalRecord) -> Grid:
+def _grid(record: MarginalRecord, past: Sequence[MarginalRecord | None]) -> Grid:
     shown = rows(record)
     scale = _scale(shown)
     grid = Grid(pad_edge=False, box=None, header_style="bold cyan")
@@ -178,10 +209,14 @@ def _grid(record: MarginalRecord) -> Grid:
         grid.add_column(Text(printable(name)), overflow="ellipsis", max_width=32)
     grid.add_column("proportion", justify="right", no_wrap=True)
     grid.add_column(f"0 to {100 * scale:.3g} %", no_wrap=True)
-    for row in shown:
+    if past:
+        grid.add_column(f"{len(past)} windows", no_wrap=True)
+    for place, row in zip(places(record), shown, strict=True):
         labels = (Text(printable(label)) for label in row.labels)
         drawn = Text(bar(row, scale), style="red" if row.margin > row.value else "green")
-        grid.add_row(*labels, Text(_percent(row)), drawn)
+        values = [None if each is None else each.table[place] for each in past]
+        line = [Text(sparkline(values, scale), style="cyan")] if past else []
+        grid.add_row(*labels, Text(_percent(row)), drawn, *line)
     return grid
 
 
@@ -190,10 +225,13 @@ class Dashboard:
 
     Args:
         marginal: what is shown; None for as many published ones as fit on the screen.
+        given: show it as proportions within each combination of these of its attributes.
     """
 
-    def __init__(self, marginal: Sequence[str] | None = None) -> None:
+    def __init__(self, marginal: Sequence[str] | None = None, given: Sequence[str] = ()) -> None:
         self._marginal = marginal
+        self._given = given
+        self._history = History()
         self._window: Snapshot | None = None
         self._total: Snapshot | None = None
 
@@ -204,7 +242,8 @@ class Dashboard:
             InvalidInput: the marginal is not published.
         """
         if self._marginal is not None and snapshot.marginals:
-            snapshot.record(*self._marginal)
+            view(snapshot, self._marginal, self._given)
+        self._history.note(snapshot)
         if snapshot.kind is Kind.TOTAL:
             if self._total is None or snapshot.window >= self._total.window:
                 self._total = snapshot
@@ -225,7 +264,9 @@ class Dashboard:
         if not tables:
             yield Text("waiting for the first snapshot")
         for snapshot, marginal in tables:
-            yield render(snapshot, marginal)
+            past = [] if snapshot.kind is Kind.TOTAL else self._history.before(snapshot)
+            # One window makes no line.
+            yield render(snapshot, marginal, self._given, past if len(past) > 1 else ())
 
 
 def _fitting(
@@ -245,6 +286,7 @@ def _fitting(
 def watch(
     snapshots: Iterable[Snapshot],
     marginal: Sequence[str] | None = None,
+    given: Sequence[str] = (),
     *,
     console: Console | None = None,
 ) -> None:
@@ -256,6 +298,7 @@ def watch(
         snapshots: as from :func:`consumer.subscribe.subscribe`; blocks between them.
         marginal: attribute names; None for as many published tables as fit (on a terminal) or
             all of them (elsewhere).
+        given: show it as proportions within each combination of these of its attributes.
         console: where to; standard output by default.
 
     Raises:
@@ -266,9 +309,9 @@ def watch(
         for snapshot in snapshots:
             wanted = [marginal] if marginal is not None else list(snapshot.marginals) or [()]
             for one in wanted:
-                console.out(plain(snapshot, one), highlight=False)
+                console.out(plain(snapshot, one, given), highlight=False)
         return
-    dashboard = Dashboard(marginal)
+    dashboard = Dashboard(marginal, given)
     with Live(dashboard, console=console, refresh_per_second=4, vertical_overflow="crop"):
         for snapshot in snapshots:
             dashboard.show(snapshot)

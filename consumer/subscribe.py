@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
+from typing import Literal
 
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Reader, Record, Topics
 from consumer.assembler import Snapshot, SnapshotAssembler, Table
+from consumer.delivery_order import DeliveryOrder
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
@@ -34,7 +36,7 @@ def subscribe(
     broker: Broker | str,
     *,
     kinds: Collection[Kind] = tuple(Kind),
-    from_window: int | None = None,
+    from_window: int | Literal["latest"] | None = None,
     follow: bool = True,
     namespace: str = DEFAULT_NAMESPACE,
     output_namespace: str = "",
@@ -46,14 +48,17 @@ def subscribe(
 
     Per window and kind a later one is always at least as far in every input partition as the one
     before; after a window's final there is no early one of it. Every final and total comes once,
-    also to a subscriber that was away. Reading starts when the first one is asked for.
+    and in the order of windows, also to a subscriber that was away. So one that stops after the
+    final of window W and resumes with ``from_window=W + 1`` sees every final exactly once. Reading
+    starts when the first one is asked for.
 
     Args:
         plan: whose snapshots.
         broker: a transport, which stays open, or ``HOST:PORT[,HOST:PORT]`` of Kafka without TLS
             (for TLS and SASL pass ``broker.kafka.connect(bootstrap, security)``).
         kinds: which to yield; any of early, final, total.
-        from_window: first window to yield; None for all that are kept.
+        from_window: first window to yield; None for all that are kept; "latest" for the newest
+            set of each kind among those there when reading starts, and all that come later.
         follow: whether to wait for more at the end; otherwise the iterator ends there.
         namespace: of the plan's topics.
         output_namespace: of its snapshots, where a log was counted again into another one.
@@ -80,14 +85,17 @@ def subscribe(
         stack.callback(reader.close)
         assembler = SnapshotAssembler()
         source = _Source(reader, topics, names.snapshots)
-        for record in source.records(follow, stop, poll_seconds, retry_seconds):
+        latest = from_window == "latest"
+        order = DeliveryOrder(0 if latest or from_window is None else int(from_window), latest)
+        for record in source.records(order.holds, follow, stop, poll_seconds, retry_seconds):
+            if record is None:
+                yield from order.at_end()
+                continue
             if record.key is None:
                 raise FatalError(f"{names.snapshots} holds a record without a key")
             found = assembler.read(record.key, record.value)
-            if found is None or found.kind not in wanted:
-                continue
-            if from_window is None or found.window >= from_window:
-                yield found
+            if found is not None and found.kind in wanted:
+                yield from order.take(found)
 
 
 def _connect(broker: Broker | str, stack: ExitStack) -> Broker:
@@ -110,18 +118,28 @@ class _Source:
         self._started = False
 
     def records(
-        self, follow: bool, stop: threading.Event, poll_seconds: float, retry_seconds: float
-    ) -> Iterator[Record]:
-        """All records; without ``follow`` those up to an end fetched after all before were read."""
+        self,
+        wants_end: Callable[[], bool],
+        follow: bool,
+        stop: threading.Event,
+        poll_seconds: float,
+        retry_seconds: float,
+    ) -> Iterator[Record | None]:
+        """All records, and None at an end fetched after all before were read.
+
+        That end is looked for while ``wants_end`` says so, and without ``follow``, where it is the
+        last item.
+        """
         failing_since: float | None = None
         while not stop.is_set():
             records: list[Record] = []
+            ended = False
             try:
                 if not self._started:
                     self._start()
-                records = self._reader.poll(poll_seconds if follow else min(poll_seconds, 0.1))
-                if not follow and not records and self._at_end():
-                    return
+                hasty = wants_end() or not follow
+                records = self._reader.poll(min(poll_seconds, 0.1) if hasty else poll_seconds)
+                ended = hasty and not records and self._at_end()
                 failing_since = None
             except RecoverableError:
                 now = time.monotonic()
@@ -130,6 +148,10 @@ class _Source:
                     raise
                 stop.wait(_BACKOFF_SECONDS)
             yield from records
+            if ended:
+                yield None
+                if not follow:
+                    return
 
     def _start(self) -> None:
         # Asks for nothing but offsets: a subscriber needs no permission beyond reading.

@@ -29,9 +29,21 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--marginal", type=arguments.names, metavar="A,B", help="attributes of one published table"
     )
     parser.add_argument(
+        "--given",
+        type=arguments.names,
+        metavar="B",
+        default=(),
+        help="with --marginal A,B: the proportions of A within each B, P(A | B)",
+    )
+    parser.add_argument(
         "--kind", choices=[kind.value for kind in Kind], help="only these sets (all kinds)"
     )
-    parser.add_argument("--from-window", type=int, metavar="W", help="skip older windows")
+    parser.add_argument(
+        "--from-window",
+        type=arguments.from_window,
+        metavar="W",
+        help="skip older windows; latest: begin with the newest",
+    )
     parser.add_argument("--once", action="store_true", help="show what is there and end")
     parser.set_defaults(run=run)
 
@@ -41,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     if args.marginal is not None and plan.domain.index(args.marginal) not in plan.marginals:
         raise InvalidInput(f"--marginal: {','.join(args.marginal)} is not published by this plan")
+    if args.given and not set(args.given) < set(args.marginal or ()):
+        raise InvalidInput("--given: name some, not all, of the attributes of --marginal")
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     broker = kafka(args.bootstrap)
@@ -55,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             output_namespace=args.output_namespace,
             stop=stop,
         )
-        watch(snapshots, args.marginal)
+        watch(snapshots, args.marginal, args.given)
     except KeyboardInterrupt:
         # Ending it is how a person stops watching; nothing failed.
         return 0

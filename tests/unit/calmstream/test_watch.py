@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from calmstream.history import WINDOWS, History, sparkline
 from calmstream.watch import FLAGS, MAX_ROWS, Dashboard, Row, bar, plain, render, rows, watch
 from consumer.assembler import Snapshot
 from consumer.merge import MergedWindow
@@ -198,3 +199,41 @@ def test_the_dashboard_shows_as_many_tables_as_fit_and_at_least_one() -> None:
     assert [m for _, m in dashboard.tables(1)] == [("a0",)]
     dashboard.show(snapshot(2, cells=[]))
     assert "no reports" in on_terminal(dashboard)
+
+
+def test_lines_show_how_cells_went_over_the_windows() -> None:
+    assert sparkline([0.0, 0.25, None, 0.5, 9.0], 0.5) == "▁▅ ██"
+    dashboard = Dashboard(("a0",))
+    dashboard.show(snapshot(0, cells=[0] * 500 + [3] * 500))
+    assert "windows" not in on_terminal(dashboard).splitlines()[2]
+    dashboard.show(snapshot(1, cells=[]))
+    dashboard.show(snapshot(2, cells=[3] * 1000))
+    shown = on_terminal(dashboard)
+    assert "3 windows" in shown
+    lines = [line for line in shown.splitlines() if "%" in line and "±" in line]
+    assert [line.rstrip()[-3:] for line in lines] == ["▅ ▁", "▅ █"]
+
+
+def test_the_history_forgets_old_windows_and_ends_with_the_open_one() -> None:
+    history = History()
+    for window in range(WINDOWS + 3):
+        history.note(snapshot(window, cells=[0]))
+        history.note(snapshot(window, Kind.TOTAL, cells=[0]))
+    early = snapshot(WINDOWS + 3, Kind.EARLY, cells=[0])
+    history.note(early)
+    assert [s.window for s in history.before(early)] == list(range(4, WINDOWS + 4))
+    assert [s.window for s in history.before(snapshot(4))] == [3, 4]
+
+
+def test_a_conditional_view_adds_up_within_what_is_given() -> None:
+    text = plain(snapshot(), ("a0", "a1"), ("a1",))
+    values = [float(line.split("%")[0].split()[-1]) for line in text.splitlines() if "±" in line]
+    assert "a1 × a0" in text
+    assert sum(values[:2]) == pytest.approx(100, abs=0.02)
+    assert sum(values[2:]) == pytest.approx(100, abs=0.02)
+    assert f"conditional: {FLAGS['conditional']}" in text
+    dashboard = Dashboard(("a0", "a1"), ("a1",))
+    dashboard.show(snapshot())
+    assert "conditional:" in on_terminal(dashboard)
+    with pytest.raises(InvalidInput, match="expected some, not all"):
+        Dashboard(("a0", "a1"), ("a0", "a1")).show(snapshot())

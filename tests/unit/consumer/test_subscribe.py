@@ -192,6 +192,74 @@ def test_following_waits_for_more_and_ends_when_told(bench: Bench) -> None:
     assert next(following, None) is None
 
 
+def test_a_late_subscriber_of_a_compacted_topic_gets_finals_in_order(bench: Bench) -> None:
+    for window in range(3):
+        write(bench, window, Kind.FINAL, (window + 2, 2))
+    # A second publisher writes one again, and compaction keeps the later copy alone.
+    write(bench, 0, Kind.FINAL, (2, 2))
+    bench.broker.compact(bench.names.snapshots, active=0)
+    assert [window for window, _, _ in seen(bench)] == [0, 1, 2]
+    assert [window for window, _, _ in seen(bench, from_window=1)] == [1, 2]
+    assert [window for window, _, _ in seen(bench, from_window="latest")] == [2]
+
+
+def test_one_that_begins_late_stops_and_resumes_sees_every_final_once(bench: Bench) -> None:
+    found: list[int] = []
+
+    def follow(times: int) -> None:
+        """Take finals from where the last run ended, then stop, as a process that is killed."""
+        snapshots = subscribe(
+            bench.plan,
+            bench.broker,
+            namespace="test",
+            kinds=[Kind.FINAL],
+            from_window=found[-1] + 1 if found else 0,
+            poll_seconds=0.01,
+        )
+        found.extend(next(snapshots).window for _ in range(times))
+        snapshots.close()  # type: ignore[attr-defined]
+
+    def publish(*windows: int) -> None:
+        for window in windows:
+            for kind in Kind:
+                write(bench, window, kind, (window + 2, 2))
+
+    publish(0, 1, 2)
+    follow(2)
+    publish(3, 4, 1)
+    bench.broker.compact(bench.names.snapshots, active=0)
+    follow(1)
+    follow(2)
+    publish(5, 2)
+    follow(1)
+    assert found == [0, 1, 2, 3, 4, 5]
+
+
+def test_latest_begins_with_the_newest_and_follows(bench: Bench) -> None:
+    stop = threading.Event()
+    for window in range(3):
+        write(bench, window, Kind.FINAL, (window + 2, 2))
+        write(bench, window, Kind.TOTAL, (window + 2, 2))
+    write(bench, 3, Kind.EARLY, (6, 2))
+    following = subscribe(
+        bench.plan,
+        bench.broker,
+        namespace="test",
+        from_window="latest",
+        stop=stop,
+        poll_seconds=0.01,
+    )
+    newest = [next(following) for _ in range(3)]
+    assert [(s.window, s.kind) for s in newest] == [
+        (2, Kind.FINAL),
+        (2, Kind.TOTAL),
+        (3, Kind.EARLY),
+    ]
+    write(bench, 3, Kind.FINAL, (9, 9))
+    assert (next(following).window, stop.set()) == (3, None)
+    assert next(following, None) is None
+
+
 def test_it_starts_where_the_log_starts(bench: Bench) -> None:
     write(bench, 0, Kind.FINAL, (2, 2))
     bench.broker.compact(bench.names.snapshots, active=0)

@@ -1,0 +1,73 @@
+"""Exported files hold what the snapshots hold, cell by cell."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from calmstream.export import COLUMNS, to_csv, to_jsonl
+from consumer.assembler import Snapshot
+from consumer.merge import MergedWindow
+from consumer.snapshots import build_set
+from estimators.errors import InvalidInput
+from estimators.wire.snapshot import Kind
+from tests.publisher_support import count_of, published_plan
+
+PLAN = published_plan(groups=1)
+
+
+def snapshot(window: int, cells: list[int]) -> Snapshot:
+    built = build_set(PLAN, MergedWindow(window, Kind.FINAL, (1, 1), (count_of(cells),)))
+    return Snapshot(built.manifest, {r.attributes: r for r in built.marginals})
+
+
+SETS = [snapshot(0, [0, 1, 1, 2, 3]), snapshot(1, []), snapshot(2, [3, 3])]
+
+
+def test_csv_has_one_line_a_cell() -> None:
+    out = io.StringIO()
+    assert to_csv(SETS, out, None) == 3
+    lines = list(csv.DictReader(io.StringIO(out.getvalue())))
+    assert tuple(lines[0]) == COLUMNS
+    expected = [
+        (snapshot.window, "|".join(record.attributes), value, error)
+        for snapshot in SETS
+        for record in snapshot.marginals.values()
+        for value, error in zip(record.table, record.stderr, strict=True)
+    ]
+    found = [
+        (int(line["window"]), line["marginal"], float(line["proportion"]), float(line["stderr"]))
+        for line in lines
+    ]
+    assert found == expected
+    assert [line["cell"] for line in lines if line["window"] == "2"][2:] == [
+        "0|0",
+        "0|1",
+        "1|0",
+        "1|1",
+    ]
+    assert {line["plan"] for line in lines} == {f"{PLAN.name}-{PLAN.digest[:8]}"}
+
+
+def test_json_lines_have_one_object_a_snapshot_also_an_empty_one() -> None:
+    out = io.StringIO()
+    assert to_jsonl(SETS, out, ("a1", "a0")) == 3
+    documents = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [document["window"] for document in documents] == [0, 1, 2]
+    assert [document["reports"] for document in documents] == [5, 0, 2]
+    assert documents[1]["marginals"] == []
+    (table,) = documents[0]["marginals"]
+    assert table["attributes"] == ["a0", "a1"]
+    assert tuple(table["table"]) == SETS[0].record("a0", "a1").table
+    assert documents[0]["plan"] == PLAN.digest
+
+
+def test_only_the_marginal_asked_for() -> None:
+    out = io.StringIO()
+    to_csv(SETS, out, ("a0",))
+    assert {line["marginal"] for line in csv.DictReader(io.StringIO(out.getvalue()))} == {"a0"}
+    with pytest.raises(InvalidInput, match="no marginal of a2"):
+        to_csv(SETS, io.StringIO(), ("a2",))
