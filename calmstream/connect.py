@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -53,11 +54,15 @@ class SecurityConfig(Settings):
         )
 
 
-def kafka(bootstrap: str) -> KafkaBroker:
+def kafka(bootstrap: str, **limits: Any) -> KafkaBroker:
     """The broker at ``HOST:PORT[,HOST:PORT]``, secured as ``CALMSTREAM_*`` variables say.
+
+    Args:
+        bootstrap: where it is.
+        **limits: fields of :class:`broker.kafka.limits.Limits` that differ from the defaults.
 
     Raises:
         RecoverableError: nobody answers.
         InvalidInput: unusable settings.
     """
-    return connect(bootstrap, load(SecurityConfig).security())
+    return connect(bootstrap, load(SecurityConfig).security(), **limits)

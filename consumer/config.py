@@ -36,8 +36,8 @@ class TallyConfig(Settings):
         checkpoint_seconds: between two checkpoints; what a killed worker has to read again.
         poll_seconds: how long one poll waits for records.
         poll_records: most records of one poll.
-        session_seconds: after so long without a poll the worker writes nothing more and exits; not
-            above the session of the broker's consumer group.
+        session_seconds: after so long without a poll the worker writes nothing more and exits; also
+            the session of its consumer group, after which others take its partitions.
         retry_seconds: how long a failing call is repeated before the worker exits.
         stop_seconds: within so long a stopped worker has checkpointed and left.
         stall_seconds: after so long without advancing, and not at its end, a partition makes the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 import structlog
@@ -36,6 +36,7 @@ T = TypeVar("T")
 _RETRY_PAUSE = 0.5
 _CLOSE_SECONDS = 5.0
 _JOIN_SECONDS = 10.0
+_HANDOVER_SECONDS = 1.0
 _OBSERVE_SECONDS = 1.0
 # Reading goes on again once so few writes are left of the limit.
 _RESUME_AT = 0.5
@@ -170,6 +171,7 @@ class TallyWorker:
         records = self._membership.poll()
         self._metrics.set(m.LAST_POLL, self._clock.now_ms() / 1000)
         handover = self._membership.take_handover()
+        self._hand_over(handover.revoked)
         self._drop(handover)
         self._fold_all(records)
         self._restore(handover)
@@ -231,6 +233,21 @@ class TallyWorker:
         self._topics.close()
         self._gauges.drop(tuple(self._folds))
         self._folds.clear()
+
+    def _hand_over(self, revoked: Collection[Partition]) -> None:
+        """Save revoked partitions on the way out, so that the next owner need not read them again.
+
+        Whatever lands late is a stale record, as a zombie's is: behind, never wrong. It is not
+        worth waiting for, and not worth failing for.
+        """
+        folds = {p: self._folds[p] for p in revoked if p in self._folds}
+        if not folds:
+            return
+        deadline = self._clock.monotonic() + _HANDOVER_SECONDS
+        try:
+            self._checkpointer.checkpoint(folds, lambda: None, deadline)
+        except RecoverableError as error:
+            self._log.info("handed over without a checkpoint", error=str(error))
 
     def _drop(self, handover: Handover) -> None:
         if handover.gone or handover.added:

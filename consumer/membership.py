@@ -15,10 +15,14 @@ _RETRY_PAUSE = 0.1
 
 
 class Handover(NamedTuple):
-    """Partitions given up or lost, and partitions to restore; one can be in both: gone first."""
+    """Partitions given up or lost, and partitions to restore; one can be in both: gone first.
+
+    ``revoked`` are those of the gone ones that were given up in good order.
+    """
 
     gone: frozenset[Partition]
     added: frozenset[Partition]
+    revoked: frozenset[Partition] = frozenset()
 
 
 class Membership:
@@ -39,6 +43,7 @@ class Membership:
         self._config = config
         self._active: set[Partition] = set()
         self._gone: set[Partition] = set()
+        self._revoked: set[Partition] = set()
         self._added: set[Partition] = set()
         self._backlog: list[Record] = []
         self._blocked = False
@@ -85,8 +90,8 @@ class Membership:
 
     def take_handover(self) -> Handover:
         """What changed since the last call."""
-        handover = Handover(frozenset(self._gone), frozenset(self._added))
-        self._gone, self._added = set(), set()
+        handover = Handover(frozenset(self._gone), frozenset(self._added), frozenset(self._revoked))
+        self._gone, self._added, self._revoked = set(), set(), set()
         return handover
 
     def activate(self, offsets: Mapping[Partition, int]) -> frozenset[Partition]:
@@ -159,6 +164,7 @@ class Membership:
         if not touched:
             return
         self._gone |= changes.gone
+        self._revoked = (self._revoked | changes.revoked) - changes.lost
         self._added = (self._added - changes.gone) | changes.added
         self._active -= touched
         self._backlog = [r for r in self._backlog if r.partition not in touched]

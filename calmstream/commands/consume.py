@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
     configure_logging(http.log_level)
     plan = arguments.load_plan(args.plan)
     names = topic_names(plan, args.namespace, args.output_namespace)
-    broker = kafka(args.bootstrap)
+    # One session for both sides: the group gives a silent member's partitions away when the member
+    # itself stops writing.
+    broker = kafka(args.bootstrap, session_seconds=tally.session_seconds)
     clock, registry = SystemClock(), new_registry()
     plan_metrics(registry, plan, names, clock.now_ms() / 1000)
     try:
