@@ -1,0 +1,75 @@
+"""What must come out, from the input logs alone: lists, loops, and none of the product's fold."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.transport import Record
+from estimators.plan import Plan
+
+
+@dataclass
+class Verdicts:
+    """One input partition, judged record by record as DESIGN says.
+
+    Attributes:
+        accepted: (offset, window, cells).
+        rejected: offsets.
+        closed_at: window -> offset of the record that closed it.
+    """
+
+    plan: Plan
+    accepted: list[tuple[int, int, list[int]]] = field(default_factory=list)
+    rejected: list[int] = field(default_factory=list)
+    closed_at: dict[int, int] = field(default_factory=dict)
+
+    def judge(self, log: list[Record]) -> Verdicts:
+        clock, seen = 0, set()
+        for record in log:
+            clock = max(clock, record.timestamp)
+            for window in range(self.plan.windows):
+                if window not in self.closed_at and clock > self._closes(window):
+                    self.closed_at[window] = record.offset
+            body = _body(record)
+            if body == "tick":
+                continue
+            if body is None or body["plan"] != self.plan.digest or body["v"] != "1.0":
+                self.rejected.append(record.offset)
+                continue
+            window = body["period"]
+            early = self._starts(window) > clock + self.plan.skew * 1000
+            late = window < 0 or window in self.closed_at
+            again = (window, record.key) in seen
+            if late or early or again or window >= self.plan.windows:
+                self.rejected.append(record.offset)
+            else:
+                seen.add((window, record.key))
+                self.accepted.append((record.offset, window, body["columns"]["v"]))
+        return self
+
+    def cells(self, window: int, below: int | None = None) -> list[int]:
+        """Cells accepted for a window by records below an offset."""
+        return [
+            cell
+            for offset, w, cells in self.accepted
+            if w == window and (below is None or offset < below)
+            for cell in cells
+        ]
+
+    def _closes(self, window: int) -> int:
+        return (self.plan.start + (window + 1) * self.plan.window + self.plan.grace) * 1000
+
+    def _starts(self, window: int) -> int:
+        return (self.plan.start + window * self.plan.window) * 1000
+
+
+def _body(record: Record) -> Any:
+    try:
+        body = json.loads(record.value or b"")
+    except ValueError:
+        return None
+    if not isinstance(body, dict):
+        return None
+    return "tick" if record.key is None and "tick" in body else body

@@ -1,0 +1,516 @@
+"""Generated faults against the real roles: edge, tally workers, publishers, subscribers.
+
+Every report has a cell of its own and no noise, so that a count above 1 proves double counting and
+a 0 where the log says 1 proves a loss. Operations are (name, number) pairs; the number seeds the
+operation's own choices, so that a sequence can be cut down without changing what is left of it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from broker.in_process import InProcessBroker, SendFault
+from broker.transport import Partition, Record
+from consumer.assembler import Snapshot, SnapshotAssembler
+from consumer.config import TallyConfig, load
+from consumer.engine import TallyWorker
+from consumer.publisher import Publisher
+from consumer.publisher_config import PublisherConfig
+from estimators.domain import Domain
+from estimators.errors import FatalError, RecoverableError
+from estimators.plan import Group, Plan
+from estimators.view import View
+from estimators.wire.dead_letter import DeadLetter
+from estimators.wire.snapshot import Kind
+from estimators.wire.state import parse_key
+from producer.courier import Budget, Courier
+from producer.sealing import Sealed
+from tests.fault.exact import without_noise
+from tests.fault.oracle import Verdicts
+from tests.fault.virtual import Crash, Process, VirtualClock
+from tests.tally_support import START, batch_id, body, names_of
+
+Operation = tuple[str, int]
+
+CELLS = 64
+WINDOWS = 3
+FAULTS = (SendFault.FAIL, SendFault.LOSE_ACK, SendFault.DUPLICATE)
+WEIGHTS = {
+    "send": 8,
+    "resend": 3,
+    "reorder": 2,
+    "corrupt": 2,
+    "work": 12,
+    "publish": 5,
+    "advance": 4,
+    "idle": 1,
+    "crash_worker": 2,
+    "crash_in_turn": 4,
+    "stop_worker": 1,
+    "join": 2,
+    "zombie": 2,
+    "zombie_write": 3,
+    "crash_publisher": 1,
+    "second_publisher": 1,
+    "crash_edge": 1,
+    "fault": 3,
+    "stall": 1,
+    "release": 2,
+    "trim": 1,
+    "compact": 2,
+    "clock_back": 1,
+}
+
+TALLY = load(
+    TallyConfig,
+    poll_seconds=0.05,
+    checkpoint_seconds=1.0,
+    session_seconds=3600.0,
+    retry_seconds=8.0,
+    stop_seconds=8.0,
+    stall_seconds=60.0,
+    poll_records=7,
+)
+PUBLISH = PublisherConfig(
+    poll_seconds=0.05, refresh_seconds=0.5, clean_seconds=2.0, send_seconds=2.0, retry_seconds=600
+)
+
+
+def generate(seed: int, length: int = 45) -> list[Operation]:
+    """A sequence of operations."""
+    dice = random.Random(seed)
+    names = dice.choices(list(WEIGHTS), list(WEIGHTS.values()), k=length)
+    return [(name, dice.randrange(1 << 30)) for name in names]
+
+
+def plan() -> Plan:
+    """One group on six bits, two partitions, three windows of ten seconds."""
+    return without_noise(
+        Plan(
+            name="fault-test",
+            purpose="tests",
+            owner="tests",
+            lineage="0" * 32,
+            domain=Domain.binary(6),
+            epsilon="1",
+            k=2,
+            method="calm",
+            parameters={},
+            groups=(Group({"name": "grr", "cells": CELLS}, (View(tuple(range(6))),), (1,)),),
+            start=START,
+            expires=START + WINDOWS * 10,
+            window=10,
+            users=1000,
+            marginals=((0, 1, 2, 3, 4, 5),),
+            grace=4,
+            skew=3,
+            partitions=2,
+        )
+    )
+
+
+class Silent:
+    """Metrics that nobody reads."""
+
+    def inc(self, *_: Any, **__: Any) -> None: ...
+    def set(self, *_: Any, **__: Any) -> None: ...
+    def observe(self, *_: Any, **__: Any) -> None: ...
+
+
+class World:
+    """A broker, an edge, workers and publishers, and what was ever in the input logs."""
+
+    def __init__(self) -> None:
+        self.plan = plan()
+        self.names = names_of(self.plan)
+        self.clock = VirtualClock(START * 1000 + 500)
+        self.broker = InProcessBroker(
+            lambda: self.clock.wall_ms, seconds=lambda: self.clock.seconds, session_seconds=1e9
+        )
+        self.topics = self.broker.topics()
+        self.topics.create(self.names.specs(7 * 86_400_000))
+        self.inputs = [Partition(self.names.reports(0), n) for n in range(2)]
+        self.logs: dict[Partition, list[Record]] = {p: [] for p in self.inputs}
+        self.shown: list[Snapshot] = []
+        self.outputs: list[Record] = []
+        self.cell = 0
+        self.sent: list[Sealed] = []
+        self.held: list[Sealed] = []
+        self.zombies: list[TallyWorker] = []
+        self.fatal: Counter[str] = Counter()
+        self.edge = self._edge()
+        self.workers: list[tuple[TallyWorker, Process]] = []
+        self.publishers: list[tuple[Publisher, Process]] = []
+        self._add_worker()
+        self._add_publisher()
+
+    def play(self, operations: list[Operation]) -> None:
+        """Let it all happen, then let it come to rest."""
+        for name, number in operations:
+            getattr(self, name)(random.Random(number))
+            self._look()
+        self._rest()
+
+    # The edge
+
+    def _edge(self) -> Courier:
+        process = Process(self.broker, self.clock)
+        budget = Budget(attempts=1000, seconds=1e9, attempt_seconds=5.0, pause=0.05)
+        return Courier(self.names, process.sink(), budget, clock=self.clock)
+
+    def _seal(self, dice: random.Random) -> Sealed | None:
+        """One to three reports with cells of their own, for about now."""
+        n = dice.randint(1, 3)
+        if self.cell + n > CELLS:
+            return None
+        cells = list(range(self.cell, self.cell + n))
+        self.cell += n
+        now = (self.clock.wall_ms - START * 1000) // 10_000
+        period = max(-1, now + dice.choice([-1, 0, 0, 0, 0, 1]))
+        value = body(self.plan, period, cells)
+        return Sealed(0, n, batch_id(1000 + cells[0]), value)
+
+    def send(self, dice: random.Random) -> None:
+        sealed = self._seal(dice)
+        if sealed is not None:
+            self.sent.append(sealed)
+            self.edge.submit(sealed)
+        self.edge.turn()
+
+    def resend(self, dice: random.Random) -> None:
+        if self.sent:
+            self.edge.submit(dice.choice(self.sent[-8:]))
+
+    def reorder(self, dice: random.Random) -> None:
+        """Keep a batch back, or send one that was kept back, with another's around it."""
+        sealed = self._seal(dice)
+        if sealed is not None:
+            self.held.append(sealed)
+        if len(self.held) > 1 or sealed is None:
+            self._send_held(dice)
+
+    def _send_held(self, dice: random.Random) -> None:
+        if self.held:
+            late = self.held.pop(dice.randrange(len(self.held)))
+            self.sent.append(late)
+            self.edge.submit(late)
+
+    def corrupt(self, dice: random.Random) -> None:
+        good = body(self.plan, 0, [0])
+        bad = [
+            b"{",
+            b"",
+            good.replace(self.plan.digest.encode(), b"0" * 64),
+            good.replace(b'"v":"1.0"', b'"v":"9.0"'),
+            good[:-7],
+        ]
+        self.edge.submit(Sealed(0, 1, dice.randbytes(16), dice.choice(bad)))
+
+    def crash_edge(self, _dice: random.Random) -> None:
+        """Whatever was in flight is sent again by the next one: the spool's promise."""
+        self.edge = self._edge()
+        for sealed in self.sent[-3:]:
+            self.edge.submit(sealed)
+
+    # Workers
+
+    def _add_worker(self) -> None:
+        process = Process(self.broker, self.clock)
+        worker = TallyWorker(
+            self.plan,
+            process,
+            self.names,
+            self.clock,
+            TALLY,
+            Silent(),  # type: ignore[arg-type]
+        )
+        try:
+            worker.start()
+        except FatalError as error:
+            self._note(error)
+            return
+        self.workers.append((worker, process))
+
+    def _pick(self, dice: random.Random) -> tuple[TallyWorker, Process]:
+        if not self.workers:
+            self._add_worker()
+        return dice.choice(self.workers)
+
+    def work(self, dice: random.Random) -> None:
+        worker, process = self._pick(dice)
+        self._guarded(worker.turn, worker, process)
+
+    def _guarded(self, step: Callable[[], None], worker: TallyWorker, process: Process) -> None:
+        """A worker that dies or stops loudly leaves; its process leaves the group like a crash."""
+        try:
+            step()
+        except (Crash, FatalError, RecoverableError) as error:
+            self._note(error)
+            self._bury(worker, process)
+
+    def _bury(self, worker: TallyWorker, process: Process) -> None:
+        member = worker._membership._reader.real
+        process.dead = True
+        worker.abandon()
+        member.expire()
+        self.workers = [pair for pair in self.workers if pair[0] is not worker]
+
+    def crash_worker(self, dice: random.Random) -> None:
+        self._bury(*self._pick(dice))
+
+    def crash_in_turn(self, dice: random.Random) -> None:
+        """Die before or after one of the calls of a turn."""
+        worker, process = self._pick(dice)
+        process.fuse = dice.randrange(24)
+        for _ in range(3):
+            if not process.dead:
+                self._guarded(worker.turn, worker, process)
+        process.fuse = None
+
+    def stop_worker(self, dice: random.Random) -> None:
+        worker, process = self._pick(dice)
+        self._guarded(worker.finish, worker, process)
+        self.workers = [pair for pair in self.workers if pair[0] is not worker]
+
+    def join(self, _dice: random.Random) -> None:
+        if len(self.workers) < 3:
+            self._add_worker()
+        for worker, process in list(self.workers):
+            self._guarded(worker.turn, worker, process)
+
+    def zombie(self, dice: random.Random) -> None:
+        """Expelled, and does not know: what it holds it may still write."""
+        worker, _process = self._pick(dice)
+        worker._membership._reader.real.expire()
+        self.zombies.append(worker)
+        self.workers = [pair for pair in self.workers if pair[0] is not worker]
+
+    def zombie_write(self, dice: random.Random) -> None:
+        if self.zombies:
+            zombie = dice.choice(self.zombies)
+            try:
+                zombie.checkpoint(self.clock.seconds + 1)
+            except (RecoverableError, FatalError) as error:
+                self._note(error)
+            # Waiting for acknowledgements it polled, and so may have joined again.
+            zombie._membership._reader.real.expire()
+
+    # Publishers
+
+    def _add_publisher(self) -> None:
+        process = Process(self.broker, self.clock)
+        publisher = Publisher(
+            self.plan,
+            process,
+            self.names,
+            clock=self.clock,
+            config=PUBLISH,
+            metrics=Silent(),  # type: ignore[arg-type]
+        )
+        self.publishers.append((publisher, process))
+
+    def publish(self, dice: random.Random) -> None:
+        if not self.publishers:
+            self._add_publisher()
+        publisher, process = dice.choice(self.publishers)
+        if dice.random() < 0.2:
+            process.fuse = dice.randrange(16)
+        try:
+            for _ in range(3):
+                publisher.turn()
+        except RecoverableError:
+            pass  # its own loop turns again
+        except (Crash, FatalError) as error:
+            self._note(error)
+            self._bury_publisher(publisher, process)
+        process.fuse = None
+
+    def _bury_publisher(self, publisher: Publisher, process: Process) -> None:
+        process.dead = True
+        publisher._member.real.expire()
+        self.publishers = [pair for pair in self.publishers if pair[0] is not publisher]
+
+    def crash_publisher(self, dice: random.Random) -> None:
+        if self.publishers:
+            self._bury_publisher(*dice.choice(self.publishers))
+
+    def second_publisher(self, _dice: random.Random) -> None:
+        """The active one is expelled without knowing, another begins."""
+        if self.publishers and len(self.publishers) < 3:
+            self.publishers[0][0]._member.real.expire()
+            self._add_publisher()
+
+    # The world
+
+    def advance(self, dice: random.Random) -> None:
+        self.clock.advance(dice.choice([0.3, 1.1, 2.5, 5.0]))
+
+    def idle(self, dice: random.Random) -> None:
+        self.clock.advance(dice.choice([9.0, 16.0]))
+
+    def clock_back(self, dice: random.Random) -> None:
+        self.clock.wall_ms -= dice.choice([200, 3000])
+
+    def fault(self, dice: random.Random) -> None:
+        names = self.names
+        topic = dice.choice([names.state, names.dead_letters, names.snapshots, names.reports(0)])
+        self.broker.faults.plan(topic, *dice.choices(FAULTS, k=2))
+
+    def stall(self, dice: random.Random) -> None:
+        self.broker.stall(dice.choice(self._partitions()))
+
+    def release(self, _dice: random.Random) -> None:
+        for partition in self._partitions():
+            self.broker.release(partition)
+
+    def _partitions(self) -> list[Partition]:
+        state = [Partition(self.names.state, n) for n in range(2)]
+        single = [Partition(t, 0) for t in (self.names.dead_letters, self.names.snapshots)]
+        return [*self.inputs, *state, *single]
+
+    def trim(self, _dice: random.Random) -> None:
+        """As retention would: below what every state record still in the topic needs."""
+        import orjson
+
+        for number, partition in enumerate(self.inputs):
+            needed = [
+                orjson.loads(r.value)["resume_from"]
+                for r in self.broker.records(Partition(self.names.state, number))
+                if r.value is not None and parse_key(r.key)[2] is None
+            ]
+            unsaved = [w._folds for w in self.zombies] + [w._folds for w, _ in self.workers]
+            held = [f[partition].state().resume_from for f in unsaved if partition in f]
+            if needed:
+                self.topics.trim({partition: min([*needed, *held])})
+
+    def compact(self, dice: random.Random) -> None:
+        topic = dice.choice([self.names.state, self.names.snapshots])
+        self.broker.compact(topic, active=dice.choice([0, 1, 4]))
+
+    # Looking
+
+    def _look(self) -> None:
+        """Keep what trims and compaction take away."""
+        for partition, log in self.logs.items():
+            log += [r for r in self.broker.records(partition) if r.offset >= len(log)]
+        known = self.outputs[-1].offset + 1 if self.outputs else 0
+        records = self.broker.records(Partition(self.names.snapshots, 0))
+        self.outputs += [r for r in records if r.offset >= known]
+
+    def _note(self, error: BaseException) -> None:
+        self.fatal[type(error).__name__ + ": " + str(error)[:60]] += 1
+
+    def _rest(self) -> None:
+        """No more faults; whoever is left, and one of each more, finish."""
+        self.release(random.Random(0))
+        self.broker.faults._planned.clear()
+        dice = random.Random(0)
+        while self.held:
+            self._send_held(dice)
+        for _ in range(20):
+            self.edge.turn()
+            self.clock.advance(0.3)
+        assert self.edge.in_flight == 0
+        while self.workers:
+            self._bury(*self.workers[0])
+        while self.publishers:
+            self._bury_publisher(*self.publishers[0])
+        self._add_worker()
+        self._add_publisher()
+        end = (START + WINDOWS * 10 + 5) * 1000
+        self.clock.advance(max(0.1, (end - self.clock.wall_ms) / 1000))
+        for _ in range(60):
+            for worker, _process in self.workers:
+                worker.turn()
+            for publisher, _process in self.publishers:
+                publisher.turn()
+            self._look()
+            self.clock.advance(0.3)
+            if self.publishers[0][0].finished:
+                break
+
+    # Judging
+
+    def check(self) -> None:
+        """Compare everything that was published with the logs."""
+        verdicts = [Verdicts(self.plan).judge(self.logs[p]) for p in self.inputs]
+        truth = {
+            window: Counter(c for v in verdicts for c in v.cells(window))
+            for window in range(WINDOWS)
+        }
+        for window, cells in truth.items():
+            assert max(cells.values(), default=0) <= 1, (window, cells)
+        shown = self._shown(self.outputs)
+        late = self._shown(self.broker.records(Partition(self.names.snapshots, 0)))
+        for snapshots in (shown, late):
+            finals = {s.window: s for s in snapshots if s.kind is Kind.FINAL}
+            totals = {s.window: s for s in snapshots if s.kind is Kind.TOTAL}
+            assert set(finals) == set(totals) == set(range(WINDOWS))
+            for window in range(WINDOWS):
+                assert counts(finals[window]) == truth[window], f"final of window {window}"
+                so_far = sum((truth[w] for w in range(window + 1)), Counter())
+                assert counts(totals[window]) == so_far, f"total through window {window}"
+                at = tuple(v.closed_at[window] for v in verdicts)
+                assert finals[window].revision == at
+        self._check_earlies(shown, verdicts)
+        self._check_letters(verdicts)
+
+    def _shown(self, records: list[Record]) -> list[Snapshot]:
+        assembler = SnapshotAssembler()
+        found = [assembler.read(r.key or b"", r.value) for r in records]
+        return [snapshot for snapshot in found if snapshot is not None]
+
+    def _check_earlies(self, shown: list[Snapshot], verdicts: list[Verdicts]) -> None:
+        for early in shown:
+            if early.kind is Kind.EARLY:
+                below = zip(verdicts, early.revision, strict=True)
+                cells = Counter(c for v, at in below for c in v.cells(early.window, at))
+                assert counts(early) == cells, f"early of window {early.window}"
+
+    def _check_letters(self, verdicts: list[Verdicts]) -> None:
+        records = self.broker.records(Partition(self.names.dead_letters, 0))
+        letters = [DeadLetter.from_headers(r.headers) for r in records]
+        kept = {(letter.partition, letter.offset) for letter in letters}
+        assert kept == {(n, o) for n, v in enumerate(verdicts) for o in v.rejected}
+
+
+def counts(snapshot: Snapshot) -> Counter[int]:
+    """Reports per cell of a set without noise."""
+    n = snapshot.manifest.reports
+    if n == 0:
+        assert not snapshot.marginals
+        return Counter()
+    (record,) = snapshot.marginals.values()
+    found = np.array(record.table) * n
+    assert np.allclose(found, np.rint(found), atol=1e-6)
+    return Counter({c: int(k) for c, k in enumerate(np.rint(found)) if k})
+
+
+def run(operations: list[Operation]) -> World:
+    """Play a sequence and check it."""
+    world = World()
+    world.play(operations)
+    world.check()
+    return world
+
+
+def cut_down(operations: list[Operation]) -> list[Operation]:
+    """A shorter sequence that still fails, for a named reproduction; for use by hand."""
+    size = len(operations) // 2
+    while size:
+        place = 0
+        while place < len(operations):
+            fewer = operations[:place] + operations[place + size :]
+            try:
+                run(fewer)
+            except Exception:  # noqa: BLE001 - any failure will do
+                operations = fewer
+            else:
+                place += size
+        size //= 2
+    return operations

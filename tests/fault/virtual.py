@@ -1,0 +1,118 @@
+"""The in-process broker in virtual time: no call waits, every call may be the last.
+
+A client that waits for what does not come moves the clock instead. Before or after any call the
+process that makes it can be made to die (:class:`Crash`), which no product code catches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.in_process import InProcessBroker
+from consumer.clock import ManualClock
+from estimators.errors import RecoverableError
+
+
+class Crash(BaseException):
+    """The process died here."""
+
+
+class VirtualClock(ManualClock):
+    """Looking at it takes a little time, so that every wait with a deadline ends."""
+
+    def monotonic(self) -> float:
+        self.advance(1e-4)
+        return self.seconds
+
+
+class Process:
+    """One process's access to the broker.
+
+    Attributes:
+        fuse: calls left before it dies; None for none. Even: before the call, odd: after it.
+        dead: whether it has died; a dead process's clients do nothing.
+    """
+
+    def __init__(self, broker: InProcessBroker, clock: ManualClock) -> None:
+        self.fuse: int | None = None
+        self.dead = False
+        self._broker = broker
+        self._clock = clock
+
+    def call(self, function: Any, *args: Any, **more: Any) -> Any:
+        if self.dead:
+            raise Crash
+        self._burn()
+        result = function(*args, **more)
+        self._burn()
+        return result
+
+    def _burn(self) -> None:
+        if self.fuse is not None:
+            self.fuse -= 1
+            if self.fuse < 0:
+                self.dead = True
+                raise Crash
+
+    def sink(self) -> Any:
+        return _Client(self, self._broker.sink(), self._clock)
+
+    def reader(self) -> Any:
+        return _Client(self, self._broker.reader(), self._clock)
+
+    def group_reader(self, group: str, *, member: str | None = None) -> Any:
+        return _Client(self, self._broker.group_reader(group, member=member), self._clock)
+
+    def topics(self) -> Any:
+        return _Client(self, self._broker.topics(), self._clock)
+
+    def close(self) -> None:
+        pass
+
+
+class _Client:
+    """Any client; only calls that reach the broker can be a process's last."""
+
+    _REMOTE = frozenset(
+        {"send", "poll", "describe", "log_starts", "log_ends", "assign", "subscribe", "commit"}
+    )
+
+    def __init__(self, process: Process, real: Any, clock: ManualClock) -> None:
+        self._process = process
+        self.real = real
+        self._clock = clock
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self.real, name)
+        if name not in self._REMOTE:
+            return function
+        return lambda *args, **more: self._process.call(function, *args, **more)
+
+    def poll(self, timeout: float, max_records: int = 500) -> Any:
+        records = self._process.call(self.real.poll, 0.0, max_records)
+        if not records:
+            self._clock.advance(timeout)
+        return records
+
+    def send(self, *args: Any, **more: Any) -> Any:
+        return _Delivery(self._process.call(self.real.send, *args, **more), self._clock)
+
+    def close(self, *_timeout: float) -> None:
+        """A dead process closes nothing: its members stay in their groups until they expire."""
+        if not self._process.dead:
+            self.real.close(*(0.0 for _ in _timeout))
+
+
+class _Delivery:
+    def __init__(self, real: Any, clock: ManualClock) -> None:
+        self._real = real
+        self._clock = clock
+
+    def done(self) -> bool:
+        return bool(self._real.done())
+
+    def wait(self, timeout: float) -> int:
+        if not self._real.done():
+            self._clock.advance(timeout)
+            raise RecoverableError("not acknowledged in (virtual) time")
+        return int(self._real.wait(0.0))
