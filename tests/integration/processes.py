@@ -29,10 +29,18 @@ def until(what: str, condition: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.05)
 
 
-def run(*arguments: object, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: object, seconds: float = 120, settings: dict[str, str] | None = None, said: str = ""
+) -> subprocess.CompletedProcess[str]:
     """One command to its end."""
     return subprocess.run(
-        command(arguments), capture_output=True, text=True, timeout=seconds, check=False
+        command(arguments),
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+        env=os.environ | (settings or {}),
+        input=said,
     )
 
 
@@ -43,10 +51,12 @@ def command(arguments: Sequence[object]) -> list[str]:
 class Process:
     """A long-running command, its output in a file, its metrics on a port."""
 
-    def __init__(self, log: Path, *arguments: object) -> None:
+    def __init__(
+        self, log: Path, *arguments: object, settings: dict[str, str] | None = None
+    ) -> None:
         self.port = free_port()
         self.log = log
-        environment = os.environ | {"CALMSTREAM_HTTP_PORT": str(self.port)}
+        environment = os.environ | {"CALMSTREAM_HTTP_PORT": str(self.port)} | (settings or {})
         with log.open("ab") as output:
             self.child = subprocess.Popen(
                 command(arguments), stdout=output, stderr=output, env=environment

@@ -1,0 +1,34 @@
+"""Six faults in about a minute while reports flow: exact counts, and an owner for everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ordeal import Ordeal
+
+from tests.brokers.jars import Unavailable
+from tests.brokers.native import NativeKafka
+from tests.brokers.provide import required
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.mark.timeout(600)
+def test_faults_change_no_count(tmp_path: Path) -> None:
+    broker = NativeKafka(tmp_path / "broker")
+    try:
+        broker.start()
+    except Unavailable as error:
+        if required():
+            raise
+        pytest.skip(f"no broker of its own: {error}")
+    try:
+        ordeal = Ordeal(broker, tmp_path, reports=300_000, rate=5000, workers=3)
+        faults = ["kill", "resend", "freeze", "terminate", "broker", "kill"]
+        outcome = ordeal.play(faults, pause=1.0)
+    finally:
+        broker.close()
+    print("\n".join(outcome.lines()))  # noqa: T201 - shown with -s, and on failure
+    assert outcome.faults == 6
+    assert outcome.resent > 0
