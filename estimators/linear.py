@@ -56,6 +56,7 @@ class LinearModel(ABC):
         processing: the steps from raw estimates to answers.
     """
 
+    everyone: ClassVar[bool] = False
     processing: ClassVar[tuple[str, ...]] = ("non-negativity, total 1, table by table",)
 
     def __init__(self, domain: Domain) -> None:

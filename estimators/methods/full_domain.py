@@ -142,6 +142,8 @@ class InpHTCMS(FullDomain):
 class FullTable(LinearModel):
     """Sums of cells of one table; every device spoke about everything, so no sampling error."""
 
+    everyone: ClassVar[bool] = True
+
     def __init__(self, domain: Domain, mechanism: Mechanism, counts: Counts | None, n: int) -> None:
         """Estimate from ``counts`` of n reports; None for variances on uniform data alone."""
         super().__init__(domain)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +91,7 @@ class OverlappingTables:
         processing: the steps from raw estimates to answers.
     """
 
+    everyone: ClassVar[bool] = False
     processing = (
         "consistency between overlapping views",
         "non-negativity, total 1",
