@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from estimators.errors import InvalidInput
 from estimators.randomness import SeededRandomness
 from estimators.tally import Tally
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 MAX_DISTINCT_CELLS = 1 << 12
 """Values of a record up to which devices with the same record are assigned together, by law."""
+
+MAX_LAW_CELLS = 1 << 24
+"""Inputs of a mechanism up to which a histogram of devices is made."""
 
 
 def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
@@ -116,6 +120,11 @@ def _by_law(
     generator = np.random.default_rng(seed)
 
     def tally(mechanism: Mechanism, inputs: Sequence[NDArray[Any]]) -> Tally:
+        if mechanism.cells > MAX_LAW_CELLS:
+            raise InvalidInput(
+                f"a report has {mechanism.cells:,} possible inputs, too many to draw tallies from "
+                "their law: --tallies devices"
+            )
         histograms = [np.bincount(own, minlength=mechanism.cells) for own in inputs]
         counts = np.stack([mechanism.draw_tally(h, generator) for h in histograms])
         return Tally(np.array([len(own) for own in inputs], np.int64), counts)

@@ -57,3 +57,13 @@ def test_em_reads_the_reports_and_beats_the_lasso() -> None:
 def test_em_has_no_tallies_to_draw() -> None:
     with pytest.raises(InvalidInput, match="--tallies devices"):
         run("lopub-em", tallies="law")
+
+
+def test_a_record_with_too_many_values_has_no_law_to_draw_from() -> None:
+    codes = np.zeros((50, 13), np.uint16)
+    wide = Table(mixed_domain(*(4,) * 13), codes, {})
+    asked = {"dataset": "", "methods": ["rr-independent"], "epsilons": ["9"], "k": 2, "users": 50,
+             "targets": 1, "repeats": 1, "seed": 1}  # fmt: skip
+    assert len(list(evaluate(wide, tallies="devices", **asked))) == 1
+    with pytest.raises(InvalidInput, match="too many to draw"):
+        list(evaluate(wide, tallies="law", **asked))
