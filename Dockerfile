@@ -13,9 +13,10 @@ COPY consumer consumer
 COPY calmstream calmstream
 RUN /opt/calmstream/bin/pip install --no-cache-dir --no-deps .
 
-# Run: no compiler, no pip cache, no root, nothing to write but /tmp.
+# Run: no compiler, no pip cache, no root; to write there is /tmp, and a place for a volume.
 FROM python:3.12-slim
-RUN useradd --system --uid 10001 --no-create-home calmstream
+RUN useradd --system --uid 10001 --no-create-home calmstream && \
+    install --directory --owner 10001 /var/lib/calmstream
 COPY --from=build /opt/calmstream /opt/calmstream
 ENV PATH=/opt/calmstream/bin:$PATH \
     PYTHONUNBUFFERED=1 \

@@ -51,8 +51,7 @@ def test_every_final_is_seen_exactly_once(kafka_bootstrap: str) -> None:
                 namespace=names.namespace,
                 poll_seconds=0.2,
             )
-            for _ in range(3):
-                seen.append(next(snapshots).window)
+            seen.extend(next(snapshots).window for _ in range(3))
             snapshots.close()  # type: ignore[attr-defined]
         assert seen == list(range(WINDOWS))
         latest = subscribe(

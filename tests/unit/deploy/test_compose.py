@@ -1,0 +1,114 @@
+"""The compose file: commands that the parser takes, files that exist, settings that matter."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calmstream.cli import parser
+from tests.deploy_support import DEPLOY, ROOT, load
+
+COMPOSE = load(DEPLOY / "compose.yaml")
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = [name for name, service in SERVICES.items() if service["image"] == "calmstream:local"]
+
+
+def arguments(service: dict[str, Any]) -> list[str]:
+    if "entrypoint" not in service:
+        return list(service["command"])
+    words = shlex.split(service["command"][0])
+    return words[words.index("calmstream") + 1 :]
+
+
+def parsed(name: str) -> Namespace:
+    return parser().parse_args(arguments(SERVICES[name]))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_command_and_option_exists(name: str) -> None:
+    assert callable(parsed(name).run)
+
+
+def test_all_roles_are_there() -> None:
+    assert set(OURS) == {"plan", "topics", "tally", "publisher", "producer"}
+    assert (parsed("tally").role, parsed("publisher").role) == ("tally", "publish")
+    assert SERVICES["tally"]["deploy"]["replicas"] == 2
+
+
+def test_everybody_uses_the_plan_that_is_made() -> None:
+    made = parsed("plan").out
+    assert {parsed(name).plan for name in OURS if name != "plan"} == {made}
+    assert all(COMPOSE["x-calmstream"]["volumes"] == SERVICES[name]["volumes"] for name in OURS)
+
+
+def test_the_plan_can_be_made(tmp_path: Path) -> None:
+    words = arguments(SERVICES["plan"])
+    words[1] = str(ROOT / "calmstream" / "data" / "adult.csv.gz")
+    words[words.index("--out") + 1] = str(tmp_path / "plan.json")
+    args = parser().parse_args(words)
+    assert args.run(args) == 0
+    assert (tmp_path / "plan.json").stat().st_size > 0
+
+
+def test_clients_use_the_listener_that_is_advertised_to_containers() -> None:
+    advertised = SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+    (inside,) = {parsed(name).bootstrap for name in OURS if name != "plan"}
+    assert f"INTERNAL://{inside}," in advertised
+
+
+def test_the_broker_stamps_times_and_makes_no_topics() -> None:
+    environment = SERVICES["kafka"]["environment"]
+    assert environment["KAFKA_LOG_MESSAGE_TIMESTAMP_TYPE"] == "LogAppendTime"
+    assert environment["KAFKA_AUTO_CREATE_TOPICS_ENABLE"] == "false"
+    assert "controller" in environment["KAFKA_PROCESS_ROLES"]
+
+
+def test_the_broker_is_the_version_that_tests_use() -> None:
+    pom = (ROOT / "tests" / "brokers" / "pom.xml").read_text()
+    version = SERVICES["kafka"]["image"].split(":")[1]
+    assert f"<kafka.version>{version}</kafka.version>" in pom
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_containers_may_do_little(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert "user" not in service, "the image's own user, which is not root"
+
+
+def test_every_mounted_file_exists_and_nothing_listens_to_the_world() -> None:
+    for service in SERVICES.values():
+        for mount in service.get("volumes", ()):
+            source = mount.split(":")[0]
+            if source.startswith("."):
+                assert (DEPLOY / source).exists(), source
+                assert mount.endswith(":ro")
+            else:
+                assert source in COMPOSE["volumes"]
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+
+
+def test_prometheus_scrapes_the_services_that_there_are() -> None:
+    config = load(DEPLOY / "prometheus" / "prometheus.yaml")
+    named = {
+        name
+        for job in config["scrape_configs"]
+        for discovery in job["dns_sd_configs"]
+        for name in discovery["names"]
+    }
+    assert named == {"tally", "publisher", "producer"}
+    mounted = "\n".join(SERVICES["prometheus"]["volumes"])
+    assert all(f":{path}:ro" in mounted for path in config["rule_files"])
+
+
+def test_grafana_finds_its_source_and_its_dashboards() -> None:
+    (source,) = load(DEPLOY / "grafana/provisioning/datasources/prometheus.yaml")["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    (provider,) = load(DEPLOY / "grafana/provisioning/dashboards/calmstream.yaml")["providers"]
+    mounts = SERVICES["grafana"]["volumes"]
+    assert f"./grafana/dashboards:{provider['options']['path']}:ro" in mounts

@@ -1,0 +1,40 @@
+"""The example plans are read strictly, and are of the dictionaries beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from estimators.domain import Domain
+from estimators.plan_document import read_plan
+from tests.deploy_support import DEPLOY
+
+PLANS = sorted((DEPLOY / "plans").glob("*.plan.json"))
+
+
+def test_there_are_three() -> None:
+    assert {path.name for path in PLANS} == {
+        "browser.plan.json",
+        "devices.plan.json",
+        "mobile.plan.json",
+    }
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.name)
+def test_a_plan_says_all_that_it_must(path: Path) -> None:
+    raw = path.read_bytes()
+    plan = read_plan(raw)
+    dictionary = orjson.loads(path.with_name(f"{plan.name}.domain.json").read_bytes())
+    assert plan.domain == Domain.from_json(dictionary)
+    assert plan.to_json() == orjson.loads(raw)
+    assert plan.purpose
+    assert "@" in plan.owner
+    # The labels leave no device without one.
+    free = [a for a in plan.domain.attributes if len(a.labels) > 2 and a.name in OPEN]
+    assert all(attribute.other is not None for attribute in free)
+
+
+OPEN = {"os", "region", "model", "firmware", "platform", "app_version", "language_group"}
+"""Attributes whose labels the world may add to."""
