@@ -45,6 +45,7 @@ class TallyConfig(Settings):
         tick_seconds: least time between two ticks of a partition.
         writes_in_flight: unacknowledged writes above which reading pauses.
         member: static membership of this worker, unique in its group; empty for none.
+        topic_check_seconds: between two looks whether the topics are still there.
         poison_ratio: part of the last ``poison_records`` records that may be foreign (undecodable,
             of another version or plan) before the worker raises the alarm.
         poison_records: how many records that part is of.
@@ -62,6 +63,7 @@ class TallyConfig(Settings):
     tick_seconds: float = Field(1.0, ge=1, le=60)
     writes_in_flight: int = Field(2000, ge=1, le=100_000)
     member: str = Field("", max_length=128)
+    topic_check_seconds: float = Field(10.0, gt=0, le=3600)
     poison_ratio: float = Field(0.5, gt=0, le=1)
     poison_records: int = Field(200, ge=1, le=100_000)
     poison_consecutive: int = Field(100, ge=1, le=1_000_000)

@@ -28,6 +28,7 @@ from consumer.progress import Progress
 from consumer.state import Restorer
 from consumer.ticks import Ticker
 from consumer.topic_checks import verify_topics
+from consumer.topic_watch import TopicWatch
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Plan
 
@@ -119,7 +120,13 @@ class TallyWorker:
         """
         config, clock = self._config, self._clock
         self._topics = self._broker.topics()
-        self._retry("the broker", lambda: verify_topics(self._plan, self._names, self._topics))
+        found = self._retry(
+            "the broker", lambda: verify_topics(self._plan, self._names, self._topics)
+        )
+        used = (*self._names.all_reports, self._names.state, self._names.dead_letters)
+        self._watch_topics = TopicWatch(
+            self._topics, {name: found[name] for name in used}, clock, config.topic_check_seconds
+        )
         self._reader = self._broker.reader()
         self._sink = self._broker.sink()
         member = self._broker.group_reader(
@@ -178,6 +185,7 @@ class TallyWorker:
         self._outbox.settle()
         if self._clock.monotonic() >= self._checkpoint_at:
             self.checkpoint()
+        self._watch_topics.turn()
         ticks = self._ticker.turn(self._folds, self._at_end)
         self._metrics.inc(m.TICKS, ticks)
         self._apply_back_pressure()

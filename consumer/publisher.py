@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from broker.names import TopicNames
-from broker.transport import Broker, Partition
+from broker.transport import Broker, Partition, Topics
 from consumer.clock import Clock
 from consumer.health import RoleHealth
 from consumer.metrics import Metrics
@@ -13,6 +13,7 @@ from consumer.publication import Publication
 from consumer.publisher_config import PublisherConfig
 from consumer.publisher_metrics import ACTIVE, FAILURES, retire
 from consumer.topic_checks import verify_topics
+from consumer.topic_watch import TopicWatch
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Plan
 
@@ -67,6 +68,7 @@ class Publisher:
         self._lead = Partition(names.state, 0)
         self._member = broker.group_reader(f"{names.output_prefix}.publisher")
         self._prepared = False
+        self._topics: Topics | None = None
         self._work: Publication | None = None
         self._busy = False
         self._last_turn = clock.monotonic()
@@ -129,6 +131,7 @@ class Publisher:
         """
         if not self._prepared:
             self._prepare()
+        self._watch.turn()
         waiting = 0.0 if self._work else self._config.poll_seconds
         self._member.poll(waiting)
         self._member.take_changes()
@@ -152,13 +155,18 @@ class Publisher:
         self.health.not_ready("stopped")
         self._hand_over()
         self._member.close(_CLOSE_SECONDS)
+        if self._topics is not None:
+            self._topics.close()
 
     def _prepare(self) -> None:
         topics = self._broker.topics()
         try:
-            verify_topics(self._plan, self._names, topics)
-        finally:
+            found = verify_topics(self._plan, self._names, topics)
+        except BaseException:
             topics.close()
+            raise
+        self._topics = topics
+        self._watch = TopicWatch(topics, found, self._clock, self._config.topic_check_seconds)
         self._member.subscribe([self._names.state])
         self._prepared = True
 

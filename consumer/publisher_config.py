@@ -19,6 +19,7 @@ class PublisherConfig(Settings):
         clean_seconds: between two looks for records that may be deleted.
         clean_records: most deletions of a kind in one look.
         retry_seconds: how long failures that may pass are tried again before the publisher exits.
+        topic_check_seconds: between two looks whether the topics are still there.
     """
 
     refresh_seconds: float | None = Field(None, ge=0, le=86_400)
@@ -27,6 +28,7 @@ class PublisherConfig(Settings):
     clean_seconds: float = Field(60.0, ge=0, le=86_400)
     clean_records: int = Field(10_000, ge=1, le=1_000_000)
     retry_seconds: float = Field(60.0, gt=0, le=3600)
+    topic_check_seconds: float = Field(10.0, gt=0, le=3600)
 
     def refresh(self, plan: Plan) -> float:
         """Seconds between two early revisions of this plan's windows."""

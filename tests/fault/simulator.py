@@ -75,9 +75,15 @@ TALLY = load(
     stop_seconds=8.0,
     stall_seconds=60.0,
     poll_records=7,
+    topic_check_seconds=3600.0,
 )
 PUBLISH = PublisherConfig(
-    poll_seconds=0.05, refresh_seconds=0.5, clean_seconds=2.0, send_seconds=2.0, retry_seconds=600
+    poll_seconds=0.05,
+    refresh_seconds=0.5,
+    clean_seconds=2.0,
+    send_seconds=2.0,
+    retry_seconds=600,
+    topic_check_seconds=3600,
 )
 
 
