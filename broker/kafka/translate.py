@@ -64,6 +64,9 @@ def translate(error: BaseException, doing: str) -> CalmstreamError:
         return RecoverableError(f"{doing}: the broker did not answer in time")
     if isinstance(error, _RECOVERABLE) or getattr(error, "retriable", False):
         return RecoverableError(f"{doing}: the broker is not ready ({type(error).__name__})")
+    if "AuthorizationFailed" in str(error):
+        # As the producer reports that nothing at all may be written: a bare error with a text.
+        return FatalError(f"{doing}: not authorised")
     return FatalError(f"{doing}: {type(error).__name__}: {_first_line(error)}")
 
 

@@ -1,0 +1,113 @@
+"""A native broker that demands TLS, names and permissions, with certificates made by keytool."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import subprocess
+from pathlib import Path
+
+from broker.security import Security
+from tests.brokers.jars import Unavailable
+from tests.brokers.native import NativeKafka
+
+MECHANISM = "SCRAM-SHA-512"
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_LISTENER = "listener.name.sasl_ssl"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+class SecuredKafka:
+    """SASL over TLS, PLAIN and SCRAM, StandardAuthorizer; ``admin`` may do everything.
+
+    Attributes:
+        passwords: by user; every user may log in by PLAIN, the administrator included.
+        cafile: what clients must trust, PEM.
+    """
+
+    def __init__(self, directory: Path, users: list[str]) -> None:
+        self.directory = directory
+        self.passwords = {user: secrets.token_hex(12) for user in ["admin", *users]}
+        self.cafile = directory / "ca.pem"
+        store, secret = self._certificate()
+        known = " ".join(f'user_{u}="{p}"' for u, p in self.passwords.items())
+        admin = f'username="admin" password="{self.passwords["admin"]}"'
+        self.kafka = NativeKafka(
+            directory / "broker",
+            properties={
+                "listeners": "SASL_SSL://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+                "advertised.listeners": "SASL_SSL://127.0.0.1:{port}",
+                "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
+                "inter.broker.listener.name": "SASL_SSL",
+                "sasl.mechanism.inter.broker.protocol": "PLAIN",
+                "sasl.enabled.mechanisms": f"PLAIN,{MECHANISM}",
+                f"{_LISTENER}.plain.sasl.jaas.config": f"{_PLAIN} required {admin} {known};",
+                f"{_LISTENER}.scram-sha-512.sasl.jaas.config": f"{_SCRAM} required;",
+                "ssl.keystore.location": str(store),
+                "ssl.keystore.password": secret,
+                "ssl.keystore.type": "PKCS12",
+                "ssl.truststore.location": str(self.cafile),
+                "ssl.truststore.type": "PEM",
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users": "User:admin;User:ANONYMOUS",
+                "allow.everyone.if.no.acl.found": "false",
+            },
+        )
+
+    def security(self, user: str, password: str | None = None) -> Security:
+        """Settings of a user's client."""
+        given = self.passwords[user] if password is None else password
+        return Security("SASL_SSL", "PLAIN", user, given, cafile=self.cafile)
+
+    def settings(self, user: str) -> dict[str, str]:
+        """The same as environment variables of a command; the password lies in a file."""
+        path = self.directory / f"{user}.password"
+        path.write_text(self.passwords[user])
+        return {
+            "CALMSTREAM_SECURITY_PROTOCOL": "SASL_SSL",
+            "CALMSTREAM_SASL_MECHANISM": "PLAIN",
+            "CALMSTREAM_SASL_USERNAME": user,
+            "CALMSTREAM_SASL_PASSWORD_FILE": str(path),
+            "CALMSTREAM_SSL_CAFILE": str(self.cafile),
+        }
+
+    def add_scram(self, user: str, password: str) -> None:
+        """Let a user log in by SCRAM too."""
+        from kafka import KafkaAdminClient
+        from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+
+        settings = self.security("admin").client_settings()
+        admin = KafkaAdminClient(bootstrap_servers=self.kafka.bootstrap, **settings)
+        wanted = UserScramCredentialUpsertion(
+            user, ScramMechanism.SCRAM_SHA_512, password, iterations=4096
+        )
+        admin.alter_user_scram_credentials([wanted])
+        admin.close()
+
+    def _certificate(self) -> tuple[Path, str]:
+        keytool = shutil.which("keytool")
+        if keytool is None:
+            raise Unavailable("there is no keytool")
+        store, secret = self.directory / "server.p12", secrets.token_hex(12)
+        common = ["-alias", "broker", "-keystore", store, "-storepass", secret]
+        kind = [
+            "-keyalg",
+            "EC",
+            "-groupname",
+            "secp256r1",
+            "-validity",
+            "2",
+            "-storetype",
+            "PKCS12",
+        ]
+        name = ["-dname", "CN=localhost", "-ext", "SAN=IP:127.0.0.1,DNS:localhost"]
+        self._run([keytool, "-genkeypair", *kind, *name, *common])
+        self._run([keytool, "-exportcert", "-rfc", "-file", self.cafile, *common])
+        return store, secret
+
+    def _run(self, words: list[object]) -> None:
+        done = subprocess.run(
+            list(map(str, words)), capture_output=True, text=True, check=False, timeout=60
+        )
+        if done.returncode:
+            raise Unavailable(f"keytool failed: {done.stdout}{done.stderr}")
