@@ -21,6 +21,7 @@ COMMANDS = (
     "produce",
     "consume",
     "watch",
+    "analyse",
     "export",
     "inspect",
     "replay",

@@ -8,11 +8,13 @@ from decimal import Decimal
 from functools import cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
+from typing import Any
 
 import numpy as np
 
 from consumer.merge import MergedWindow
 from estimators import methods
+from estimators.analysis import analyse
 from estimators.domain import Attributes
 from estimators.errors import FatalError
 from estimators.marginal import Marginal
@@ -62,6 +64,7 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
     """
     tables: tuple[MarginalRecord, ...] = ()
     steps: tuple[str, ...] = ()
+    association: dict[str, Any] = {}
     if merged.reports:
         model = methods.get(plan.method).fit(plan, merged.tallies)
         tables = tuple(
@@ -69,7 +72,9 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
             for attributes in plan.marginals
         )
         steps = processing(model, tables)
-    return SnapshotSet(_manifest(plan, merged, tables, steps), tables)
+        if plan.analysis:
+            association = analyse(model, plan.domain, plan.marginals, merged.reports)
+    return SnapshotSet(_manifest(plan, merged, tables, steps, association), tables)
 
 
 def _record(
@@ -100,6 +105,7 @@ def _manifest(
     merged: MergedWindow,
     tables: tuple[MarginalRecord, ...],
     steps: tuple[str, ...],
+    association: dict[str, Any],
 ) -> Manifest:
     first = 0 if merged.kind is Kind.TOTAL else merged.window
     return Manifest(
@@ -122,6 +128,7 @@ def _manifest(
         processing=steps,
         software=software(),
         poisoning=examine(plan, merged.tallies).to_json() if merged.reports else {},
+        analysis=association,
     )
 
 

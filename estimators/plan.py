@@ -108,6 +108,7 @@ class Plan:
         partitions: of every reports topic and of the state topic.
         users: reports expected per window.
         marginals: attribute tuples published at every window.
+        analysis: whether snapshots carry the association of all published pairs and a tree.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Plan:
     partitions: int = 1
     wire: int = WIRE_MAJOR
     lineage_epsilon: str = ""
+    analysis: bool = False
 
     def __post_init__(self) -> None:
         if not self.lineage_epsilon:
@@ -249,8 +251,9 @@ class Plan:
         return (milliseconds - self.start * 1000) // (self.window * 1000)
 
     def to_json(self) -> dict[str, Any]:
-        """The document."""
-        return {
+        """The document; an optional field stands in it only when it says something."""
+        optional = {"analysis": True} if self.analysis else {}
+        return optional | {
             "version": PLAN_VERSION,
             "name": self.name,
             "purpose": self.purpose,

@@ -43,6 +43,8 @@ _FIELDS: dict[str, type] = {
     "marginals": list,
 }
 
+_OPTIONAL: dict[str, type] = {"analysis": bool}
+
 
 def read_plan(raw: bytes) -> Plan:
     """The plan in ``raw``.
@@ -66,7 +68,7 @@ def read_plan(raw: bytes) -> Plan:
         raise PlanError(
             f"version: this release reads plan version {PLAN_VERSION}, got {document['version']!r}"
         )
-    fields = _object(document, "plan", _FIELDS)
+    fields = _object(document, "plan", _FIELDS, _OPTIONAL)
     try:
         domain = Domain.from_json(fields["domain"])
     except DomainError as error:
@@ -86,6 +88,7 @@ def read_plan(raw: bytes) -> Plan:
         parameters=method["parameters"],
         groups=_each(fields["groups"], "groups", _group),
         marginals=_each(fields["marginals"], "marginals", _integers),
+        analysis=fields.get("analysis", False),
     )
 
 
@@ -146,6 +149,7 @@ def _object(
 
 
 _WORDS: dict[type, str] = {
+    bool: "true or false",
     int: "an integer",
     str: "a string",
     list: "a list",

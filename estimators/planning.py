@@ -42,6 +42,7 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
     guarantee: Guarantee,
     marginals: Sequence[Attributes] | None = None,
     lineage_epsilon: str = "",
+    analysis: bool = False,
 ) -> tuple[Plan, Design]:
     """Let a method design what is collected, and write the plan.
 
@@ -49,7 +50,7 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
         method: registry name.
         request: what is wanted.
         name, purpose, owner, lineage, start, window, grace, skew, partitions, guarantee,
-            lineage_epsilon: as in the plan.
+            lineage_epsilon, analysis: as in the plan.
         windows: number of windows, at least 1.
         marginals: published at every window; by default all 1- and 2-way ones that the method can
             answer.
@@ -89,6 +90,7 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
         skew=skew,
         partitions=partitions,
         lineage_epsilon=lineage_epsilon,
+        analysis=analysis,
     )
     for attributes in published:
         if (cells := request.domain.size(attributes)) > MAX_PUBLISHED_CELLS:

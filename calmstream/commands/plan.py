@@ -63,6 +63,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="JSON",
         help='options of the method, such as \'{"clusters": [["sex", "income"]]}\'',
     )
+    parser.add_argument(
+        "--analyse",
+        action="store_true",
+        help="let snapshots carry the association of all published pairs (see `analyse`)",
+    )
     parser.add_argument("--columns", type=arguments.names, help="use these columns, in this order")
     parser.add_argument("--attributes", type=arguments.positive, help="use the first N columns")
     parser.add_argument(
@@ -139,6 +144,7 @@ def run(args: argparse.Namespace) -> int:
         skew=tenth if args.skew is None else args.skew,
         partitions=args.partitions,
         guarantee=args.guarantee,
+        analysis=args.analyse,
         marginals=args.marginal and sorted(map(domain.index, args.marginal)),
     )
     if args.out:

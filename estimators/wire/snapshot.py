@@ -98,6 +98,8 @@ class Manifest:
         software: version that wrote it.
         poisoning: signs of forged reports, as :mod:`estimators.poisoning` writes them; empty where
             there was no report, and in snapshots of versions without it.
+        analysis: association of the published pairs, as :func:`estimators.analysis.analyse` writes
+            it, where the plan asks for it; else empty.
     """
 
     window: int
@@ -119,6 +121,7 @@ class Manifest:
     processing: tuple[str, ...]
     software: str
     poisoning: Mapping[str, Any] = field(default_factory=dict)
+    analysis: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> bytes:
@@ -210,8 +213,9 @@ def _marginal(body: Mapping[str, Any]) -> MarginalRecord:
 
 
 def _manifest(body: Mapping[str, Any]) -> Manifest:
-    known = {name: body[name] for name in Manifest.__slots__ if name != "poisoning"}
-    known["poisoning"] = body.get("poisoning", {})
+    later = ("poisoning", "analysis")
+    known = {name: body[name] for name in Manifest.__slots__ if name not in later}
+    known |= {name: body.get(name, {}) for name in later}
     for name in ("revision", "groups", "marginals", "processing"):
         known[name] = tuple(known[name])
     known["kind"] = Kind(known["kind"])

@@ -135,6 +135,7 @@ BROKEN_PLANS = {
     "empty marginal": put("marginals", [[]]),
     "marginal twice": put("marginals", [[0], [0]]),
     "null k": put("k", None),
+    "analysis as a word": put("analysis", "yes"),
 }
 
 
@@ -214,7 +215,7 @@ def test_broken_manifests_are_refused(change: Callable[[dict[str, Any]], None]) 
     assert not SNAPSHOT.is_valid(document)
 
 
-ADDED_SINCE = {"poisoning"}
+ADDED_SINCE = {"poisoning", "analysis"}
 """Fields of later minors, which older snapshots lack."""
 
 
@@ -226,3 +227,18 @@ def test_no_field_of_a_snapshot_may_be_absent(place: int) -> None:
         assert not SNAPSHOT.is_valid(short), field
         with pytest.raises(CalmstreamError):
             decode(orjson.dumps(short))
+
+
+def test_a_snapshot_with_its_association_is_valid() -> None:
+    plan = published_plan(groups=3)
+    asked = read_plan(orjson.dumps(plan.to_json() | {"analysis": True}))
+    assert asked.analysis
+    assert asked.digest != plan.digest
+    PLAN.validate(asked.to_json())
+    counts = tuple(count_of([0, 1, 3, 3, 2] * 10) for _ in plan.groups)
+    merged = MergedWindow(0, Kind.FINAL, (1,) * 6, counts)
+    made = build_set(asked, merged)
+    for _, value in [*made.tables(), made.closing()]:
+        SNAPSHOT.validate(orjson.loads(value))
+    assert made.manifest.analysis["pairs"]
+    assert decode(made.closing()[1]) == made.manifest

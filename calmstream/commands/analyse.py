@@ -1,0 +1,85 @@
+"""``calmstream analyse``: association and tests of independence from the newest snapshot."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+
+import orjson
+from rich.console import Console
+
+from calmstream import analyse, arguments
+from calmstream.connect import kafka
+from consumer.assembler import Snapshot
+from consumer.subscribe import subscribe
+from estimators.errors import InvalidInput
+from estimators.wire.snapshot import Kind
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "analyse",
+        help="association of attributes from the newest snapshot",
+        description="Mutual information, Cramér's V and a test of independence that knows the "
+        "noise for every published pair; the Chow-Liu tree; conditional probabilities. The tests "
+        "need a plan made with --analyse.",
+    )
+    arguments.add_plan(parser)
+    arguments.add_broker(parser)
+    arguments.add_output_namespace(parser)
+    parser.add_argument(
+        "--kind",
+        choices=[kind.value for kind in Kind],
+        default=Kind.TOTAL.value,
+        help="which set (%(default)s)",
+    )
+    parser.add_argument("--window", type=int, metavar="W", help="of this window (the newest)")
+    parser.add_argument(
+        "--given", metavar="A", help="show the distribution of its partners given this attribute"
+    )
+    parser.add_argument("--json", action="store_true", help="one object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the newest set and show it."""
+    plan = arguments.load_plan(args.plan)
+    if args.given is not None:
+        plan.domain.index([args.given])
+    broker = kafka(args.bootstrap)
+    try:
+        found = _newest(
+            subscribe(
+                plan,
+                broker,
+                kinds=(Kind(args.kind),),
+                from_window="latest" if args.window is None else args.window,
+                follow=False,
+                namespace=args.namespace,
+                output_namespace=args.output_namespace,
+            ),
+            args.window,
+        )
+    finally:
+        broker.close()
+    if found is None:
+        raise InvalidInput(f"there is no {args.kind} snapshot with tables to analyse yet")
+    if args.json:
+        document = analyse.document(found)
+        if args.given is not None:
+            document["given"] = {args.given: analyse.given_tables(found, args.given)}
+        sys.stdout.buffer.write(orjson.dumps(document) + b"\n")
+    else:
+        Console().print(analyse.render(found, args.given), highlight=False)
+    return 0
+
+
+def _newest(snapshots: Iterable[Snapshot], window: int | None) -> Snapshot | None:
+    """The last set with tables, of one window where one is asked for."""
+    newest = None
+    for snapshot in snapshots:
+        if snapshot.marginals and window in (None, snapshot.window):
+            newest = snapshot
+    return newest
