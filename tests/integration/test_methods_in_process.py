@@ -1,0 +1,162 @@
+"""Every family of methods from records to snapshots, through the real roles, on one broker."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry
+
+from calmstream import analyse as analysing
+from consumer.publisher import Publisher
+from consumer.publisher_config import PublisherConfig
+from consumer.publisher_metrics import publisher_metrics
+from consumer.subscribe import Snapshot, subscribe
+from estimators import methods
+from estimators.domain import Domain
+from estimators.errors import InvalidInput
+from estimators.plan import Plan
+from estimators.randomness import SeededRandomness
+from estimators.wire.snapshot import Kind
+from producer.produce import produce
+from tests.plan_support import draft, mixed_domain
+from tests.producer_support import FakeClock, count, records_of
+from tests.tally_bench import Stage
+from tests.tally_support import START
+
+DEVICES = 3000
+PARAMETERS = {"inp-em": {"stop": "likelihood"}}
+
+
+def plan_of(method: str, domain: Domain, *, analysis: bool = False) -> Plan:
+    plan, _ = draft(
+        domain,
+        "4",
+        DEVICES,
+        2,
+        method,
+        parameters=PARAMETERS.get(method),
+        max_groups=8,
+        name="tally-test",
+        start=START,
+        window=10,
+        grace=3,
+        skew=2,
+        partitions=2,
+        analysis=analysis,
+    )
+    return plan
+
+
+def population(domain: Domain) -> np.ndarray:
+    """The second attribute mostly follows the first."""
+    generator = np.random.default_rng(3)
+    columns = [generator.integers(0, r, DEVICES) for r in domain.cardinalities]
+    follows = generator.random(DEVICES) < 0.8
+    columns[1] = np.where(follows, columns[0] % domain.cardinalities[1], columns[1])
+    return np.stack(columns, axis=1).astype(np.uint16)
+
+
+def collected(plan: Plan, codes: np.ndarray) -> tuple[Stage, list[Snapshot]]:
+    """All devices report in the first window; worker and publisher then finish the plan."""
+    stage = Stage(plan)
+    worker = stage.worker()
+    publisher = Publisher(
+        plan,
+        stage.broker,
+        stage.names,
+        clock=stage.clock,
+        config=PublisherConfig(poll_seconds=0, refresh_seconds=1),
+        metrics=publisher_metrics(CollectorRegistry(), plan, stage.names),
+    )
+    produce(
+        plan,
+        stage.broker,
+        stage.names,
+        codes,
+        batch_size=500,
+        clock=FakeClock(START + 1),
+        randomness=SeededRandomness(5),
+    )
+    for turn in range(60):
+        worker.turn()
+        publisher.turn()
+        stage.clock.advance(0.2)
+        if turn == 20:
+            stage.move_to(30)
+    assert publisher.finished
+    found = subscribe(plan, stage.broker, namespace="test", follow=False, poll_seconds=0)
+    return stage, list(found)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "fc", "inp-rr", "inp-ps", "inp-olh", "inp-htcms", "inp-em",
+        "am", "marg-rr", "marg-ps", "marg-ht", "ft", "inp-ht", "characters",
+    ],
+)  # fmt: skip
+def test_a_method_from_records_to_snapshots(method: str) -> None:
+    """The final snapshot is the method's answer to exactly the reports in the log."""
+    domain = mixed_domain(2, 3, 2)
+    plan = plan_of(method, domain)
+    codes = population(domain)
+    stage, snapshots = collected(plan, codes)
+    [final] = [s for s in snapshots if s.kind is Kind.FINAL]
+    assert final.manifest.reports == DEVICES
+    assert final.manifest.rejected == {}
+    assert final.manifest.method == method
+    batches = [(g, r) for g, r in records_of(stage.broker, plan) if r.key is not None]
+    counted = count(plan, batches)
+    tallies = [counted[group, 0] for group in range(len(plan.groups))]
+    model = methods.get(method).fit(plan, tallies)
+    for attributes in plan.marginals:
+        names = [domain.names[i] for i in attributes]
+        expected = model.marginal(attributes)
+        record = final.record(*names)
+        assert list(record.table) == expected.table.tolist()
+        assert list(record.stderr) == expected.stderr.tolist()
+        truth = domain.histogram(codes, attributes) / DEVICES
+        assert np.abs(expected.table - truth).max() < 6 * expected.stderr.max() + 1e-9
+
+
+@pytest.mark.parametrize("method", ["calm", "inp-ht", "fc"])
+def test_a_plan_that_asks_for_analysis_gets_it_in_every_snapshot(method: str) -> None:
+    domain = mixed_domain(2, 3, 2)
+    plan = plan_of(method, domain, analysis=True)
+    assert plan.to_json()["analysis"] is True
+    _, snapshots = collected(plan, population(domain))
+    [total] = [s for s in snapshots if s.kind is Kind.TOTAL]
+    told = analysing.document(total)
+    by_pair = {tuple(pair["attributes"]): pair for pair in told["pairs"]}
+    assert by_pair["a0", "a1"]["chi_square"]["dependent"]
+    assert told["tree"][0]["attributes"] == ["a0", "a1"]
+    assert told["reports"] == DEVICES
+    text = _shown(total)
+    assert "dependent" in text
+    assert "a1 given a0" in text
+
+
+def test_without_the_plan_s_word_the_tables_alone_are_analysed() -> None:
+    domain = mixed_domain(2, 3, 2)
+    _, snapshots = collected(plan_of("inp-ht", domain), population(domain))
+    [total] = [s for s in snapshots if s.kind is Kind.TOTAL]
+    assert total.manifest.analysis == {}
+    told = analysing.document(total)
+    assert all("chi_square" not in pair for pair in told["pairs"])
+    assert told["tree"][0]["attributes"] == ["a0", "a1"]
+    assert "plan with --analyse" in _shown(total)
+    given = analysing.given_tables(total, "a0")
+    assert set(given) == {"a1", "a2"}
+    for rows in given.values():
+        assert all(sum(row.values()) == pytest.approx(1) for row in rows.values())
+    with pytest.raises(InvalidInput, match="no published pair holds the attribute 'b'"):
+        analysing.given_tables(total, "b")
+
+
+def _shown(snapshot: Snapshot) -> str:
+    from rich.console import Console
+
+    console = Console(width=200, no_color=True)
+    with console.capture() as capture:
+        console.print(analysing.render(snapshot, "a0"))
+    return capture.get()
