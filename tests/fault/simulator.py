@@ -437,8 +437,14 @@ class World:
                 publisher.turn()
             self._look()
             self.clock.advance(0.3)
-            if self.publishers[0][0].finished:
+            if self.publishers[0][0].finished and self._read_to_the_end():
                 break
+        self.workers[0][0].checkpoint()
+
+    def _read_to_the_end(self) -> bool:
+        folds = self.workers[0][0]._folds
+        ends = self.topics.log_ends(self.inputs)
+        return all(p in folds and folds[p].next_offset == ends[p] for p in self.inputs)
 
     # Judging
 
