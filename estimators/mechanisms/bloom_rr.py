@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 BITS, HASHES = 64, 5
 """Of the paper's experiments."""
 
-_BLOCK_ENTRIES = 1 << 21
+_BLOCK_ENTRIES = 1 << 18
 """Products held at once while tallying."""
 
 
@@ -172,25 +172,37 @@ class BloomRR:
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Products of ones, summed: shape (views, width), int64."""
-        out = np.zeros((views, self.width), np.int64)
-        n = len(reports["b0"])
         ones = self.ones(reports)
-        for v in range(views):
-            rows = slice(None) if view is None else view == v
-            own = [axis[rows] for axis in ones] if n else ones
-            start = 0
-            for table, size in zip(self.tables, self.layout.sizes, strict=True):
-                out[v, start : start + size] = _products([own[i] for i in table])
-                start += size
-        return out
+        return np.stack(
+            [
+                self._count(ones if view is None else [axis[:, view == v] for axis in ones])
+                for v in range(views)
+            ]
+        )
+
+    def _count(self, ones: list[NDArray[np.float32]]) -> Counts:
+        """The counters of one view: shape (width,).
+
+        Tables that differ in their last axis only share the products of the others.
+        """
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for *first, last in self.tables:
+            alike.setdefault(tuple(first), []).append(last)
+        found = {}
+        for shared, lasts in alike.items():
+            sums = _products([ones[i] for i in shared], np.concatenate([ones[i] for i in lasts]))
+            ends = np.cumsum([len(ones[i]) for i in lasts])
+            for last, part in zip(lasts, np.split(sums, ends[:-1], axis=1), strict=True):
+                found[*shared, last] = part.reshape(-1)
+        return np.concatenate([found[table] for table in self.tables])
 
     def ones(self, reports: Reports) -> list[NDArray[np.float32]]:
-        """For every axis 1 and the ones among each value's bits: shape (n, cardinality + 1)."""
+        """For every axis 1 and the ones among each value's bits: shape (cardinality + 1, n)."""
         found = []
         for i, filters in enumerate(self.filters):
             rows = np.unpackbits(reports[f"b{i}"], axis=1, count=self.bits, bitorder="little")
-            hits = rows.astype(np.float32) @ filters.T.astype(np.float32)
-            found.append(np.concatenate([np.ones((len(hits), 1), np.float32), hits], axis=1))
+            hits = filters.astype(np.float32) @ rows.T.astype(np.float32)
+            found.append(np.concatenate([np.ones((1, hits.shape[1]), np.float32), hits]))
         return found
 
     def scores(self, counts: Counts, n: int, attributes: tuple[int, ...]) -> Floats:
@@ -289,18 +301,25 @@ def _spelt(bits: NDArray[np.uint8]) -> int:
     return sum(1 << b for b, bit in enumerate(bits.tolist()) if bit)
 
 
-def _products(factors: list[NDArray[np.float32]]) -> Counts:
-    """Sum over reports of the outer products of their rows: shape (product of lengths,), int64."""
-    *first, last = factors
-    total = np.zeros((prod(f.shape[1] for f in first), last.shape[1]), np.int64)
+def _products(first: list[NDArray[np.float32]], last: NDArray[np.float32]) -> Counts:
+    """Sum over reports of the outer products of their entries.
+
+    Args:
+        first: shape (length, n) each; reports last, so that products run along memory.
+        last: shape (length, n).
+
+    Returns:
+        Shape (product of the lengths of ``first``, length of ``last``), int64.
+    """
+    total = np.zeros((prod(len(f) for f in first), len(last)), np.int64)
     # Single precision is exact on integers below 2^24, which bounds the reports added at once.
-    largest = prod(int(f.max(initial=1)) for f in factors)
-    step = min(max(1, _BLOCK_ENTRIES // max(1, len(total))), max(1, (1 << 24) // largest))
-    for start in range(0, len(last), step):
-        block = np.ones((len(last[start : start + step]), 1), np.float32)
+    largest = prod(int(f.max(initial=1)) for f in (*first, last))
+    step = min(max(1, _BLOCK_ENTRIES // len(total)), max(1, (1 << 24) // largest))
+    for start in range(0, last.shape[1], step):
+        rows = last[:, start : start + step]
+        block = np.ones((1, rows.shape[1]), np.float32)
         for f in first:
-            rows = f[start : start + step]
-            block = (block[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-        total += (block.T @ last[start : start + step]).astype(np.int64)
-    counts: Counts = total.reshape(-1)
-    return counts
+            own = f[:, start : start + step]
+            block = (block[:, None, :] * own).reshape(-1, rows.shape[1])
+        total += (block @ rows.T).astype(np.int64)
+    return total

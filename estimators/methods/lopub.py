@@ -200,7 +200,7 @@ def refine(mechanism: BloomRR, reports: Reports, attributes: Attributes, start: 
         # Given value x the bits of its filter are 1 with odds 1 - q and the others with odds q;
         # apart from a factor per report that is exp(odds · (2 · hits - bits of x)).
         own = np.diag(mechanism.grams[i])
-        logs = odds * (2.0 * ones[i][:, 1:].astype(np.float64) - own)
+        logs = odds * (2.0 * ones[i][1:].T.astype(np.float64) - own)
         likelihoods.append(np.exp(logs - logs.max(axis=1, keepdims=True)))
     shape = tuple(mechanism.axes[i] for i in attributes)
     return expectation_maximisation(likelihoods, start.reshape(shape)).reshape(-1)
