@@ -1,0 +1,70 @@
+"""The demo: every device reports, every report is counted, and the tables are near the truth."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from calmstream import demo
+from calmstream.cli import main
+
+FIELDS = (
+    "reports accepted rejected windows snapshots method epsilon sse_mean tv_mean uniform_sse "
+    "reports_per_second"
+)
+REPORTS = 400_000
+
+
+@pytest.fixture
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "WINDOWS", 2)
+    monkeypatch.setattr(demo, "WINDOW_SECONDS", 6)
+    monkeypatch.setattr(demo, "GRACE_SECONDS", 1)
+
+
+def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    """The one object on stdout of a run that succeeded."""
+    assert main(["demo", "--json", "--reports", str(REPORTS), *words]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    found: dict[str, object] = json.loads(line)
+    return found
+
+
+def check(found: dict[str, object]) -> None:
+    assert set(found) == set(FIELDS.split())
+    assert found["reports"] == REPORTS
+    # All of them, unless the machine stands still for seconds: this is not a test of its speed.
+    assert 0.9 * REPORTS < found["accepted"] <= REPORTS  # type: ignore[operator]
+    assert found["rejected"] == 0
+    assert (found["windows"], found["method"], found["epsilon"]) == (2, "calm", 1.0)
+    assert found["snapshots"] >= 4  # type: ignore[operator] # two finals and two totals
+    assert 0 < found["sse_mean"] < found["uniform_sse"] / 10  # type: ignore[operator]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_short")
+def test_over_the_embedded_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    check(outcome(capsys))
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.usefixtures("_short")
+def test_over_a_real_broker(capsys: pytest.CaptureFixture[str], kafka_bootstrap: str) -> None:
+    check(outcome(capsys, "--bootstrap", kafka_bootstrap))
+
+
+def test_devices_spread_over_what_is_left_of_the_plan() -> None:
+    domain, _ = demo.adult()
+    plan = demo.draw_plan(domain, 1000, "calm")
+    start, whole = plan.start * 1000, plan.windows * plan.window
+    assert demo.pacing_seconds(plan, start - 900) == whole - plan.window / 2
+    assert demo.pacing_seconds(plan, start + 5000) == whole - plan.window / 2 - 5
+    assert demo.pacing_seconds(plan, start + whole * 1000) == 1.0
+
+
+def test_the_shipped_table_is_the_one_described() -> None:
+    domain, codes = demo.adult()
+    assert domain.cardinalities == (9, 16, 7, 15, 6, 5, 2, 2)
+    assert codes.shape == (32_561, 8)
