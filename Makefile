@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench broker-jars lock image clean
+.PHONY: help demo test lint format bench soak fuzz broker-jars lock image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,12 @@ format: $(VENV)/.dev ## let ruff fix and format
 
 bench: $(VENV)/.dev ## throughput of mechanisms, tallying and estimation on this machine
 	@for file in mechanisms tally estimation; do $(BIN)/python benchmarks/$$file.py; done
+
+soak: $(VENV)/.dev broker-jars ## 60 faults against real processes while 5 million reports flow, about 15 minutes
+	@$(BIN)/python benchmarks/soak.py
+
+fuzz: $(VENV)/.dev ## a million messages that nobody should send
+	@$(BIN)/python benchmarks/fuzz.py
 
 lock: $(VENV)/.dev ## pin what the image installs (requirements.lock, with hashes)
 	@$(BIN)/python -m pip install --quiet pip-tools

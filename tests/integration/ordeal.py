@@ -126,7 +126,7 @@ class Ordeal:
         """Start everything, let the faults happen one after another, end, and compare."""
         made = run("topics", *self.where)
         assert made.returncode == 0, made.stderr
-        records = self.directory / "records.csv"
+        records = self.directory / "records.npz"
         self._write_records(records)
         self.workers = [self._start() for _ in range(self.count)]
         began = time.monotonic()
@@ -289,8 +289,7 @@ class Ordeal:
 
     def _write_records(self, path: Path) -> None:
         generator = np.random.Generator(np.random.PCG64(1))
-        cells = generator.integers(2, size=(self.reports, 4))
-        np.savetxt(path, cells, "%d", ",", header=",".join(self.plan.domain.names), comments="")
+        np.savez(path, records=generator.integers(16, size=self.reports, dtype=np.uint8))
 
     def _tail(self) -> str:
         return (self.directory / "produce.log").read_text()[-3000:]
