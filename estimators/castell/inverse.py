@@ -13,17 +13,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from estimators.mechanisms.product_grr import ProductGRR
+    from fractions import Fraction
 
 Floats = NDArray[np.float64]
+
+
+class BlockResponse(Protocol):
+    """Randomised response of a record block by block, as far as its inverse needs to know.
+
+    A mechanism fits without being named here, so that mechanisms may use the inverse themselves.
+    """
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Cardinalities of a record's attributes."""
+        ...
+
+    @property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        """Ascending axis numbers of each block."""
+        ...
+
+    @property
+    def block_cells(self) -> tuple[int, ...]:
+        """Cells of each block."""
+        ...
+
+    def odds(self, block: int) -> tuple[Fraction, Fraction]:
+        """Exact probabilities of a block's true cell and of one given other cell."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +83,7 @@ class AxisChannel:
         return self.diagonal**2 + (self.cells - 1) * self.off**2
 
 
-def channels(mechanism: ProductGRR, attributes: Sequence[int]) -> tuple[AxisChannel, ...]:
+def channels(mechanism: BlockResponse, attributes: Sequence[int]) -> tuple[AxisChannel, ...]:
     """The channel of a table over ascending ``attributes``: one factor per block that it meets."""
     found = []
     for b, block in enumerate(mechanism.blocks):
