@@ -1,0 +1,189 @@
+"""From tallies to any marginal table, with standard errors that know what was shrunk."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.errors import InvalidInput
+from estimators.marginal import Marginal
+from estimators.noise_aware import loglinear, shared
+from estimators.noise_aware.features import Features, cells_of
+from estimators.noise_aware.risk import Candidate, share_of_first
+from estimators.noise_aware.statistics import collect
+from estimators.noise_aware.targets import outer, rake, valid_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.domain import Attributes
+    from estimators.plan import Plan
+    from estimators.tally import Tally
+
+Floats = NDArray[np.float64]
+
+MAX_CELLS = 1 << 22
+"""Largest table that is made."""
+
+MAX_DRAWN_CELLS = 1 << 18
+"""Cells times draws beyond which fewer draws make the standard errors."""
+
+FIRST_PASSES = 40
+DRAW_PASSES = 3
+"""Rakings of a posterior draw, which starts from the answer and so is nearly there."""
+
+
+class NoiseAwareModel:
+    """A fitted model; see :class:`estimators.methods.base.Model`.
+
+    Attributes:
+        joint_share: share of the log-linear model against the low-rank one, 0 to 1.
+    """
+
+    def __init__(self, plan: Plan, tallies: Sequence[Tally]) -> None:
+        """Fit; cost as `shared.fit` and, for up to 9 binary attributes, `loglinear.fit`."""
+        self._cards = plan.domain.cardinalities
+        self._features = Features(self._cards)
+        small = len(self._cards) <= loglinear.MAX_ATTRIBUTES and max(self._cards) == 2
+        orders = loglinear.MAX_ORDER if small else 2
+        self._statistics = collect(plan, tallies, self._features, orders)
+        self._views = [
+            (frozenset(view.attributes), int(n))
+            for group, tally in zip(plan.groups, tallies, strict=True)
+            for view, n in zip(group.views, tally.n, strict=True)
+            if n > 0
+        ]
+        self._k = plan.k
+        self._posterior = (
+            shared.fit(self._features, self._statistics)
+            if self._views
+            else shared.nothing(self._features)
+        )
+        self._means = self._posterior.means
+        self._products = self._posterior.products
+        usable = small and len(self._cards) > 1 and bool(self._views)
+        self._joint = loglinear.fit(self._statistics) if usable else None
+        self.joint_share = self._weigh_joint() if self._joint else 0.0
+        self._pairs: dict[Attributes, Floats] = {}
+
+    def _weigh_joint(self) -> float:
+        """Share of the log-linear model, by its estimated error on first and second order."""
+        joint = self._joint
+        if joint is None:
+            return 0.0
+        d, k = len(self._cards), max(self._k, 2)
+        used = [s for s, members in enumerate(joint.members) if len(members) <= 2]
+        sets = [joint.members[s] for s in used]
+        stats, post = self._statistics, self._posterior
+
+        def look(one: Floats, two: Floats) -> Floats:
+            return np.array([one[m] if len(m) == 1 else two[m] for m in sets]).ravel()
+
+        precision = look(stats.mean_precision, stats.product_precision)
+        variance = look(post.mean_variance, post.product_variance)
+        weight = np.array([k / d if len(m) == 1 else comb(k, 2) / comb(d, 2) for m in sets])
+        return share_of_first(
+            Candidate(joint.coefficients[used], joint.freedom[used]),
+            Candidate(look(self._means, self._products), variance * precision),
+            look(stats.means, stats.products),
+            precision,
+            weight,
+            prior=0.5,
+        )
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """The estimate over the given ascending positions.
+
+        Raises:
+            InvalidInput: more than 2^22 cells.
+        """
+        cells = cells_of(self._cards, attributes)
+        if cells > MAX_CELLS:
+            raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_CELLS:,} are made")
+        wanted = frozenset(attributes)
+        reports = sum(n for view, n in self._views if view & wanted)
+        if not reports:
+            return _uniform(attributes, cells)
+        table = self._shared_table(attributes)
+        stderr = self._shared_error(attributes, table)
+        if self._joint is not None and self.joint_share > 0.0:
+            own, variance = self._joint.marginal(attributes)
+            c = self.joint_share
+            # Of a mixture of two models: the mean of their variances and their disagreement.
+            spread = c * np.maximum(variance, 0.0) + (1.0 - c) * np.square(stderr)
+            stderr = np.sqrt(spread + c * (1.0 - c) * np.square(own - table))
+            table = c * own + (1.0 - c) * table
+        table, stderr = table.ravel(), stderr.ravel()
+        flags = [] if len(attributes) < 3 else ["maxent"]
+        if np.square(stderr).sum() > np.square(table - 1.0 / cells).sum():
+            flags.append("noise")
+        return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
+
+    def product(self, attributes: Attributes) -> Floats:
+        """The product of the model's own margins, the least that its tables have to beat."""
+        margins = [self._features.margin(i, self._means[None]) for i in attributes]
+        return np.asarray(outer(margins)[0].ravel(), np.float64)
+
+    def _pair(self, i: int, j: int) -> Floats:
+        if (i, j) not in self._pairs:
+            means, products = self._means[None], self._products[None]
+            self._pairs[i, j] = np.asarray(self._valid(i, j, means, products)[0])
+        return self._pairs[i, j]
+
+    def _valid(self, i: int, j: int, means: Floats, products: Floats) -> Floats:
+        f = self._features
+        return valid_pair(f.pair(i, j, means, products), f.margin(i, means), f.margin(j, means))
+
+    def _shared_table(self, attributes: Attributes) -> Floats:
+        margins = [self._features.margin(i, self._means[None]) for i in attributes]
+        if len(attributes) == 1:
+            return np.asarray(margins[0][0], np.float64)
+        if len(attributes) == 2:
+            return self._pair(*attributes)
+        targets = [
+            ((a, b), self._pair(attributes[a], attributes[b])[None])
+            for a, b in combinations(range(len(attributes)), 2)
+        ]
+        return np.asarray(rake(outer(margins), targets, FIRST_PASSES)[0], np.float64)
+
+    def _shared_error(self, attributes: Attributes, table: Floats) -> Floats:
+        """Standard deviation over posterior draws, and what no report speaks about."""
+        draws = max(8, min(shared.DRAWS, MAX_DRAWN_CELLS // table.size))
+        means = self._posterior.drawn_means[:draws]
+        products = self._posterior.drawn_products[:draws]
+        margins = [self._features.margin(i, means) for i in attributes]
+        if len(attributes) == 1:
+            return np.asarray(margins[0].std(axis=0))
+        pairs = {
+            (a, b): self._valid(attributes[a], attributes[b], means, products)
+            for a, b in combinations(range(len(attributes)), 2)
+        }
+        if len(attributes) == 2:
+            return np.asarray(pairs[0, 1].std(axis=0))
+        start = np.broadcast_to(table, (len(means), *table.shape))
+        drawn = rake(start, list(pairs.items()), DRAW_PASSES)
+        return np.asarray(np.sqrt(drawn.var(axis=0) + self._unseen(attributes)))
+
+    def _unseen(self, attributes: Attributes) -> Floats:
+        """Variance from interactions of three: as large as the residuals of two."""
+        margins = [self._features.margin(i, self._means[None]) for i in attributes]
+        product = outer(margins)[0]
+        total = np.zeros_like(product)
+        for members in combinations(range(len(attributes)), 3):
+            inverse = [
+                1.0 / np.maximum(m, 1e-3) if a in members else np.ones_like(m)
+                for a, m in enumerate(margins)
+            ]
+            total += outer(inverse)[0]
+        return np.asarray(self._posterior.residual**2 * np.square(product) * total)
+
+
+def _uniform(attributes: Attributes, cells: int) -> Marginal:
+    """The answer when no report spoke about any of the attributes: any cell may hold all mass."""
+    share = 1.0 / cells
+    spread = np.full(cells, np.sqrt(share * (1.0 - share)))
+    return Marginal(attributes, np.full(cells, share), spread, 0, ("uniform", "noise"))

@@ -1,0 +1,312 @@
+"""What the pair interactions share: a Bayesian low-rank model of first and second moments.
+
+For attributes i, j with feature means m and feature deviations s (a function of m),
+
+    M_ij = m_i m_j + s_i s_j (u_i · u_j + r_ij),   estimate of M_ij ~ N(M_ij, known variance),
+    u_iq ~ N(0, alpha_q^2),   r_ij ~ N(0, tau^2 kappa_ij^2),   kappa_ij half-Cauchy,
+
+so a residual is a correlation, most are small and a few may be large (horseshoe), and the low rank
+(a few shared causes, as basket size or age) is only as strong as the data say: alpha, tau, kappa
+and the prior of the margins (a beta law over binary attributes) are drawn with everything else.
+Nothing is tuned: the posterior mean under this prior is the rule for how far to fit.
+
+Sampling is Gibbs with exact conditionals: rows of u are normal; each binary mean, and the split of
+mass between two categories, is drawn from its conditional on a grid, in which m and s(m) enter a
+quadratic form; scales are drawn from grids. The residuals are integrated out. A few chains run side
+by side as one array; the generator's seed is fixed, so equal tallies give equal answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lgamma, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.noise_aware.normal import truncated
+
+if TYPE_CHECKING:
+    from estimators.noise_aware.features import Features
+    from estimators.noise_aware.statistics import Statistics
+
+Floats = NDArray[np.float64]
+
+CHAINS = 4
+RANK = 4
+WARM_UP = 30
+SWEEPS = 50
+DRAWS = 40
+"""Posterior draws kept for standard errors."""
+
+CORRELATION = 0.1
+"""Prior size of a correlation between two attributes, of low rank or residual (half-normal)."""
+
+_SEED = 20140926
+_TAU = np.exp(np.linspace(np.log(2e-3), np.log(0.6), 32))
+_KAPPA = np.exp(np.linspace(np.log(0.05), np.log(20.0), 13))
+_TAU_PRIOR = -0.5 * np.square(_TAU / CORRELATION) + np.log(_TAU)
+_KAPPA_PRIOR = np.log(_KAPPA / (1.0 + np.square(_KAPPA)))
+_MEANS = np.tanh(np.linspace(-4.2, 4.2, 161))
+_SPLITS = (1.0 + np.tanh(np.linspace(-3.5, 3.5, 41))) / 2.0
+_BETA = np.exp(np.linspace(np.log(0.15), np.log(20.0), 14))
+_LGAMMA = np.array([lgamma(a) for a in _BETA])
+_LGAMMA_SUM = np.array([[lgamma(a + b) for b in _BETA] for a in _BETA])
+_BETA_PRIOR = -0.5 * (np.log(_BETA)[:, None] ** 2 + np.log(_BETA)[None] ** 2) / 1.5**2
+_LEAST_VARIANCE = 1e-4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """Means, variances and draws of the first and second moments.
+
+    Attributes:
+        means: shape (size,).
+        mean_variance: shape (size,).
+        products: shape (size, size); means inside blocks of one attribute have no meaning.
+        product_variance: shape (size, size).
+        residual: posterior mean of tau.
+        drawn_means: shape (draws, size).
+        drawn_products: shape (draws, size, size).
+    """
+
+    means: Floats
+    mean_variance: Floats
+    products: Floats
+    product_variance: Floats
+    residual: float
+    drawn_means: Floats
+    drawn_products: Floats
+
+
+def nothing(features: Features) -> Posterior:
+    """What is known without any report: every attribute even, certain of nothing."""
+    size = features.size
+    ones, zeros = np.ones(size), np.zeros((size, size))
+    one, two = np.zeros((1, size)), np.zeros((1, size, size))
+    return Posterior(np.zeros(size), ones, zeros, np.ones_like(zeros), 0.0, one, two)
+
+
+def fit(features: Features, statistics: Statistics) -> Posterior:
+    """Posterior of the moments given the statistics.
+
+    Cost: O(sweeps · chains · size² · rank²): 0.3 s for 16 binary attributes, 0.7 s for 32.
+    """
+    sampler = _Sampler(features, statistics)
+    for _ in range(WARM_UP):
+        sampler.sweep()
+    keep = _Keep(features.size)
+    for number in range(SWEEPS):
+        sampler.sweep()
+        keep.add(sampler, draw=number % 5 < 4)
+    return keep.posterior()
+
+
+class _Sampler:
+    def __init__(self, features: Features, statistics: Statistics) -> None:
+        self.features = features
+        self.random = np.random.default_rng(_SEED)
+        self.known = (statistics.product_precision > 0) & features.crossed
+        precision = np.where(self.known, statistics.product_precision, 1.0)
+        self.noise = 1.0 / precision
+        self.seen = np.where(self.known, statistics.products, 0.0)
+        self.mean_precision, self.mean_seen = statistics.mean_precision, statistics.means
+        self.upper = np.nonzero(np.triu(self.known, 1))
+        shape = (CHAINS, features.size)
+        self.m = np.repeat(_start(features, statistics)[None], CHAINS, 0)
+        self.u = 0.2 * self.random.normal(size=(*shape, RANK))
+        self.tau = np.full(CHAINS, 0.05)
+        self.kappa2 = np.ones((*shape, features.size))
+        self.alpha2 = np.full((CHAINS, RANK), 0.04)
+        self.beta = np.ones((CHAINS, 2))
+        self.s = self._deviation(self.m)
+
+    def _deviation(self, means: Floats) -> Floats:
+        return np.sqrt(np.maximum(self.features.variance(means), _LEAST_VARIANCE))
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Low-rank second moments and residual variances: (chains, size, size) both."""
+        loadings = self.s[:, :, None] * self.u
+        low = self.m[:, :, None] * self.m[:, None, :] + loadings @ loadings.transpose(0, 2, 1)
+        scale = np.square(self.s[:, :, None] * self.s[:, None, :])
+        return low, scale * self.kappa2 * np.square(self.tau)[:, None, None]
+
+    def sweep(self) -> None:
+        """One draw of everything."""
+        _, residual = self.moments()
+        weight = np.where(self.known, 1.0 / (self.noise + residual), 0.0)
+        for i in range(len(self.features.cardinalities)):
+            self._loadings(i, weight)
+            self._means(i, weight)
+        self._scales()
+        self._margins()
+
+    def _loadings(self, i: int, weight: Floats) -> None:
+        own = self.features.slices[i]
+        w, s = weight[:, own], self.s[:, own]
+        others = self.s[:, :, None] * self.u
+        squares = others[:, :, :, None] * others[:, :, None, :]
+        info = (w @ squares.reshape(CHAINS, -1, RANK * RANK)).reshape(CHAINS, -1, RANK, RANK)
+        precision = info * np.square(s)[:, :, None, None]
+        precision += np.eye(RANK) / self.alpha2[:, None, None, :]
+        gap = self.seen[own] - self.m[:, own, None] * self.m[:, None, :]
+        right = ((w * gap) @ others) * s[:, :, None]
+        root = np.linalg.cholesky(precision)
+        half = np.linalg.solve(root, right[..., None])
+        half += self.random.normal(size=half.shape)
+        self.u[:, own] = np.linalg.solve(root.transpose(0, 1, 3, 2), half)[..., 0]
+
+    def _means(self, i: int, weight: Floats) -> None:
+        own, r = self.features.slices[i], self.features.cardinalities[i]
+        form = _Form(self, i, weight[:, own])
+        if r == 2:
+            score = form.score(0, _MEANS, np.sqrt(1.0 - np.square(_MEANS)))
+            # Beta(a, b) density times the derivative of tanh, on whose scale the grid is even.
+            score = score + self.beta[:, :1] * np.log((1.0 + _MEANS) / 2.0)
+            score = score + self.beta[:, 1:] * np.log((1.0 - _MEANS) / 2.0)
+            self.m[:, own.start] = _MEANS[self._choose(score)]
+        else:
+            self._splits(own, r, form)
+        self.s[:, own] = self._deviation(self.m)[:, own]
+
+    def _splits(self, own: slice, r: int, form: _Form) -> None:
+        share = 1.0 / r + self.m[:, own] / sqrt(r)
+        order = self.random.permutation(r)
+        for a, b in zip(order, np.roll(order, 1), strict=True):
+            both = share[:, a] + share[:, b]
+            score = np.log(_SPLITS)[None]  # even Dirichlet prior, on the grid's scale
+            for c, part in ((a, _SPLITS), (b, 1.0 - _SPLITS)):
+                p = both[:, None] * part
+                score = score + form.score(
+                    int(c), sqrt(r) * (p - 1.0 / r), np.sqrt(np.maximum(r * p * (1.0 - p), 0.0))
+                )
+            chosen = _SPLITS[self._choose(score)]
+            share[:, a], share[:, b] = both * chosen, both * (1.0 - chosen)
+        self.m[:, own] = sqrt(r) * (share - 1.0 / r)
+
+    def _scales(self) -> None:
+        size = self.features.size
+        energy = 0.5 * CORRELATION**2 + 0.5 * np.square(self.u).sum(axis=1)
+        self.alpha2 = energy / self.random.gamma(0.5 + size / 2.0, 1.0, size=energy.shape)
+        i, j = self.upper
+        if not i.size:
+            return
+        low, _ = self.moments()
+        gap2 = np.square(self.seen[i, j] - low[:, i, j])[:, None]
+        scale = np.square(self.s[:, i] * self.s[:, j])[:, None]
+        kappa2 = self.kappa2[:, i, j][:, None]
+        variance = self.noise[i, j] + np.square(_TAU)[None, :, None] * scale * kappa2
+        score = -0.5 * (gap2 / variance + np.log(variance)).sum(axis=2) + _TAU_PRIOR
+        self.tau = _TAU[self._choose(score)]
+        own = scale * np.square(self.tau)[:, None, None]
+        variance = self.noise[i, j] + np.square(_KAPPA)[None, :, None] * own
+        score = -0.5 * (gap2 / variance + np.log(variance)) + _KAPPA_PRIOR[None, :, None]
+        chosen = np.square(_KAPPA[self._choose(score)])
+        self.kappa2[:, i, j] = chosen
+        self.kappa2[:, j, i] = chosen
+
+    def _margins(self) -> None:
+        binary = self.m[:, self.features.binary]
+        if not binary.shape[1]:
+            return
+        up = np.log((1.0 + binary) / 2.0).sum(axis=1)[:, None, None]
+        down = np.log((1.0 - binary) / 2.0).sum(axis=1)[:, None, None]
+        norm = binary.shape[1] * (_LGAMMA_SUM - _LGAMMA[:, None] - _LGAMMA)
+        score = _BETA[:, None] * up + _BETA * down + norm + _BETA_PRIOR
+        chosen = self._choose(score.reshape(CHAINS, -1))
+        self.beta = np.stack([_BETA[chosen // _BETA.size], _BETA[chosen % _BETA.size]], axis=1)
+
+    def _choose(self, score: Floats) -> NDArray[np.intp]:
+        """One index along axis 1 with probability proportional to exp(score)."""
+        chosen: NDArray[np.intp] = np.argmax(score + self.random.gumbel(size=score.shape), axis=1)
+        return chosen
+
+
+class _Form:
+    """Log-likelihood of one feature's mean m and deviation s: quadratic in (m, s)."""
+
+    def __init__(self, sampler: _Sampler, i: int, weight: Floats) -> None:
+        own = sampler.features.slices[i]
+        loadings = sampler.s[:, :, None] * sampler.u
+        shared = sampler.u[:, own] @ loadings.transpose(0, 2, 1)
+        others = sampler.m[:, None, :]
+        seen = weight * sampler.seen[own]
+        precision = sampler.mean_precision[own]
+        self._mm = (weight * others * others).sum(axis=2) + precision
+        self._ms = (weight * others * shared).sum(axis=2)
+        self._ss = (weight * shared * shared).sum(axis=2)
+        self._m = (seen * others).sum(axis=2) + precision * sampler.mean_seen[own]
+        self._s = (seen * shared).sum(axis=2)
+
+    def score(self, c: int, m: Floats, s: Floats) -> Floats:
+        """Of the c-th feature at m and s, shape (grid,) or (chains, grid): (chains, grid)."""
+        quadratic = (
+            self._mm[:, c, None] * m * m
+            + 2.0 * self._ms[:, c, None] * m * s
+            + self._ss[:, c, None] * s * s
+        )
+        return np.asarray(self._m[:, c, None] * m + self._s[:, c, None] * s - 0.5 * quadratic)
+
+
+class _Keep:
+    """Running sums over the kept sweeps."""
+
+    def __init__(self, size: int) -> None:
+        self.count = 0
+        self.means, self.mean_squares = np.zeros(size), np.zeros(size)
+        self.products, self.product_squares = np.zeros((size, size)), np.zeros((size, size))
+        self.tau = 0.0
+        self.drawn: list[tuple[Floats, Floats]] = []
+
+    def add(self, sampler: _Sampler, *, draw: bool) -> None:
+        low, residual = sampler.moments()
+        gain = np.where(sampler.known, residual / (residual + sampler.noise), 0.0)
+        mean = low + gain * (sampler.seen - low)
+        spread = residual * (1.0 - gain)
+        floor, ceiling = _bounds(sampler)
+        mean, spread = truncated(mean, np.sqrt(spread) + 1e-9, floor, ceiling)
+        self.count += CHAINS
+        self.means += sampler.m.sum(axis=0)
+        self.mean_squares += np.square(sampler.m).sum(axis=0)
+        self.products += mean.sum(axis=0)
+        self.product_squares += (np.square(mean) + spread).sum(axis=0)
+        self.tau += float(sampler.tau.sum())
+        if draw:
+            noise = np.triu(sampler.random.normal(size=mean[0].shape), 1)
+            drawn = mean[0] + np.sqrt(spread[0]) * (noise + noise.T)
+            self.drawn.append((sampler.m[0].copy(), np.clip(drawn, floor[0], ceiling[0])))
+
+    def posterior(self) -> Posterior:
+        means, products = self.means / self.count, self.products / self.count
+        return Posterior(
+            means,
+            np.maximum(self.mean_squares / self.count - np.square(means), 0.0),
+            products,
+            np.maximum(self.product_squares / self.count - np.square(products), 0.0),
+            self.tau / self.count,
+            np.array([m for m, _ in self.drawn]),
+            np.array([p for _, p in self.drawn]),
+        )
+
+
+def _bounds(sampler: _Sampler) -> tuple[Floats, Floats]:
+    """Frechet's bounds of a mean product; of binary pairs only, wide for others."""
+    a, b = sampler.m[:, :, None], sampler.m[:, None, :]
+    both = sampler.features.binary[:, None] & sampler.features.binary[None]
+    low = np.where(both, np.abs(a + b) - 1.0, -1e6)
+    return low, np.where(both, 1.0 - np.abs(a - b), 1e6)
+
+
+def _start(features: Features, statistics: Statistics) -> Floats:
+    """First-order estimates, shrunk and made valid."""
+    shrunk = statistics.means * statistics.mean_precision / (statistics.mean_precision + 3.0)
+    out = np.zeros(features.size)
+    for i, r in enumerate(features.cardinalities):
+        own = features.slices[i]
+        if r == 2:
+            out[own] = np.clip(shrunk[own], -0.98, 0.98)
+        else:
+            table = np.maximum(features.margin(i, shrunk), 0.2 / r)
+            out[own] = sqrt(r) * (table / table.sum() - 1.0 / r)
+    return out
