@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 
-from broker.kafka.access import grant
+from broker.kafka.access import grant, limit_rate
 from broker.kafka.group_reader import KafkaGroupReader, new_member
 from broker.kafka.limits import Limits, milliseconds
 from broker.kafka.readers import KafkaReader, new_consumer
@@ -107,6 +107,14 @@ class KafkaBroker:
         admin = self._reach(lambda: KafkaAdminClient(**self._settings))
         try:
             grant(admin, principal, wanted)
+        finally:
+            admin.close()
+
+    def limit_rate(self, principal: str, bytes_per_second: float) -> None:
+        """Slow a principal's sends down; see :func:`broker.kafka.access.limit_rate`."""
+        admin = self._reach(lambda: KafkaAdminClient(**self._settings))
+        try:
+            limit_rate(admin, principal, bytes_per_second)
         finally:
             admin.close()
 

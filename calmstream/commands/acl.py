@@ -30,6 +30,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--role", choices=sorted(ROLES), help="only this one")
     parser.add_argument("--principal", metavar="User:NAME", help="who plays the role")
     parser.add_argument("--apply", action="store_true", help="put the rules into force")
+    parser.add_argument(
+        "--bytes-per-second",
+        type=arguments.positive,
+        metavar="N",
+        help="with --apply: slow the principal's sends down to this, on each broker",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a rule")
     parser.set_defaults(run=run)
 
@@ -59,6 +65,8 @@ def _apply(args: argparse.Namespace, names: TopicNames) -> int:
     broker = kafka(args.bootstrap)
     try:
         broker.grant(args.principal, rules)
+        if args.bytes_per_second:
+            broker.limit_rate(args.principal, args.bytes_per_second)
     finally:
         broker.close()
     Console(highlight=False).print(f"{args.principal} may act as {args.role}: {len(rules)} rules")

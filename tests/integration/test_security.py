@@ -254,6 +254,32 @@ def test_a_group_admits_its_own_role_alone(stage: Stage) -> None:
     refused(lambda: join(stage, "tally", group, topic))
 
 
+def test_a_rate_limit_is_put_into_force(stage: Stage) -> None:
+    """The brokers keep the limit; that it is there is what the command answers for."""
+    granted = stage.command(
+        "admin", "acl", *stage.where, "--role", "edge", "--principal", "User:edge",
+        "--apply", "--bytes-per-second", "50,000",
+    )  # fmt: skip
+    assert granted[0] == 0, granted
+    until("the limit is told", lambda: quota(stage, "edge") == 50_000, DEADLINE)
+    with pytest.raises(FatalError, match="not authorised"):
+        stage.client("edge").limit_rate("User:edge", 1e9)
+
+
+def quota(stage: Stage, user: str) -> float | None:
+    from kafka import KafkaAdminClient
+    from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest as Request
+
+    settings = stage.secured.security("admin").client_settings()
+    admin = KafkaAdminClient(bootstrap_servers=stage.bootstrap, **settings)
+    wanted = Request.ComponentData(entity_type="user", match_type=0, match=user)
+    manager = admin._manager
+    answer = manager.run(manager.send, Request(components=[wanted], strict=False))
+    admin.close()
+    values = [v.value for entry in answer.entries or () for v in entry.values]
+    return values[0] if values else None
+
+
 def test_a_wrong_password_is_one_line_without_it(stage: Stage) -> None:
     with pytest.raises(CalmstreamError) as error:
         connect(
