@@ -1,0 +1,165 @@
+"""The documentation: its commands parse, its links lead somewhere, its examples are true."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import shlex
+from decimal import ROUND_FLOOR, Context, Decimal
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from calmstream.cli import parser
+from estimators.errors import Reason, Rejection
+from estimators.plan_document import read_plan
+from estimators.wire.batch import decode_batch
+from tests.docs_support import ROOT, blocks, commands, run_script
+
+DOCS = ROOT / "docs"
+PAGES = [
+    *sorted(DOCS.glob("*.md")),
+    ROOT / "deploy" / "RUNBOOK.md",
+    ROOT / "deploy/plans/README.md",
+]
+EXAMPLES: dict[str, Any] = json.loads((DOCS / "wire-examples.json").read_text())
+PLAN: dict[str, Any] = json.loads((ROOT / EXAMPLES["plan"]["file"]).read_text())
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def test_all_pages_are_there() -> None:
+    assert {page.stem for page in PAGES} >= {
+        "getting-started",
+        "concepts",
+        "reading-a-snapshot",
+        "operating",
+        "capacity",
+        "wire-formats",
+        "comparison",
+        "metrics",
+    }
+
+
+@each_page
+def test_every_command_parses(page: Path) -> None:
+    for line in commands(page):
+        words = shlex.split(line.removesuffix("&"), comments=True)[1:]
+        assert callable(parser().parse_args(words).run), line
+
+
+@each_page
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+@each_page
+def test_every_file_named_in_code_exists(page: Path) -> None:
+    named = r"`((?:deploy|estimators|examples|benchmarks|docs)/[A-Za-z0-9_./-]+)`"
+    for path in re.findall(named, page.read_text()):
+        assert (ROOT / path.rstrip("/")).exists(), path
+
+
+def test_the_plans_can_be_made_as_their_readme_says(tmp_path: Path) -> None:
+    parts = blocks(ROOT / "deploy" / "plans" / "README.md", "test", "plans")
+    done = run_script(parts, tmp_path, 60)
+    assert done.returncode == 0, done.stderr
+    for name in ("browser", "devices", "mobile"):
+        made = read_plan((tmp_path / f"{name}.plan.json").read_bytes())
+        kept = read_plan((ROOT / "deploy" / "plans" / f"{name}.plan.json").read_bytes())
+        for field in ("name", "domain", "epsilon", "guarantee", "start", "expires", "users"):
+            assert getattr(made, field) == getattr(kept, field)
+
+
+def test_the_snapshot_examples_fit_the_schema() -> None:
+    schema = json.loads((ROOT / "estimators/schemas/snapshot-1.schema.json").read_text())
+    for name in ("marginal", "manifest"):
+        (text,) = blocks(DOCS / "reading-a-snapshot.md", "golden", name)
+        jsonschema.validate(json.loads(text), schema)
+
+
+# The wire examples, recomputed with nothing of the product's own code
+
+
+def test_the_digest() -> None:
+    canonical = json.dumps(PLAN, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert hashlib.sha256(canonical.encode()).hexdigest() == EXAMPLES["plan"]["digest"]
+
+
+@pytest.mark.parametrize("case", EXAMPLES["assignments"], ids=lambda case: case["secret"][:8])
+def test_an_assignment(case: dict[str, Any]) -> None:
+    def word(purpose: str) -> int:
+        message = f"calmstream/1/{purpose}/".encode() + bytes.fromhex(PLAN["lineage"])
+        return int(hmac.new(bytes.fromhex(case["secret"]), message, "sha256").hexdigest()[:16], 16)
+
+    assert (f"{word('group'):016x}", f"{word('slot'):016x}") == (
+        case["group_word"],
+        case["slot_word"],
+    )
+    places = [
+        (g, v)
+        for g, group in enumerate(PLAN["groups"])
+        for v, view in enumerate(group["views"])
+        for _ in range(view["share"])
+    ]
+    at = word("group") * len(places) >> 64
+    assert places[at] == (case["group"], case["view"])
+    assert word("slot") * PLAN["guarantee"]["windows"] >> 64 == case["slot"]
+
+
+def test_the_weights() -> None:
+    context = Context(prec=60, rounding=ROUND_FLOOR)
+    for text, weight in EXAMPLES["weights"].items():
+        assert int(context.exp(Decimal(text)) * 2**32) == weight
+
+
+def test_the_hashes() -> None:
+    def mix(x: int) -> int:
+        x ^= x >> 16
+        x = x * 0x85EBCA6B & 0xFFFFFFFF
+        x ^= x >> 13
+        x = x * 0xC2B2AE35 & 0xFFFFFFFF
+        return x ^ x >> 16
+
+    for case in EXAMPLES["hashes"]:
+        hashed = mix(case["seed"] ^ mix(case["cell"] + 0x9E3779B9 & 0xFFFFFFFF))
+        assert hashed * case["count"] >> 32 == case["bucket"]
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES["accepted"])))
+def test_a_batch_is_accepted_and_means_what_it_says(number: int) -> None:
+    case = EXAMPLES["accepted"][number]
+    (text,) = blocks(DOCS / "wire-formats.md", "golden", f"accepted {number}")
+    assert json.loads(text) == case["body"]
+    plan = read_plan((ROOT / EXAMPLES["plan"]["file"]).read_bytes())
+    decode_batch(plan, case["group"], bytes.fromhex(case["key"]), text.encode())
+    columns = case["body"]["columns"]
+    if "v" in columns:
+        assert columns["v"] == case["means"]
+        return
+    raw = base64.b64decode(columns["b"])
+    width = -(-case["cells"] // 8)
+    rows = [raw[i * width : (i + 1) * width] for i in range(case["body"]["n"])]
+    ones = [[b for b in range(case["cells"]) if row[b // 8] >> b % 8 & 1] for row in rows]
+    assert ones == case["means"]
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES["rejected"])))
+def test_a_batch_is_rejected_for_its_reason(number: int) -> None:
+    case = EXAMPLES["rejected"][number]
+    plan = read_plan((ROOT / EXAMPLES["plan"]["file"]).read_bytes())
+    key = bytes.fromhex(EXAMPLES["accepted"][0]["key"])
+    with pytest.raises(Rejection) as caught:
+        decode_batch(plan, case["group"], key, json.dumps(case["body"]).encode())
+    assert caught.value.reason.value == case["reason"]
+
+
+def test_every_reason_is_explained() -> None:
+    explained = re.findall(r"^\| `(\w+)` \|", (DOCS / "wire-formats.md").read_text(), re.MULTILINE)
+    assert explained == [reason.value for reason in Reason]
