@@ -53,6 +53,14 @@ soak: $(VENV)/.dev broker-jars ## 60 faults against real processes while 5 milli
 fuzz: $(VENV)/.dev ## a million messages that nobody should send
 	@$(BIN)/python benchmarks/fuzz.py
 
+$(VENV)/.accuracy: $(VENV)/.service
+	@echo "adding the plotting library (once)"
+	@$(BIN)/python -m pip install --quiet --group accuracy
+	@touch $@
+
+accuracy: $(VENV)/.accuracy ## tables and plots of the papers' figures: 20 minutes, resumable (ARGS=--help)
+	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
+
 lock: $(VENV)/.dev ## pin what the image installs (requirements.lock, with hashes)
 	@$(BIN)/python -m pip install --quiet pip-tools
 	@$(BIN)/pip-compile --quiet --extra service --generate-hashes --strip-extras \

@@ -203,7 +203,7 @@ class _Campaign:
         taught = registry.get(method.pilot).fit(plan, collect(plan, mixed[:share], first, law=law))
         parameters = method.learn(plan.domain, taught)
         request = Request(plan.domain, plan.epsilon, len(codes) - share, plan.k, parameters)
-        followed = _plan(method, request)
+        followed = local_plan(method, request)
         return partial(method.fit, followed, collect(followed, mixed[share:], second, law=law))
 
     def _result(self, method: Method, plan: Plan, rows: Floats) -> Result:
@@ -262,10 +262,10 @@ def draw_targets(
 
 def _first_plan(method: Method, request: Request) -> Plan:
     """The method's own plan, or that of the pilot it learns from."""
-    return _plan(registry.get(method.pilot) if isinstance(method, Piloted) else method, request)
+    return local_plan(registry.get(method.pilot) if isinstance(method, Piloted) else method, request)
 
 
-def _plan(method: Method, request: Request) -> Plan:
+def local_plan(method: Method, request: Request) -> Plan:
     """A plan that is never sent: one window, everything but the design at its simplest."""
     planning.check(request)
     design = method.design(request)

@@ -164,6 +164,12 @@ class MarginalTables(LinearModel):
                     holders[i].append(number)
         return holders
 
+    @cached_property
+    def _precision(self) -> list[float]:
+        """Inverse of a table's summed variance, of one report."""
+        one = {m: 1.0 / float(m.variance(1).sum()) for m in set(self._mechanisms)}
+        return [one[m] for m in self._mechanisms]
+
     def estimate(self, attributes: Attributes) -> Estimate:
         """The average projection; unbiased, need not sum to 1 (unary oracles)."""
         cells = self._domain.size(attributes)
@@ -194,13 +200,9 @@ class MarginalTables(LinearModel):
         require_at_most(self._k, attributes, self._domain, self._method)
         holding = set.intersection(*(set(self._holders[i]) for i in attributes))
         cells = self._domain.size(attributes)
-        weights = []
-        for number in sorted(holding):
-            mechanism = self._mechanisms[number]
-            noise = float(mechanism.variance(1).mean())
-            weights.append(self._reports[number] * cells / (mechanism.cells * noise))
-        total = sum(weights)
-        return [(w / total, number) for w, number in zip(weights, sorted(holding), strict=True)]
+        weights = {v: self._reports[v] * cells * self._precision[v] for v in sorted(holding)}
+        total = sum(weights.values())
+        return [(weight / total, number) for number, weight in weights.items()]
 
     def _into(self, number: int, attributes: Attributes) -> Indices:
         return consistency.projection(self._sets[number], attributes, self._domain.cardinalities)

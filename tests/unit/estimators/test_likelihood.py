@@ -61,7 +61,7 @@ def test_the_paper_s_rule_stops_at_the_uniform_table_where_epsilon_is_small() ->
 def test_inp_em_fails_on_every_marginal_where_the_paper_s_did(shared: Path) -> None:
     """Table 3, N = 2^18, d = 16, k = 2, epsilon 0.1: 120 of 120; fewer than 118 would be another
     algorithm."""
-    from benchmarks.em_failures import ROWS, failures
+    from benchmarks.accuracy_report.em_failures import ROWS, failures
 
     row = ROWS[4]
     assert row[:4] == (18, 16, 2, "0.1")

@@ -1,0 +1,140 @@
+"""What the accuracy report measures: one piece is one method at one point of one figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+LN3 = "1.0986122886681098"
+N18 = 1 << 18
+
+CALM_EPSILONS = ("0.2", "0.5", "1", "2")
+CORMODE = ("inp-ht", "marg-ps", "marg-ht", "marg-rr", "inp-ps", "inp-rr", "uniform")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One point.
+
+    Attributes:
+        figure: which one, also the name of its file of results.
+        panel: of the figure.
+        dataset: see :mod:`.populations`.
+        d, k, epsilon, users: as in a request.
+        method: registry name.
+        parameters: of the method.
+        targets: k-way marginals measured; all where there are fewer.
+        label: of the curve, where it is not the method's name.
+    """
+
+    figure: str
+    panel: str
+    dataset: str
+    d: int
+    k: int
+    epsilon: str
+    users: int
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    targets: int = 50
+    label: str = ""
+
+    @property
+    def key(self) -> str:
+        """What results are found by; their seed, too."""
+        extra = "".join(f" {name}={value}" for name, value in sorted(self.parameters.items()))
+        return (
+            f"{self.dataset} d={self.d} k={self.k} epsilon={self.epsilon} n={self.users} "
+            f"targets={self.targets} {self.method}{extra}"
+        )
+
+    @property
+    def curve(self) -> str:
+        """Name of the curve."""
+        return self.label or self.method
+
+    @property
+    def population(self) -> tuple[str, int, int]:
+        """Pieces that share it are measured on the same devices."""
+        return (self.dataset, self.d, self.users)
+
+
+def fig4() -> Iterator[Piece]:
+    """CALM Fig. 4: squared error against epsilon on binary data."""
+    for dataset in ("kosarak", "pos"):
+        for d, k in ((8, 3), (16, 3), (32, 3), (16, 6), (32, 6), (32, 8)):
+            for method in ("calm", "ft", "am", "fc", "inp-em", "uniform"):
+                if method == "inp-em" and (d > 16 or k > 3):
+                    continue
+                for epsilon in CALM_EPSILONS:
+                    panel = f"{dataset}, d = {d}, k = {k}"
+                    yield Piece("calm-fig4", panel, dataset, d, k, epsilon, N18, method)
+
+
+def fig5() -> Iterator[Piece]:
+    """CALM Fig. 5: squared error on categorical data, at most three categories."""
+    for dataset in ("adult3", "census3"):
+        for method in ("calm", "characters", "inp-ht", "ft", "am", "fc", "uniform"):
+            for epsilon in CALM_EPSILONS:
+                panel = f"{dataset}, d = 8, k = 3"
+                yield Piece("calm-fig5", panel, dataset, 8, 3, epsilon, N18, method)
+
+
+def cormode4() -> Iterator[Piece]:
+    """Cormode Fig. 4: total variation against N on MovieLens."""
+    for d in (4, 8, 16):
+        for k in (1, 2, 3):
+            for power in (16, 17, 18, 19):
+                for method in CORMODE:
+                    panel = f"d = {d}, k = {k}"
+                    yield Piece("cormode-fig4", panel, "movielens", d, k, LN3, 1 << power, method)
+
+
+def cormode5() -> Iterator[Piece]:
+    """Cormode Fig. 5: total variation against k on taxi."""
+    for k in range(1, 8):
+        for method in CORMODE:
+            yield Piece("cormode-fig5", "taxi, d = 8", "taxi", 8, k, LN3, N18, method)
+
+
+def cormode6() -> Iterator[Piece]:
+    """Cormode Fig. 6: larger d by repeated columns, with InpEM by both stop rules."""
+    for epsilon in ("0.4", "0.7", LN3):
+        for d in (8, 16, 24):
+            panel = f"taxi, k = 2, epsilon = {float(epsilon):.1f}"
+            for method in ("inp-ht", "marg-ps", "calm", "uniform"):
+                yield Piece("cormode-fig6", panel, "taxi", d, 2, epsilon, N18, method)
+            for stop, label in (("likelihood", "inp-em"), ("change", "inp-em (paper's stop)")):
+                yield Piece(
+                    "cormode-fig6", panel, "taxi", d, 2, epsilon, N18, "inp-em",
+                    {"stop": stop}, 20, label,
+                )  # fmt: skip
+
+
+def cormode9() -> Iterator[Piece]:
+    """Cormode Fig. 9: total variation against epsilon on MovieLens."""
+    for d in (4, 8, 16):
+        for k in (1, 2, 3):
+            for epsilon in ("0.4", "0.7", "1.0", "1.4"):
+                for method in CORMODE:
+                    panel = f"d = {d}, k = {k}"
+                    yield Piece("cormode-fig9", panel, "movielens", d, k, epsilon, N18, method)
+
+
+def cormode10() -> Iterator[Piece]:
+    """Cormode Fig. 10: frequency oracles over the whole record, k = 2."""
+    for d in (4, 6, 8, 12, 16):
+        for method in ("inp-ht", "inp-olh", "inp-htcms", "uniform"):
+            yield Piece("cormode-fig10", "movielens, k = 2", "movielens", d, 2, LN3, N18, method)
+
+
+FIGURES = {
+    "calm-fig4": fig4,
+    "calm-fig5": fig5,
+    "cormode-fig4": cormode4,
+    "cormode-fig5": cormode5,
+    "cormode-fig6": cormode6,
+    "cormode-fig9": cormode9,
+    "cormode-fig10": cormode10,
+}
