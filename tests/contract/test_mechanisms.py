@@ -92,6 +92,12 @@ def test_an_empty_batch_is_nothing(key: str) -> None:
 
 
 @each_example
+def test_the_most_that_a_report_adds_to_a_counter_is_stated_exactly(key: str) -> None:
+    mechanism = example(key)
+    assert output_tallies(mechanism).max() == mechanism.largest_count
+
+
+@each_example
 def test_the_spec_is_json_and_builds_the_same_mechanism(key: str) -> None:
     mechanism = example(key, "0.7")
     document = spec(mechanism)
@@ -163,6 +169,25 @@ def test_the_listed_channel_is_within_epsilon_and_the_structure_says_so(
     worst = max(max(column) / min(column) for column in zip(*channel, strict=True))
     assert worst == mechanism.worst_ratio()
     assert 1 < worst <= below_exp(Fraction(epsilon))
+
+
+LARGEST_LISTED = [
+    ("grr", 128),
+    ("oue", 12),
+    ("sue", 11),
+    ("subset-selection", 13),
+    ("hadamard-response", 64),
+]
+
+
+@pytest.mark.parametrize(("name", "cells"), LARGEST_LISTED)
+@pytest.mark.parametrize("epsilon", ["0.01", "8"])
+def test_the_structure_holds_up_to_what_can_be_listed(name: str, cells: int, epsilon: str) -> None:
+    mechanism = standard(name, epsilon, cells)
+    channel = mechanism.channel()
+    assert all(sum(row) == 1 for row in channel)
+    worst = max(max(column) / min(column) for column in zip(*channel, strict=True))
+    assert worst == mechanism.worst_ratio() <= below_exp(Fraction(epsilon))
 
 
 @pytest.mark.parametrize("name", sorted(set(MECHANISMS) - {"hadamard-coefficient"} - SPLIT))
