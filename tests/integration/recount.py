@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 
 from kafka import KafkaConsumer, TopicPartition
+
+READ_SECONDS = 60.0
 
 
 def read_all(bootstrap: str, topic: str) -> list:
@@ -20,7 +23,9 @@ def read_all(bootstrap: str, topic: str) -> list:
         ends = consumer.end_offsets(parts)
         consumer.seek_to_beginning(*parts)
         records = []
+        deadline = time.monotonic() + READ_SECONDS
         while any(consumer.position(part) < ends[part] for part in parts):
+            assert time.monotonic() < deadline, f"{topic} was not read in {READ_SECONDS:g} s"
             for batch in consumer.poll(timeout_ms=500, max_records=2000).values():
                 records.extend(batch)
         return records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -42,6 +43,15 @@ def set_records(bench: Bench, window: int, kind: Kind) -> list[int]:
         for offset, (key, value) in enumerate(bench.snapshot_records())
         if parse_key(key)[:2] == (window, kind) and value is not None
     ]
+
+
+def steps(publication: Publication, until: Callable[[], bool]) -> None:
+    """Steps, at most a thousand, until it holds."""
+    for _ in range(1000):
+        if until():
+            return
+        publication.step(0.0)
+    raise AssertionError("not within a thousand steps")
 
 
 # Early revisions
@@ -225,8 +235,7 @@ def test_what_is_written_is_not_written_again_while_it_is_on_its_way(
         for log in bench.logs:
             log.close(0)
     bench.put_all()
-    while not publication._merger._states:
-        publication.step(0.0)
+    steps(publication, lambda: bool(publication._merger._states))
     poll = publication._reader.poll
     monkeypatch.setattr(publication._reader, "poll", lambda *_: [])
     for _ in range(10):
@@ -270,8 +279,7 @@ def test_compaction_moves_a_rewritten_closed_record_past_the_reader(bench: Bench
         return poll(timeout, 3)
 
     publication._reader.poll = polling  # type: ignore[method-assign]
-    while not publication.caught_up:
-        publication.step(0.0)
+    steps(publication, lambda: publication.caught_up)
     assert moved
     assert publication._merger.closed_windows() == [0, 1]
     work(publication)
@@ -283,9 +291,8 @@ def test_nothing_is_written_before_both_topics_were_read(bench: Bench) -> None:
     for below in range(1, 40):
         bench.put(log, log.state(below))
     publication = bench.publication()
-    while not publication.caught_up:
-        publication.step(0.0)
-        assert bench.snapshot_records() == []
+    steps(publication, lambda: publication.caught_up or bench.snapshot_records() != [])
+    assert bench.snapshot_records() == []
     work(publication)
     assert [s.revision for s in bench.shown()] == [(39, 0)]
 
@@ -502,8 +509,7 @@ def test_a_zombie_beside_a_live_publisher_does_no_harm(bench: Bench) -> None:
     first.report(0, 1, 1)
     bench.put(first, first.state())
     zombie = bench.publication()
-    while not zombie.caught_up:
-        zombie.step(0.0)
+    steps(zombie, lambda: zombie.caught_up)
     live = bench.publication()
     first.report(0, 2, 2)
     second.report(0, 3).close(0)
