@@ -17,6 +17,7 @@ from estimators.errors import PlanError
 from estimators.mechanisms import build
 from estimators.mechanisms.base import Mechanism
 from estimators.randomness import parse_epsilon
+from estimators.state_size import record_bytes
 from estimators.view import View
 
 PLAN_VERSION = 1
@@ -224,14 +225,22 @@ class Plan:
 
     @property
     def state_record_bytes(self) -> int:
-        """Upper bound of a partition's state record, from the largest group."""
-        counters = max(
-            len(group.views) * (mechanism.width + 1)
+        """Upper bound of a partition's state record, from the largest group.
+
+        It holds while no window receives more than 100 times the expected reports.
+        """
+        open_windows = 2 + -(-(self.grace + self.skew) // self.window)
+        return max(
+            record_bytes(
+                len(group.views),
+                mechanism.width,
+                mechanism.largest_count,
+                users=self.users,
+                windows=self.windows,
+                open_windows=min(open_windows, self.windows),
+            )
             for group, mechanism in zip(self.groups, self.mechanisms, strict=True)
         )
-        open_windows = 2 + -(-(self.grace + self.skew) // self.window)
-        digits = len(str(self.users * min(self.windows, 10_000))) + 1
-        return 4096 + counters * digits * (open_windows + 1)
 
     @cached_property
     def digest(self) -> str:

@@ -78,6 +78,10 @@ class Mechanism(Protocol):
         """Number of integer counters that one view needs."""
 
     @property
+    def largest_count(self) -> int:
+        """Most that one report adds to one counter; at least 1. A state's size follows from it."""
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         """The columns of a report."""
 

@@ -156,6 +156,12 @@ class BloomRR:
         """Counters of all tables."""
         return self.layout.width
 
+    @cached_property
+    def largest_count(self) -> int:
+        """A report with every bit set: the product of a table's largest filters, up to hashes."""
+        bits = [int(np.diag(gram).max()) for gram in self.grams]
+        return max(prod(bits[i] for i in table) for table in self.tables)
+
     @property
     def columns(self) -> tuple[Column, ...]:
         """One filter per axis."""

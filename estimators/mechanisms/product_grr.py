@@ -67,6 +67,7 @@ class ProductGRR:
     """
 
     name: ClassVar[str] = "product-grr"
+    largest_count: ClassVar[int] = 1
 
     epsilon: str
     cells: int

@@ -45,6 +45,7 @@ class HadamardSketch:
     """
 
     name: ClassVar[str] = "hadamard-sketch"
+    largest_count: ClassVar[int] = 1
 
     epsilon: str
     cells: int

@@ -38,6 +38,7 @@ class SupportOracle(ABC):
     """
 
     name: ClassVar[str]
+    largest_count: ClassVar[int] = 1
 
     epsilon: str
     cells: int

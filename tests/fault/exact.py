@@ -21,6 +21,7 @@ class Exact:
     """Reports the input itself."""
 
     name: ClassVar[str] = "exact"
+    largest_count: ClassVar[int] = 1
     epsilon: str
     cells: int
 
