@@ -17,6 +17,7 @@ from calmstream.tables import read_table
 from estimators import planning
 from estimators.domain import Domain
 from estimators.errors import DomainError, InvalidInput
+from estimators.methods import auto
 from estimators.methods.base import Design, Request
 from estimators.plan import Plan
 
@@ -55,7 +56,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--k", required=True, type=arguments.positive, help="size of the marginals that matter"
     )
-    parser.add_argument("--method", default="calm", help="(%(default)s)")
+    parser.add_argument(
+        "--method",
+        default="calm",
+        help="auto: the one with the least predicted error, and a table of all (%(default)s)",
+    )
     parser.add_argument(
         "--parameters",
         type=arguments.json_object,
@@ -130,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     start = args.start if args.start is not None else int(time.time()) // args.window * args.window
     tenth = max(1, args.window // 10)
     plan, design = planning.draft(
-        args.method,
+        _method(args.method, request, quiet=args.json),
         request,
         name=args.name,
         purpose=args.purpose,
@@ -156,6 +161,25 @@ def run(args: argparse.Namespace) -> int:
         if args.out:
             Console().print(f"\nwritten to {args.out}", highlight=False)
     return 0
+
+
+def _method(name: str, request: Request, *, quiet: bool) -> str:
+    """The named method, or with ``auto`` the one of least predicted error, shown with the others.
+
+    A method's own parameters name the method, so ``auto`` goes without.
+    """
+    if name != "auto":
+        return name
+    if request.parameters:
+        raise InvalidInput("--parameters belong to one method; --method auto chooses it")
+    found = auto.predictions(request)
+    if not quiet:
+        grid = Grid("method", f"predicted squared error of a {request.k}-way marginal")
+        for prediction in found:
+            told = f"{prediction.error:.2g}" if prediction.error is not None else prediction.reason
+            grid.add_row(prediction.method, told)
+        Console().print(grid)
+    return auto.pick(found).method
 
 
 def write(plan: Plan, path: str) -> None:

@@ -59,7 +59,7 @@ class Allocation:
         views: attribute sets.
         shares: shape (views,).
         size: attributes of the larger views.
-        expected: expected posterior SSE by size of marginal, 1 to 3, under the prior.
+        expected: expected posterior SSE by size of marginal, 1 to 3 and k, under the prior.
     """
 
     views: tuple[Attributes, ...]
@@ -80,7 +80,7 @@ def allocate(cardinalities: Sequence[int], users: int, epsilon: str, k: int) -> 
     problem = _Problem(tuple(cardinalities), users, epsilon)
     d = len(cardinalities)
     if d == 1:
-        return Allocation(((0,),), np.ones(1), 1, problem.expected(np.ones(1), np.zeros((1, 1))))
+        return Allocation(((0,),), np.ones(1), 1, problem.expected(problem.single, np.zeros(0), 1))
     best, least = problem.pairs(k)
     if all(r == 2 for r in cardinalities):
         for size in (3, 4):
@@ -136,13 +136,10 @@ class _Problem:
             slope2 += slope_own + pooled * slope_shared
         return total, slope1, slope2
 
-    def expected(self, one: Floats, two: Floats, higher: Sequence[float] = ()) -> dict[int, float]:
-        """Expected error of 1- to 3-way tables."""
-        pairs = two[self.upper] if two.ndim == 2 else two
-        return {
-            k: self.error(one, pairs, k)[0] + self._higher(k, higher)
-            for k in range(1, min(self.d, 3) + 1)
-        }
+    def expected(self, one: Floats, two: Floats, k: int) -> dict[int, float]:
+        """Expected error of 1- to 3-way and k-way tables when pairs are the largest views."""
+        sizes = sorted({*range(1, min(self.d, 3) + 1), k})
+        return {t: self.error(one, two, t)[0] + self._higher(t, ()) for t in sizes}
 
     def _higher(self, k: int, precision: Sequence[float]) -> float:
         """Expected error of orders three and above; what nobody reports on keeps its prior."""
@@ -178,7 +175,7 @@ class _Problem:
             tuple(v for v, keep in zip(views, kept, strict=True) if keep),
             shares[kept] / shares[kept].sum(),
             2,
-            self.expected(a, b),
+            self.expected(a, b, k),
         )
         return found, error
 
@@ -217,7 +214,7 @@ class _Problem:
         if single > 0:
             views = tuple((i,) for i in range(d)) + views
             shares = np.concatenate([np.full(d, single / d), shares])
-        expected = {t: evaluate(single, t) for t in range(1, min(d, 3) + 1)}
+        expected = {t: evaluate(single, t) for t in sorted({1, 2, 3, k})}
         return Allocation(views, shares, size, expected), evaluate(single, k)
 
 

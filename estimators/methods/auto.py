@@ -1,0 +1,143 @@
+"""Which method to use: the error that every applicable one should have, and the least of them.
+
+A design states the error of noise and sampling by size of marginal, for unbiased linear
+estimates. What it leaves out is added here from the prior interaction sizes of
+`estimators.noise_aware.allocation`:
+
+- no estimate is worse than the uniform table for long, as every method ends with valid tables: the
+  error is at most the uniform table's under the prior;
+- the tables of sizes that a design says nothing about are extrapolated order by order: of a t-way
+  table the orders o contribute ``C(t, o) r^(o - t) q_o``, with r the mean cells of an attribute.
+  The q_o follow from the stated sizes; higher ones are q_3 scaled by r, or, for a method whose
+  largest view is smaller than k, the prior energy of what it takes to be zero.
+
+The noise-aware method states its posterior error under the same prior itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb, exp, log
+from typing import TYPE_CHECKING
+
+from estimators import methods
+from estimators.errors import PlanError
+from estimators.methods.base import Piloted
+from estimators.noise_aware.allocation import PAIR_SIZES, PRIOR_SIZES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from estimators.methods.base import Design, Request
+
+OWN_PRIOR = ("noise-aware",)
+"""Methods whose stated errors hold what the prior adds."""
+
+TIE = 1.25
+"""Predictions are hardly better than this. The noise-aware method is taken within it: what its
+joint fit and non-negativity gain is not in its prediction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What one method promises.
+
+    Attributes:
+        method: registry name.
+        error: predicted sum of squared errors of one k-way marginal; None where it cannot serve.
+        reason: why it cannot serve; empty otherwise.
+    """
+
+    method: str
+    error: float | None
+    reason: str = ""
+
+
+def predictions(request: Request) -> tuple[Prediction, ...]:
+    """Every method that learns from reports, the least predicted error first.
+
+    Cost: a design of every method.
+    """
+    found = [
+        _predict(name, request)
+        for name in methods.names()
+        if not methods.get(name).baseline and not isinstance(methods.get(name), Piloted)
+    ]
+    return tuple(sorted(found, key=lambda p: (p.error is None, p.error or 0.0, p.method)))
+
+
+def choose(request: Request) -> Prediction:
+    """The method with the least predicted error; the noise-aware one of near equals.
+
+    Raises:
+        PlanError: no method can serve the request.
+    """
+    return pick(predictions(request))
+
+
+def pick(found: Sequence[Prediction]) -> Prediction:
+    """The choice among predictions in order of their error.
+
+    Raises:
+        PlanError: no method can serve the request.
+    """
+    best = found[0]
+    if best.error is None:
+        raise PlanError(f"no method can serve this request; {best.method}: {best.reason}")
+    for prediction in found:
+        near = prediction.error is not None and prediction.error <= TIE * best.error
+        if near and prediction.method in OWN_PRIOR:
+            return prediction
+    return best
+
+
+def _predict(name: str, request: Request) -> Prediction:
+    try:
+        design = methods.get(name).design(request)
+    except PlanError as refusal:
+        return Prediction(name, None, str(refusal))
+    if not design.expected_sse:
+        return Prediction(name, None, "it states no error")
+    if name in OWN_PRIOR and request.k in design.expected_sse:
+        return Prediction(name, design.expected_sse[request.k])
+    return Prediction(name, _with_prior(design, request))
+
+
+def _with_prior(design: Design, request: Request) -> float:
+    """Stated noise, extrapolated to k, plus what is taken to be zero; at most the uniform error."""
+    cards, k = request.domain.cardinalities, request.k
+    cells = exp(sum(map(log, cards)) / len(cards))
+    largest = max(len(view.attributes) for group in design.groups for view in group.views)
+    noise = _orders(design.expected_sse, cells)
+    total = uniform = 0.0
+    for order in range(1, k + 1):
+        times = comb(k, order) * cells ** (order - k)
+        energy = _energy(order) * (1.0 - 1.0 / cells) ** order
+        uniform += times * energy
+        known = max(noise)
+        if order > largest:
+            total += times * energy
+        elif order in noise:
+            total += times * noise[order]
+        else:
+            total += times * noise[known] * (1.0 - 1.0 / cells) ** (order - known)
+    return min(total, uniform)
+
+
+def _energy(order: int) -> float:
+    """Prior mean square of one coefficient."""
+    if order == 2:
+        return sum(size**2 for size in PAIR_SIZES) / len(PAIR_SIZES)
+    return PRIOR_SIZES[order - 1] ** 2 if order <= len(PRIOR_SIZES) else 0.0
+
+
+def _orders(stated: Mapping[int, float], cells: float) -> dict[int, float]:
+    """Error of each order in a table of that size, from the errors of whole tables.
+
+    The stated sizes are consecutive from 1.
+    """
+    orders: dict[int, float] = {}
+    for size in sorted(stated):
+        lower = sum(comb(size, o) * cells ** (o - size) * e for o, e in orders.items())
+        orders[size] = max(stated[size] - lower, 0.0)
+    return orders
