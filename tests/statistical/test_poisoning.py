@@ -16,56 +16,11 @@ from estimators.domain import Domain
 from estimators.plan import Plan
 from estimators.poisoning import ALPHA, Finding, chi_square_tail, examine
 from estimators.tally import Tally
+from tests.forgery import honest, skewed, with_forged
 from tests.plan_support import draft, empty_tallies, mixed_domain
 
 WINDOWS = 1500
 USERS = 60_000
-
-
-def skewed(domain: Domain, generator: np.random.Generator) -> np.ndarray:
-    """A population with dependent, uneven attributes and many empty cells."""
-    table = generator.dirichlet(np.full(np.prod(domain.cardinalities), 0.05))
-    return table.reshape(domain.cardinalities)
-
-
-def honest(
-    plan: Plan, truth: np.ndarray, users: int, generator: np.random.Generator
-) -> list[Tally]:
-    """Tallies of one window, from their exact law; devices draw their views by the shares."""
-    shares = np.array([s for group in plan.groups for s in group.shares], np.float64)
-    sizes = iter(generator.multinomial(users, shares / shares.sum()))
-    tallies = []
-    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
-        n, counts = [], []
-        for view in group.views:
-            others = tuple(i for i in range(len(plan.domain)) if i not in view.attributes)
-            law = truth.sum(axis=others).ravel()
-            n.append(next(sizes))
-            histogram = generator.multinomial(n[-1], law / law.sum())
-            counts.append(mechanism.draw_tally(histogram, generator))
-        tallies.append(Tally(np.array(n), np.stack(counts)))
-    return tallies
-
-
-def with_forged(
-    tallies: list[Tally], plan: Plan, group: int, forged: int, attack: str, target: int = 0
-) -> list[Tally]:
-    """Add forged reports to one group's first view."""
-    mechanism, tally = plan.mechanisms[group], tallies[group]
-    counts, cells = tally.counts.copy(), mechanism.cells
-    generator = np.random.Generator(np.random.PCG64(7))
-    if mechanism.name == "grr":
-        law = np.full(cells, 1 / cells) if attack == "rpa" else np.eye(cells)[target]
-        counts[0] += generator.multinomial(forged, law)
-    else:
-        ones = round(0.5 + (cells - 1) / (np.exp(float(plan.epsilon)) + 1))
-        rate = 0.5 if attack == "rpa" else (ones - 1) / (cells - 1)
-        counts[0] += generator.binomial(forged, rate, size=cells)
-        if attack == "mga":
-            counts[0, target] += forged - generator.binomial(forged, rate)
-    n = tally.n.copy()
-    n[0] += forged
-    return [*tallies[:group], Tally(n, counts), *tallies[group + 1 :]]
 
 
 def plan_with(mechanism: str) -> Plan:
