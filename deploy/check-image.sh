@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# What the Dockerfile does, without Docker: the locked dependencies and the package from exactly the
+# files that the image copies, in /opt/calmstream of a mount namespace whose root is read-only, run
+# as the image's user without privileges. Needs root on Linux, and a broker for the whole of it:
+#
+#   deploy/check-image.sh [HOST:PORT]
+#
+# PYTHON names the interpreter (/usr/bin/python3); other users must be able to run it.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+if [ "${CHECK_IMAGE_INSIDE:-}" = "" ]; then
+    CHECK_IMAGE_INSIDE=1 exec unshare --mount "$0" "$@"
+fi
+python=${PYTHON:-/usr/bin/python3}
+bootstrap=${1:-}
+user=(setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all
+    env -i PATH=/opt/calmstream/bin:/usr/bin:/bin PYTHONUNBUFFERED=1 CALMSTREAM_HTTP_HOST=0.0.0.0)
+
+echo "== install"
+mount -t tmpfs -o mode=755 tmpfs /opt
+mkdir /opt/src
+mapfile -t copied < <(sed -n 's/^COPY \([^-].*\) [^ ]*$/\1/p' "$here/Dockerfile" | tr ' ' '\n')
+git -C "$here" archive HEAD "${copied[@]}" | tar --extract --directory /opt/src
+"$python" -m venv /opt/calmstream
+/opt/calmstream/bin/pip install --quiet --disable-pip-version-check --no-cache-dir \
+    --require-hashes --requirement /opt/src/requirements.lock
+/opt/calmstream/bin/pip install --quiet --disable-pip-version-check --no-cache-dir --no-deps /opt/src
+rm -rf /opt/src
+du -sh /opt/calmstream
+
+echo "== as user 10001, read-only root"
+mount -o remount,ro,bind /
+mount -o remount,ro /opt
+mount -t tmpfs -o mode=000 tmpfs "$here" # the checkout is not there for it
+cd /
+mount -t tmpfs -o mode=1777 tmpfs /tmp
+"${user[@]}" sh -c 'id -u; ! touch /opt/calmstream/x 2>/dev/null; ! touch /etc/x 2>/dev/null'
+"${user[@]}" calmstream --version
+data=$("${user[@]}" python -c 'import calmstream.data as d; print(d.__path__[0])')/adult.csv.gz
+"${user[@]}" calmstream plan "$data" --columns sex,income --epsilon 2 --users 1000 --k 2 \
+    --window 5s --grace 1s --skew 1s --lifetime 10m --name image-check --out /tmp/plan.json >/dev/null
+if [ -z "$bootstrap" ]; then
+    echo "no broker given: the service was not started"
+    exit 0
+fi
+where=(--plan /tmp/plan.json --bootstrap "$bootstrap")
+"${user[@]}" calmstream topics "${where[@]}"
+"${user[@]}" CALMSTREAM_HTTP_PORT=19464 calmstream consume "${where[@]}" --role all \
+    >/tmp/log 2>&1 &
+service=$!
+trap 'kill -9 $service 2>/dev/null || true' EXIT
+"${user[@]}" calmstream produce "${where[@]}" --records "$data" --rate 3000 2>/dev/null
+"${user[@]}" CALMSTREAM_HTTP_PORT=19464 calmstream health && echo healthy
+"${user[@]}" calmstream export "${where[@]}" --kind final --marginal sex,income | head -3
+kill -TERM "$service"
+status=0
+wait "$service" || status=$?
+echo "exit code after SIGTERM: $status"
+tail -1 /tmp/log
+exit "$status"
