@@ -104,6 +104,19 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
     return (plan if len(kept) == len(published) else replace(plan, marginals=tuple(kept))), design
 
 
+def require_answers(plan: Plan) -> None:
+    """Whether the plan's method can answer every marginal that the plan publishes.
+
+    For a plan that somebody else wrote: `draft` has made sure of its own.
+
+    Raises:
+        PlanError: the first that it cannot answer, in the method's words.
+    """
+    model = methods.get(plan.method).fit(plan, empty_tallies(plan))
+    for attributes in plan.marginals:
+        _answers(model, attributes, explain=True)
+
+
 def empty_tallies(plan: Plan) -> list[Tally]:
     """No reports at all: one tally per group."""
     return [

@@ -17,6 +17,7 @@ from consumer.publisher import Publisher
 from consumer.publisher_config import PublisherConfig
 from consumer.publisher_metrics import publisher_metrics
 from consumer.service import Role, configure_logging, run_service
+from estimators.planning import require_answers
 
 OTHERS = {
     "CALMSTREAM_DEBUG",
@@ -60,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     )
     configure_logging(http.log_level)
     plan = arguments.load_plan(args.plan)
+    if args.role in ("publish", "all"):
+        require_answers(plan)
     names = topic_names(plan, args.namespace, args.output_namespace)
     # One session for both sides: the group gives a silent member's partitions away when the member
     # itself stops writing.

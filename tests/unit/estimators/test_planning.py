@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from estimators import methods
@@ -11,6 +13,7 @@ from estimators.marginal import sse
 from estimators.methods.base import Request
 from estimators.plan import Guarantee
 from estimators.plan_document import read_plan
+from estimators.planning import require_answers
 from tests.plan_support import draft, mixed_domain
 
 
@@ -54,6 +57,38 @@ def test_refusals(changes: dict[str, object], message: str) -> None:
     with pytest.raises(PlanError, match=message) as refusal:
         draft(Domain.binary(4), **changes)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("am", "nothing was collected about a0, a1, a2 together"),
+        ("inp-ht", "nothing was collected about a0, a1, a2 together"),
+        ("marg-ps", "nothing was collected about a0, a1, a2 together"),
+        ("rr-ind-joint", "keeps no table that holds a0, a1, a2"),
+        ("rr-hybrid", "keeps no table that holds a0, a1, a2"),
+        ("lopub", "keeps no table that holds"),
+    ],
+)
+def test_a_marginal_that_the_tables_cannot_answer_is_refused(method: str, message: str) -> None:
+    # Of 14 binary attributes the pairs are smaller than the joint, so only they are collected.
+    domain = Domain.binary(14)
+    wanted = ((0,), (3, 7), (0, 1, 2))
+    with pytest.raises(PlanError, match=message) as refusal:
+        draft(domain, "8", method=method, marginals=wanted)
+    assert "\n" not in str(refusal.value)
+    plan, _ = draft(domain, "8", method=method)
+    require_answers(plan)
+    with pytest.raises(PlanError, match=message):
+        require_answers(replace(plan, marginals=wanted))
+
+
+def test_what_the_asked_tables_hold_is_answered() -> None:
+    parameters = {"tables": [["a0", "a1", "a2"]]}
+    plan, _ = draft(
+        Domain.binary(14), "8", 10_000, 2, "rr-ind-joint", parameters, marginals=((0, 1, 2),)
+    )
+    require_answers(plan)
 
 
 def test_published_tables_are_limited() -> None:
