@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from calmstream.version import version
 from estimators.errors import CalmstreamError, InvalidInput
@@ -34,36 +35,74 @@ COMMANDS = (
 )
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line; every command registers itself."""
-    top = argparse.ArgumentParser(
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, instead of a screen of usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2."""
+        self.exit(2, f"calmstream: {message.removeprefix('argument ')} (see {self.prog} --help)\n")
+
+
+def parser(chosen: str | None = None) -> argparse.ArgumentParser:
+    """The command line; every command registers itself.
+
+    Args:
+        chosen: load this command alone, as nobody needs the imports of the others then.
+    """
+    top = Parser(
         prog="calmstream",
         description="Marginal statistics from perturbed reports, over Kafka. Nobody sees a record.",
     )
     top.add_argument("--version", action="version", version=f"calmstream {version()}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in COMMANDS:
+    for name in (chosen,) if chosen in COMMANDS else COMMANDS:
         import_module(f"calmstream.commands.{name}").add(commands)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit code."""
-    arguments = parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
     try:
-        return int(arguments.run(arguments))
-    except CalmstreamError as error:
+        arguments = parser(argv[0] if argv else None).parse_args(argv)
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 1
+    except Exception as error:
         if os.environ.get("CALMSTREAM_DEBUG"):
             raise
-        print(f"calmstream: {error}", file=sys.stderr)  # noqa: T201 - this is the interface
-        return 2 if isinstance(error, InvalidInput) else 1
-    except KeyboardInterrupt:
-        print("calmstream: interrupted", file=sys.stderr)  # noqa: T201 - this is the interface
-        return 1
-    except BrokenPipeError:
-        # The reader of our output has gone (``| head``); that is not a failure worth a message.
+        return _fail(error)
+    return code
+
+
+def _fail(error: Exception) -> int:
+    """Say it in one line; the exit code."""
+    if not isinstance(error, BrokenPipeError):
+        # The reader of our output going away (``| head``) is not a failure worth a message.
+        _say(error if isinstance(error, CalmstreamError) else _unforeseen(error))
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What cannot be written now would make the interpreter complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    return 2 if isinstance(error, InvalidInput) else 1
+
+
+def _unforeseen(error: Exception) -> str:
+    """What no part of the product turned into a message of its own."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    first = next(iter(str(error).splitlines()), "")
+    if isinstance(error, MemoryError):
+        return f"out of memory: {first}" if first else "out of memory"
+    name = type(error).__name__
+    return f"internal error, {name}: {first} (CALMSTREAM_DEBUG=1 shows where; please report it)"
+
+
+def _say(message: object) -> None:
+    print(f"calmstream: {message}", file=sys.stderr)  # noqa: T201 - this is the interface
 
 
 if __name__ == "__main__":
