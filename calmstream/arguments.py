@@ -17,21 +17,49 @@ from estimators.plan_document import read_plan
 _DURATION = re.compile(r"(\d+)(s|m|h|d)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, None: 1}
 
+MAX_DURATION = 100 * 365 * 86_400
+MAX_INSTANT = 10_000_000_000
+"""In the year 2286."""
+
 
 def duration(text: str) -> int:
     """Seconds from ``90``, ``90s``, ``5m``, ``1h`` or ``30d``."""
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"expected a duration such as 90s, 5m, 1h, 30d: {text!r}")
-    return int(match[1]) * _SECONDS[match[2]]
+        raise argparse.ArgumentTypeError(
+            f"expected a duration such as 90s, 5m, 1h, 30d, got {text!r}"
+        )
+    seconds = int(match[1]) * _SECONDS[match[2]]
+    if seconds > MAX_DURATION:
+        raise argparse.ArgumentTypeError(f"expected at most 100 years, got {text!r}")
+    return seconds
+
+
+def positive_duration(text: str) -> int:
+    """As `duration`, at least a second."""
+    seconds = duration(text)
+    if seconds < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1s, got {text!r}")
+    return seconds
+
+
+def instant(text: str) -> int:
+    """Seconds since the epoch, in the years that calendars can show."""
+    if not text.isdecimal() or int(text) > MAX_INSTANT:
+        raise argparse.ArgumentTypeError(
+            f"expected seconds since the epoch, 0 to {MAX_INSTANT:,}, got {text!r}"
+        )
+    return int(text)
 
 
 def guarantee(text: str) -> Guarantee:
     """``once`` or ``w-event:W``."""
     kind, _, windows = text.partition(":")
+    if windows and not windows.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected once or w-event:W, got {text!r}")
     try:
         return Guarantee(kind, int(windows) if windows else 1)
-    except (ValueError, PlanError) as error:
+    except PlanError as error:
         raise argparse.ArgumentTypeError(
             f"expected once or w-event:W, got {text!r}: {error}"
         ) from None

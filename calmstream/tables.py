@@ -36,6 +36,15 @@ class Table:
     codes: Codes
     dropped: Mapping[str, int]
 
+    @property
+    def left_out(self) -> str:
+        """The dropped columns and why, in one line."""
+        columns = (f"{name} ({n:,} distinct values)" for name, n in self.dropped.items())
+        return (
+            f"left out, as they do not have 2 to {MAX_DEFAULT_VALUES} distinct values (name them "
+            f"in --columns to use them): {', '.join(columns)}"
+        )
+
 
 def read_table(
     path: str | Path, *, columns: Sequence[str] | None = None, attributes: int | None = None

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import orjson
 from rich.console import Console
+from rich.filesize import decimal
+from rich.markup import escape
 from rich.table import Table as Grid
 
 from calmstream import arguments, central_plan
@@ -89,16 +91,23 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="once (a device reports once, ever) or w-event:W (one window in every W)",
     )
     times = parser.add_argument_group("time")
-    times.add_argument("--window", type=arguments.duration, default="1h", help="(%(default)s)")
+    times.add_argument(
+        "--window", type=arguments.positive_duration, default="1h", help="(%(default)s)"
+    )
     times.add_argument(
         "--grace", type=arguments.duration, help="wait for late reports (a tenth of the window)"
     )
     times.add_argument(
         "--skew", type=arguments.duration, help="accept reports this early (a tenth of the window)"
     )
-    times.add_argument("--start", type=int, help="seconds since the epoch (the running window)")
     times.add_argument(
-        "--lifetime", type=arguments.duration, default="30d", help="until expiry (%(default)s)"
+        "--start", type=arguments.instant, help="seconds since the epoch (the running window)"
+    )
+    times.add_argument(
+        "--lifetime",
+        type=arguments.positive_duration,
+        default="30d",
+        help="until expiry (%(default)s)",
     )
     about = parser.add_argument_group("about")
     about.add_argument("--name", default="telemetry", help="part of the topic names (%(default)s)")
@@ -132,6 +141,10 @@ def run(args: argparse.Namespace) -> int:
         return central_plan.run(args)
     domain, learnt = _domain(args)
     request = Request(domain, args.epsilon, args.users, args.k, args.parameters)
+    if args.lifetime < args.window:
+        raise InvalidInput(
+            f"--lifetime: {args.lifetime:,} s are less than one window of {args.window:,} s"
+        )
     start = args.start if args.start is not None else int(time.time()) // args.window * args.window
     tenth = max(1, args.window // 10)
     plan, design = planning.draft(
@@ -144,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
         lineage_epsilon=args.lineage_epsilon,
         start=start,
         window=args.window,
-        windows=max(1, args.lifetime // args.window),
+        windows=args.lifetime // args.window,
         grace=tenth if args.grace is None else args.grace,
         skew=tenth if args.skew is None else args.skew,
         partitions=args.partitions,
@@ -157,9 +170,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.buffer.write(plan.to_bytes() + b"\n")
     else:
-        show(Console(), plan, design, learnt=learnt)
-        if args.out:
-            Console().print(f"\nwritten to {args.out}", highlight=False)
+        console = Console()
+        show(console, plan, design, learnt=learnt, now=time.time())
+        kept = f"written to {args.out}" if args.out else "not kept; --out FILE writes it"
+        console.print(f"\n{kept}", highlight=False, markup=False, soft_wrap=True)
     return 0
 
 
@@ -195,7 +209,7 @@ def _domain(args: argparse.Namespace) -> tuple[Domain, bool]:
         table = read_table(args.data, columns=args.columns, attributes=args.attributes)
         if table.dropped:
             Console(stderr=True).print(
-                f"left out (too many values): {', '.join(table.dropped)}", highlight=False
+                table.left_out, highlight=False, markup=False, soft_wrap=True
             )
         return table.domain, True
     try:
@@ -204,34 +218,52 @@ def _domain(args: argparse.Namespace) -> tuple[Domain, bool]:
         raise InvalidInput(f"{args.data}: {error.strerror}") from None
     except orjson.JSONDecodeError as error:
         raise InvalidInput(f"{args.data}: not JSON: {error}") from None
-    if isinstance(document, dict):
-        document = document.get("domain")
-    domain = Domain.from_json(document)
-    chosen = args.columns or domain.names[: args.attributes]
+    try:
+        return _chosen(Domain.from_json(_attributes(document)), args), False
+    except DomainError as error:
+        raise DomainError(f"{args.data}: {error}") from None
+
+
+def _attributes(document: object) -> object:
+    """A whole plan serves as the dictionary that it contains."""
+    return document["domain"] if isinstance(document, dict) and "domain" in document else document
+
+
+def _chosen(domain: Domain, args: argparse.Namespace) -> Domain:
     by_name = {attribute.name: attribute for attribute in domain.attributes}
+    if args.attributes is not None and args.attributes > len(by_name):
+        raise DomainError(f"{args.attributes} attributes asked for; there are {len(by_name)}")
+    chosen = (args.columns or domain.names)[: args.attributes]
     unknown = [name for name in chosen if name not in by_name]
     if unknown:
         raise DomainError(f"no attribute {unknown[0]!r}; there are {', '.join(by_name)}")
-    return Domain(tuple(by_name[name] for name in chosen)), False
+    return Domain(tuple(by_name[name] for name in chosen))
 
 
-def show(console: Console, plan: Plan, design: Design, *, learnt: bool) -> None:
+def show(console: Console, plan: Plan, design: Design, *, learnt: bool, now: float) -> None:
     """The design for people: the choice and its reasons, the error to expect, what it costs."""
     headline = (
         f"plan [bold]{plan.name}-{plan.digest[:8]}[/]: {plan.method}, epsilon {plan.epsilon} a "
         f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
         f"{plan.windows:,} windows"
     )
-    lines = [headline, *(f"  {line}" for line in (*design.reason, _cost(plan)))]
+    lines = [headline, *(f"  {escape(line)}" for line in (*design.reason, _cost(plan)))]
     if learnt:
         lines.append(
             "[yellow]  The labels were learnt from data. If that data is private, publishing the "
             "plan publishes them: review the domain, or write a data dictionary.[/]"
         )
+    if plan.expires <= now:
+        lines.append("[yellow]  It is over already: nobody will report under it.[/]")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
     if design.expected_sse:
         console.print(_errors(plan, design))
+    if all(len(marginal) < plan.k for marginal in plan.marginals):
+        console.print(
+            f"no table of {plan.k} attributes is published; --marginal A,B,.. names those that are",
+            highlight=False,
+        )
 
 
 def _cost(plan: Plan) -> str:
@@ -239,7 +271,7 @@ def _cost(plan: Plan) -> str:
     state = plan.state_record_bytes * len(plan.groups) * plan.partitions
     return (
         f"{len(plan.groups)} groups: {len(plan.groups) + 3} topics, {partitions} partitions; state "
-        f"at most {state / 1e6:.1f} MB, restored in about "
+        f"at most {decimal(state)}, restored in about "
         f"{max(1, round(state / RESTORE_BYTES_PER_SECOND))} s"
     )
 
@@ -248,5 +280,5 @@ def _errors(plan: Plan, design: Design) -> Grid:
     grid = Grid("marginals of", "published", "expected squared error (noise and sampling)")
     for size, expected in sorted(design.expected_sse.items()):
         published = sum(len(marginal) == size for marginal in plan.marginals)
-        grid.add_row(f"{size} attributes", str(published), f"{expected:.2g}")
+        grid.add_row(f"{size} attribute{'s' * (size > 1)}", str(published), f"{expected:.2g}")
     return grid

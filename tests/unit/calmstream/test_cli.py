@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -206,3 +208,122 @@ def test_an_evaluation_prints_one_object_a_line(
         assert set(fields.split()) | {"avd_mean", "collect_seconds", "estimate_seconds"} == set(row)
         assert row["dataset"] == "people"
         assert row["n"] == 1000
+
+
+def test_wrong_options_take_one_line_too(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, named in (
+        (planned(dictionary, "--window", "soon"), "--window"),
+        (planned(dictionary, "--guarantee", "w-event:x"), "--guarantee"),
+        (planned(dictionary, "--nonsense"), "--nonsense"),
+        (["frobnicate"], "frobnicate"),
+        ([], "COMMAND"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        assert end.value.code == 2
+        told = line(capsys)
+        assert named in told
+        assert "--help" in told
+        assert "int()" not in told
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError("Unable to allocate 745 GiB"), "out of memory: Unable to allocate 745 GiB"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (KeyError("x\ny"), "internal error, KeyError"),
+    ],
+)
+def test_what_nobody_foresaw_is_one_line(
+    error: Exception,
+    told: str,
+    dictionary: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.delenv("CALMSTREAM_DEBUG", raising=False)
+    monkeypatch.setattr("calmstream.commands.plan.planning.draft", fail)
+    assert main(planned(dictionary)) == 1
+    assert told in line(capsys)
+    monkeypatch.setenv("CALMSTREAM_DEBUG", "1")
+    with pytest.raises(type(error)):
+        main(planned(dictionary))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("form", ["--json", "--attributes=2"])
+def test_output_that_cannot_be_written_is_a_failure(dictionary: Path, form: str) -> None:
+    command = [sys.executable, "-m", "calmstream", *planned(dictionary, form)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "calmstream: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--window", "0"), "--window: expected at least 1s, got '0'"),
+        (("--window", "99999999999d"), "--window: expected at most 100 years"),
+        (("--start", "99999999999999"), "--start: expected seconds since the epoch"),
+    ],
+)
+def test_times_that_no_calendar_holds_are_refused(
+    words: tuple[str, ...], told: str, dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(planned(dictionary, *words))
+    assert end.value.code == 2
+    assert told in line(capsys)
+
+
+def test_a_lifetime_below_one_window_is_refused(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(planned(dictionary, "--lifetime", "5m")) == 2
+    assert "--lifetime: 300 s are less than one window" in line(capsys)
+
+
+def test_mistakes_in_a_dictionary_are_told_with_its_name(
+    tmp_path: Path, dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "wrong.json"
+    for document in ([], 5, {}, [{"name": "a"}], [{"name": "a", "labels": ["x"]}]):
+        wrong.write_text(json.dumps(document))
+        assert main(planned(wrong)) == 2
+        assert str(wrong) in line(capsys)
+    assert main(planned(dictionary, "--attributes", "9")) == 2
+    assert line(capsys).endswith("domain.json: 9 attributes asked for; there are 3")
+
+
+def test_a_plan_that_is_over_or_not_kept_is_said_to_be(
+    dictionary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(planned(dictionary, "--start", "1000")) == 0
+    shown = capsys.readouterr().out
+    assert "over already" in shown
+    assert "not kept" in shown
+    assert main(planned(dictionary, "--out", tmp_path / "p.json")) == 0
+    shown = capsys.readouterr().out
+    assert "over already" not in shown
+    assert "written to" in shown
+
+
+def test_columns_left_out_are_named_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "people.csv"
+    rows = [f"{i},{i % 2},{i % 3},same" for i in range(100)]
+    table.write_text("\n".join(["[id],a,b,constant", *rows]))
+    assert main(planned(table)) == 0
+    told = capsys.readouterr().err
+    assert "[id] (100 distinct values), constant (1 distinct values)" in told
+    assert told.count("\n") == 1
