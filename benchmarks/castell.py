@@ -1,7 +1,7 @@
-"""The castell inverse's time, and the family's errors with real randomised response.
+"""The castell inverse's time, the hybrid's choice, and DP Marginals' time.
 
-Run: ``python benchmarks/castell.py [times|errors|central]``; everything by default. Needs the
-shared data folder.
+Run: ``python benchmarks/castell.py [times|hybrid|central]``; everything by default. Needs the
+shared data folder. Errors against w, n and epsilon are in ``castell_avd.py``.
 """
 
 from __future__ import annotations
@@ -30,32 +30,16 @@ from estimators.castell.model import ProductModel  # noqa: E402
 from estimators.central.accounting import allocate, whole_budget  # noqa: E402
 from estimators.central.dp_marginals import Settings, release  # noqa: E402
 from estimators.central.tuples import Records, size  # noqa: E402
-from estimators.domain import Attributes  # noqa: E402
-from estimators.mechanisms.bloom_rr import BloomRR  # noqa: E402
+from estimators.mechanisms.product_grr import ProductGRR  # noqa: E402
 from estimators.methods.base import Request  # noqa: E402
-from estimators.methods.lopub import PENALTY, LoPubModel  # noqa: E402
 from estimators.randomness import SeededRandomness, SystemRandomness  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data"
 ADULT = ("workclass", "education", "marital-status", "occupation", "relationship", "race", "sex",
          "income")  # fmt: skip
-SCHEMES = ("joint", "independent", "hybrid", "truncated")
+SCHEMES = ("joint", "independent", "hybrid")
 NAIVE_CELLS = 2000
-SUBSETS = 30
-PRINTED = {
-    "RR-Ind-Joint": (".0004", ".0023", ".0129", ".0635", ".3384"),
-    "RR-Independent": (".0588", ".0669", ".0395", ".0405", ".0215"),
-    "hybrid": (".0004", ".0023", ".0129", ".0405", ".0215"),
-    "truncated": (".0004", ".0019", ".0068", ".0182", ".0223"),
-    "LoPub": (".1262", ".2832", ".3560", ".3891", ".4576"),
-}
-REASON = f"""
-Why the printed rows differ: they are reproduced by *expected* randomised frequencies rounded to
-1/n at epsilon 1 per attribute, not by outcomes of randomised response, whose sampling noise the
-inverse magnifies by prod M; and the paper's subsets of attributes are unknown, while here they are
-all of them (up to {SUBSETS} per w, evenly taken). Epsilon per attribute costs a record 8 times as
-much.
-"""
+HYBRID_RUNS = 5
 
 
 def best(call: Callable[[], object], repeats: int = 5) -> float:
@@ -66,11 +50,6 @@ def best(call: Callable[[], object], repeats: int = 5) -> float:
         call()
         found.append(time.perf_counter() - started)
     return min(found)
-
-
-def chosen(d: int, w: int) -> list[Attributes]:
-    every = list(combinations(range(d), w))
-    return every[:: -(-len(every) // SUBSETS)]
 
 
 def row(cells: Iterable[object]) -> None:
@@ -119,78 +98,45 @@ def equal_axes(w: int, observed: np.ndarray) -> None:
     row((f"3^{w} = {observed.size:,}", f"{1e3 * ours:.3f}", naive))
 
 
-def errors_of(table: Table, per_attribute: float, w: int, runs: int = 2) -> dict[str, float]:
-    """Mean largest error over subsets of w attributes with real randomised response."""
+def hybrid(table: Table) -> None:
+    """Mean SSE of the hybrid over all subsets beside that of the two it chooses from."""
     d, n = len(table.domain), len(table.codes)
-    subsets = chosen(d, w)
-    request = Request(table.domain, f"{per_attribute * d:g}", n, 2)
-    single = tuple((i,) for i in range(d))
-    mechanism = product_group(request, single, tuple(subsets) + (single if w > 1 else ()))[1]
-    values = table.domain.cells(table.codes, range(d))
-    total = dict.fromkeys(SCHEMES, 0.0)
-    for seed in range(runs):
-        counts = mechanism.tally(mechanism.perturb(values, SeededRandomness(seed)), None, 1)[0]
-        for scheme in SCHEMES:
-            model = ProductModel(table.domain, mechanism, counts, n, scheme)
-            for s in subsets:
-                truth = table.domain.histogram(table.codes, s) / n
-                worst = np.abs(model.marginal(s).table - truth).max()
-                total[scheme] += float(worst) / len(subsets) / runs
-    return total
-
-
-def lopub_errors(table: Table, per_attribute: float, w: int) -> float:
-    """The same of LoPub's Lasso."""
-    d, n = len(table.domain), len(table.codes)
-    subsets = chosen(d, w)
-    mechanism = BloomRR(f"{per_attribute * d:g}", table.domain.size(), table.domain.cardinalities,
-                        64, 5, tuple(subsets))  # fmt: skip
-    values = table.domain.cells(table.codes, range(d))
-    counts = mechanism.tally(mechanism.perturb(values, SeededRandomness(0)), None, 1)[0]
-    model = LoPubModel(mechanism, counts, n, PENALTY)
-    worst = []
-    for s in subsets:
-        truth = table.domain.histogram(table.codes, s) / n
-        worst.append(np.abs(model.marginal(s).table - truth).max())
-    return float(np.mean(worst))
-
-
-def line(what: object, found: dict[str, float]) -> None:
-    row((what, *(f"{found[scheme]:.4f}" for scheme in SCHEMES)))
-
-
-def errors(adult: Table, nursery: Table) -> None:
-    """Largest error against w, n and epsilon: Figs. 3, 5, 6 and 7, with Table VI beside them."""
-    for per_attribute in (4.0, 1.0):
-        print(
-            f"\nAdult, n = {len(adult.codes):,}, epsilon {per_attribute:g} per attribute "
-            f"({8 * per_attribute:g} a record): mean largest error against w (Figs. 3 and 5)"
-        )
-        head("w", *SCHEMES)
+    every, single = tuple(range(d)), tuple((i,) for i in range(d))
+    values = table.domain.cells(table.codes, every)
+    whole = table.domain.histogram(table.codes, every).reshape(table.domain.cardinalities) / n
+    head("epsilon per attribute", "w", *SCHEMES, "hybrid / better", "largest of a run")
+    for per_attribute in (1, 4):
+        request = Request(table.domain, str(per_attribute * d), n, 2)
+        mechanism = product_group(request, single, (every,))[1]
+        counts = [
+            mechanism.tally(mechanism.perturb(values, SeededRandomness(40 + run)), None, 1)[0]
+            for run in range(HYBRID_RUNS)
+        ]
         for w in range(1, 7):
-            line(w, errors_of(adult, per_attribute, w))
-    lopub = [f"{lopub_errors(adult, 4.0, w):.4f}" for w in (2, 3)]
-    print(f"\nLoPub's Lasso at 4 per attribute, w = 2, 3: {', '.join(lopub)}")
-    print("\nThe paper's Table VI (epsilon 4), w = 2 to 6:")
-    head("scheme", *map(str, range(2, 7)))
-    for scheme, printed in PRINTED.items():
-        row((scheme, *printed))
-    print(REASON)
-    print(f"\nNursery, n = {len(nursery.codes):,}, epsilon 4 per attribute, against w (Fig. 5d)")
-    head("w", *SCHEMES)
-    for w in range(1, 6):
-        line(w, errors_of(nursery, 4.0, w))
-    for name, table in (("Adult", adult), ("Nursery", nursery)):
-        print(f"\n{name}, w = 2, epsilon 4 per attribute, against n (Fig. 6)")
-        head("n", *SCHEMES)
-        order = np.random.default_rng(2).permutation(len(table.codes))
-        for n in (100, 300, 1000, 3000, 10_000, len(table.codes)):
-            part = Table(table.domain, table.codes[order[:n]], {})
-            line(f"{n:,}", errors_of(part, 4.0, 2, runs=4))
-        print(f"\n{name}, w = 2, n = {len(table.codes):,}, against epsilon per attribute (Fig. 7)")
-        head("epsilon", *SCHEMES)
-        for epsilon in (0.5, 1.0, 2.0, 4.0, 8.0):
-            line(epsilon, errors_of(table, epsilon, 2))
+            hybrid_row(table, whole, [(mechanism, c) for c in counts], per_attribute, w)
+
+
+def hybrid_row(
+    table: Table,
+    whole: np.ndarray,
+    collected: list[tuple[ProductGRR, np.ndarray]],
+    per_attribute: int,
+    w: int,
+) -> None:
+    """One w: means over all subsets, then over runs."""
+    subsets = list(combinations(range(whole.ndim), w))
+    total = np.zeros((len(collected), len(SCHEMES)))
+    for s in subsets:
+        exact = whole.sum(axis=tuple(i for i in range(whole.ndim) if i not in s)).reshape(-1)
+        for run, (mechanism, counts) in enumerate(collected):
+            for place, scheme in enumerate(SCHEMES):
+                model = ProductModel(table.domain, mechanism, counts, len(table.codes), scheme)
+                total[run, place] += np.square(model.marginal(s).table - exact).sum()
+    total /= len(subsets)
+    ratios = total[:, 2] / total[:, :2].min(axis=1)
+    means = total.mean(axis=0)
+    shown = [f"{mean:.3e}" for mean in means]
+    row((per_attribute, w, *shown, f"{means[2] / means[:2].min():.3f}", f"{ratios.max():.3f}"))
 
 
 def central() -> None:
@@ -215,15 +161,15 @@ def central() -> None:
 
 def main() -> None:
     """Everything, or what the arguments name."""
-    wanted = set(sys.argv[1:]) or {"times", "errors", "central"}
-    if wanted & {"times", "errors"}:
+    wanted = set(sys.argv[1:]) or {"times", "hybrid", "central"}
+    if wanted & {"times", "hybrid"}:
         adult = read_table(DATA / "adult.csv.gz", columns=ADULT)
     if "times" in wanted:
         times(adult)
     if "central" in wanted:
         central()
-    if "errors" in wanted:
-        errors(adult, read_table(DATA / "nursery.csv.gz"))
+    if "hybrid" in wanted:
+        hybrid(adult)
 
 
 if __name__ == "__main__":
