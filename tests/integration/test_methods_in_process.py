@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
 from calmstream import analyse as analysing
+from calmstream.cli import main
 from consumer.publisher import Publisher
 from consumer.publisher_config import PublisherConfig
 from consumer.publisher_metrics import publisher_metrics
@@ -160,3 +164,32 @@ def _shown(snapshot: Snapshot) -> str:
     with console.capture() as capture:
         console.print(analysing.render(snapshot, "a0"))
     return capture.get()
+
+
+def test_the_command_reads_the_newest_snapshot(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plan = plan_of("inp-ht", mixed_domain(2, 3, 2), analysis=True)
+    stage, _ = collected(plan, population(plan.domain))
+    path = tmp_path / "plan.json"
+    path.write_bytes(plan.to_bytes())
+    monkeypatch.setattr("calmstream.commands.analyse.kafka", lambda _: stage.broker)
+    monkeypatch.setattr(stage.broker, "close", lambda: None)
+    capsys.readouterr()
+    call = ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
+    assert main([*call, "--given", "a0", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["kind"] == "total"
+    assert told["reports"] == DEVICES
+    assert {tuple(p["attributes"]) for p in told["pairs"]} == {
+        ("a0", "a1"), ("a0", "a2"), ("a1", "a2"),
+    }  # fmt: skip
+    assert set(told["given"]["a0"]) == {"a1", "a2"}
+    assert main([*call, "--kind", "final", "--window", "0"]) == 0
+    assert "Chow-Liu tree" in capsys.readouterr().out
+    assert main([*call, "--window", "7"]) == 2
+    assert capsys.readouterr().err == (
+        "calmstream: there is no total snapshot with tables to analyse yet\n"
+    )
+    assert main([*call, "--given", "colour"]) == 2
+    assert "no attribute 'colour'" in capsys.readouterr().err

@@ -327,3 +327,42 @@ def test_columns_left_out_are_named_with_the_reason(
     told = capsys.readouterr().err
     assert "[id] (100 distinct values), constant (1 distinct values)" in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "columns", "k", "says"),
+    [
+        ("fc", 40, "3", "1,099,511,627,776 cells"),
+        ("am", 40, "8", "76,904,685 tables of 8 attributes"),
+        ("inp-ht", 40, "8", "coefficients that touch at most 8 attributes"),
+    ],
+)
+def test_absurd_collections_are_refused_with_their_size(
+    method: str,
+    columns: int,
+    k: str,
+    says: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path, out = tmp_path / "wide.json", tmp_path / "plan.json"
+    path.write_text(json.dumps([{"name": f"a{i}", "labels": ["0", "1"]} for i in range(columns)]))
+    assert main(planned(path, "--method", method, "--out", out, k=int(k))) == 2
+    assert says in line(capsys)
+    assert not out.exists()
+
+
+def test_raw_evaluation_asks_for_unbiased_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bits.csv"
+    path.write_text("a,b,c\n" + "0,1,0\n1,1,0\n0,0,1\n" * 40)
+    call = ["evaluate", str(path), "--epsilon", "1", "--k", "2", "--users", "2000", "--json"]
+    found = {}
+    for extra in ([], ["--raw"]):
+        assert main([*call, "--method", "inp-ht,am,fc", "--tallies", "law", *extra]) == 0
+        rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+        found[bool(extra)] = {row["method"]: row["sse_mean"] for row in rows}
+    assert all(found[False][m] < found[True][m] for m in ("inp-ht", "am", "fc"))
+    assert main([*call, "--method", "inp-em", "--raw"]) == 2
+    assert line(capsys) == "calmstream: method inp-em makes no unbiased tables to measure raw"
