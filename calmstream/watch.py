@@ -289,8 +289,8 @@ def watch(
     given: Sequence[str] = (),
     *,
     console: Console | None = None,
-) -> None:
-    """Show snapshots as they come, until they end.
+) -> int:
+    """Show snapshots as they come, until they end; how many there were.
 
     On a terminal a live dashboard; elsewhere one block of plain text a snapshot.
 
@@ -305,13 +305,15 @@ def watch(
         InvalidInput: the marginal is not published; and whatever ``snapshots`` raises.
     """
     console = Console() if console is None else console
+    shown = 0
     if not console.is_terminal:
-        for snapshot in snapshots:
+        for shown, snapshot in enumerate(snapshots, 1):  # noqa: B007 - their number is the result
             wanted = [marginal] if marginal is not None else list(snapshot.marginals) or [()]
             for one in wanted:
                 console.out(plain(snapshot, one, given), highlight=False)
-        return
+        return shown
     dashboard = Dashboard(marginal, given)
     with Live(dashboard, console=console, refresh_per_second=4, vertical_overflow="crop"):
-        for snapshot in snapshots:
+        for shown, snapshot in enumerate(snapshots, 1):  # noqa: B007 - their number is the result
             dashboard.show(snapshot)
+    return shown

@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -130,7 +131,8 @@ def produce(
     stop = stop or threading.Event()
     clock = clock or SystemClock(stop)
     if plan.window_at(clock.now()) >= plan.windows:
-        raise InvalidInput(f"plan {plan.name} is over: it expired at {plan.expires}")
+        end = datetime.fromtimestamp(plan.expires, UTC)
+        raise InvalidInput(f"plan {plan.name} is over: it expired at {end:%Y-%m-%d %H:%M:%S} UTC")
     with _fleet(plan, len(codes), devices) as fleet:
         population = Population(plan, codes, fleet=fleet, randomness=randomness)
         kept = Spool(spool, plan) if spool is not None else None

@@ -13,7 +13,7 @@ from calmstream import analyse, arguments
 from calmstream.connect import kafka
 from consumer.assembler import Snapshot
 from consumer.subscribe import subscribe
-from estimators.errors import InvalidInput
+from estimators.errors import RecoverableError
 from estimators.wire.snapshot import Kind
 
 
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     finally:
         broker.close()
     if found is None:
-        raise InvalidInput(f"there is no {args.kind} snapshot with tables to analyse yet")
+        raise RecoverableError(f"there is no {args.kind} snapshot with tables to analyse yet")
     if args.json:
         document = analyse.document(found)
         if args.given is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import threading
+from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry
 from rich.console import Console
@@ -14,6 +15,7 @@ from calmstream import arguments
 from calmstream.connect import kafka
 from calmstream.tables import read_records
 from calmstream.topics import topic_names
+from consumer.clock import SystemClock
 from consumer.config import load
 from consumer.health import HealthServer, health_app
 from consumer.metrics import new_registry
@@ -63,8 +65,12 @@ def run(args: argparse.Namespace) -> int:
     broker = kafka(args.bootstrap)
     server = serve(registry, args.http_host, args.http_port)
     columns = (TextColumn("reports"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True, highlight=False)
+    if plan.start > SystemClock().now_ms() / 1000:
+        start = datetime.fromtimestamp(plan.start, UTC)
+        console.print(f"the plan starts at {start:%Y-%m-%d %H:%M:%S} UTC; waiting for that")
     try:
-        with Progress(*columns, console=Console(stderr=True)) as progress:
+        with Progress(*columns, console=console) as progress:
             task = progress.add_task("reports", total=len(codes))
             summary = produce(
                 plan,

@@ -6,6 +6,8 @@ import argparse
 import signal
 import threading
 
+from rich.console import Console
+
 from calmstream import arguments
 from calmstream.connect import kafka
 from calmstream.watch import watch
@@ -52,7 +54,10 @@ def run(args: argparse.Namespace) -> int:
     """Show until interrupted."""
     plan = arguments.load_plan(args.plan)
     if args.marginal is not None and plan.domain.index(args.marginal) not in plan.marginals:
-        raise InvalidInput(f"--marginal: {','.join(args.marginal)} is not published by this plan")
+        raise InvalidInput(
+            f"--marginal: {','.join(args.marginal)} is not published by this plan; see "
+            f"marginals in {args.plan}"
+        )
     if args.given and not set(args.given) < set(args.marginal or ()):
         raise InvalidInput("--given: name some, not all, of the attributes of --marginal")
     stop = threading.Event()
@@ -69,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
             output_namespace=args.output_namespace,
             stop=stop,
         )
-        watch(snapshots, args.marginal, args.given)
+        if not watch(snapshots, args.marginal, args.given) and args.once:
+            Console(stderr=True).print("calmstream: no such snapshot is published yet")
     except KeyboardInterrupt:
         # Ending it is how a person stops watching; nothing failed.
         return 0

@@ -155,7 +155,8 @@ def test_without_a_terminal_every_snapshot_is_a_block_of_plain_text() -> None:
 
 def test_without_a_terminal_and_a_wish_all_tables_are_printed() -> None:
     console = Console(file=io.StringIO(), force_terminal=False)
-    watch([snapshot(), snapshot(cells=[])], console=console)
+    assert watch([], console=console) == 0
+    assert watch([snapshot(), snapshot(cells=[])], console=console) == 2
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("publish-test · window") == 3
 
