@@ -5,6 +5,7 @@ Every refusal is one line that says where (a path such as ``groups[3].views[0].s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -59,6 +60,7 @@ def read_plan(raw: bytes) -> Plan:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise PlanError(f"plan: not JSON: {error}") from None
+    _refuse_repeats(raw)
     if isinstance(document, dict) and "model" in document:
         raise PlanError(
             f"model: this is a {document['model']} plan, for raw records and a trusted aggregator; "
@@ -125,6 +127,22 @@ def _each(entries: list[Any], where: str, read: Callable[[object, str], T]) -> t
     if not entries:
         raise PlanError(f"{where}: expected at least one")
     return tuple(read(entry, f"{where}[{i}]") for i, entry in enumerate(entries))
+
+
+def _refuse_repeats(raw: bytes) -> None:
+    """No object may name a field twice: readers of JSON disagree about which of the two counts."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> None:
+        seen = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise PlanError(f"plan: field {name!r} stands twice in one object")
+            seen.add(name)
+
+    try:
+        json.loads(raw, object_pairs_hook=unique)
+    except RecursionError:
+        raise PlanError("plan: nested too deeply") from None
 
 
 def _object(

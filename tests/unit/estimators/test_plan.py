@@ -164,6 +164,18 @@ def test_what_is_no_plan_at_all(raw: bytes) -> None:
         read_plan(raw)
 
 
+@pytest.mark.parametrize(
+    ("field", "again"),
+    [("epsilon", b'"epsilon":"9",'), ("name", b'"name":"test",'), ("share", b'"share":7,')],
+)
+def test_a_field_may_not_stand_twice(plan: Plan, field: str, again: bytes) -> None:
+    """Also with one value twice, and deep inside."""
+    raw = plan.to_bytes()
+    place = raw.index(b'"' + field.encode() + b'":')
+    with pytest.raises(PlanError, match=f"plan: field '{field}' stands twice"):
+        read_plan(raw[:place] + again + raw[place:])
+
+
 def test_a_huge_document_is_not_parsed() -> None:
     with pytest.raises(PlanError, match="at most"):
         read_plan(b" " * (MAX_PLAN_BYTES + 1))
