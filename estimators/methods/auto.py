@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 OWN_PRIOR = ("noise-aware",)
 """Methods whose stated errors hold what the prior adds."""
 
+PRODUCTS = ("rr-independent",)
+"""Methods that recover single attributes only and take the rest to be independent."""
+
 TIE = 1.25
 """Predictions are hardly better than this. The noise-aware method is taken within it: what its
 joint fit and non-negativity gain is not in its prediction."""
@@ -100,14 +103,20 @@ def _predict(name: str, request: Request) -> Prediction:
         return Prediction(name, None, "it states no error")
     if name in OWN_PRIOR and request.k in design.expected_sse:
         return Prediction(name, design.expected_sse[request.k])
-    return Prediction(name, _with_prior(design, request))
+    held = max(len(view.attributes) for group in design.groups for view in group.views)
+    return Prediction(name, _with_prior(design, request, 1 if name in PRODUCTS else held))
 
 
-def _with_prior(design: Design, request: Request) -> float:
-    """Stated noise, extrapolated to k, plus what is taken to be zero; at most the uniform error."""
+def _with_prior(design: Design, request: Request, largest: int) -> float:
+    """Stated noise, extrapolated to k, plus what is taken to be zero; at most the uniform error.
+
+    Args:
+        design: of the method.
+        request: what was asked for.
+        largest: order of the largest interactions that the method recovers.
+    """
     cards, k = request.domain.cardinalities, request.k
     cells = exp(sum(map(log, cards)) / len(cards))
-    largest = max(len(view.attributes) for group in design.groups for view in group.views)
     noise = _orders(design.expected_sse, cells)
     total = uniform = 0.0
     for order in range(1, k + 1):
