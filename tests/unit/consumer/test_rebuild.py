@@ -43,7 +43,7 @@ def filled(partitions: int = 2) -> tuple[Stage, object]:
     return stage, worker
 
 
-def publish(stage: Stage) -> None:
+def publish(stage: Stage, steps: int = 60) -> None:
     metrics = publisher_metrics(CollectorRegistry(), stage.plan, stage.names)
     work = Publication(
         stage.plan,
@@ -53,7 +53,7 @@ def publish(stage: Stage) -> None:
         config=PublisherConfig(poll_seconds=0),
         metrics=metrics,
     )
-    for _ in range(60):
+    for _ in range(steps):
         work.step(0.0)
 
 
@@ -215,3 +215,43 @@ def test_duplicates_are_never_admitted() -> None:
             stage.clock,
             admit=[Reason.DUPLICATE],
         )
+
+
+def test_a_day_of_hours_comes_out_the_same() -> None:
+    stage = Stage(
+        small_plan(windows=24, window=3600, grace=300, partitions=2),
+        {"tick_seconds": 1.0, "session_seconds": 3600.0, "stall_seconds": 3600.0},
+    )
+    worker = stage.worker()
+    dice = np.random.Generator(np.random.PCG64(24))
+    for quarter in range(24 * 4):
+        stage.move_to(quarter * 900 + 60)
+        for partition in range(2):
+            cells = dice.integers(4, size=20).tolist()
+            stage.batch(quarter // 4, cells, partition=partition)
+        stage.turns(worker, count=2, step=0.1)
+    stage.move_to(25 * 3600)
+    stage.turns(worker, count=12, step=0.5)
+    publish(stage, steps=300)
+    names = renamed(stage)
+    done = rebuild(stage.plan, stage.broker, stage.names, names, stage.clock)
+    assert done.windows == tuple(range(24))
+    assert done.reports == 24 * 4 * 2 * 20
+    expected = sets(stage, stage.names)
+    assert len(expected) == 24 * 2 * 2
+    assert sets(stage, names) == expected
+
+
+def test_late_reports_of_packed_views_are_counted_per_view() -> None:
+    stage = Stage(small_plan(windows=2, packed=True))
+    worker = stage.worker()
+    stage.batch(0, [0, 1, 2])
+    stage.move_to(14)
+    stage.batch(0, [3, 3, 3, 3, 3])
+    stage.turns(worker)
+    stage.move_to(40)
+    stage.turns(worker, count=12)
+    names = renamed(stage)
+    done = rebuild(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
+    assert (done.admitted, done.reports) == ({"late": 1}, 8)
+    assert final(stage, names, 0).manifest.reports == 8
