@@ -235,12 +235,15 @@ class Ordeal:
         return found
 
     def _settled(self) -> bool:
-        """Whether every partition has an owner that is less than a second's records behind."""
+        """Whether all workers are up, and own every partition less than a second's records behind.
+
+        One that is still starting would meet the next fault without its signal handlers.
+        """
         self._restart_dead()
         found = [self._metrics(w) for w in self.workers if w.port not in self.frozen]
         owned = sum(one.get("calmstream_assigned_partitions", 0) for one in found)
         lag = sum(one.get("calmstream_consumer_lag_records", 0) for one in found)
-        return owned == GROUPS * PARTITIONS and lag <= max(50, 2 * self.rate / 500)
+        return all(found) and owned == GROUPS * PARTITIONS and lag <= max(50, 2 * self.rate / 500)
 
     def _flowing(self) -> bool:
         found = [self._metrics(w) for w in self.workers]
