@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import threading
 from pathlib import Path
@@ -12,15 +13,17 @@ from rich.console import Console
 from broker.central_names import CentralNames
 from calmstream import arguments
 from calmstream.central_watch import show_release
-from calmstream.connect import kafka
+from calmstream.commands.consume import OTHERS
+from calmstream.connect import SecurityConfig, kafka
 from calmstream.tables import read_texts
 from calmstream.version import version
 from consumer.budget_account import BudgetAccount
 from consumer.central.aggregator import Aggregator
+from consumer.central.config import AggregatorConfig
 from consumer.central.metrics import CentralMetrics
 from consumer.central.subscribe import subscribe_releases
 from consumer.clock import SystemClock
-from consumer.config import HttpConfig, load
+from consumer.config import HttpConfig, load, refuse_unknown, variables
 from consumer.metrics import new_registry
 from consumer.service import configure_logging, run_service
 from estimators.central.plan import CentralPlan
@@ -102,6 +105,8 @@ def _aggregate(args: argparse.Namespace) -> int:
     plan = arguments.load_central_plan(args.plan)
     account = BudgetAccount(args.account, plan.digest)
     account.read()
+    refuse_unknown(os.environ, variables(AggregatorConfig, HttpConfig, SecurityConfig) | OTHERS)
+    config = load(AggregatorConfig)
     http = load(HttpConfig, http_host=args.http_host, http_port=args.http_port)
     configure_logging(http.log_level)
     registry = new_registry()
@@ -116,6 +121,7 @@ def _aggregate(args: argparse.Namespace) -> int:
             randomness=SystemRandomness(),
             metrics=CentralMetrics(registry, plan),
             software=version(),
+            raw_memory_bytes=config.raw_memory_bytes,
         )
         run_service([role], registry, http)
     finally:

@@ -23,6 +23,7 @@ OTHERS = {
     "CALMSTREAM_DEBUG",
     "CALMSTREAM_TEST_BOOTSTRAP",
     "CALMSTREAM_REQUIRE_BROKER",
+    "CALMSTREAM_RAW_MEMORY_BYTES",
 }
 """Variables that other parts of the product read."""
 

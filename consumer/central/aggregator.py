@@ -51,6 +51,7 @@ class Aggregator:
         randomness: the operating system's CSPRNG but in tests.
         metrics: nothing in them tells how many records there are.
         software: version for the manifests.
+        raw_memory_bytes: most memory for raw records, see `AggregatorConfig`.
     """
 
     name = "aggregator"
@@ -66,6 +67,7 @@ class Aggregator:
         randomness: Randomness,
         metrics: CentralMetrics,
         software: str,
+        raw_memory_bytes: int,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._plan = plan
@@ -81,7 +83,9 @@ class Aggregator:
         self._sink = broker.sink()
         self._log = structlog.get_logger("calmstream.aggregator")
         self._known = {e.release for e in account.read().entries}
-        self._windows = RawWindows(plan, lambda w: str(w) not in self._known)
+        self._windows = RawWindows(
+            plan, lambda window: str(window) not in self._known, raw_memory_bytes
+        )
         self._next = 0
         self._ticked = -TICK_SECONDS
         self._started = False
@@ -92,12 +96,17 @@ class Aggregator:
         """Whether every window of the plan has been dealt with."""
         return self._next >= self._plan.releases
 
+    @property
+    def held_bytes(self) -> int:
+        """Memory of the raw records that wait for their window's release."""
+        return self._windows.held_bytes
+
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop or until the plan's last release.
 
         Raises:
             BudgetSpent: the budget is spent: publishing ends here.
-            FatalError: an unusable account, topic or log.
+            FatalError: an unusable account, topic or log, or too many raw records for memory.
             RecoverableError: the broker did not answer for a minute.
         """
         failing = 0.0

@@ -23,12 +23,21 @@ class RawWindows:
     Attributes:
         rejected: records refused, by reason. They are counted and dropped, never kept: a refused
             raw record is raw all the same.
+        held_bytes: memory of the batches kept.
     """
 
-    def __init__(self, plan: CentralPlan, wanted: Callable[[int], bool]) -> None:
-        """Collect for a plan; ``wanted`` tells which windows may still be released."""
+    def __init__(self, plan: CentralPlan, wanted: Callable[[int], bool], limit: int) -> None:
+        """Collect for a plan.
+
+        Args:
+            plan: of the records.
+            wanted: which windows may still be released.
+            limit: most bytes of memory for batches.
+        """
         self._plan = plan
         self._wanted = wanted
+        self._limit = limit
+        self.held_bytes = 0
         self._clocks = dict.fromkeys(range(plan.partitions), 0)
         self._batches: dict[int, list[RawBatch]] = {}
         self._ids: dict[int, set[bytes]] = {}
@@ -38,7 +47,7 @@ class RawWindows:
         """Take one record of the raw topic.
 
         Raises:
-            FatalError: the topic does not stamp append times.
+            FatalError: the topic does not stamp append times, or memory is at its limit.
         """
         if not record.append_time:
             raise FatalError(f"topic {record.partition.topic} must use LogAppendTime")
@@ -54,8 +63,19 @@ class RawWindows:
             self.rejected[refused.reason] += 1
             return
         if self._wanted(window):
-            self._ids.setdefault(window, set()).add(bytes(record.key or b""))
-            self._batches.setdefault(window, []).append(batch)
+            self._keep(window, bytes(record.key or b""), batch)
+
+    def _keep(self, window: int, batch_id: bytes, batch: RawBatch) -> None:
+        self.held_bytes += batch.memory
+        if self.held_bytes > self._limit:
+            raise FatalError(
+                f"the raw records of windows that are not released yet need more than "
+                f"{self._limit:,} bytes of memory: raise CALMSTREAM_RAW_MEMORY_BYTES (about twice "
+                "as much must be free), or plan shorter windows; the log keeps the records, and "
+                "nothing was paid for them"
+            )
+        self._ids.setdefault(window, set()).add(batch_id)
+        self._batches.setdefault(window, []).append(batch)
 
     def _admit(self, record: Record, window: int) -> RawBatch:
         """The batch of a record that counts in ``window``.
@@ -83,4 +103,6 @@ class RawWindows:
     def take(self, window: int) -> list[RawBatch]:
         """The batches of a closed window; they are forgotten here."""
         self._ids.pop(window, None)
-        return self._batches.pop(window, [])
+        batches = self._batches.pop(window, [])
+        self.held_bytes -= sum(batch.memory for batch in batches)
+        return batches

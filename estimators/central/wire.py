@@ -51,6 +51,11 @@ class RawBatch:
     users: Texts
     columns: tuple[Texts, ...]
 
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes up, about: four per character of each column's longest value."""
+        return 1024 + self.users.nbytes + sum(column.nbytes for column in self.columns)
+
 
 def encode_raw(
     plan: CentralPlan, users: Sequence[str], columns: Sequence[Sequence[str | None]]

@@ -53,7 +53,7 @@ class Bench:
         self.path = path / "budget.json"
         BudgetAccount.create(self.path, plan.new_ledger)
 
-    def aggregator(self, seed: int = 1) -> Aggregator:
+    def aggregator(self, seed: int = 1, memory: int = 1 << 26) -> Aggregator:
         self.registry = CollectorRegistry()
         return Aggregator(
             self.plan,
@@ -64,6 +64,7 @@ class Bench:
             randomness=SeededRandomness(seed),
             metrics=CentralMetrics(self.registry, self.plan),
             software="test",
+            raw_memory_bytes=memory,
             poll_seconds=0,
         )
 
@@ -244,6 +245,34 @@ def test_perturbed_reports_and_nonsense_are_refused(bench: Bench) -> None:
             "calmstream_central_rejections_total", labels | {"reason": reason.value}
         )
         assert value == expected, reason
+
+
+def test_memory_for_raw_records_is_limited_and_nothing_is_lost(bench: Bench) -> None:
+    fill(bench)
+    with pytest.raises(FatalError, match="raise CALMSTREAM_RAW_MEMORY_BYTES") as refusal:
+        bench.work(bench.aggregator(memory=100_000))
+    assert "\n" not in str(refusal.value)
+    assert BudgetAccount(bench.path, PLAN.digest).read().entries == ()
+    enough = bench.aggregator()
+    bench.clock.advance(60)
+    bench.work(enough)
+    assert set(counts(bench.seen()[0], 1)) == {("F",), ("M",), ("nurse",), ("Ulm",)}
+
+
+def test_a_released_window_gives_its_memory_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, replace(PLAN, releases=6))
+    held: list[int] = []
+    aggregator = bench.aggregator()
+    for _ in range(5):
+        bench.send(1000, sex="F", job="nurse", city="Ulm")
+        bench.work(aggregator, 2)
+        held.append(aggregator.held_bytes)
+        bench.clock.advance(60)
+        bench.work(aggregator, 6)
+        assert aggregator.held_bytes == 0
+    assert len(bench.seen()) == 5
+    assert min(held) > 1000 * len("FnurseUlm")
+    assert max(held) < 1.1 * min(held)
 
 
 def test_no_account_no_aggregator(bench: Bench) -> None:

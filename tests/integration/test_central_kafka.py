@@ -63,6 +63,7 @@ def test_every_window_is_released_once_and_an_idle_partition_does_not_hold_it(
         randomness=SystemRandomness(),
         metrics=CentralMetrics(CollectorRegistry(), plan),
         software="test",
+        raw_memory_bytes=1 << 30,
     )
     users = [f"u{i}" for i in range(2000)]
     assert submit(plan, broker, names, users, [["F"] * 2000, ["nurse"] * 2000]) == 2000
