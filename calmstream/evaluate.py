@@ -262,7 +262,8 @@ def draw_targets(
 
 def _first_plan(method: Method, request: Request) -> Plan:
     """The method's own plan, or that of the pilot it learns from."""
-    return local_plan(registry.get(method.pilot) if isinstance(method, Piloted) else method, request)
+    first = registry.get(method.pilot) if isinstance(method, Piloted) else method
+    return local_plan(first, request)
 
 
 def local_plan(method: Method, request: Request) -> Plan:
