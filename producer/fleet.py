@@ -182,7 +182,8 @@ class Fleet:
 
 def _from_bytes(raw: bytes, path: Path) -> Fleet:
     try:
-        with zipfile.ZipFile(io.BytesIO(raw)), np.load(io.BytesIO(raw)) as arrays:
+        zipfile.ZipFile(io.BytesIO(raw)).close()
+        with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
             return _fleet(arrays)
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise FatalError(

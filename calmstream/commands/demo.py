@@ -97,6 +97,9 @@ class _Screen:
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
+        if not self._live.console.is_terminal:
+            # Where nothing is redrawn, the last frame ends without a line feed.
+            self._live.console.print()
 
     def show(self, snapshot: Snapshot) -> None:
         """A new set of tables."""
@@ -114,7 +117,7 @@ def _conclusion(demo: Demo, outcome: Outcome) -> Grid:
     grid = Grid(title=f"all {outcome.windows} windows against the truth", show_header=False)
     ratio = outcome.uniform_sse / outcome.sse_mean
     for name, value in (
-        ("reports counted", f"{outcome.accepted:,} of {outcome.reports:,}"),
+        ("reports counted", _counted(demo, outcome)),
         ("records rejected", f"{outcome.rejected:,}"),
         ("snapshot sets published", f"{outcome.snapshots:,}"),
         (f"squared error of a {K}-way marginal", f"{outcome.sse_mean:.5f}"),
@@ -125,3 +128,9 @@ def _conclusion(demo: Demo, outcome: Outcome) -> Grid:
     ):
         grid.add_row(name, value)
     return grid
+
+
+def _counted(demo: Demo, outcome: Outcome) -> str:
+    text = f"{outcome.accepted:,} of {outcome.reports:,}"
+    unsent = outcome.reports - demo.sent.sent
+    return f"{text}; {unsent:,} not sent in time" if unsent > 0 else text

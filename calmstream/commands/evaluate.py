@@ -16,6 +16,9 @@ from calmstream import arguments
 from calmstream.evaluate import Result, evaluate
 from calmstream.tables import read_table
 
+MIN_WIDTH = 78
+"""What a row takes with the longest name of a method."""
+
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
@@ -55,6 +58,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Evaluate and print."""
     table = read_table(args.data, columns=args.columns, attributes=args.attributes)
+    if table.dropped:
+        Console(stderr=True).print(table.left_out, highlight=False, markup=False, soft_wrap=True)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         runs = len(args.method) * len(args.epsilon) * args.repeats
         task = progress.add_task("collecting and estimating", total=runs)
@@ -77,13 +82,31 @@ def run(args: argparse.Namespace) -> int:
                 sys.stdout.buffer.write(orjson.dumps(asdict(result)) + b"\n")
                 sys.stdout.flush()
             return 0
-        shown = _grid(list(results))
-    Console().print(shown)
+        shown = list(results)
+    console = Console(highlight=False)
+    # A terminal that is too narrow wraps the rows; cut-off numbers would be worth nothing.
+    console.width = max(console.width, MIN_WIDTH)
+    console.print(_about(shown[0], raw=args.raw), markup=False, soft_wrap=True)
+    console.print(_grid(shown))
     return 0
 
 
+def _about(result: Result, *, raw: bool) -> str:
+    """What the columns are, and over what."""
+    tables = "tables before negative cells are corrected" if raw else "published tables"
+    return (
+        f"{result.dataset}: {result.n:,} devices, {result.d} attributes, {result.targets} "
+        f"marginals of {result.k}, {result.repeats} repeats, {tables}\n"
+        "SSE: squared error summed over the cells of a marginal, ± its standard error; TV: total "
+        "variation distance; largest: largest error of a cell"
+    )
+
+
 def _grid(results: list[Result]) -> Grid:
-    grid = Grid("method", "epsilon", "SSE", "±", "TV", "largest", "collect s", "estimate s")
+    grid = Grid(box=None, pad_edge=False, header_style="bold cyan")
+    grid.add_column("method", no_wrap=True)
+    for name in ("epsilon", "SSE", "±", "TV", "largest", "collect", "estimate"):
+        grid.add_column(name, justify="right", no_wrap=True)
     for r in results:
         grid.add_row(
             r.method,
@@ -92,7 +115,7 @@ def _grid(results: list[Result]) -> Grid:
             "" if r.sse_stderr is None else f"{r.sse_stderr:.2g}",
             f"{r.tv_mean:.4f}",
             f"{r.avd_mean:.4f}",
-            f"{r.collect_seconds:.2f}",
-            f"{r.estimate_seconds:.2f}",
+            f"{r.collect_seconds:.2f} s",
+            f"{r.estimate_seconds:.2f} s",
         )
     return grid

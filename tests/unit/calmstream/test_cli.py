@@ -366,3 +366,17 @@ def test_raw_evaluation_asks_for_unbiased_tables(
     assert all(found[False][m] < found[True][m] for m in ("inp-ht", "am", "fc"))
     assert main([*call, "--method", "inp-em", "--raw"]) == 2
     assert line(capsys) == "calmstream: method inp-em makes no unbiased tables to measure raw"
+
+
+def test_the_table_of_an_evaluation_keeps_its_numbers_on_a_narrow_screen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "people.csv"
+    data.write_text("[a],b,same\n" + "x,1,0\ny,2,0\n" * 50)
+    words = ["--method", "calm,rr-independent", "--epsilon", "1", "--k", "2", "--users", "100"]
+    monkeypatch.setenv("COLUMNS", "50")
+    assert main(["evaluate", str(data), *words, "--repeats", "2"]) == 0
+    shown, told = capsys.readouterr()
+    assert "…" not in shown
+    assert "100 devices, 2 attributes, 1 marginals of 2, 2 repeats" in " ".join(shown.split())
+    assert "same (1 distinct values)" in told
