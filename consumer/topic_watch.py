@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from broker.transport import TopicInfo, Topics
 from consumer.clock import Clock
-from estimators.errors import CalmstreamError, FatalError
+from estimators.errors import FatalError
 
 
 class TopicWatch:
@@ -52,8 +52,8 @@ class TopicWatch:
     def _ask(self) -> None:
         try:
             found = self._topics.describe(sorted(self._ids))
-        except CalmstreamError:
-            return  # a broker that does not answer is seen where it is needed
+        except Exception:  # noqa: BLE001 - whatever ails the broker is seen where it is needed
+            return
         for name, known in self._ids.items():
             if name not in found:
                 self._trouble = (
