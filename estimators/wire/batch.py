@@ -7,8 +7,9 @@ Wire 1.0, JSON (RFC 8259, UTF-8), one object::
 
 ``period`` is the number of the window. ``view`` stands only where the group has two or more views.
 ``columns`` holds what the group's mechanism declares: integer columns as lists of n integers, bit
-columns as one base64 string of n rows of ceil(bits / 8) bytes, bit b of a row being bit b % 8 of
-its byte b // 8. The record's key is the batch id: 16 random bytes, the same on every resend.
+columns as one base64 string (RFC 4648, padded, unused bits zero) of n rows of ceil(bits / 8)
+bytes, bit b of a row being bit b % 8 of its byte b // 8. The record's key is the batch id: 16
+random bytes, the same on every resend.
 
 A *tick* has no key and the fixed value ``TICK``; it carries nothing but its append time.
 """
@@ -168,6 +169,17 @@ def _integers(name: str, values: object, n: int, bound: int) -> NDArray[np.int64
     return array
 
 
+def _canonical(text: str, raw: bytes) -> bool:
+    """Whether ``text`` is the one base64 spelling of ``raw``, not empty: O(1).
+
+    Decoders, those of Python's own releases among them, disagree about superfluous padding and
+    about bits that no byte uses; what is admitted must not depend on the reader.
+    """
+    last = len(raw) % 3 or 3
+    ending = base64.b64encode(raw[-last:]).decode()
+    return len(text) == 4 * -(-len(raw) // 3) and text.endswith(ending)
+
+
 def _bits(column: Column, text: object, n: int) -> NDArray[np.uint8]:
     if not isinstance(text, str):
         _reject(Reason.MALFORMED, f"column {column.name} must be a base64 string")
@@ -178,6 +190,8 @@ def _bits(column: Column, text: object, n: int) -> NDArray[np.uint8]:
     row = -(-column.bound // 8)
     if len(raw) != n * row:
         _reject(Reason.LENGTH_MISMATCH, f"column {column.name} has {len(raw)} bytes, not {n * row}")
+    if not _canonical(text, raw):
+        _reject(Reason.MALFORMED, f"column {column.name} is not the canonical base64 of its bytes")
     array = np.frombuffer(raw, np.uint8).reshape(n, row)
     if column.bound % 8 and (array[:, -1] >> (column.bound % 8)).any():
         _reject(Reason.OUT_OF_RANGE, f"column {column.name} has bits beyond {column.bound}")

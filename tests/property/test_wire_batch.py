@@ -1,0 +1,183 @@
+"""Whatever bytes arrive, decoding a batch gives a batch within the plan's ranges or a rejection."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimators.errors import Reason, Rejection
+from estimators.plan import Group
+from estimators.randomness import SeededRandomness
+from estimators.view import View
+from estimators.wire.batch import Batch, decode_batch, encode_batch
+from tests.producer_support import make_plan
+
+# GRR on 12 cells, OUE on 12 cells (four bits of padding), and a group of two views.
+PLAN = replace(
+    make_plan(),
+    groups=(
+        make_plan().groups[0],
+        Group({"name": "oue", "cells": 12}, (View((0, 1)),), (3,)),
+        make_plan().groups[2],
+    ),
+)
+KEY = bytes(range(16))
+N = 3
+
+
+def good(group: int) -> dict[str, Any]:
+    """A batch of three reports, as the document it is on the wire."""
+    mechanism, views = PLAN.mechanisms[group], len(PLAN.groups[group].views)
+    columns = mechanism.perturb(np.arange(N) % mechanism.cells, SeededRandomness(group))
+    view = np.arange(N) % views if views > 1 else None
+    body: dict[str, Any] = orjson.loads(encode_batch(PLAN, group, Batch(0, N, view, columns)))
+    return body
+
+
+def packed(rows: int, last: int = 0) -> str:
+    return base64.b64encode(bytes([1, last] * rows)).decode()
+
+
+BAD = [
+    (1, {"columns": {"b": packed(N)[:-1] + "*"}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(N) + "="}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(N) + "===="}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(N) + "\n"}}, Reason.MALFORMED),
+    (1, {"columns": {"b": [1, 0, 1]}}, Reason.MALFORMED),
+    (1, {"columns": {"b": None}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(N - 1)}}, Reason.LENGTH_MISMATCH),
+    (1, {"columns": {"b": packed(N + 1)}}, Reason.LENGTH_MISMATCH),
+    (1, {"columns": {"b": ""}}, Reason.LENGTH_MISMATCH),
+    (1, {"columns": {"b": packed(N, 0x10)}}, Reason.OUT_OF_RANGE),
+    (0, {"view": [0, 0, 0]}, Reason.MALFORMED),
+    (2, {"view": None}, Reason.MALFORMED),
+    (2, {"view": [0, 1]}, Reason.LENGTH_MISMATCH),
+    (2, {"view": [0, 1, 2]}, Reason.OUT_OF_RANGE),
+    (2, {"view": [0, 1, -1]}, Reason.OUT_OF_RANGE),
+    (2, {"view": [0, 1, True]}, Reason.MALFORMED),
+    (0, {"columns": {"v": [0, 1, True]}}, Reason.MALFORMED),
+    (0, {"columns": {"v": [0, 1, 1 << 63]}}, Reason.OUT_OF_RANGE),
+    (0, {"columns": {"v": [0, 1, -1]}}, Reason.OUT_OF_RANGE),
+    (0, {"columns": {"v": [0, 1, 2], "w": [0, 1, 2]}}, Reason.MALFORMED),
+    (0, {"n": True}, Reason.MALFORMED),
+    (0, {"n": -1}, Reason.OUT_OF_RANGE),
+    (0, {"n": (1 << 16) + 1}, Reason.OUT_OF_RANGE),
+    (0, {"period": 0.0}, Reason.MALFORMED),
+    (0, {"group": "0"}, Reason.MALFORMED),
+    (0, {"v": 1.0}, Reason.UNKNOWN_VERSION),
+]
+
+
+@pytest.mark.parametrize("group", range(3))
+def test_what_is_sent_is_read(group: int) -> None:
+    body = good(group)
+    batch = decode_batch(PLAN, group, KEY, orjson.dumps(body))
+    assert orjson.loads(encode_batch(PLAN, group, batch)) == body
+
+
+@pytest.mark.parametrize(("group", "change", "reason"), BAD)
+def test_every_fault_has_its_reason(group: int, change: dict[str, Any], reason: Reason) -> None:
+    assert good(1)["columns"]["b"] != packed(N)
+    decode_batch(PLAN, 1, KEY, orjson.dumps(good(1) | {"columns": {"b": packed(N, 0x0F)}}))
+    with pytest.raises(Rejection) as verdict:
+        decode_batch(PLAN, group, KEY, orjson.dumps(good(group) | change))
+    assert verdict.value.reason is reason
+
+
+def test_bits_that_no_byte_uses_must_be_zero() -> None:
+    text = packed(2)
+    assert text.endswith("AA==")
+    body = good(1) | {"n": 2, "columns": {"b": text}}
+    decode_batch(PLAN, 1, KEY, orjson.dumps(body))
+    assert base64.b64decode(text[:-4] + "AB==") == base64.b64decode(text)
+    with pytest.raises(Rejection, match="canonical"):
+        decode_batch(PLAN, 1, KEY, orjson.dumps(body | {"columns": {"b": text[:-4] + "AB=="}}))
+
+
+def verdict(group: int, key: bytes | None, value: bytes | None) -> Batch | Reason:
+    """What becomes of it; anything but a batch within its ranges or a rejection is an error."""
+    try:
+        batch = decode_batch(PLAN, group, key, value)
+    except Rejection as rejection:
+        return rejection.reason
+    mechanism, views = PLAN.mechanisms[group], len(PLAN.groups[group].views)
+    assert 1 <= batch.n <= 1 << 16
+    assert (batch.view is not None) == (views > 1)
+    if batch.view is not None:
+        assert batch.view.shape == (batch.n,)
+        assert 0 <= batch.view.min() <= batch.view.max() < views
+    counts = mechanism.tally(batch.columns, batch.view, views)
+    assert counts.shape == (views, mechanism.width)
+    assert 0 <= counts.min() <= counts.max() <= batch.n
+    return batch
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 63), (1 << 64) - 1)
+    | st.integers(-2, 13)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=12)
+    | st.sampled_from(["1.0", "1.9", PLAN.digest, packed(N), packed(1)]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+groups = st.integers(0, 2)
+
+
+@given(group=groups, key=st.none() | st.binary(max_size=20), value=st.none() | st.binary())
+@settings(max_examples=300, deadline=None)
+def test_any_bytes(group: int, key: bytes | None, value: bytes | None) -> None:
+    assert isinstance(verdict(group, key, value), Reason)
+
+
+@given(group=groups, value=json_values)
+@settings(max_examples=300, deadline=None)
+def test_any_json(group: int, value: Any) -> None:
+    assert isinstance(verdict(group, KEY, orjson.dumps(value)), Reason)
+
+
+@given(
+    group=groups,
+    sent=groups,
+    changes=st.dictionaries(st.sampled_from(sorted(good(2))) | st.text(max_size=4), json_values),
+    columns=st.none() | st.dictionaries(st.sampled_from(["v", "b", "x"]), json_values),
+)
+@settings(max_examples=300, deadline=None)
+def test_any_field_may_be_anything(
+    group: int, sent: int, changes: dict[str, Any], columns: dict[str, Any] | None
+) -> None:
+    body = good(sent) | changes
+    if columns is not None:
+        body["columns"] = columns
+    verdict(group, KEY, orjson.dumps(body))
+
+
+@given(group=groups, data=st.data())
+@settings(max_examples=400, deadline=None)
+def test_any_damage(group: int, data: st.DataObject) -> None:
+    """Bytes that are cut off, changed or put in twice."""
+    value = bytearray(orjson.dumps(good(group)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(value) - 1))
+        match data.draw(st.sampled_from(["cut", "change", "repeat"])):
+            case "cut":
+                del value[place + 1 :]
+            case "change":
+                value[place] = data.draw(st.integers(0, 255))
+            case _:
+                value[place:place] = value[place : place + data.draw(st.integers(1, 40))]
+    verdict(group, KEY, bytes(value))
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"v":'])
+def test_deep_nesting(opening: bytes) -> None:
+    assert verdict(0, KEY, opening * 50_000) is Reason.UNDECODABLE
