@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from broker.metric_definition import MetricDefinition
+from consumer.central.metrics import CENTRAL_METRICS
 from consumer.metric_definitions import TALLY_METRICS
 from consumer.plan_metrics import PLAN_METRICS
 from consumer.publisher_metrics import PUBLISHER_METRICS
@@ -22,6 +23,11 @@ SECTIONS: tuple[tuple[str, str, tuple[MetricDefinition, ...]], ...] = (
         PUBLISHER_METRICS,
     ),
     ("Producers", "`calmstream produce --http-port PORT`, and gateways.", PRODUCER_METRICS),
+    (
+        "The central aggregator",
+        "`calmstream central aggregate`. The number of raw records is private: nothing counts them.",
+        CENTRAL_METRICS,
+    ),
 )
 
 ALL_METRICS = tuple(definition for _, _, part in SECTIONS for definition in part)

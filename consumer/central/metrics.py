@@ -39,11 +39,15 @@ SPENT = MetricDefinition(
 REJECTED = MetricDefinition(
     "calmstream_central_rejections_total",
     "counter",
-    "records",
+    "Kafka records",
     ("plan", "reason"),
-    "Records of the raw topic refused, by reason; they are dropped.",
+    "Records of the raw topic (batches) refused, by reason; they are dropped.",
     "unknown_version: perturbed reports or another sender write to the raw topic.",
 )
+
+
+CENTRAL_METRICS = (RELEASES, REFUSED, SPENT, REJECTED)
+"""All of them."""
 
 
 class CentralMetrics:
@@ -55,7 +59,7 @@ class CentralMetrics:
             "plan": [f"{plan.name}-{plan.digest[:8]}"],
             "reason": [reason.value for reason in Reason],
         }
-        self._metrics = Metrics(registry, (RELEASES, REFUSED, SPENT, REJECTED), labels)
+        self._metrics = Metrics(registry, CENTRAL_METRICS, labels)
         self._rejected: dict[Reason, int] = {}
 
     def released(self) -> None:

@@ -493,8 +493,38 @@ ACCURACY = (
     ),
 )
 
+CENTRAL = (
+    Row(
+        "Central model: raw records reach the aggregator",
+        (
+            Panel(
+                "Budget spent",
+                "percentunit",
+                ((highest("central_budget_spent_ratio"), "{{plan}}"),),
+                "Part of the plan's rho; at 100 % nothing more is published.",
+            ),
+            Panel(
+                "Releases",
+                "none",
+                (
+                    (total("central_releases_total"), "left"),
+                    (total("central_refused_total"), "refused: the budget is spent"),
+                ),
+                "Since the aggregator started.",
+            ),
+            Panel(
+                "Refused batches",
+                "cps",
+                ((rate("central_rejections_total", "plan, reason"), "{{reason}}"),),
+                "Of the raw topic, a second; the number of records that count is private.",
+            ),
+        ),
+    ),
+)
+
 DASHBOARDS = {
     "service": ("calmstream: service", (TRAFFIC, PROGRESS, WORKERS, STATE, PUBLISHER)),
     "data-quality": ("calmstream: data quality", QUALITY),
     "privacy-accuracy": ("calmstream: privacy and accuracy", ACCURACY),
+    "central": ("calmstream: central model", CENTRAL),
 }

@@ -65,10 +65,14 @@ class Scene:
         assert made.returncode == 0, made.stderr
         self.tallies = [self.consume("tally", "a"), self.consume("tally", "b")]
         self.publisher = self.consume("publish", "p", "--refresh-seconds", "1")
+        central = self._aggregator()
         port = free_port()
         service = [process.port for process in (*self.tallies, self.publisher)]
         self.prometheus = stack.enter_context(
-            PrometheusServer(directory / "prometheus", {"calmstream": service, "producers": [port]})
+            PrometheusServer(
+                directory / "prometheus",
+                {"calmstream": service, "producers": [port], "central": [central.port]},
+            )
         )
         records = write_records(directory / "records.csv", self.plan, 120 * RATE)
         rate = ("--records", records, "--rate", RATE, "--http-port", port)
@@ -77,6 +81,23 @@ class Scene:
     def consume(self, role: str, name: str, *options: object) -> Process:
         options = ("--role", role, "--checkpoint-seconds", "1", *options)
         return self._start(name, "consume", *self.where, *options)
+
+    def _aggregator(self) -> Process:
+        """The central model's own role, with nothing to aggregate."""
+        path, account = self._directory / "central.json", self._directory / "account.json"
+        start = ("--start", self.plan.start, "--window", f"{WINDOW}s", "--lifetime", "1h")
+        table = self._directory / "raw.csv"
+        table.write_text("a,b\n0,0\n")
+        plan = ("plan", table, "--model", "central", "--epsilon", "1", "--users", "100")
+        where = ("--plan", path, "--bootstrap", self.bootstrap)
+        for arguments in (
+            (*plan, "--k", "1", *start, "--name", self.plan.name, "--out", path),
+            ("central", "account", "--plan", path, "--account", account),
+            ("central", "topics", *where),
+        ):
+            made = run(*arguments)
+            assert made.returncode == 0, made.stderr
+        return self._start("central", "central", "aggregate", *where, "--account", account)
 
     def _start(self, name: str, *arguments: object) -> Process:
         process = Process(self._directory / f"{name}.log", *arguments)

@@ -6,14 +6,17 @@ from pathlib import Path
 
 from broker.names import TopicNames
 from calmstream.metrics_page import ALL_METRICS, page
+from consumer.central.metrics import CentralMetrics
 from consumer.metrics import new_registry, tally_metrics
 from consumer.plan_metrics import plan_metrics
 from consumer.publisher_metrics import publisher_metrics
+from estimators.central.plan import CentralPlan
 from producer.metrics import ProducerMetrics
 from tests.tally_support import names_of, small_plan
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAN = small_plan(partitions=2, groups=3)
+CENTRAL = CentralPlan("central", "", "", ("a", "b"), "1", "1e-6", 2, 0, 60, 1)
 
 
 def exported() -> dict[str, set[str]]:
@@ -23,6 +26,7 @@ def exported() -> dict[str, set[str]]:
     publisher_metrics(registry, PLAN, names)
     plan_metrics(registry, PLAN, names, 1.0)
     ProducerMetrics(PLAN, registry)
+    CentralMetrics(registry, CENTRAL)
     return {
         sample.name: set(sample.labels) - {"le"}
         for family in registry.collect()
