@@ -12,11 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from broker.in_process import InProcessBroker, SendFault
 from broker.transport import Partition, Record
-from consumer.assembler import Snapshot, SnapshotAssembler
 from consumer.config import TallyConfig, load
 from consumer.engine import TallyWorker
 from consumer.publisher import Publisher
@@ -25,13 +22,11 @@ from estimators.domain import Domain
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Group, Plan
 from estimators.view import View
-from estimators.wire.dead_letter import DeadLetter
-from estimators.wire.snapshot import Kind
 from estimators.wire.state import parse_key
 from producer.courier import Budget, Courier
 from producer.sealing import Sealed
 from tests.fault.exact import without_noise
-from tests.fault.oracle import Verdicts
+from tests.fault.judge import judge
 from tests.fault.virtual import Crash, Process, VirtualClock
 from tests.tally_support import START, batch_id, body, names_of
 
@@ -142,7 +137,6 @@ class World:
         self.topics.create(self.names.specs(7 * 86_400_000))
         self.inputs = [Partition(self.names.reports(0), n) for n in range(2)]
         self.logs: dict[Partition, list[Record]] = {p: [] for p in self.inputs}
-        self.shown: list[Snapshot] = []
         self.outputs: list[Record] = []
         self.cell = 0
         self.sent: list[Sealed] = []
@@ -446,61 +440,12 @@ class World:
         ends = self.topics.log_ends(self.inputs)
         return all(p in folds and folds[p].next_offset == ends[p] for p in self.inputs)
 
-    # Judging
-
     def check(self) -> None:
-        """Compare everything that was published with the logs."""
-        verdicts = [Verdicts(self.plan).judge(self.logs[p]) for p in self.inputs]
-        truth = {
-            window: Counter(c for v in verdicts for c in v.cells(window))
-            for window in range(WINDOWS)
-        }
-        for window, cells in truth.items():
-            assert max(cells.values(), default=0) <= 1, (window, cells)
-        shown = self._shown(self.outputs)
-        late = self._shown(self.broker.records(Partition(self.names.snapshots, 0)))
-        for snapshots in (shown, late):
-            finals = {s.window: s for s in snapshots if s.kind is Kind.FINAL}
-            totals = {s.window: s for s in snapshots if s.kind is Kind.TOTAL}
-            assert set(finals) == set(totals) == set(range(WINDOWS))
-            for window in range(WINDOWS):
-                assert counts(finals[window]) == truth[window], f"final of window {window}"
-                so_far = sum((truth[w] for w in range(window + 1)), Counter())
-                assert counts(totals[window]) == so_far, f"total through window {window}"
-                at = tuple(v.closed_at[window] for v in verdicts)
-                assert finals[window].revision == at
-        self._check_earlies(shown, verdicts)
-        self._check_letters(verdicts)
-
-    def _shown(self, records: list[Record]) -> list[Snapshot]:
-        assembler = SnapshotAssembler()
-        found = [assembler.read(r.key or b"", r.value) for r in records]
-        return [snapshot for snapshot in found if snapshot is not None]
-
-    def _check_earlies(self, shown: list[Snapshot], verdicts: list[Verdicts]) -> None:
-        for early in shown:
-            if early.kind is Kind.EARLY:
-                below = zip(verdicts, early.revision, strict=True)
-                cells = Counter(c for v, at in below for c in v.cells(early.window, at))
-                assert counts(early) == cells, f"early of window {early.window}"
-
-    def _check_letters(self, verdicts: list[Verdicts]) -> None:
-        records = self.broker.records(Partition(self.names.dead_letters, 0))
-        letters = [DeadLetter.from_headers(r.headers) for r in records]
-        kept = {(letter.partition, letter.offset) for letter in letters}
-        assert kept == {(n, o) for n, v in enumerate(verdicts) for o in v.rejected}
-
-
-def counts(snapshot: Snapshot) -> Counter[int]:
-    """Reports per cell of a set without noise."""
-    n = snapshot.manifest.reports
-    if n == 0:
-        assert not snapshot.marginals
-        return Counter()
-    (record,) = snapshot.marginals.values()
-    found = np.array(record.table) * n
-    assert np.allclose(found, np.rint(found), atol=1e-6)
-    return Counter({c: int(k) for c, k in enumerate(np.rint(found)) if k})
+        """Compare everything that was published, as it was and as a late reader finds it."""
+        late = self.broker.records(Partition(self.names.snapshots, 0))
+        letters = self.broker.records(Partition(self.names.dead_letters, 0))
+        logs = [self.logs[partition] for partition in self.inputs]
+        judge(self.plan, logs, (self.outputs, late), letters)
 
 
 def run(operations: list[Operation]) -> World:

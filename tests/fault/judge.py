@@ -1,0 +1,80 @@
+"""Comparing everything that was published with the logs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from broker.transport import Record
+from consumer.assembler import Snapshot, SnapshotAssembler
+from estimators.plan import Plan
+from estimators.wire.dead_letter import DeadLetter
+from estimators.wire.snapshot import Kind
+from tests.fault.oracle import Verdicts
+
+
+def judge(
+    plan: Plan,
+    logs: list[list[Record]],
+    published: Iterable[list[Record]],
+    letters: list[Record],
+) -> None:
+    """Fail unless every set says what the logs say.
+
+    ``logs`` are the whole input partitions; ``published`` the snapshots topic as several readers
+    found it; ``letters`` the dead letters.
+    """
+    verdicts = [Verdicts(plan).judge(log) for log in logs]
+    truth = {
+        window: Counter(c for v in verdicts for c in v.cells(window))
+        for window in range(plan.windows)
+    }
+    for window, cells in truth.items():
+        assert max(cells.values(), default=0) <= 1, (window, cells)
+    for records in published:
+        shown = _shown(records)
+        _check_closed(plan, shown, verdicts, truth)
+        _check_earlies(shown, verdicts)
+    kept = {(d.partition, d.offset) for d in (DeadLetter.from_headers(r.headers) for r in letters)}
+    assert kept == {(n, o) for n, v in enumerate(verdicts) for o in v.rejected}
+
+
+def _check_closed(
+    plan: Plan, shown: list[Snapshot], verdicts: list[Verdicts], truth: dict[int, Counter[int]]
+) -> None:
+    finals = {s.window: s for s in shown if s.kind is Kind.FINAL}
+    totals = {s.window: s for s in shown if s.kind is Kind.TOTAL}
+    assert set(finals) == set(totals) == set(range(plan.windows))
+    for window in range(plan.windows):
+        assert counts(finals[window]) == truth[window], f"final of window {window}"
+        so_far = sum((truth[w] for w in range(window + 1)), Counter())
+        assert counts(totals[window]) == so_far, f"total through window {window}"
+        assert finals[window].revision == tuple(v.closed_at[window] for v in verdicts)
+
+
+def _check_earlies(shown: list[Snapshot], verdicts: list[Verdicts]) -> None:
+    for early in shown:
+        if early.kind is Kind.EARLY:
+            below = zip(verdicts, early.revision, strict=True)
+            cells = Counter(c for v, at in below for c in v.cells(early.window, at))
+            assert counts(early) == cells, f"early of window {early.window}"
+
+
+def _shown(records: list[Record]) -> list[Snapshot]:
+    assembler = SnapshotAssembler()
+    found = [assembler.read(r.key or b"", r.value) for r in records]
+    return [snapshot for snapshot in found if snapshot is not None]
+
+
+def counts(snapshot: Snapshot) -> Counter[int]:
+    """Reports per cell of a set without noise."""
+    n = snapshot.manifest.reports
+    if n == 0:
+        assert not snapshot.marginals
+        return Counter()
+    (record,) = snapshot.marginals.values()
+    found = np.array(record.table) * n
+    assert np.allclose(found, np.rint(found), atol=1e-6)
+    return Counter({c: int(k) for c, k in enumerate(np.rint(found)) if k})
