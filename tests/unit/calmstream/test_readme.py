@@ -1,0 +1,92 @@
+"""What the README tells a newcomer to type works as it stands."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import calmstream
+from calmstream.cli import main, parser
+from consumer.assembler import Snapshot
+from estimators.plan_document import read_plan
+from estimators.wire.snapshot import Kind, MarginalRecord
+
+README = (Path(__file__).parents[3] / "README.md").read_text()
+COMMANDS = re.findall(r"^calmstream (.*)$", README.replace("\\\n", " "), re.MULTILINE)
+SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+DOMAIN = [
+    {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
+    {"name": "theme", "labels": ["dark", "light"]},
+    {"name": "crashed", "labels": ["no", "yes"]},
+]
+
+
+def words(command: str) -> list[str]:
+    return shlex.split(command, comments=True)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with the dictionary and the plan that the README's command makes of it."""
+    monkeypatch.chdir(tmp_path)
+    Path("domain.json").write_text(json.dumps(DOMAIN))
+    assert main(words(next(c for c in COMMANDS if c.startswith("plan")))) == 0
+    return tmp_path
+
+
+def test_every_command_of_the_readme_parses() -> None:
+    assert {words(c)[0] for c in COMMANDS} == set(
+        ["plan", "topics", "consume", "watch", "produce", "evaluate"]
+    )
+    for command in COMMANDS:
+        parser().parse_args(words(command))
+
+
+def test_the_plan_of_the_readme_publishes_what_it_watches(here: Path) -> None:
+    plan = read_plan((here / "plan.json").read_bytes())
+    assert plan.domain.index(("region", "theme")) in plan.marginals
+
+
+def test_a_device_as_in_the_readme_reports_once(here: Path) -> None:
+    (snippet,) = (s for s in SNIPPETS if "Reporter" in s)
+    code = snippet.replace("/var/lib/myapp", str(here))
+    sent: list[Any] = []
+    for _ in range(2):
+        exec(code, {"send": sent.append})
+    assert len(sent) == 1
+
+
+@pytest.mark.usefixtures("here")
+def test_a_subscriber_as_in_the_readme_survives_a_window_without_reports(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names, labels = ("region", "theme"), (("EU", "US", "other"), ("dark", "light"))
+    table = MarginalRecord(
+        window=1,
+        kind=Kind.FINAL,
+        revision=(1,),
+        attributes=names,
+        labels=labels,
+        table=(0.25, 0.15, 0.2, 0.1, 0.2, 0.1),
+        stderr=(0.01,) * 6,
+        noise_floor=0.0006,
+        reports=10,
+        flags=("covered",),
+    )
+    sets = [
+        Snapshot(SimpleNamespace(window=w, kind=Kind.FINAL), tables)  # type: ignore[arg-type]
+        for w, tables in enumerate(({}, {names: table}))
+    ]
+    monkeypatch.setattr(calmstream, "subscribe", lambda *_: iter(sets))
+    (snippet,) = (s for s in SNIPPETS if "subscribe" in s)
+    capsys.readouterr()
+    exec(snippet, {})
+    shown = capsys.readouterr().out
+    assert shown.startswith("1 final [[0.25 0.15]")
+    assert "covered" in shown
