@@ -13,11 +13,17 @@ from rich.console import Console
 from calmstream.tables import read_texts
 from estimators.central.accounting import epsilon_of
 from estimators.central.plan import CentralPlan
-from estimators.errors import InvalidInput
+from estimators.errors import InvalidInput, PlanError
+from estimators.methods import CENTRAL
+
+DEFAULT_METHOD = "calm"
+"""Of the local model, where nobody has named one."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the plan and show what it will cost and allow."""
+    if args.method not in (DEFAULT_METHOD, CENTRAL):
+        raise PlanError(f"method {args.method} is local: the central model has {CENTRAL} only")
     window = args.window
     start = args.start if args.start is not None else int(time.time()) // window * window
     plan = CentralPlan(

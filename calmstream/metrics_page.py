@@ -25,7 +25,7 @@ SECTIONS: tuple[tuple[str, str, tuple[MetricDefinition, ...]], ...] = (
     ("Producers", "`calmstream produce --http-port PORT`, and gateways.", PRODUCER_METRICS),
     (
         "The central aggregator",
-        "`calmstream central aggregate`. The number of raw records is private: nothing counts them.",
+        "`calmstream central aggregate`. None counts records: how many there are is private.",
         CENTRAL_METRICS,
     ),
 )

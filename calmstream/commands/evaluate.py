@@ -60,7 +60,9 @@ def run(args: argparse.Namespace) -> int:
     table = read_table(args.data, columns=args.columns, attributes=args.attributes)
     if table.dropped:
         Console(stderr=True).print(table.left_out, highlight=False, markup=False, soft_wrap=True)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    # Where nobody watches, an idle bar would leave an empty line before an error's.
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         runs = len(args.method) * len(args.epsilon) * args.repeats
         task = progress.add_task("collecting and estimating", total=runs)
         results = evaluate(

@@ -49,6 +49,9 @@ _ALL: tuple[Method, ...] = (
     Uniform(),
 )
 
+CENTRAL = "dp-marginals"
+"""What is done in the central model (:mod:`estimators.central`); no local plan can name it."""
+
 _METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 
 
@@ -63,6 +66,11 @@ def get(name: str) -> Method:
     Raises:
         PlanError: there is none; the message lists those there are.
     """
+    if name == CENTRAL:
+        raise PlanError(
+            f"method {CENTRAL} is central: raw records go to a trusted aggregator, see `calmstream "
+            "plan --model central` and `calmstream central`; here are only local methods"
+        )
     if name not in _METHODS:
         raise PlanError(f"unknown method {name!r}; there are {', '.join(names())}")
     return _METHODS[name]

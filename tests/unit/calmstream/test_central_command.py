@@ -97,6 +97,30 @@ def test_central_commands_refuse_a_local_plan(
     assert not (files / "budget.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["evaluate", "--method", "calm,dp-marginals"], "dp-marginals is central: raw records go"),
+        (["plan", "--method", "dp-marginals"], "`calmstream plan --model central`"),
+        (["plan", "--model", "central", "--method", "rr-joint"], "method rr-joint is local"),
+    ],
+)
+def test_methods_of_the_other_model_are_refused(
+    files: Path, command: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    asked = [*command, str(files / "people.csv"), "--epsilon", "1", "--users", "9", "--k", "1"]
+    assert main(asked) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_the_central_method_can_be_named(files: Path) -> None:
+    asked = ["plan", str(files / "people.csv"), "--model", "central", "--method", "dp-marginals"]
+    assert main([*asked, "--epsilon", "1", "--users", "9", "--k", "1"]) == 0
+
+
 def test_the_account_is_made_once_and_needed(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
