@@ -32,7 +32,7 @@ def draw(table: Table, names: tuple[str, str], axes: Any) -> None:
     margin = Z95 * table.stderr
     top = float(max(table.table.max(), margin.max()))
     for pane, cells, title in zip(
-        axes, (table.table, margin), ("proportion", "95 % interval, ±"), strict=True
+        axes, (table.table, margin), ("proportion, %", "95 % interval, ± %"), strict=True
     ):
         pane.imshow(cells, vmin=0, vmax=top, cmap="viridis", aspect="auto")
         pane.set_title(title)

@@ -156,6 +156,12 @@ def test_prometheus_finds_the_pods_under_the_name_that_rules_use() -> None:
     assert named == [group["name"] for group in load(RULES)["groups"]]
 
 
+def test_every_dashboard_is_in_the_chart() -> None:
+    boards = DEPLOY / "grafana" / "dashboards"
+    packed = {path.name: path.read_text() for path in (CHART / "files").glob("*.json")}
+    assert packed == {path.name: path.read_text() for path in boards.glob("*.json")}
+
+
 def test_the_policy_lets_in_scrapes_alone_and_out_to_brokers_and_names() -> None:
     policy = one("NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
