@@ -41,9 +41,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_command_of_the_readme_parses() -> None:
-    assert {words(c)[0] for c in COMMANDS} == set(
-        ["plan", "topics", "consume", "watch", "produce", "evaluate"]
-    )
+    named = {words(command)[0] for command in COMMANDS}
+    assert named == {"plan", "topics", "consume", "watch", "produce", "evaluate"}
     for command in COMMANDS:
         parser().parse_args(words(command))
 
