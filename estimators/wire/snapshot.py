@@ -184,7 +184,7 @@ def decode(raw: bytes) -> MarginalRecord | Manifest:
     try:
         body = orjson.loads(raw)
         major = int(body["v"].split(".")[0])
-        kind = body["type"]
+        kind = body.get("type")
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
         raise FatalError("the snapshots topic holds a value that is no snapshot") from None
     if major != 1:

@@ -1,133 +1,92 @@
-"""The life of a plan by its commands on a real broker: inspect, replay, retire."""
+"""Commands against a real broker that is not as the plan needs it: one line, and not zero."""
 
 from __future__ import annotations
 
-import json
 import secrets
-import signal
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
-from processes import Process, run, until
-from recount import read_all
+from processes import run
 
-from estimators import planning
-from estimators.domain import Domain
-from estimators.methods.base import Request
-from estimators.plan import Guarantee, Plan
+from broker.kafka import connect
+from broker.kafka.broker import KafkaBroker
+from broker.transport import TopicSpec
+from calmstream.topics import topic_names
+from estimators.plan import Plan
+from tests.publisher_support import published_plan
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-
-REPORTS = 3000
+pytestmark = pytest.mark.kafka
 
 
-@dataclass
-class Stage:
-    """A plan of three windows of five seconds, with its topics."""
+class Place:
+    """A plan on disk, records for it, and a broker without its topics."""
 
-    bootstrap: str
-    plan: Plan
-    where: list[object]
+    def __init__(self, bootstrap: str, directory: Path) -> None:
+        self.bootstrap = bootstrap
+        self.broker: KafkaBroker = connect(bootstrap)
+        start = int(time.time()) - 60
+        self.plan: Plan = replace(published_plan(), start=start, expires=start + 7200, window=7200)
+        self.namespace = f"it-{secrets.token_hex(4)}"
+        self.names = topic_names(self.plan, self.namespace)
+        self.path = directory / "plan.json"
+        self.path.write_bytes(self.plan.to_bytes())
+        self.records = directory / "records.csv"
+        labels = [a.labels[0] for a in self.plan.domain.attributes]
+        self.records.write_text(f"{','.join(self.plan.domain.names)}\n{','.join(labels)}\n")
 
-    def topic(self, namespace: str, kind: str) -> str:
-        return f"{namespace}.{self.plan.name}-{self.plan.digest[:8]}.{kind}"
-
-    def closed_sets(self, namespace: str) -> dict[bytes, bytes]:
-        records = read_all(self.bootstrap, self.topic(namespace, "snapshots"))
-        found = {record.key: record.value for record in records}
-        return {k: v for k, v in found.items() if b"/early/" not in k and v is not None}
+    def refused(self, command: str, *more: object, code: int = 1) -> str:
+        """The one line that a command leaves on stderr besides its log."""
+        where = ["--plan", self.path, "--bootstrap", self.bootstrap, "--namespace", self.namespace]
+        done = run(command, *where, *more, seconds=60, settings={"CALMSTREAM_HTTP_PORT": "-1"})
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        (line,) = [x for x in done.stderr.splitlines() if x.startswith("calmstream: ")]
+        return line
 
 
 @pytest.fixture
-def stage(kafka_bootstrap: str, tmp_path: Path) -> Stage:
-    plan, _ = planning.draft(
-        "calm",
-        Request(Domain.binary(4), "1", REPORTS, 2),
-        name=f"cmd-{secrets.token_hex(3)}",
-        purpose="a test",
-        owner="tests",
-        lineage=secrets.token_hex(16),
-        start=int(time.time()) + 4,
-        window=5,
-        windows=3,
-        grace=1,
-        skew=1,
-        partitions=2,
-        guarantee=Guarantee(),
-    )
-    path = tmp_path / "plan.json"
-    path.write_bytes(plan.to_bytes())
-    where = ["--plan", path, "--bootstrap", kafka_bootstrap]
-    assert run("topics", *where).returncode == 0
-    rows = "\n".join(f"{i & 1},{i >> 1 & 1},{i >> 2 & 1},{i >> 3 & 1}" for i in range(REPORTS))
-    (tmp_path / "records.csv").write_text(f"{','.join(plan.domain.names)}\n{rows}\n")
-    return Stage(kafka_bootstrap, plan, where)
+def place(kafka_bootstrap: str, tmp_path: Path) -> Iterator[Place]:
+    found = Place(kafka_bootstrap, tmp_path)
+    yield found
+    found.broker.topics().delete([spec.name for spec in found.names.specs(0)])
+    found.broker.close()
 
 
-def test_a_plan_is_inspected_replayed_and_retired(stage: Stage, tmp_path: Path) -> None:
-    groups = len(stage.plan.groups)
-    fast = {"CALMSTREAM_CHECKPOINT_SECONDS": "0.5"}
-    service = Process(tmp_path / "service.log", "consume", *stage.where, settings=fast)
-    try:
-        service.ready()
-        records = tmp_path / "records.csv"
-        sent = run("produce", *stage.where, "--records", records, "--rate", 400, seconds=90)
-        assert sent.returncode == 0, sent.stderr
-        until("counted", lambda: inspected(stage)["lag"] == 0, 60)
-        found = inspected(stage)
-        assert sum(p["reports"] for p in found["partitions"]) == REPORTS
-        assert len(found["partitions"]) == 2 * groups
-        assert sum(g["planned"] for g in found["groups"]) == pytest.approx(1)
-        shown = run("inspect", *stage.where)
-        assert shown.returncode == 0, shown.stderr
-        assert "input partitions" in shown.stdout
-        until("all final", lambda: inspected(stage)["windows"]["final"] == 3, 90)
-        service.signal(signal.SIGTERM)
-        assert service.wait(40) == 0, service.tail()
-    finally:
-        service.kill()
-
-    again = run("replay", *stage.where, "--output-namespace", "again", "--json")
-    assert again.returncode == 0, again.stderr
-    done = json.loads(again.stdout)
-    assert (done["windows"], done["totals"], done["reports"]) == ([0, 1, 2], True, REPORTS)
-    assert stage.closed_sets("again") == stage.closed_sets("calmstream")
-    twice = run("replay", *stage.where, "--output-namespace", "again")
-    assert twice.returncode == 2
-    assert "holds snapshots already" in twice.stderr
-
-    unsure = run("retire", *stage.where, said="no\n")
-    assert unsure.returncode == 2
-    assert "nothing was done" in unsure.stderr
-    assert inspected(stage)["windows"]["final"] == 3
-    retired = run("retire", *stage.where, "--yes", seconds=120)
-    assert retired.returncode == 0, retired.stderr
-    assert f"{groups + 2} topics deleted" in retired.stderr
-    gone = run("inspect", *stage.where)
-    assert gone.returncode == 1
-    assert "does not exist" in gone.stderr
-    assert len(stage.closed_sets("calmstream")) > 6, "the snapshots stay"
+def test_topics_that_do_not_exist_are_named_with_the_remedy(place: Place) -> None:
+    for command in ("consume", "watch"):
+        line = place.refused(command)
+        assert f"{place.names.prefix}." in line
+        assert "does not exist; create it: calmstream topics" in line
 
 
-def inspected(stage: Stage) -> dict:
-    done = run("inspect", *stage.where, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def test_producing_to_topics_that_do_not_exist_ends(place: Place) -> None:
+    line = place.refused("produce", "--records", place.records)
+    assert f"{place.names.prefix}." in line
 
 
-def test_retiring_early_publishes_the_last_finals_itself(stage: Stage, tmp_path: Path) -> None:
-    """No service runs: the command counts, publishes and only then deletes."""
-    records = tmp_path / "records.csv"
-    until("begun", lambda: time.time() > stage.plan.start, 30)
-    sent = run("produce", *stage.where, "--records", records, seconds=60)
-    assert sent.returncode == 0, sent.stderr
-    retired = run("retire", *stage.where, "--yes", seconds=150)
-    assert retired.returncode == 0, retired.stderr
-    assert "waiting for its final" in retired.stderr
-    sets = stage.closed_sets("calmstream")
-    finals = [json.loads(v) for k, v in sets.items() if k.endswith(b"/final/manifest")]
-    assert sum(one["reports"] for one in finals) == REPORTS
-    late = run("produce", *stage.where, "--records", records, seconds=60)
-    assert late.returncode != 0
+def test_topics_set_differently_are_named(place: Place) -> None:
+    wrong = place.names.reports(0)
+    place.broker.topics().create([TopicSpec(wrong, place.plan.partitions + 1, {})])
+    line = place.refused("topics")
+    assert f"topic {wrong} has {place.plan.partitions + 1} partitions" in line
+    place.broker.topics().delete([wrong])
+
+
+def test_times_set_by_senders_are_refused(place: Place) -> None:
+    wrong = place.names.reports(0)
+    place.broker.topics().create(place.names.specs(7 * 86_400_000))
+    place.broker.topics().alter([wrong], {"message.timestamp.type": "CreateTime"})
+    line = place.refused("consume")
+    assert f"topic {wrong} has message.timestamp.type=CreateTime, not LogAppendTime" in line
+
+
+def test_a_snapshot_of_a_newer_version_is_named(place: Place) -> None:
+    place.broker.topics().create(place.names.specs(7 * 86_400_000))
+    value = orjson.dumps({"v": "9.0", "whatever": "it will hold"})
+    place.broker.sink().send(place.names.snapshots, b"0/final/manifest", value).wait(20)
+    line = place.refused("watch", code=2)
+    assert "snapshot version 9.0 is newer than" in line
