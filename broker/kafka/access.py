@@ -18,7 +18,6 @@ from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 
 from broker.kafka.translate import translated
 from broker.permissions import Permission
-from estimators.errors import FatalError
 
 QUOTA = "producer_byte_rate"
 """Kafka's own name of the limit on what a principal may send."""
@@ -35,9 +34,8 @@ def grant(
     """
     with translated(f"granting permissions to {principal}"):
         answer = admin.create_acls([_rule(principal, one, host) for one in wanted])
-    if answer["failed"]:
-        names = sorted({error.__name__ for error in answer["failed"]})
-        raise FatalError(f"granting permissions to {principal}: {', '.join(names)}")
+        for error in answer["failed"]:
+            raise error
 
 
 def limit_rate(admin: KafkaAdminClient, principal: str, bytes_per_second: float) -> None:

@@ -38,7 +38,7 @@ class Stage:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.secured = SecuredKafka(directory, [*ROLES, "nobody"])
+        self.secured = SecuredKafka(directory, [*ROLES, "operator", "nobody"])
         self.secured.kafka.start()
         self.bootstrap = self.secured.kafka.bootstrap
         self.plan = small_plan()
@@ -252,6 +252,23 @@ def test_a_group_admits_its_own_role_alone(stage: Stage) -> None:
     group, topic = f"{stage.names.prefix}.publisher", stage.names.state
     join(stage, "publisher", group, topic)
     refused(lambda: join(stage, "tally", group, topic))
+
+
+def test_an_operator_runs_this_plan_and_no_other(stage: Stage) -> None:
+    stage.client("admin").grant("User:operator", permissions("operator", stage.names))
+    until(
+        "the rules are in force",
+        lambda: stage.command("operator", "topics", *stage.where)[0] == 0,
+        DEADLINE,
+    )
+    seen = stage.command("operator", "inspect", *stage.where, "--json")
+    assert seen[0] == 0, seen
+    topics = stage.client("operator").topics()
+    topics.alter([stage.names.dead_letters], {"retention.ms": "86400000"})
+    refused(lambda: topics.create([TopicSpec("sec.another-plan.state", 1)]) and None)
+    refused(
+        lambda: stage.client("operator").grant("User:operator", permissions("edge", stage.names))
+    )
 
 
 def test_a_rate_limit_is_put_into_force(stage: Stage) -> None:
