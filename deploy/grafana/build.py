@@ -1,4 +1,4 @@
-"""Writes the dashboards from ``panels.py``: ``python deploy/grafana/build.py``.
+"""Writes the dashboards from the lists beside it: ``python deploy/grafana/build.py``.
 
 Ids and places on the grid follow from the order of the panels, so that they are unique and stable.
 """  # noqa: INP001 - a script, not a package
@@ -9,12 +9,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-from panels import DASHBOARDS, Panel, Row
+from panels import Panel, Row
+from service import SERVICE
+from statistics_boards import ACCURACY, CENTRAL, QUALITY
 
 SOURCE = {"type": "prometheus", "uid": "calmstream-prometheus"}
 PER_ROW, WIDTH, HEIGHT = 3, 8, 7
 PLANS_OF = {"central": "central_budget_spent_ratio"}
 """Where a dashboard finds its plans, if not as the others do."""
+
+DASHBOARDS = {
+    "service": ("calmstream: service", SERVICE),
+    "data-quality": ("calmstream: data quality", QUALITY),
+    "privacy-accuracy": ("calmstream: privacy and accuracy", ACCURACY),
+    "central": ("calmstream: central model", CENTRAL),
+}
 
 
 def dashboard(name: str) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""Mistakes in what subscribers and producers are told: one clear line, before any broker."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import urllib.request
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from calmstream import arguments
+from calmstream.cli import main
+from calmstream.commands.produce import serve
+from consumer.metrics import new_registry
+from estimators.errors import InvalidInput
+from producer.metrics import ProducerMetrics
+from tests.publisher_support import published_plan
+
+NOBODY = ["--bootstrap", "127.0.0.1:1"]
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> str:
+    path = tmp_path / "plan.json"
+    path.write_bytes(published_plan().to_bytes())
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["watch", "--marginal", "a0,a2"], "a0,a2 is not published"),
+        (["export", "--marginal", "a0,a2"], "a0,a2 is not published"),
+        (["watch", "--given", "a0"], "--given: name some, not all"),
+        (["watch", "--marginal", "a0,a1", "--given", "a0,a1"], "--given: name some, not all"),
+        (["watch", "--marginal", "a0,a1", "--given", "a2"], "--given: name some, not all"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_wish_is_one_line(
+    plan: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([words[0], "--plan", plan, *NOBODY, *words[1:]]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "", "1.5", "٣"])
+def test_a_window_is_a_number_or_the_latest(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="a window's number or latest"):
+        arguments.from_window(text)
+    assert arguments.from_window("12") == 12
+    assert arguments.from_window("latest") == "latest"
+
+
+def test_a_producer_serves_its_metrics_where_it_is_told() -> None:
+    registry = new_registry()
+    ProducerMetrics(published_plan(), registry)
+    assert serve(registry, "127.0.0.1", None) is None
+    server = serve(registry, "127.0.0.1", 0)
+    assert server is not None
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as page:
+            text = page.read().decode()
+    finally:
+        server.close()
+    assert "calmstream_reports_sent_total{" in text
+    assert "_created" not in text
+
+
+def test_a_port_in_use_is_one_line() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidInput, match=f"cannot serve on 127.0.0.1:{port}"):
+            serve(CollectorRegistry(), "127.0.0.1", port)
+    with pytest.raises(InvalidInput, match="--http-port"):
+        serve(CollectorRegistry(), "127.0.0.1", 70_000)
