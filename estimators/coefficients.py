@@ -35,6 +35,10 @@ Key = tuple[Attributes, tuple[int, ...]]
 """A coefficient: the attributes it touches and its non-zero factors."""
 
 
+KEPT_CELLS = 256
+"""Largest table whose angles are kept for the next one of the same shape."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One way to a coefficient: harmonic ``harmonic`` of view number ``view``."""
@@ -146,7 +150,10 @@ class Structure:
     def phase(self, key: Key, attributes: Attributes) -> Floats:
         """The character's angle at every cell, in turns: shape (cells,)."""
         axes = tuple(attributes.index(i) for i in key[0])
-        return _turns(self.domain.shape(attributes), axes, key[1], self.binary)
+        shape = self.domain.shape(attributes)
+        # Small tables are alike by the thousand; the angles of large ones are not worth keeping.
+        turns = _turns if prod(shape) <= KEPT_CELLS else _turns.__wrapped__
+        return turns(shape, axes, key[1], self.binary)
 
     def allowed(self, key: Key, attributes: Attributes) -> list[Entry]:
         """The ways to a coefficient that may serve a table over ``attributes``."""
@@ -155,6 +162,15 @@ class Structure:
             return entries
         wanted = frozenset(attributes)
         return [e for e in entries if wanted <= self.owners[e.view]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A harmonic's weight among all ways to its coefficient."""
+
+    key: Key
+    harmonic: int
+    share: float
 
 
 class Recovery:
@@ -192,45 +208,48 @@ class Recovery:
             self._cache[view] = self._read(view)
         return self._cache[view]
 
-    def _operators(self, attributes: Attributes) -> tuple[dict[int, Floats], list[Floats]]:
-        """Per view the matrix from its table to the cells (without scale), shape (cells, m).
-
-        Also the angles of coefficients that no report spoke about.
-        """
-        structure = self._structure
-        operators: dict[int, Floats] = {}
+    def _shares(self, attributes: Attributes) -> tuple[dict[int, list[_Share]], list[Key]]:
+        """Per view its weighted harmonics for a table, and the coefficients without reports."""
+        shares: dict[int, list[_Share]] = defaultdict(list)
         unknown = []
-        for key in structure.keys(attributes):
-            turns = structure.phase(key, attributes)
-            entries = structure.allowed(key, attributes)
+        for key in self._structure.keys(attributes):
+            entries = self._structure.allowed(key, attributes)
             total = sum(float(self._weight[e.view]) for e in entries)
             if total == 0.0:
-                unknown.append(turns)
+                unknown.append(key)
                 continue
             for e in entries:
-                share = float(self._weight[e.view]) / total
-                if share == 0.0:
-                    continue
-                inputs = structure.views[e.view].cells(structure.domain)
-                part = share * _wave(turns, e.harmonic, inputs)
-                operators[e.view] = operators[e.view] + part if e.view in operators else part
-        return operators, unknown
+                if self._weight[e.view] > 0.0:
+                    share = float(self._weight[e.view]) / total
+                    shares[e.view].append(_Share(key, e.harmonic, share))
+        return shares, unknown
+
+    def _operator(self, view: int, parts: Sequence[_Share], attributes: Attributes) -> Floats:
+        """From the view's table to the cells, without scale: shape (cells, m)."""
+        structure = self._structure
+        inputs = structure.views[view].cells(structure.domain)
+        operator = np.zeros((structure.domain.size(attributes), inputs))
+        for part in parts:
+            turns = structure.phase(part.key, attributes)
+            operator += part.share * _wave(turns, part.harmonic, inputs)
+        return operator
 
     def table(self, attributes: Attributes) -> tuple[Floats, Floats, int]:
         """Unbiased table (sum 1 unless bit patterns were left out), variance of cells, reports.
 
         A coefficient without reports counts as 0 with variance 1, the most it can be off.
         """
-        operators, unknown = self._operators(attributes)
+        shares, unknown = self._shares(attributes)
         scale = self._structure.scale(attributes)
         cells = self._structure.domain.size(attributes)
         total, spread = np.ones(cells), np.full(cells, float(len(unknown)))
-        for view, operator in operators.items():
+        for view, parts in shares.items():
             own = self.evidence(view)
+            operator = self._operator(view, parts, attributes)
             total += operator @ own.table
             spread += np.square(operator) @ own.covariance.diagonal
             spread -= np.square(operator @ own.covariance.factors).sum(axis=1)
-        reports = int(sum(self._reports[view] for view in operators))
+        reports = int(sum(self._reports[view] for view in shares))
         return scale * total, scale**2 * np.maximum(spread, 0.0), reports
 
     def variance(self, attributes: Attributes) -> Floats:
@@ -239,13 +258,15 @@ class Recovery:
 
     def covariance(self, attributes: Attributes) -> Floats:
         """Covariance of the cells: shape (cells, cells)."""
-        operators, unknown = self._operators(attributes)
+        shares, unknown = self._shares(attributes)
         cells = self._structure.domain.size(attributes)
         total = np.zeros((cells, cells))
-        for view, operator in operators.items():
+        for view, parts in shares.items():
             own = self.evidence(view).covariance
+            operator = self._operator(view, parts, attributes)
             known = operator @ own.factors
             total += (operator * own.diagonal) @ operator.T - known @ known.T
-        for turns in unknown:
+        for key in unknown:
+            turns = self._structure.phase(key, attributes)
             total += np.cos(2.0 * np.pi * (turns[:, None] - turns))
         return self._structure.scale(attributes) ** 2 * total

@@ -7,7 +7,7 @@ three differ in which coefficients devices choose from, and in who may use a rep
 from __future__ import annotations
 
 from itertools import combinations, product
-from math import comb, prod
+from math import comb
 from typing import TYPE_CHECKING, ClassVar
 
 from estimators.errors import PlanError
@@ -34,7 +34,7 @@ def bits(domain: Domain) -> tuple[int, ...]:
 
 def parities(domain: Domain, attributes: Attributes) -> Iterator[View]:
     """Every coefficient that touches exactly these attributes."""
-    masks = [range(1, 1 << b) for b in (bits(domain)[i] for i in attributes)]
+    masks = [range(1, 1 << (r - 1).bit_length()) for r in domain.shape(attributes)]
     for factors in product(*masks):
         yield View(attributes, "parity", factors)
 
@@ -167,14 +167,11 @@ class MargHT(InpHT):
         count = elementary([1 << b for b in widths], k) - comb(d, k)
         require_views(self.name, count, f"pairs of a {k}-way table and a coefficient of it")
         marginals = list(combinations(range(d), k))
-        views = [v for m in marginals for v in owned(domain, m)]
+        own = [owned(domain, m) for m in marginals]
+        views = [view for part in own for view in part]
         # A marginal is drawn evenly, whatever the number of its coefficients.
-        most = max(prod(1 << widths[i] for i in m) - 1 for m in marginals)
-        shares = [
-            round((1 << 16) * most / (prod(1 << widths[i] for i in m) - 1))
-            for m in marginals
-            for _ in owned(domain, m)
-        ]
+        most = max(map(len, own))
+        shares = [round((1 << 16) * most / len(part)) for part in own for _ in part]
         even = [1] * count if len(set(shares)) == 1 else shares
         tables = f"one of {len(marginals):,} tables of {k} attributes"
         reason = f"{tables} and one of its coefficients: {count:,} pairs"
@@ -186,9 +183,9 @@ class MargHT(InpHT):
         Raises:
             PlanError: the views are not those of this method's design.
         """
-        owners = [m for m in combinations(range(len(domain)), k) for _ in owned(domain, m)]
-        expected = [v for m in combinations(range(len(domain)), k) for v in owned(domain, m)]
-        if expected != list(views):
+        pairs = [(m, v) for m in combinations(range(len(domain)), k) for v in owned(domain, m)]
+        owners = [marginal for marginal, _ in pairs]
+        if [view for _, view in pairs] != list(views):
             raise PlanError("method marg-ht: the plan's views are not those of its marginals")
         return Family(self.name, k, tuple(views), tuple(owners))
 
