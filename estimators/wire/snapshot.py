@@ -184,7 +184,6 @@ def decode(raw: bytes) -> MarginalRecord | Manifest:
     try:
         body = orjson.loads(raw)
         major = int(body["v"].split(".")[0])
-        kind = body.get("type")
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
         raise FatalError("the snapshots topic holds a value that is no snapshot") from None
     if major != 1:
@@ -192,7 +191,7 @@ def decode(raw: bytes) -> MarginalRecord | Manifest:
             f"snapshot version {body['v']} is newer than {VERSION}: upgrade to read it"
         )
     try:
-        return _manifest(body) if kind == "manifest" else _marginal(body)
+        return _manifest(body) if body["type"] == "manifest" else _marginal(body)
     except (KeyError, TypeError, ValueError) as error:
         raise FatalError(f"a snapshot record is damaged: {error}") from None
 
