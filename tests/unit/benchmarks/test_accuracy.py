@@ -1,0 +1,60 @@
+"""The accuracy report can be stopped and resumed, and measures the same again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks.accuracy import REPEATS, jobs
+from benchmarks.accuracy_report.applications import experiments
+from benchmarks.accuracy_report.measure import Ledger, measure
+from benchmarks.accuracy_report.pieces import FIGURES, Piece
+from estimators import methods
+
+SMALL = Piece("x", "p", "taxi", 3, 2, "1", 5000, "inp-ht")
+WHOLE = Piece("x", "p", "kosarak", 32, 2, "1", 5000, "fc")
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_points_are_distinct_and_every_panel_has_the_uniform_baseline(figure: str) -> None:
+    pieces = list(FIGURES[figure]())
+    assert max(Counter(piece.key for piece in pieces).values()) == 1
+    for panel in {piece.panel for piece in pieces}:
+        assert any(p.panel == panel and p.method == "uniform" for p in pieces)
+    assert {piece.method for piece in pieces} <= set(methods.names())
+
+
+def test_every_figure_has_its_repeats_and_every_job_comes_once() -> None:
+    assert set(REPEATS) == {*FIGURES, *(e.figure for e in experiments())}
+    few = {"cormode-fig5", "cormode-fig7"}
+    found = [(figure, key, repeat) for figure, key, repeat, _ in jobs(few, 2)]
+    assert len(set(found)) == len(found)
+    assert {figure for figure, _, _ in found} == few
+    assert max(r for figure, _, r in found if figure == "cormode-fig7") == 2 * 40 - 1
+
+
+def test_results_are_found_again_and_refusals_are_not_repeated(tmp_path: Path) -> None:
+    ledger = Ledger("x", tmp_path)
+    ledger.add(SMALL.key, 0, {"sse": 0.123456789})
+    ledger.add(SMALL.key, 2, {"sse": 0.5})
+    ledger.add(WHOLE.key, 0, {"refused": "too large"})
+    again = Ledger("x", tmp_path)
+    assert again.results(SMALL.key) == [{"sse": 0.12346}, {"sse": 0.5}]
+    assert [again.has(SMALL.key, r) for r in range(4)] == [True, False, True, False]
+    assert again.has(WHOLE.key, 3)
+
+
+def test_a_measurement_depends_on_point_and_repeat_alone(shared: Path) -> None:
+    assert shared.is_dir()
+    first, again, other = (measure(SMALL, repeat) for repeat in (0, 0, 1))
+    for result in (first, again, other):
+        del result["seconds"]
+    assert first == again != other
+    assert 0.0 < first["sse"] <= first["sse_raw"]
+
+
+def test_a_refusal_is_the_product_s_own(shared: Path) -> None:
+    assert shared.is_dir()
+    assert "4,294,967,296 cells" in measure(WHOLE, 0)["refused"]
