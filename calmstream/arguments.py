@@ -137,7 +137,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", required=True, metavar="FILE", help="the plan document")
 
 
-def add_broker(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+def add_broker(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
     """``--bootstrap`` and ``--namespace``."""
     parser.add_argument(
         "--bootstrap",

@@ -15,6 +15,8 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from calmstream import arguments, central_plan
+from calmstream.connect import kafka
+from calmstream.pilot import learn
 from calmstream.tables import read_table
 from estimators import planning
 from estimators.domain import Domain
@@ -120,6 +122,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="most a device may spend under the lineage (epsilon: whoever answered a plan of "
         "this lineage is not asked again)",
     )
+    after = parser.add_argument_group("after a pilot")
+    after.add_argument(
+        "--pilot",
+        metavar="FILE",
+        help="plan whose snapshots teach the method its parameters, and whose lineage is followed: "
+        "devices that answered it are not asked again",
+    )
+    arguments.add_broker(after, required=False)
     parser.add_argument(
         "--partitions", type=arguments.positive, default=1, help="per topic (%(default)s)"
     )
@@ -140,6 +150,8 @@ def run(args: argparse.Namespace) -> int:
     if args.model == "central":
         return central_plan.run(args)
     domain, learnt = _domain(args)
+    if args.pilot:
+        _follow(args, domain)
     request = Request(domain, args.epsilon, args.users, args.k, args.parameters)
     if args.lifetime < args.window:
         raise InvalidInput(
@@ -175,6 +187,23 @@ def run(args: argparse.Namespace) -> int:
         kept = f"written to {args.out}" if args.out else "not kept; --out FILE writes it"
         console.print(f"\n{kept}", highlight=False, markup=False, soft_wrap=True)
     return 0
+
+
+def _follow(args: argparse.Namespace, domain: Domain) -> None:
+    """Take parameters and lineage from a pilot."""
+    pilot = arguments.load_plan(args.pilot)
+    if pilot.domain != domain:
+        raise InvalidInput("--pilot: its domain is another one; give the pilot's file as DATA too")
+    if args.lineage not in (None, pilot.lineage):
+        raise InvalidInput("--lineage: a plan after a pilot has the pilot's lineage")
+    if args.bootstrap is None:
+        raise InvalidInput("--pilot: --bootstrap tells where its snapshots are")
+    broker = kafka(args.bootstrap)
+    try:
+        args.parameters = learn(args.method, pilot, broker, args.namespace) | args.parameters
+    finally:
+        broker.close()
+    args.lineage = pilot.lineage
 
 
 def _method(name: str, request: Request, *, quiet: bool) -> str:
