@@ -113,7 +113,13 @@ def count(
 
         def counted() -> bool:
             time.sleep(0.2)
-            return sum(o.metric("calmstream_reports_accepted_total") for o in team) >= reports
+            if sum(o.metric("calmstream_reports_accepted_total") for o in team) < reports:
+                return False
+            # Records read again count again: only no lag anywhere tells that all were read.
+            owned = sum(o.metric("calmstream_assigned_partitions") for o in team)
+            return owned == PARTITIONS and not any(
+                o.metric("calmstream_consumer_lag_records") for o in team
+            )
 
         until("counted", counted, 600)
         wall = time.monotonic() - began

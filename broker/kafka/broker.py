@@ -83,7 +83,7 @@ class KafkaBroker:
 
     def reader(self) -> KafkaReader:
         """A new self-assigning reader."""
-        consumer = self._reach(lambda: new_consumer(self._settings, self._limits))
+        consumer = self._reach(lambda: new_consumer(self._settings))
         reader = KafkaReader(consumer, self._catalogue.partitions)
         self._remember(reader.close)
         return reader

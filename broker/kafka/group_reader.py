@@ -40,7 +40,6 @@ def new_member(
     heartbeat = min(limits.session_seconds / 3, _MAX_HEARTBEAT_SECONDS)
     consumer = new_consumer(
         settings,
-        limits,
         group_id=group,
         group_instance_id=member,
         partition_assignment_strategy=[_ASSIGNORS[limits.assignor]],

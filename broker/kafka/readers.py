@@ -8,18 +8,21 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 
-from broker.kafka.limits import Limits, milliseconds
+from broker.kafka.limits import milliseconds
 from broker.kafka.translate import translated
 from broker.transport import Headers, Partition, Record
 from estimators.errors import FatalError
 
 DEFAULT_MAX_RECORDS = 500
 _APPEND_TIME = 1
+# What one answer of a broker may bring, and of one partition: this, not the backlog, is what a
+# reader holds. A record larger than these still comes, alone (KIP-74).
 _FETCH_BYTES = 4 << 20
+_PARTITION_FETCH_BYTES = 512 << 10
 _FETCH_WAIT_MS = 250
 
 
-def new_consumer(settings: dict[str, Any], limits: Limits, **more: Any) -> KafkaConsumer:
+def new_consumer(settings: dict[str, Any], **more: Any) -> KafkaConsumer:
     """A consumer that never commits by itself, never jumps and never creates a topic."""
     return KafkaConsumer(
         **settings,
@@ -27,7 +30,8 @@ def new_consumer(settings: dict[str, Any], limits: Limits, **more: Any) -> Kafka
         auto_offset_reset="none",
         allow_auto_create_topics=False,
         max_poll_records=DEFAULT_MAX_RECORDS,
-        max_partition_fetch_bytes=max(_FETCH_BYTES, limits.max_request_bytes),
+        fetch_max_bytes=_FETCH_BYTES,
+        max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
         fetch_max_wait_ms=_FETCH_WAIT_MS,
         **more,
     )
