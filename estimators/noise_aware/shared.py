@@ -8,7 +8,8 @@ For attributes i, j with feature means m and feature deviations s (a function of
 so a residual is a correlation, most are small and a few may be large (horseshoe), and the low rank
 (a few shared causes, as basket size or age) is only as strong as the data say: alpha, tau, kappa
 and the prior of the margins (a beta law over binary attributes) are drawn with everything else.
-Nothing is tuned: the posterior mean under this prior is the rule for how far to fit.
+How far to fit is decided by the posterior mean under this prior. The prior's own sizes are stated
+below; they are few and weak, but were chosen by people who had seen some of the public data.
 
 Sampling is Gibbs with exact conditionals: rows of u are normal; each binary mean, and the split of
 mass between two categories, is drawn from its conditional on a grid, in which m and s(m) enter a
