@@ -60,6 +60,8 @@ $(VENV)/.accuracy: $(VENV)/.service
 
 accuracy: $(VENV)/.accuracy ## tables and plots of the papers' figures: 20 minutes, resumable (ARGS=--help)
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
+	@$(BIN)/python benchmarks/castell_avd.py
+	@$(BIN)/python benchmarks/castell_plots.py
 
 lock: $(VENV)/.dev ## pin what the image installs (requirements.lock, with hashes)
 	@$(BIN)/python -m pip install --quiet pip-tools
