@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import orjson
 from rich.console import Console
@@ -15,16 +16,35 @@ from estimators.central.accounting import epsilon_of
 from estimators.central.plan import CentralPlan
 from estimators.errors import InvalidInput, PlanError
 from estimators.methods import CENTRAL
+from estimators.plan import Guarantee
 
 DEFAULT_METHOD = "calm"
 """Of the local model, where nobody has named one."""
+
+LOCAL_OPTIONS: dict[str, Any] = {
+    "parameters": {},
+    "marginal": None,
+    "guarantee": Guarantee("once"),
+    "grace": None,
+    "skew": None,
+    "lineage": None,
+    "lineage_epsilon": "",
+    "analyse": False,
+}
+"""Options of ``calmstream plan`` that mean nothing here, as they are when not given."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the plan and show what it will cost and allow."""
     if args.method not in (DEFAULT_METHOD, CENTRAL):
         raise PlanError(f"method {args.method} is local: the central model has {CENTRAL} only")
+    for name, absent in LOCAL_OPTIONS.items():
+        if getattr(args, name) != absent:
+            # Nobody shall believe in a setting that does nothing.
+            raise InvalidInput(f"--{name.replace('_', '-')}: a central plan has no such thing")
     window = args.window
+    if args.lifetime < window:
+        raise InvalidInput(f"--lifetime: {args.lifetime:,} s are less than a window, {window:,} s")
     start = args.start if args.start is not None else int(time.time()) // window * window
     plan = CentralPlan(
         name=args.name,
@@ -36,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         levels=args.k,
         start=start,
         window=window,
-        releases=max(1, args.lifetime // window),
+        releases=args.lifetime // window,
         partitions=args.partitions,
         quantile=args.quantile,
         spurious=args.spurious,
@@ -51,7 +71,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.buffer.write(plan.to_bytes() + b"\n")
     else:
-        show(Console(), plan)
+        console = Console()
+        show(console, plan)
+        kept = f"written to {args.out}" if args.out else "not kept; --out FILE writes it"
+        console.print(f"\n{kept}", highlight=False, markup=False, soft_wrap=True)
     return 0
 
 
@@ -83,4 +106,6 @@ def _columns(args: argparse.Namespace) -> tuple[str, ...]:
     """Column names alone: a central plan holds no values, those are learnt with noise."""
     if args.columns:
         return tuple(args.columns)
+    if args.data.endswith(".json"):
+        raise InvalidInput(f"{args.data}: a central plan takes the columns of a CSV, or --columns")
     return tuple(read_texts(args.data))[: args.attributes]

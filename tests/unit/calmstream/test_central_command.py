@@ -183,3 +183,31 @@ def test_the_two_readers_refuse_each_other_s_plans(files: Path) -> None:
         read_central_plan((files / "local.json").read_bytes())
     with pytest.raises(PlanError, match="not JSON"):
         read_central_plan(b"{")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--guarantee", "w-event:3"], "--guarantee: a central plan has no such thing"),
+        (["--marginal", "sex,job"], "--marginal: a central plan has no such thing"),
+        (["--lineage-epsilon", "9"], "--lineage-epsilon: a central plan has no such thing"),
+        (["--lifetime", "1m"], "--lifetime: 60 s are less than a window, 3,600 s"),
+    ],
+)
+def test_what_a_central_plan_cannot_hold_is_refused(
+    files: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    asked = ["plan", str(files / "people.csv"), "--model", "central", "--epsilon", "1"]
+    assert main([*asked, "--users", "9", "--k", "1", *words]) == 2
+    assert capsys.readouterr().err == f"calmstream: {said}\n"
+
+
+def test_a_central_plan_of_a_dictionary_is_told_what_to_give(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    (files / "domain.json").write_text("[]")
+    asked = ["plan", str(files / "domain.json"), "--model", "central", "--epsilon", "1"]
+    assert main([*asked, "--users", "9", "--k", "1"]) == 2
+    assert "takes the columns of a CSV, or --columns" in capsys.readouterr().err
