@@ -180,7 +180,8 @@ def notes(record: MarginalRecord) -> list[str]:
     """What a reader must know about one table."""
     cells = len(record.table)
     floor = f"noise floor {record.noise_floor:.2g} (squared error over {cells:,} cells)"
-    lines = [f"{record.reports:,} reports speak about it; bars are 95 % intervals; {floor}"]
+    noise = " of the noise alone" if "maxent" in record.flags else ""
+    lines = [f"{record.reports:,} reports speak about it; bars are 95 % intervals{noise}; {floor}"]
     if cells > MAX_ROWS:
         lines.append(f"the {MAX_ROWS} largest of {cells:,} cells")
     lines += [f"{flag}: {FLAGS.get(flag, 'not known here')}" for flag in record.flags]

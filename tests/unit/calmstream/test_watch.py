@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from calmstream.history import WINDOWS, History, sparkline
-from calmstream.watch import FLAGS, MAX_ROWS, Dashboard, Row, bar, plain, render, rows, watch
+from calmstream.watch import (
+    FLAGS,
+    MAX_ROWS,
+    Dashboard,
+    Row,
+    bar,
+    notes,
+    plain,
+    render,
+    rows,
+    watch,
+)
 from consumer.assembler import Snapshot
 from consumer.merge import MergedWindow
 from consumer.snapshots import build_set
@@ -238,3 +250,11 @@ def test_a_conditional_view_adds_up_within_what_is_given() -> None:
     assert "conditional:" in on_terminal(dashboard)
     with pytest.raises(InvalidInput, match="expected some, not all"):
         Dashboard(("a0", "a1"), ("a0", "a1")).show(snapshot())
+
+
+def test_bars_promise_the_truth_only_where_devices_reported_on_it_together() -> None:
+    labels = (("0", "1"), ("0", "1"))
+    covered = record_of((0.25,) * 4, labels)
+    put_together = replace(covered, flags=("maxent",))
+    assert "bars are 95 % intervals; noise floor" in notes(covered)[0]
+    assert "bars are 95 % intervals of the noise alone; noise floor" in notes(put_together)[0]
