@@ -35,6 +35,7 @@ def load(path: Path) -> Any:
     return yaml.safe_load(path.read_text())
 
 
+@cache
 def rules() -> list[dict[str, Any]]:
     return [rule for group in load(RULES)["groups"] for rule in group["rules"]]
 
@@ -54,6 +55,7 @@ def sample_names() -> dict[str, str]:
     return found
 
 
+@cache
 def metrics_in(expression: str) -> set[str]:
     """Sample names of ours that an expression reads, recording rules resolved."""
     names = set(_METRIC.findall(expression))
@@ -64,6 +66,7 @@ def metrics_in(expression: str) -> set[str]:
     return names
 
 
+@cache
 def panels() -> dict[tuple[str, int], dict[str, Any]]:
     """Panels with queries of all dashboards, by dashboard and id."""
     found = {}

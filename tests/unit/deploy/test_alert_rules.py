@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.deploy_support import ROOT, RULES, alerts, metrics_in, rules, sample_names, tool
+from tests.deploy_support import DEPLOY, ROOT, RULES, alerts, metrics_in, rules, sample_names, tool
 
 MINUTES = 120
 WINDOW, GRACE, WINDOWS = 600, 60, 1000
@@ -188,6 +188,11 @@ def firing(faults: dict[str, Values], tmp_path: Path, expected: set[str]) -> Non
 
 def test_the_rules_are_valid() -> None:
     subprocess.run([tool("promtool"), "check", "rules", str(RULES)], check=True)
+
+
+def test_the_configuration_of_compose_is_valid() -> None:
+    config = DEPLOY / "prometheus" / "prometheus.yaml"
+    subprocess.run([tool("promtool"), "check", "config", "--syntax-only", config], check=True)
 
 
 def test_nothing_fires_while_all_is_well(tmp_path: Path) -> None:
