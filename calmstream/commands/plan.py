@@ -288,9 +288,16 @@ def show(console: Console, plan: Plan, design: Design, *, learnt: bool, now: flo
         console.print(line, highlight=False, soft_wrap=True)
     if design.expected_sse:
         console.print(_errors(plan, design))
+        console.print(
+            "Correcting negative cells takes much of that off where it is large; putting larger "
+            "tables together from smaller ones adds what no formula knows. calmstream evaluate "
+            "measures both.",
+            highlight=False,
+            soft_wrap=True,
+        )
     if all(len(marginal) < plan.k for marginal in plan.marginals):
         console.print(
-            f"no table of {plan.k} attributes is published; --marginal A,B,.. names those that are",
+            f"No table of {plan.k} attributes is published; --marginal A,B,.. names those that are",
             highlight=False,
         )
 

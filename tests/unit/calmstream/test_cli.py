@@ -380,3 +380,12 @@ def test_the_table_of_an_evaluation_keeps_its_numbers_on_a_narrow_screen(
     assert "…" not in shown
     assert "100 devices, 2 attributes, 1 marginals of 2, 2 repeats" in " ".join(shown.split())
     assert "same (1 distinct values)" in told
+
+
+def test_the_expected_error_says_what_it_leaves_out(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(planned(dictionary)) == 0
+    shown = capsys.readouterr().out
+    assert "Correcting negative cells" in shown
+    assert "calmstream evaluate" in shown
