@@ -1,9 +1,10 @@
 """Maximum likelihood of a small table whose attributes were randomised one by one (InpEM).
 
-The observed table is ``m = P pi`` plus noise, P the product of the axes' randomised responses. Two
-ways to the maximum over distributions pi: expectation-maximisation with the stop rule of Cormode et
-al. (after Fanti et al. 2016), and Newton's method under a logarithmic barrier with a stop rule that
-bounds what is left to gain. The likelihood is concave, so both aim at the same table.
+The observed table is ``m = P pi`` plus noise, P the product of the axes' randomised responses. The
+likelihood of a distribution pi is concave. Three places to stop on the way to its maximum:
+expectation-maximisation until nothing moves (Cormode et al., after Fanti et al. 2016); Newton's
+method under a logarithmic barrier, until nothing is left to gain, or until the table explains the
+reports as well as the truth would.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ GAIN = 0.01
 
 MAX_NEWTON = 200
 _BOUNDARY = 0.95
-_SHRINK = 0.2
+_SHRINK = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,19 +101,39 @@ def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit:
     raw = unmix(observed, factors)
     if raw.min() >= 0.0:
         return Fit(raw / raw.sum(), 0)
-    cells = observed.size
-    shape = observed.shape
+    return _central_path(observed, factors, n, 0.0)
+
+
+def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit:
+    """The smoothest table that explains the reports as well as the truth does half of the time.
+
+    The most likely table fits the noise too. Of the tables on the way from uniform to it (the
+    maxima of `barrier` for falling mu) this is the first whose deviance, twice the log-likelihood
+    that a free choice of frequencies would gain, is at most the median of the chi-square with
+    ``cells - 1`` degrees of freedom, which is the law of the deviance of the true table. (Morozov's
+    discrepancy principle.) Where no table reaches that, the most likely one.
+
+    Args, cost: as `barrier`.
+    """
+    freedom = observed.size - 1
+    return _central_path(observed, factors, n, freedom * (1.0 - 2.0 / (9.0 * freedom)) ** 3)
+
+
+def _central_path(observed: Floats, factors: Sequence[AxisChannel], n: int, deviance: float) -> Fit:
+    """Maxima under a falling barrier, until the deviance or the certificate is reached."""
+    cells, shape = observed.size, observed.shape
     matrix = _mix(np.eye(cells).reshape(cells, *shape), _shifted(factors)).reshape(cells, cells)
     seen = observed.ravel()
+    best = float((seen[seen > 0.0] * np.log(seen[seen > 0.0])).sum())
     table = np.full(cells, 1.0 / cells)
-    mu = 1.0 / cells
-    least = GAIN / (n * cells)
+    mu, least = 1.0 / cells, GAIN / (n * cells)
     steps = 0
     while steps < MAX_NEWTON:
         steps += 1
-        table, decrement = _newton(table, seen, matrix, mu)
-        if decrement < 0.1 * cells * mu:
-            if mu <= least:
+        table, promised = _newton(table, seen, matrix, mu)
+        if promised < 0.1 * cells * mu:
+            missing = best - float(seen @ np.log(matrix @ table))
+            if mu <= least or 2.0 * n * missing <= deviance:
                 break
             mu = max(mu * _SHRINK, least)
     return Fit(table.reshape(shape), steps)

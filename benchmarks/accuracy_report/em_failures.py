@@ -68,7 +68,7 @@ def failures(
     targets = list(combinations(range(d), k))
     domain = Domain.binary(d)
     found = {}
-    for stop in ("change", "likelihood"):
+    for stop in ("change", "discrepancy", "likelihood"):
         plan = plan_of(d, k, epsilon, users, stop)
         law = domain.size() <= 1 << 16
         tallies = collect(plan, drawn, np.random.SeedSequence((seed, 1)), law=law)

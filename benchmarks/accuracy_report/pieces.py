@@ -9,6 +9,11 @@ from typing import Any
 LN3 = "1.0986122886681098"
 N18 = 1 << 18
 
+STOPS = (
+    ("discrepancy", "inp-em"),
+    ("likelihood", "inp-em (most likely)"),
+    ("change", "inp-em (paper's stop)"),
+)
 CALM_EPSILONS = ("0.2", "0.5", "1", "2")
 CORMODE = ("inp-ht", "marg-ps", "marg-ht", "marg-rr", "inp-ps", "inp-rr", "uniform")
 
@@ -105,7 +110,7 @@ def cormode6() -> Iterator[Piece]:
             panel = f"taxi, k = 2, epsilon = {float(epsilon):.1f}"
             for method in ("inp-ht", "marg-ps", "calm", "uniform"):
                 yield Piece("cormode-fig6", panel, "taxi", d, 2, epsilon, N18, method)
-            for stop, label in (("likelihood", "inp-em"), ("change", "inp-em (paper's stop)")):
+            for stop, label in STOPS:
                 yield Piece(
                     "cormode-fig6", panel, "taxi", d, 2, epsilon, N18, "inp-em",
                     {"stop": stop}, 20, label,

@@ -29,6 +29,7 @@ COLOURS = {
     "inp-ps": "#ff7f0e",
     "inp-rr": "#8c564b",
     "inp-em": "#e377c2",
+    "inp-em (most likely)": "#8c564b",
     "inp-em (paper's stop)": "#7f7f7f",
     "inp-olh": "#bcbd22",
     "inp-htcms": "#ff7f0e",

@@ -9,7 +9,7 @@ import numpy as np
 from estimators.castell.design import choose_tables, expected_errors, loss_reason, product_group
 from estimators.castell.inverse import channels, noise
 from estimators.errors import InvalidInput, PlanError
-from estimators.likelihood import barrier, expectation_maximisation
+from estimators.likelihood import barrier, discrepancy, expectation_maximisation
 from estimators.linear import MOVED
 from estimators.marginal import Marginal, uniform
 from estimators.mechanisms.product_grr import ProductGRR
@@ -31,6 +31,7 @@ MAX_CELLS = 1 << 10
 """Largest table that is fitted: a step costs the cube of its cells."""
 
 STOP = {
+    "discrepancy": "until the table explains the reports as well as the truth would",
     "likelihood": "until at most 0.01 of the reports' log-likelihood is left to gain",
     "change": "by expectation-maximisation until no cell changes by 1e-5 (Cormode et al.)",
 }
@@ -39,9 +40,10 @@ STOP = {
 class InpEM:
     """Registry name ``inp-em``; every attribute by randomised response with epsilon / d.
 
-    Parameters: ``stop``, ``likelihood`` (default) or ``change``, the paper's rule, which for small
-    epsilon returns the uniform table; ``tables``: see `choose_tables`. The paper's attributes are
-    binary; others take generalised randomised response, which changes nothing else.
+    Parameters: ``stop``, one of ``discrepancy`` (default), ``likelihood`` (the most likely table,
+    which fits the noise too) and ``change`` (the paper's rule, which for small epsilon returns the
+    uniform table); ``tables``: see `choose_tables`. The paper's attributes are binary; others take
+    generalised randomised response, which changes nothing else.
     """
 
     name: ClassVar[str] = "inp-em"
@@ -50,7 +52,7 @@ class InpEM:
     def design(self, request: Request) -> Design:
         """One group; the joint or the k-way tables, whichever are smaller."""
         only_parameters(self.name, request.parameters, "stop", "tables")
-        stop = request.parameters.get("stop", "likelihood")
+        stop = request.parameters.get("stop", "discrepancy")
         if stop not in STOP:
             raise PlanError(f"parameter stop must be one of {', '.join(STOP)}, got {stop!r}")
         tables = choose_tables(request.domain, request.k, request.parameters)
@@ -59,7 +61,7 @@ class InpEM:
         reason = (
             loss_reason(mechanism),
             tables.reason,
-            f"maximum likelihood {STOP[stop]}",
+            f"towards maximum likelihood {STOP[stop]}",
             statistic((group,), request.epsilon),
         )
         expected = expected_errors(mechanism, request, joint=True)
@@ -76,14 +78,14 @@ class InpEM:
 class LikelihoodModel:
     """See :class:`estimators.methods.base.Model`. Not linear: it has no unclipped answer."""
 
-    processing = ("maximum likelihood over distributions, table by table",)
+    processing = ("towards maximum likelihood over distributions, table by table",)
 
     def __init__(self, plan: Plan, mechanism: ProductGRR, tally: Tally) -> None:
         self._domain: Domain = plan.domain
         self._mechanism = mechanism
         self._counts = tally.counts[0]
         self._n = int(tally.n[0])
-        self._stop = plan.parameters.get("stop", "likelihood")
+        self._stop = plan.parameters.get("stop", "discrepancy")
 
     def marginal(self, attributes: Attributes) -> Marginal:
         """The maximum-likelihood table with the standard errors of the unconstrained inverse.
@@ -113,7 +115,8 @@ class LikelihoodModel:
         observed, factors = self._observed(attributes), channels(self._mechanism, attributes)
         if self._stop == "change":
             return expectation_maximisation(observed, factors)
-        return barrier(observed, factors, self._n)
+        rule = barrier if self._stop == "likelihood" else discrepancy
+        return rule(observed, factors, self._n)
 
     def _observed(self, attributes: Attributes) -> Floats:
         layout = self._mechanism.layout
