@@ -65,24 +65,25 @@ class Scene:
         assert made.returncode == 0, made.stderr
         self.tallies = [self.consume("tally", "a"), self.consume("tally", "b")]
         self.publisher = self.consume("publish", "p", "--refresh-seconds", "1")
-        central = self._aggregator()
-        port = free_port()
+        port, central = free_port(), free_port()
         service = [process.port for process in (*self.tallies, self.publisher)]
         self.prometheus = stack.enter_context(
             PrometheusServer(
                 directory / "prometheus",
-                {"calmstream": service, "producers": [port], "central": [central.port]},
+                {"calmstream": service, "producers": [port], "central": [central]},
             )
         )
         records = write_records(directory / "records.csv", self.plan, 120 * RATE)
         rate = ("--records", records, "--rate", RATE, "--http-port", port)
         self.producer = self._start("producer", "produce", *self.where, *rate)
+        # Only now: the first window is under way, and its alerts want its reports.
+        self._aggregator(central)
 
     def consume(self, role: str, name: str, *options: object) -> Process:
         options = ("--role", role, "--checkpoint-seconds", "1", *options)
         return self._start(name, "consume", *self.where, *options)
 
-    def _aggregator(self) -> Process:
+    def _aggregator(self, port: int) -> None:
         """The central model's own role, with nothing to aggregate."""
         path, account = self._directory / "central.json", self._directory / "account.json"
         start = ("--start", self.plan.start, "--window", f"{WINDOW}s", "--lifetime", "1h")
@@ -97,7 +98,8 @@ class Scene:
         ):
             made = run(*arguments)
             assert made.returncode == 0, made.stderr
-        return self._start("central", "central", "aggregate", *where, "--account", account)
+        serve = ("--account", account, "--http-port", port)
+        self._start("central", "central", "aggregate", *where, *serve)
 
     def _start(self, name: str, *arguments: object) -> Process:
         process = Process(self._directory / f"{name}.log", *arguments)
