@@ -190,7 +190,8 @@ def tables(style: Style, pieces: Sequence[Piece], ledger: Ledger) -> str:
     lines = [f"# {style.title}", "", f"{measure[style.measure]}, {repeats} repeats. {NOTE}", ""]
     for panel, curves in by_panel(pieces).items():
         places = list(dict.fromkeys(style.across(p) for points in curves.values() for p in points))
-        header = " | ".join(f"{style.axis} = {place:.4g}" for place in places)
+        shown = [f"2^{np.log2(x):.0f}" if style.log_x else f"{x:.4g}" for x in places]
+        header = " | ".join(f"{style.axis} = {place}" for place in shown)
         lines += [f"## {panel}", "", f"| method | {header} |", "|---|" + "---:|" * len(places)]
         for curve, points in curves.items():
             cells = [_cell(p, ledger, style.measure) for p in points]
@@ -198,8 +199,8 @@ def tables(style: Style, pieces: Sequence[Piece], ledger: Ledger) -> str:
             clipped = [values(p, ledger, style.measure) for p in points]
             has_raw = [values(p, ledger, f"{style.measure}_raw").size for p in points]
             if any(has_raw) and curve != "uniform":
-                shown = [f"{c.mean():.3g}" if c.size else "" for c in clipped]
-                lines.append(f"| {curve}, clipped | " + " | ".join(shown) + " |")
+                means = [f"{c.mean():.3g}" if c.size else "" for c in clipped]
+                lines.append(f"| {curve}, clipped | " + " | ".join(means) + " |")
         lines.append("")
         refusals = {
             result["refused"]

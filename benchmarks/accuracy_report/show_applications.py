@@ -30,7 +30,7 @@ FAILURES = (
     "Failed: within 1e-5 of the uniform table in every cell. Paper's stop: change below 1e-5. "
     "Discrepancy: the deviance has fallen to the median of its law under the truth; where the "
     "uniform table explains the reports as well as the truth would, it is the answer. Most likely: "
-    "nothing left to gain. TV: mean total variation to the truth. Taxi, columns repeated to reach d."
+    "nothing left to gain. TV: mean total variation. Taxi, columns repeated to reach d."
 )
 
 
