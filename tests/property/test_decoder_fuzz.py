@@ -53,7 +53,7 @@ def test_a_changed_batch_is_a_batch_or_a_rejection(group: int) -> None:
     assert refused > 500, "the fuzzer breaks nothing"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(key=st.none() | st.binary(max_size=20), value=st.none() | st.binary(max_size=300))
 def test_any_bytes_are_a_rejection(key: bytes | None, value: bytes | None) -> None:
     for group in GROUPS:
@@ -72,7 +72,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(fields=st.dictionaries(st.sampled_from(["n", "period", "view", "columns"]), JSON))
 def test_any_json_in_the_fields_is_a_batch_or_a_rejection(fields: dict[str, object]) -> None:
     import orjson

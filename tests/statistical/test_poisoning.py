@@ -19,7 +19,7 @@ from estimators.tally import Tally
 from tests.forgery import honest, skewed, with_forged
 from tests.plan_support import draft, empty_tallies, mixed_domain
 
-WINDOWS = 1500
+WINDOWS = 1000
 USERS = 60_000
 
 
