@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from tests.brokers.jars import Unavailable
 from tests.brokers.provide import GIVEN, REQUIRED, Provided, provide, required
@@ -13,6 +14,13 @@ from tests.brokers.provide import GIVEN, REQUIRED, Provided, provide, required
 ROOT = Path(__file__).resolve().parents[1]
 WHAT_BROKER = pytest.StashKey[str]()
 WHY_NONE = pytest.StashKey[str]()
+
+
+@pytest.fixture(autouse=True)
+def _logging_of_its_own() -> Iterator[None]:
+    """A command run inside a test sets up logging to a stream that is gone in the next one."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
