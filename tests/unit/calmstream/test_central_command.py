@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 import pytest
-import structlog
 
 from calmstream.cli import main
 from estimators.central.plan import read_central_plan
 from estimators.errors import PlanError
 from estimators.plan_document import read_plan
 from tests.tally_support import small_plan
-
-
-@pytest.fixture(autouse=True)
-def _logging() -> Iterator[None]:
-    """Commands configure logging to the captured stderr, which other tests must not inherit."""
-    yield
-    structlog.reset_defaults()
-
 
 CSV = "sex,job\nF,nurse\nM,baker\nF,\n"
 
