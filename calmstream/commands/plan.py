@@ -61,6 +61,17 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--k", required=True, type=arguments.positive, help="size of the marginals that matter"
     )
     parser.add_argument(
+        "--partitions", type=arguments.positive, default=1, help="per topic (%(default)s)"
+    )
+    parser.add_argument("--out", metavar="FILE", help="write the plan here")
+    parser.add_argument("--json", action="store_true", help="print the plan document instead")
+    for group in (_collection, _tables, _time, _about, _pilot, _central):
+        group(parser)
+    parser.set_defaults(run=run)
+
+
+def _collection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--method",
         default="calm",
         help="auto: the one with the least predicted error, and a table of all (%(default)s)",
@@ -77,6 +88,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="let snapshots carry the association of all published pairs (see `analyse`)",
     )
+
+
+def _tables(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--columns", type=arguments.names, help="use these columns, in this order")
     parser.add_argument("--attributes", type=arguments.positive, help="use the first N columns")
     parser.add_argument(
@@ -92,6 +106,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         default="once",
         help="once (a device reports once, ever) or w-event:W (one window in every W)",
     )
+
+
+def _time(parser: argparse.ArgumentParser) -> None:
     times = parser.add_argument_group("time")
     times.add_argument(
         "--window", type=arguments.positive_duration, default="1h", help="(%(default)s)"
@@ -111,6 +128,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         default="30d",
         help="until expiry (%(default)s)",
     )
+
+
+def _about(parser: argparse.ArgumentParser) -> None:
     about = parser.add_argument_group("about")
     about.add_argument("--name", default="telemetry", help="part of the topic names (%(default)s)")
     about.add_argument("--purpose", default="", help="why this is collected, for those concerned")
@@ -122,6 +142,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="most a device may spend under the lineage (epsilon: whoever answered a plan of "
         "this lineage is not asked again)",
     )
+
+
+def _pilot(parser: argparse.ArgumentParser) -> None:
     after = parser.add_argument_group("after a pilot")
     after.add_argument(
         "--pilot",
@@ -130,11 +153,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "devices that answered it are not asked again",
     )
     arguments.add_broker(after, required=False)
-    parser.add_argument(
-        "--partitions", type=arguments.positive, default=1, help="per topic (%(default)s)"
-    )
-    parser.add_argument("--out", metavar="FILE", help="write the plan here")
-    parser.add_argument("--json", action="store_true", help="print the plan document instead")
+
+
+def _central(parser: argparse.ArgumentParser) -> None:
     central = parser.add_argument_group("central model only")
     central.add_argument("--delta", default="1e-6", help="(%(default)s)")
     central.add_argument("--quantile", default="0.99", help="of contributions (%(default)s)")
@@ -142,7 +163,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     central.add_argument(
         "--seen-only", action="store_true", help="no spurious tuples at all, higher thresholds"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
