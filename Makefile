@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench soak fuzz broker-jars lock image clean
+.PHONY: help demo test lint format bench audit soak fuzz broker-jars lock image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,10 @@ lock: $(VENV)/.dev ## pin what the image installs (requirements.lock, with hashe
 	@$(BIN)/pip-compile --quiet --extra service --generate-hashes --strip-extras \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 		--output-file requirements.lock pyproject.toml
+
+audit: $(VENV)/.dev ## known vulnerabilities of what the image installs (asks a public database)
+	@$(BIN)/python -m pip install --quiet pip-audit
+	@$(BIN)/pip-audit --requirement requirements.lock --require-hashes --disable-pip
 
 image: ## the container image (needs Docker)
 	docker build --tag calmstream:local .
