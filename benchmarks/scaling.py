@@ -28,7 +28,7 @@ import numpy as np  # noqa: E402 - the path is set above
 from processes import Process, run, until  # noqa: E402 - the same
 
 from broker.kafka import connect  # noqa: E402 - the same
-from calmstream.topics import topic_names  # noqa: E402 - the same
+from consumer.subscribe import plan_names  # noqa: E402 - the same
 from estimators.domain import Domain  # noqa: E402 - the same
 from estimators.plan import Group, Plan  # noqa: E402 - the same
 from estimators.view import View  # noqa: E402 - the same
@@ -78,7 +78,7 @@ def load(bootstrap: str, plan: Plan, reports: int) -> None:
         bodies.append(encode_batch(plan, 0, Batch(0, BATCH, None, {columns[0].name: rows})))
     broker = connect(bootstrap)
     sink = broker.sink()
-    topic = topic_names(plan, "calmstream").reports(0)
+    topic = plan_names(plan, "calmstream").reports(0)
     sent = []
     for number in range(reports // BATCH):
         sent.append(

@@ -21,7 +21,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from broker.transport import Broker
-from calmstream.topics import ensure_topics, topic_names
+from calmstream.topics import ensure_topics
 from consumer import clock as service_clock
 from consumer.config import TallyConfig, load
 from consumer.engine import TallyWorker
@@ -29,7 +29,7 @@ from consumer.metrics import tally_metrics
 from consumer.publisher import Publisher
 from consumer.publisher_config import PublisherConfig
 from consumer.publisher_metrics import publisher_metrics
-from consumer.subscribe import Snapshot, subscribe
+from consumer.subscribe import Snapshot, plan_names, subscribe
 from estimators import planning
 from estimators.domain import Attribute, Codes, Domain
 from estimators.errors import FatalError
@@ -133,7 +133,7 @@ class Demo:
         )
         self.codes = records[rows]
         self.plan = draw_plan(domain, reports, method)
-        self.names = topic_names(self.plan, "demo")
+        self.names = plan_names(self.plan, "demo")
         self.sent = Summary(reports)
         self._stop = threading.Event()
         self._failure: Exception | None = None

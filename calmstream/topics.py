@@ -1,4 +1,4 @@
-"""The topics of a plan: names, creation, verification."""
+"""The topics of a plan: creation and verification."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ from consumer.topic_checks import required_retention_ms, verify_topics
 from estimators.plan import Plan
 
 _WEEK_MS = 7 * 86_400_000
-
-
-def topic_names(plan: Plan, namespace: str, output_namespace: str = "") -> TopicNames:
-    """The plan's topics in a namespace."""
-    return TopicNames(
-        namespace, plan.name, plan.digest, len(plan.groups), plan.partitions, output_namespace
-    )
 
 
 def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:

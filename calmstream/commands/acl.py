@@ -12,7 +12,7 @@ from broker.names import TopicNames
 from broker.permissions import ROLES, Permission, permissions
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.topics import topic_names
+from consumer.subscribe import plan_names
 from estimators.errors import InvalidInput
 
 
@@ -43,7 +43,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print or apply."""
     plan = arguments.load_plan(args.plan)
-    names = topic_names(plan, args.namespace, args.output_namespace)
+    names = plan_names(plan, args.namespace, args.output_namespace)
     if args.apply:
         return _apply(args, names)
     roles = [args.role] if args.role else [r for r in ROLES if r != "replay" or _renamed(names)]

@@ -7,7 +7,6 @@ import os
 
 from calmstream import arguments
 from calmstream.connect import SecurityConfig, kafka
-from calmstream.topics import topic_names
 from consumer.clock import SystemClock
 from consumer.config import HttpConfig, TallyConfig, load, refuse_unknown, variables
 from consumer.engine import TallyWorker
@@ -17,6 +16,7 @@ from consumer.publisher import Publisher
 from consumer.publisher_config import PublisherConfig
 from consumer.publisher_metrics import publisher_metrics
 from consumer.service import Role, configure_logging, run_service
+from consumer.subscribe import plan_names
 from estimators.planning import require_answers
 
 OTHERS = {
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     if args.role in ("publish", "all"):
         require_answers(plan)
-    names = topic_names(plan, args.namespace, args.output_namespace)
+    names = plan_names(plan, args.namespace, args.output_namespace)
     # One session for both sides: the group gives a silent member's partitions away when the member
     # itself stops writing.
     broker = kafka(args.bootstrap, session_seconds=tally.session_seconds)

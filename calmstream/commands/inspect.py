@@ -13,9 +13,9 @@ from rich.table import Table
 
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.topics import topic_names
 from consumer.clock import SystemClock
 from consumer.inspection import Inspection, inspect
+from consumer.subscribe import plan_names
 from estimators.plan import Plan
 
 SUSPICIOUS_Z = 5.0
@@ -40,7 +40,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read and show; exit code 1 if a worker would refuse a partition."""
     plan = arguments.load_plan(args.plan)
-    names = topic_names(plan, args.namespace, args.output_namespace)
+    names = plan_names(plan, args.namespace, args.output_namespace)
     broker = kafka(args.bootstrap)
     try:
         found = inspect(plan, broker, names, SystemClock())

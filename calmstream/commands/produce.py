@@ -14,11 +14,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from calmstream import arguments
 from calmstream.connect import kafka
 from calmstream.tables import read_records
-from calmstream.topics import topic_names
 from consumer.clock import SystemClock
 from consumer.config import load
 from consumer.health import HealthServer, health_app
 from consumer.metrics import new_registry
+from consumer.subscribe import plan_names
 from estimators.errors import InvalidInput
 from producer.config import ProducerSettings
 from producer.metrics import ProducerMetrics
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
             summary = produce(
                 plan,
                 broker,
-                topic_names(plan, args.namespace),
+                plan_names(plan, args.namespace),
                 codes,
                 rate=args.rate,
                 batch_size=settings.batch_size,

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.topics import topic_names
 from consumer.clock import SystemClock
 from consumer.rebuild import NEVER_ADMITTED, Rebuilt, rebuild
+from consumer.subscribe import plan_names
 from estimators.errors import Reason
 
 _ADMISSIBLE = [reason.value for reason in Reason if reason not in NEVER_ADMITTED]
@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
         done = rebuild(
             plan,
             broker,
-            topic_names(plan, args.namespace),
-            topic_names(plan, args.namespace, args.output_namespace),
+            plan_names(plan, args.namespace),
+            plan_names(plan, args.namespace, args.output_namespace),
             SystemClock(),
             first=args.from_window,
             last=args.to_window,

@@ -13,7 +13,6 @@ from broker.names import TopicNames
 from broker.transport import Broker
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.topics import topic_names
 from consumer.clock import SystemClock
 from consumer.config import HttpConfig, TallyConfig, load
 from consumer.engine import TallyWorker
@@ -23,6 +22,7 @@ from consumer.publisher_config import PublisherConfig
 from consumer.publisher_metrics import publisher_metrics
 from consumer.retirement import FinalsAwaited, delete_topics, last_window, stop_admission
 from consumer.service import Role, configure_logging, run_service
+from consumer.subscribe import plan_names
 from estimators.errors import InvalidInput
 from estimators.plan import Plan
 
@@ -50,7 +50,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Stop, publish, delete."""
     plan = arguments.load_plan(args.plan)
-    names = topic_names(plan, args.namespace)
+    names = plan_names(plan, args.namespace)
     if not args.yes:
         _confirm(names)
     broker = kafka(args.bootstrap)

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.topics import ensure_topics, topic_names
+from calmstream.topics import ensure_topics
+from consumer.subscribe import plan_names
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,7 +29,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Create and verify."""
     plan = arguments.load_plan(args.plan)
-    names = topic_names(plan, args.namespace, args.output_namespace)
+    names = plan_names(plan, args.namespace, args.output_namespace)
     broker = kafka(args.bootstrap)
     try:
         created = ensure_topics(broker, plan, names)

@@ -15,7 +15,7 @@ from processes import run
 from broker.kafka import connect
 from broker.kafka.broker import KafkaBroker
 from broker.transport import TopicSpec
-from calmstream.topics import topic_names
+from consumer.subscribe import plan_names
 from estimators.plan import Plan
 from tests.publisher_support import published_plan
 
@@ -31,7 +31,7 @@ class Place:
         start = int(time.time()) - 60
         self.plan: Plan = replace(published_plan(), start=start, expires=start + 7200, window=7200)
         self.namespace = f"it-{secrets.token_hex(4)}"
-        self.names = topic_names(self.plan, self.namespace)
+        self.names = plan_names(self.plan, self.namespace)
         self.path = directory / "plan.json"
         self.path.write_bytes(self.plan.to_bytes())
         self.records = directory / "records.csv"

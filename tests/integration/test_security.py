@@ -17,7 +17,8 @@ from broker.names import TopicNames
 from broker.permissions import permissions
 from broker.security import Security
 from broker.transport import Partition, TopicSpec
-from calmstream.topics import ensure_topics, topic_names
+from calmstream.topics import ensure_topics
+from consumer.subscribe import plan_names
 from estimators import planning
 from estimators.domain import Domain
 from estimators.errors import CalmstreamError, FatalError
@@ -44,8 +45,8 @@ class Stage:
         self.plan = small_plan()
         self.path = directory / "plan.json"
         self.path.write_bytes(self.plan.to_bytes())
-        self.names = topic_names(self.plan, "sec")
-        self.renamed = topic_names(self.plan, "sec", "again")
+        self.names = plan_names(self.plan, "sec")
+        self.renamed = plan_names(self.plan, "sec", "again")
         self.where = ["--plan", self.path, "--bootstrap", self.bootstrap, "--namespace", "sec"]
         self.clients: dict[str, KafkaBroker] = {}
         admin = self.client("admin")
