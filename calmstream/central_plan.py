@@ -30,8 +30,24 @@ LOCAL_OPTIONS: dict[str, Any] = {
     "lineage": None,
     "lineage_epsilon": "",
     "analyse": False,
+    "pilot": None,
 }
 """Options of ``calmstream plan`` that mean nothing here, as they are when not given."""
+
+DEFAULTS = {"delta": "1e-6", "quantile": "0.99", "spurious": "0.01"}
+"""Options that a central plan alone has, where they are not given."""
+
+
+def refuse_options(args: argparse.Namespace) -> None:
+    """Refuse a local plan's request for what only a central one has.
+
+    Raises:
+        InvalidInput: the first option that was given.
+    """
+    for name in (*DEFAULTS, "seen_only"):
+        if getattr(args, name) not in (None, False):
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInput(f"{option}: a local plan has no such thing; --model central does")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,21 +62,21 @@ def run(args: argparse.Namespace) -> int:
     if args.lifetime < window:
         raise InvalidInput(f"--lifetime: {args.lifetime:,} s are less than a window, {window:,} s")
     start = args.start if args.start is not None else int(time.time()) // window * window
+    given = {name: getattr(args, name) for name in DEFAULTS}
+    own = DEFAULTS | {name: value for name, value in given.items() if value is not None}
     plan = CentralPlan(
         name=args.name,
         purpose=args.purpose,
         owner=args.owner,
         columns=_columns(args),
         epsilon=args.epsilon,
-        delta=args.delta,
         levels=args.k,
         start=start,
         window=window,
         releases=args.lifetime // window,
         partitions=args.partitions,
-        quantile=args.quantile,
-        spurious=args.spurious,
         seen_only=args.seen_only,
+        **own,
     )
     if args.out:
         try:

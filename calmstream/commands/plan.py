@@ -157,9 +157,11 @@ def _pilot(parser: argparse.ArgumentParser) -> None:
 
 def _central(parser: argparse.ArgumentParser) -> None:
     central = parser.add_argument_group("central model only")
-    central.add_argument("--delta", default="1e-6", help="(%(default)s)")
-    central.add_argument("--quantile", default="0.99", help="of contributions (%(default)s)")
-    central.add_argument("--spurious", default="0.01", help="share that may be (%(default)s)")
+    # Without defaults here, so that a local plan can tell what was given and refuse it.
+    absent = central_plan.DEFAULTS
+    central.add_argument("--delta", help=f"({absent['delta']})")
+    central.add_argument("--quantile", help=f"of contributions ({absent['quantile']})")
+    central.add_argument("--spurious", help=f"share that may be ({absent['spurious']})")
     central.add_argument(
         "--seen-only", action="store_true", help="no spurious tuples at all, higher thresholds"
     )
@@ -169,6 +171,7 @@ def run(args: argparse.Namespace) -> int:
     """Design, show, write."""
     if args.model == "central":
         return central_plan.run(args)
+    central_plan.refuse_options(args)
     domain, learnt = _domain(args)
     if args.pilot:
         _follow(args, domain)

@@ -182,6 +182,8 @@ def test_the_two_readers_refuse_each_other_s_plans(files: Path) -> None:
         (["--marginal", "sex,job"], "--marginal: a central plan has no such thing"),
         (["--lineage-epsilon", "9"], "--lineage-epsilon: a central plan has no such thing"),
         (["--lifetime", "1m"], "--lifetime: 60 s are less than a window, 3,600 s"),
+        (["--pilot", "p.json"], "--pilot: a central plan has no such thing"),
+        (["--delta", ""], "delta must be a decimal number in a string such as \"1e-6\", got ''"),
     ],
 )
 def test_what_a_central_plan_cannot_hold_is_refused(
@@ -190,6 +192,23 @@ def test_what_a_central_plan_cannot_hold_is_refused(
     capsys.readouterr()
     asked = ["plan", str(files / "people.csv"), "--model", "central", "--epsilon", "1"]
     assert main([*asked, "--users", "9", "--k", "1", *words]) == 2
+    assert capsys.readouterr().err == f"calmstream: {said}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--delta", "1e-6"], ["--quantile", "0.9"], ["--spurious", "0.1"], ["--seen-only"]],
+)
+def test_what_only_a_central_plan_has_is_refused_by_a_local_one(
+    files: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Also where the value given is the default.
+    capsys.readouterr()
+    asked = ["plan", str(files / "people.csv"), "--epsilon", "1", "--users", "9", "--k", "1"]
+    assert main(asked) == 0
+    capsys.readouterr()
+    assert main([*asked, *words]) == 2
+    said = f"{words[0]}: a local plan has no such thing; --model central does"
     assert capsys.readouterr().err == f"calmstream: {said}\n"
 
 
