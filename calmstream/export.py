@@ -32,8 +32,8 @@ COLUMNS = (
 def to_csv(snapshots: Iterable[Snapshot], out: TextIO, marginal: Sequence[str] | None) -> int:
     """Write one line a cell, after a header; the number of snapshots.
 
-    ``marginal`` and ``cell`` hold attribute names and labels, joined by ``|``; ``reports`` are
-    those that speak about the marginal. Snapshots without tables give no line.
+    ``marginal`` and ``cell`` hold attribute names and labels, see `joined`; ``reports`` are those
+    that speak about the marginal. Snapshots without tables give no line.
     """
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -68,6 +68,14 @@ def _records(snapshot: Snapshot, marginal: Sequence[str] | None) -> list[Margina
     return [snapshot.record(*marginal)]
 
 
+def joined(texts: Iterable[str]) -> str:
+    r"""With ``|`` between them; a ``|`` or ``\`` of their own gets a ``\`` before it.
+
+    So nothing that labels can hold makes two cells look alike.
+    """
+    return "|".join(text.replace("\\", r"\\").replace("|", r"\|") for text in texts)
+
+
 def _lines(snapshot: Snapshot, record: MarginalRecord) -> Iterable[tuple[object, ...]]:
     manifest = snapshot.manifest
     head = (
@@ -77,13 +85,13 @@ def _lines(snapshot: Snapshot, record: MarginalRecord) -> Iterable[tuple[object,
         manifest.start,
         manifest.end,
         record.reports,
-        "|".join(record.attributes),
+        joined(record.attributes),
     )
     flags = " ".join(record.flags)
     for labels, value, error in zip(
         product(*record.labels), record.table, record.stderr, strict=True
     ):
-        yield (*head, "|".join(labels), value, error, flags)
+        yield (*head, joined(labels), value, error, flags)
 
 
 def _table(record: MarginalRecord) -> dict[str, Any]:

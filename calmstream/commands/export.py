@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             count = FORMATS[args.format](snapshots, out, args.marginal)
     finally:
         broker.close()
-    print(f"{count:,} snapshots", file=sys.stderr)  # noqa: T201 - this is the interface
+    print(f"{count:,} snapshot{'s' * (count != 1)}", file=sys.stderr)  # noqa: T201 - this is the interface
     return 0
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from calmstream.export import COLUMNS, to_csv, to_jsonl
+from broker.in_process import InProcessBroker
+from calmstream.cli import main
+from calmstream.export import COLUMNS, joined, to_csv, to_jsonl
 from consumer.assembler import Snapshot
 from consumer.merge import MergedWindow
 from consumer.snapshots import build_set
+from estimators.domain import Attribute, Domain
 from estimators.errors import InvalidInput
 from estimators.wire.snapshot import Kind
 from tests.publisher_support import count_of, published_plan
@@ -71,3 +76,35 @@ def test_only_the_marginal_asked_for() -> None:
     assert {line["marginal"] for line in csv.DictReader(io.StringIO(out.getvalue()))} == {"a0"}
     with pytest.raises(InvalidInput, match="no marginal of a2"):
         to_csv(SETS, io.StringIO(), ("a2",))
+
+
+def test_no_two_cells_look_alike_whatever_labels_hold() -> None:
+    assert joined(["a", "b"]) == "a|b"
+    assert joined(["a|b"]) == r"a\|b"
+    odd = [["a|b", "c"], ["a", "b|c"], ["a\\", "b|c"], ["a\\|b", "c"], ["a", "b", "c"], ["a\\|b|c"]]
+    assert len({joined(labels) for labels in odd}) == len(odd)
+    domain = Domain((Attribute("x|y", ("a|b", "c")), *PLAN.domain.attributes[1:]))
+    plan = replace(PLAN, domain=domain)
+    built = build_set(plan, MergedWindow(0, Kind.FINAL, (1, 1), (count_of([0, 1, 1, 2, 3]),)))
+    out = io.StringIO()
+    to_csv([Snapshot(built.manifest, {r.attributes: r for r in built.marginals})], out, None)
+    lines = list(csv.DictReader(io.StringIO(out.getvalue())))
+    assert {line["marginal"] for line in lines} == {r"x\|y", r"x\|y|a1"}
+    assert [line["cell"] for line in lines] == [
+        r"a\|b", "c", r"a\|b|0", r"a\|b|1", "c|0", "c|1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sets", "said"), [(SETS[:1], "1 snapshot\n"), (SETS, "3 snapshots\n")])
+def test_the_command_says_how_many(
+    sets: list[Snapshot],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "plan.json").write_bytes(PLAN.to_bytes())
+    monkeypatch.setattr("calmstream.commands.export.kafka", lambda _: InProcessBroker())
+    monkeypatch.setattr("calmstream.commands.export.subscribe", lambda *_, **__: iter(sets))
+    assert main(["export", "--plan", str(tmp_path / "plan.json"), "--bootstrap", "x:1"]) == 0
+    assert capsys.readouterr().err == said
