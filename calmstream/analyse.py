@@ -125,15 +125,24 @@ def _pair(entry: Mapping[str, Any]) -> str:
 
 
 def _pairs(told: Mapping[str, Any]) -> Grid:
-    grid = Grid("pair", "information", "Cramér's V", "chi-square", "critical", "p", "")
+    """Strongest first; a column that says nothing about any pair is left out."""
+    columns = ("pair", "information", "Cramér's V", "chi-square", "critical", "p", "")
     strongest = sorted(told["pairs"], key=lambda pair: -pair["mutual_information"])
-    for pair in strongest:
-        cells = [_pair(pair), f"{pair['mutual_information']:.4f}", f"{pair['cramers_v']:.3f}"]
-        if test := pair.get("chi_square"):
-            cells += [f"{test['statistic']:,.1f}", f"{test['critical']:,.1f}"]
-            cells += [f"{test['p_value']:.2g}", "dependent" if test["dependent"] else ""]
-        grid.add_row(*cells)
+    rows = [_cells(pair) for pair in strongest]
+    used = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    grid = Grid(*(columns[place] for place in used))
+    for row in rows:
+        grid.add_row(*(row[place] for place in used))
     return grid
+
+
+def _cells(pair: Mapping[str, Any]) -> tuple[str, ...]:
+    known = (_pair(pair), f"{pair['mutual_information']:.4f}", f"{pair['cramers_v']:.3f}")
+    test = pair.get("chi_square")
+    if not test:
+        return (*known, "", "", "", "")
+    numbers = (f"{test['statistic']:,.1f}", f"{test['critical']:,.1f}", f"{test['p_value']:.2g}")
+    return (*known, *numbers, "dependent" if test["dependent"] else "")
 
 
 def _given(name: str, partner: str, rows: Mapping[str, Mapping[str, float]]) -> Grid:
