@@ -14,6 +14,7 @@ from rich.text import Text
 
 from calmstream.conditional import conditional
 from calmstream.history import History, sparkline
+from calmstream.quiet import folded
 from consumer.assembler import Snapshot
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
 
@@ -290,10 +291,12 @@ def watch(
     given: Sequence[str] = (),
     *,
     console: Console | None = None,
+    live: bool = True,
 ) -> int:
     """Show snapshots as they come, until they end; how many there were.
 
-    On a terminal a live dashboard; elsewhere one block of plain text a snapshot.
+    On a terminal a live dashboard; elsewhere one block of plain text a snapshot, and a line for a
+    run of windows without reports, see :func:`calmstream.quiet.folded`.
 
     Args:
         snapshots: as from :func:`consumer.subscribe.subscribe`; blocks between them.
@@ -301,6 +304,7 @@ def watch(
             all of them (elsewhere).
         given: show it as proportions within each combination of these of its attributes.
         console: where to; standard output by default.
+        live: whether snapshots are waited for, rather than all there already.
 
     Raises:
         InvalidInput: the marginal is not published; and whatever ``snapshots`` raises.
@@ -308,13 +312,35 @@ def watch(
     console = Console() if console is None else console
     shown = 0
     if not console.is_terminal:
-        for shown, snapshot in enumerate(snapshots, 1):  # noqa: B007 - their number is the result
-            wanted = [marginal] if marginal is not None else list(snapshot.marginals) or [()]
-            for one in wanted:
-                console.out(plain(snapshot, one, given), highlight=False)
-        return shown
+        return _print(snapshots, marginal, given, console, live=live)
     dashboard = Dashboard(marginal, given)
     with Live(dashboard, console=console, refresh_per_second=4, vertical_overflow="crop"):
         for shown, snapshot in enumerate(snapshots, 1):  # noqa: B007 - their number is the result
             dashboard.show(snapshot)
+    return shown
+
+
+def _print(
+    snapshots: Iterable[Snapshot],
+    marginal: Sequence[str] | None,
+    given: Sequence[str],
+    console: Console,
+    *,
+    live: bool,
+) -> int:
+    """Blocks and lines of plain text; the number of snapshots."""
+    shown = 0
+
+    def counted() -> Iterator[Snapshot]:
+        nonlocal shown
+        for snapshot in snapshots:
+            shown += 1
+            yield snapshot
+
+    for each in folded(counted(), live=live):
+        if isinstance(each, str):
+            console.out(f"{printable(each)}\n", highlight=False)
+            continue
+        for one in [marginal] if marginal is not None else each.marginals:
+            console.out(plain(each, one, given), highlight=False)
     return shown

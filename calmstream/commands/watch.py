@@ -22,7 +22,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "watch",
         help="show snapshots live, as tables with error bars",
         description="Follow the snapshots topic. On a terminal the newest window and the running "
-        "total, live; elsewhere one block of plain text a snapshot.",
+        "total, live; elsewhere one block of plain text a snapshot, and one line for a run of "
+        "windows without reports.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
             output_namespace=args.output_namespace,
             stop=stop,
         )
-        if not watch(snapshots, args.marginal, args.given) and args.once:
+        if not watch(snapshots, args.marginal, args.given, live=not args.once) and args.once:
             Console(stderr=True).print("calmstream: no such snapshot is published yet")
     except KeyboardInterrupt:
         # Ending it is how a person stops watching; nothing failed.

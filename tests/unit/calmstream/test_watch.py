@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -44,6 +44,10 @@ def snapshot(
     merged = MergedWindow(window, kind, (1000, 234), (count_of(list(cells), rejects=3),))
     built = build_set(plan, merged)
     return Snapshot(built.manifest, {r.attributes: r for r in built.marginals})
+
+
+def total_of(window: int, cells: Sequence[int] = CELLS) -> Snapshot:
+    return snapshot(window, Kind.TOTAL, cells)
 
 
 def record_of(table: Sequence[float], labels: tuple[tuple[str, ...], ...]) -> MarginalRecord:
@@ -160,6 +164,7 @@ def test_without_a_terminal_every_snapshot_is_a_block_of_plain_text() -> None:
     text = console.file.getvalue()
     assert text.count("publish-test · window") == 3
     assert "\x1b" not in text
+    assert "window 1 · 2023-11-14 22:13:30 to 22:13:40 UTC · no reports, 3 records rejected" in text
     # Lines are never folded to a width that nobody sees.
     assert "publish-test · window 0 · 2023-11-14 22:13:20 to 22:13:30 UTC · early" in text
     assert text.count("a0 × a1") == 2
@@ -171,6 +176,61 @@ def test_without_a_terminal_and_a_wish_all_tables_are_printed() -> None:
     assert watch([snapshot(), snapshot(cells=[])], console=console) == 2
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("publish-test · window") == 3
+
+
+def printed(snapshots: Sequence[Snapshot], *, live: bool) -> list[str]:
+    """What stands on the first line of every block, after the plan's name."""
+    console = Console(file=io.StringIO(), force_terminal=False)
+    assert watch(snapshots, ("a0",), console=console, live=live) == len(snapshots)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    heads = [line for line in lines if line.startswith("publish-test · ")]
+    return [line.removeprefix("publish-test · ").split(" · revision")[0] for line in heads]
+
+
+def test_a_run_of_windows_without_reports_is_one_line() -> None:
+    quiet = [
+        replaced
+        for window in range(1, 31)
+        for replaced in (snapshot(window, cells=[]), total_of(window))
+    ]
+    given = [snapshot(0), total_of(0), *quiet, snapshot(31), snapshot(32, cells=[])]
+    first = [
+        "window 0 · 2023-11-14 22:13:20 to 22:13:30 UTC · final",
+        "windows 0 to 0 · 2023-11-14 22:13:20 to 22:13:30 UTC · total of all windows so far",
+    ]
+    last = [
+        "window 31 · 2023-11-14 22:18:30 to 22:18:40 UTC · final",
+        "window 32 · 2023-11-14 22:18:40 to 22:18:50 UTC · no reports, 3 records rejected",
+    ]
+    run = "windows 1 to 30 · 2023-11-14 22:13:30 to 22:18:30 UTC · no reports, 90 records rejected"
+    assert printed(given, live=False) == [*first, run, *last]
+    told = "window 1 · 2023-11-14 22:13:30 to 22:13:40 UTC · no reports, 3 records rejected"
+    rest = "windows 2 to 30 · 2023-11-14 22:13:40 to 22:18:30 UTC · no reports, 87 records rejected"
+    assert printed(given, live=True) == [*first, told, rest, *last]
+
+
+def test_totals_alone_are_shown_when_they_have_more_reports() -> None:
+    totals = [total_of(0), total_of(1), total_of(2), total_of(3, CELLS * 2)]
+    assert printed(totals, live=False) == [
+        "windows 0 to 0 · 2023-11-14 22:13:20 to 22:13:30 UTC · total of all windows so far",
+        "windows 1 to 2 · 2023-11-14 22:13:30 to 22:13:50 UTC · no reports",
+        "windows 0 to 3 · 2023-11-14 22:13:20 to 22:14:00 UTC · total of all windows so far",
+    ]
+
+
+def test_somebody_who_waits_sees_the_first_window_of_a_run_at_once() -> None:
+    console = Console(file=io.StringIO(), force_terminal=False)
+    assert isinstance(console.file, io.StringIO)
+    file = console.file
+
+    def endless() -> Iterator[Snapshot]:
+        for window in range(3):
+            yield snapshot(window, cells=[])
+            assert file.getvalue().count("no reports") == 1
+
+    watch(endless(), console=console)
+    assert file.getvalue().count("no reports") == 2
 
 
 def test_on_a_terminal_it_is_live_and_ends_with_the_newest() -> None:
