@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from broker.names import TopicNames
-from broker.transport import Broker, Partition, Reader, Topics
+from broker.transport import Broker, Partition, Reader, TopicInfo, Topics
 from consumer.clock import Clock
 from consumer.reading import read_whole
 from estimators.errors import FatalError, Reason
@@ -14,6 +15,9 @@ from estimators.plan import Plan
 from estimators.wire import snapshot, state
 from estimators.wire.snapshot import Kind, Manifest
 from estimators.wire.state import PartitionState
+
+STAMP = "message.timestamp.type"
+APPEND_TIME = "LogAppendTime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +95,22 @@ class WindowReport:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Everything that ``calmstream inspect`` shows."""
+    """Everything that ``calmstream inspect`` shows.
+
+    Attributes:
+        partitions, groups, windows: see there.
+        rejected: records by reason, over all partitions.
+        dead_letters: how many are kept.
+        sender_times: reports topics whose records carry their senders' times (CreateTime), not the
+            broker's: workers refuse them, since those times decide about windows.
+    """
 
     partitions: tuple[PartitionReport, ...]
     groups: tuple[GroupReport, ...]
     windows: WindowReport
     rejected: dict[str, int]
     dead_letters: int
+    sender_times: tuple[str, ...] = ()
 
     @property
     def lag(self) -> int:
@@ -115,7 +128,8 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
     topics, reader = broker.topics(), broker.reader()
     try:
         wanted = [spec.name for spec in names.specs(0)]
-        missing = sorted(set(wanted) - topics.describe(wanted).keys())
+        described = topics.describe(wanted)
+        missing = sorted(set(wanted) - described.keys())
         if missing:
             raise FatalError(f"topic {missing[0]} does not exist; create it: calmstream topics")
         states = _newest_states(plan, names, topics, reader, clock)
@@ -138,6 +152,16 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         ),
         _sum_rejected(partitions),
         kept,
+        _sender_times(names, described),
+    )
+
+
+def _sender_times(names: TopicNames, described: Mapping[str, TopicInfo]) -> tuple[str, ...]:
+    """Reports topics known to take their senders' times; who may not see settings sees none."""
+    return tuple(
+        topic
+        for topic in names.all_reports
+        if described[topic].settings.get(STAMP, APPEND_TIME) != APPEND_TIME
     )
 
 

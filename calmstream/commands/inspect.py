@@ -21,6 +21,14 @@ from estimators.plan import Plan
 SUSPICIOUS_Z = 5.0
 """Beyond so many standard deviations a group's share is marked."""
 
+SENDER_TIMES = (
+    "message.timestamp.type=CreateTime: its records carry their senders' times, not the broker's. "
+    "Times close windows, so any sender could shut out honest reports; workers do not start on "
+    "such a topic and stop at the first such record. Set LogAppendTime; records that the topic "
+    "holds already must go, and counting begins again in a new output namespace"
+)
+"""What CreateTime on a reports topic means, and what to do."""
+
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
@@ -38,7 +46,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read and show; exit code 1 if a worker would refuse a partition."""
+    """Read and show; exit code 1 if a worker would refuse a partition or a topic."""
     plan = arguments.load_plan(args.plan)
     names = plan_names(plan, args.namespace, args.output_namespace)
     broker = kafka(args.bootstrap)
@@ -50,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(document(plan, found)))  # noqa: T201 - this is the interface
     else:
         show(plan, found, Console(highlight=False))
-    return 1 if any(partition.trouble for partition in found.partitions) else 0
+    refused = any(partition.trouble for partition in found.partitions)
+    return 1 if refused or found.sender_times else 0
 
 
 def document(plan: Plan, found: Inspection) -> dict[str, Any]:
@@ -67,6 +76,7 @@ def document(plan: Plan, found: Inspection) -> dict[str, Any]:
         "windows": asdict(found.windows),
         "rejected": found.rejected,
         "dead_letters": found.dead_letters,
+        "sender_times": found.sender_times,
         "groups": [asdict(group) for group in found.groups],
         "partitions": partitions,
     }
@@ -88,6 +98,8 @@ def show(plan: Plan, found: Inspection, console: Console) -> None:
         if partition.trouble:
             where = f"group {partition.group} partition {partition.partition}"
             console.print(f"[red]{where}: {partition.trouble}; workers stop here[/red]")
+    for topic in found.sender_times:
+        console.print(f"[red]{topic}: {SENDER_TIMES}[/red]", soft_wrap=True)
 
 
 def _partitions(found: Inspection) -> Table:

@@ -12,6 +12,7 @@ from rich.console import Console
 from calmstream.cli import main
 from calmstream.commands.inspect import document, show
 from consumer.inspection import inspect
+from estimators.errors import FatalError
 from tests.tally_bench import Stage
 from tests.tally_support import batch_id, small_plan
 
@@ -107,3 +108,31 @@ def test_an_inspection_is_shown_and_written() -> None:
     text = shown.getvalue()
     for words in ("undecodable 1", "suspicious", "the log starts at 10, needed from 0", "100.00 %"):
         assert words in text
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_a_topic_with_its_senders_times_is_named_and_explained(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = Stage(small_plan(groups=3))
+    (tmp_path / "plan.json").write_bytes(stage.plan.to_bytes())
+    monkeypatch.setattr("calmstream.commands.inspect.kafka", lambda _: stage.broker)
+    monkeypatch.setattr(stage.broker, "close", lambda: None)
+    words = ["inspect", "--plan", str(tmp_path / "plan.json"), "--bootstrap", "x:1"]
+    words += ["--namespace", "test", *form.split()]
+    assert main(words) == 0
+    assert "CreateTime" not in capsys.readouterr().out
+    wrong = stage.names.reports(1)
+    stage.topics.alter([wrong], {"message.timestamp.type": "CreateTime"})
+    assert main(words) == 1
+    told = capsys.readouterr().out
+    if form:
+        assert json.loads(told)["sender_times"] == [wrong]
+        return
+    (line,) = (line for line in told.splitlines() if "CreateTime" in line)
+    assert line.startswith(f"{wrong}: ")
+    for words_said in ("senders' times", "workers do not start", "Set LogAppendTime"):
+        assert words_said in line
+    # What it says of workers is so.
+    with pytest.raises(FatalError, match="type=CreateTime, not LogAppendTime"):
+        stage.worker()
