@@ -37,27 +37,24 @@ def maximum_entropy(
 
     Cost: O(rounds · projections · cells); one round when no two projections share an axis.
     """
-    table = np.full(shape, 1.0 / prod(shape))
-    targets = [_Target(shape, axes, wanted) for axes, wanted in projections]
+    table = np.full(prod(shape), 1.0 / prod(shape))
+    targets = [(_cells(shape, axes), np.asarray(wanted).ravel()) for axes, wanted in projections]
     for _ in range(MAX_ROUNDS if len(targets) > 1 else len(targets)):
         missed = 0.0
-        for target in targets:
-            found = table.sum(axis=target.others, keepdims=True)
-            missed = max(missed, float(np.abs(found - target.wanted).max()))
+        for into, wanted in targets:
+            found = np.bincount(into, table, wanted.size)
+            missed = max(missed, float(np.abs(found - wanted).max()))
             # A cell that was scaled to 0 stays 0; where that contradicts a projection nothing can
             # be scaled up, so the division is guarded and the final normalisation sees to the sum.
-            table = table * (target.wanted / np.where(found > 0.0, found, 1.0))
+            table *= (wanted / np.where(found > 0.0, found, 1.0))[into]
         if missed < TOLERANCE:
             break
     total = float(table.sum())
-    return table.ravel() / total if total > 0.0 else np.full(prod(shape), 1.0 / prod(shape))
+    return table / total if total > 0.0 else np.full(prod(shape), 1.0 / prod(shape))
 
 
-class _Target:
-    """A projection laid out for broadcasting against the query's table."""
-
-    __slots__ = ("others", "wanted")
-
-    def __init__(self, shape: tuple[int, ...], axes: tuple[int, ...], wanted: Floats) -> None:
-        self.others = tuple(i for i in range(len(shape)) if i not in axes)
-        self.wanted = wanted.reshape([r if i in axes else 1 for i, r in enumerate(shape)])
+def _cells(shape: tuple[int, ...], axes: tuple[int, ...]) -> NDArray[np.intp]:
+    """The cell of the projection that every cell of the query falls into: shape (cells,)."""
+    own = np.arange(prod(shape[i] for i in axes), dtype=np.intp)
+    laid_out = own.reshape([r if i in axes else 1 for i, r in enumerate(shape)])
+    return np.broadcast_to(laid_out, shape).ravel()
