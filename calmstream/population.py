@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from estimators.errors import InvalidInput
+from estimators.mechanisms.product_grr import ProductGRR
 from estimators.randomness import SeededRandomness
 from estimators.tally import Tally
 
@@ -120,13 +121,17 @@ def _by_law(
     generator = np.random.default_rng(seed)
 
     def tally(mechanism: Mechanism, inputs: Sequence[NDArray[Any]]) -> Tally:
-        if mechanism.cells > MAX_LAW_CELLS:
+        cells = mechanism.drawn_cells if isinstance(mechanism, ProductGRR) else mechanism.cells
+        if cells > MAX_LAW_CELLS:
             raise InvalidInput(
-                f"a report has {mechanism.cells:,} possible inputs, too many to draw tallies from "
-                "their law: --tallies devices"
+                f"a report has {cells:,} possible inputs that are counted together, too many to "
+                "draw tallies from their law: --tallies devices"
             )
-        histograms = [np.bincount(own, minlength=mechanism.cells) for own in inputs]
-        counts = np.stack([mechanism.draw_tally(h, generator) for h in histograms])
-        return Tally(np.array([len(own) for own in inputs], np.int64), counts)
+        if isinstance(mechanism, ProductGRR):
+            rows = [mechanism.draw_tally_of(own, generator) for own in inputs]
+        else:
+            histograms = [np.bincount(own, minlength=cells) for own in inputs]
+            rows = [mechanism.draw_tally(h, generator) for h in histograms]
+        return Tally(np.array([len(own) for own in inputs], np.int64), np.stack(rows))
 
     return tally

@@ -98,15 +98,19 @@ class JointTables:
             parts.append(np.bincount(cell, minlength=views * size).reshape(views, size))
         return np.concatenate(parts, axis=1)
 
-    def project_from_joint(self, joint: Counts) -> Counts:
-        """The counters that belong to counts of the whole record: shape (width,), int64."""
-        cube = joint.reshape(self.axes)
-        every = range(len(self.axes))
-        parts = [
-            cube.sum(axis=tuple(i for i in every if i not in table)).reshape(-1)
-            for table in self.tables
-        ]
-        return np.concatenate(parts)
+    def project(self, cube: Counts, axes: tuple[int, ...], into: Counts) -> None:
+        """Write the counters of the tables over these axes, from the counts over all of them.
+
+        Args:
+            cube: shape as the cardinalities of ``axes``.
+            axes: ascending.
+            into: shape (width,), int64; other tables' counters are left as they are.
+        """
+        for table, size in zip(self.tables, self.sizes, strict=True):
+            if set(table) <= set(axes):
+                start = self._starts[table]
+                others = tuple(j for j, i in enumerate(axes) if i not in table)
+                into[start : start + size] = cube.sum(axis=others).reshape(-1)
 
     def holder(self, attributes: Sequence[int]) -> tuple[int, ...] | None:
         """The smallest table that holds all of the attributes, or None."""

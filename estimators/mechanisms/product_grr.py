@@ -30,7 +30,7 @@ from estimators.mechanisms.support import OTHER, require_integer
 from estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,7 +44,7 @@ MAX_WEIGHT = exp_weight(str(MAX_PART))
 """Of a block's true cell: no block may spend more than any other mechanism."""
 
 MAX_DRAWN_CELLS = 1 << 24
-"""Values of a record whose joint tally is drawn from its law."""
+"""Cells of attributes that are counted or perturbed together whose tally is drawn from its law."""
 
 
 @dataclass(frozen=True)
@@ -181,22 +181,77 @@ class ProductGRR:
         f = np.full(shape, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         return noise_given_truth(f.reshape(shape), channels(self, range(len(shape))), n).reshape(-1)
 
+    @cached_property
+    def parts(self) -> tuple[tuple[int, ...], ...]:
+        """Counted axes, split as far as no block and no table spans two parts.
+
+        Given the records, counters of different parts are independent.
+        """
+        merged: list[set[int]] = []
+        for axes in (*self.blocks, *self.tables):
+            apart = [part for part in merged if part.isdisjoint(axes)]
+            merged = [*apart, set(axes).union(*(p for p in merged if not p.isdisjoint(axes)))]
+        counted = {i for table in self.tables for i in table}
+        return tuple(sorted(tuple(sorted(p)) for p in merged if not counted.isdisjoint(p)))
+
+    @property
+    def drawn_cells(self) -> int:
+        """Cells of the largest part: what a tally drawn from its law takes."""
+        return max(prod(self.axes[i] for i in part) for part in self.parts)
+
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Exact law in O(blocks · cells): block by block, keep some, spread the rest evenly.
+        """Exact law in O(blocks · cells), part by part.
 
         Raises:
-            ValueError: more than 2^24 values of a record.
+            ValueError: a record has more than 2^24 values.
         """
         if self.cells > MAX_DRAWN_CELLS:
             raise ValueError(f"the joint law of {self.cells:,} cells is not drawn")
         cube = np.asarray(histogram, np.int64).reshape(self.axes)
-        for b, block in enumerate(self.blocks):
-            p, q = self.odds(b)
-            moved = np.moveaxis(cube, block, range(-len(block), 0))
-            rows = np.ascontiguousarray(moved).reshape(-1, self.block_cells[b])
-            rows = _respond_rows(rows, float(p - q), generator)
-            cube = np.moveaxis(rows.reshape(moved.shape), range(-len(block), 0), block)
-        return self.layout.project_from_joint(np.ascontiguousarray(cube))
+        every = range(len(self.axes))
+        return self._draw(
+            lambda part: cube.sum(axis=tuple(i for i in every if i not in part)), generator
+        )
+
+    def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
+        """As `draw_tally`, from the inputs of all devices: records may have any number of values.
+
+        Args:
+            values: shape (n,), integers in [0, cells).
+            generator: seeded by the caller.
+
+        Raises:
+            ValueError: a part has more than 2^24 cells.
+        """
+        digits = digits_of(values, self.axes)
+
+        def histogram(part: tuple[int, ...]) -> Counts:
+            shape = tuple(self.axes[i] for i in part)
+            cell = np.ravel_multi_index([digits[i] for i in part], shape)
+            return np.bincount(cell, minlength=prod(shape)).reshape(shape)
+
+        return self._draw(histogram, generator)
+
+    def _draw(
+        self, histogram: Callable[[tuple[int, ...]], Counts], generator: np.random.Generator
+    ) -> Counts:
+        """The counters: every part's blocks keep some of its records and spread the rest evenly."""
+        if self.drawn_cells > MAX_DRAWN_CELLS:
+            raise ValueError(f"a part of {self.drawn_cells:,} cells is not drawn")
+        counts = np.zeros(self.width, np.int64)
+        for part in self.parts:
+            cube = histogram(part)
+            for b, block in enumerate(self.blocks):
+                if block[0] not in part:
+                    continue
+                p, q = self.odds(b)
+                own = [part.index(i) for i in block]
+                moved = np.moveaxis(cube, own, range(-len(own), 0))
+                rows = np.ascontiguousarray(moved).reshape(-1, self.block_cells[b])
+                rows = _respond_rows(rows, float(p - q), generator)
+                cube = np.moveaxis(rows.reshape(moved.shape), range(-len(own), 0), own)
+            self.layout.project(cube, part, counts)
+        return counts
 
     def channel(self) -> Channel:
         """Rows by record; outputs by the blocks' cells, first block most significant."""

@@ -7,7 +7,10 @@ import pytest
 
 from calmstream.evaluate import Result, evaluate
 from calmstream.tables import Table
+from estimators.castell.design import product_group
 from estimators.errors import InvalidInput
+from estimators.methods.base import Request
+from estimators.randomness import SeededRandomness
 from tests.plan_support import mixed_domain
 
 
@@ -59,11 +62,46 @@ def test_em_has_no_tallies_to_draw() -> None:
         run("lopub-em", tallies="law")
 
 
+def wide() -> Table:
+    codes = np.random.default_rng(33).integers(0, 4, (50, 13)).astype(np.uint16)
+    return Table(mixed_domain(*(4,) * 13), codes, {})
+
+
+ONCE = {"dataset": "", "epsilons": ["9"], "k": 2, "users": 50, "targets": 1, "repeats": 1,
+        "seed": 1}  # fmt: skip
+
+
 def test_a_record_with_too_many_values_has_no_law_to_draw_from() -> None:
-    codes = np.zeros((50, 13), np.uint16)
-    wide = Table(mixed_domain(*(4,) * 13), codes, {})
-    asked = {"dataset": "", "methods": ["rr-independent"], "epsilons": ["9"], "k": 2, "users": 50,
-             "targets": 1, "repeats": 1, "seed": 1}  # fmt: skip
-    assert len(list(evaluate(wide, tallies="devices", **asked))) == 1
+    asked = {"methods": ["rr-ind-joint"], **ONCE}
+    assert len(list(evaluate(wide(), tallies="devices", **asked))) == 1
     with pytest.raises(InvalidInput, match="too many to draw"):
-        list(evaluate(wide, tallies="law", **asked))
+        list(evaluate(wide(), tallies="law", **asked))
+
+
+def test_attributes_that_are_counted_apart_are_drawn_apart() -> None:
+    asked = {"methods": ["rr-independent"], **ONCE}
+    assert len(list(evaluate(wide(), tallies="law", **asked))) == 1
+
+
+def test_whole_records_that_are_counted_apart_have_one_law() -> None:
+    domain = mixed_domain(2, 3, 2)
+    codes = np.stack(np.unravel_index(np.arange(500) % 7, (2, 3, 2)), axis=1).astype(np.uint16)
+    request = Request(domain, "2", 500, 1)
+    blocks, tables = ((0,), (1, 2)), ((0,), (1,), (1, 2))
+    group, mechanism = product_group(request, blocks, tables)
+    assert mechanism.parts == ((0,), (1, 2))
+    values = group.views[0].inputs(codes, domain)
+    generator = np.random.default_rng(34)
+    runs = 2000
+    drawn = np.array([mechanism.draw_tally_of(values, generator) for _ in range(runs)], float)
+    histogram = np.bincount(values, minlength=domain.size())
+    again = np.array([mechanism.draw_tally(histogram, generator) for _ in range(runs)], float)
+    reports = mechanism.perturb(np.tile(values, runs), SeededRandomness(35))
+    view = np.repeat(np.arange(runs), len(values))
+    counted = mechanism.tally(reports, view, runs).astype(float)
+    for sample in (drawn, again):
+        spread = np.sqrt((sample.var(axis=0) + counted.var(axis=0)) / runs)
+        assert (np.abs(sample.mean(axis=0) - counted.mean(axis=0)) < 5 * spread).all()
+        gap = np.cov(sample.T) - np.cov(counted.T)
+        sizes = np.sqrt(np.outer(counted.var(axis=0), counted.var(axis=0)))
+        assert (np.abs(gap) < 5 * sizes * np.sqrt(4 / runs)).all()
