@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402 - threads are limited before it loads
 
+from benchmarks.populations import ADULT, DATA  # noqa: E402
 from calmstream.tables import Table, read_table  # noqa: E402
 from estimators.castell.design import product_group  # noqa: E402
 from estimators.castell.inverse import AxisChannel, channels, unmix  # noqa: E402
@@ -34,9 +35,6 @@ from estimators.mechanisms.product_grr import ProductGRR  # noqa: E402
 from estimators.methods.base import Request  # noqa: E402
 from estimators.randomness import SeededRandomness, SystemRandomness  # noqa: E402
 
-DATA = ROOT.parent / "shared" / "data"
-ADULT = ("workclass", "education", "marital-status", "occupation", "relationship", "race", "sex",
-         "income")  # fmt: skip
 SCHEMES = ("joint", "independent", "hybrid")
 NAIVE_CELLS = 2000
 HYBRID_RUNS = 5

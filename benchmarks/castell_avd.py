@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402 - threads are limited before it loads
 
+from benchmarks.populations import ADULT, DATA  # noqa: E402
 from calmstream.tables import Table, read_table  # noqa: E402
 from estimators.castell.design import product_group  # noqa: E402
 from estimators.castell.inverse import channels, unmix  # noqa: E402
@@ -38,10 +39,7 @@ from estimators.methods.base import Model, Request  # noqa: E402
 from estimators.methods.lopub import PENALTY, LoPubModel  # noqa: E402
 from estimators.randomness import SeededRandomness  # noqa: E402
 
-DATA = ROOT.parent / "shared" / "data"
 RESULTS = ROOT / "benchmarks" / "results" / "castell.csv"
-ADULT = ("workclass", "education", "marital-status", "occupation", "relationship", "race", "sex",
-         "income")  # fmt: skip
 SCHEMES = {
     "rr-ind-joint": "joint",
     "rr-independent": "independent",

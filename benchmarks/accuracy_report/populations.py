@@ -2,71 +2,26 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 
 import numpy as np
 
+from benchmarks.populations import DATA, merged, population
 from calmstream.evaluate import draw_targets
-from calmstream.tables import Table, read_table
+from calmstream.tables import Table
 from estimators.domain import Attribute, Domain
-from estimators.errors import InvalidInput
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-
-ADULT = (
-    "workclass",
-    "education",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "income",
-)
-CENSUS = ("Sex", "Race", "Hispanic", "Marstat", "Ownershg", "Yrsusa", "School", "Labforce")
-
-FILES = {
-    "kosarak": ("kosarak32_first100k.npz", None),
-    "pos": ("bmspos32_275k.npz", None),
-    "taxi": ("taxi8.npz", None),
-    "movielens": ("movielens17.npz", None),
-    "adult3": ("adult.csv.gz", ADULT),
-    "census3": ("ipums1980_us.csv.gz", CENSUS),
-}
-CATEGORIES = 3
+NAMES = {"taxi": "taxi-pool"}
+"""The report measures all pooled trips, and calls them taxi."""
 
 
-@cache
 def table(dataset: str) -> Table:
-    """A data set by its name; those that end in 3 have their rarer labels merged.
+    """A data set by the report's name for it.
 
     Raises:
         InvalidInput: the data is not there.
     """
-    name, columns = FILES[dataset]
-    if not (DATA / name).is_file():
-        raise InvalidInput(f"no data set {name} in {DATA}: see benchmarks/README.md")
-    found = read_table(DATA / name, columns=columns)
-    return merged(found) if dataset.endswith("3") else found
-
-
-def merged(found: Table) -> Table:
-    """Every attribute with its two most frequent labels and one for all others."""
-    attributes, columns = [], []
-    for j, attribute in enumerate(found.domain.attributes):
-        codes = found.codes[:, j]
-        if attribute.cardinality <= CATEGORIES:
-            attributes.append(attribute)
-            columns.append(codes)
-            continue
-        kept = np.argsort(-np.bincount(codes), kind="stable")[: CATEGORIES - 1]
-        labels = [attribute.labels[c] for c in kept]
-        into = np.full(attribute.cardinality, CATEGORIES - 1, np.uint16)
-        into[kept] = np.arange(CATEGORIES - 1)
-        attributes.append(Attribute(attribute.name, (*labels, "(other)")))
-        columns.append(into[codes])
-    return Table(Domain(tuple(attributes)), np.stack(columns, axis=1), {})
+    return population(NAMES.get(dataset, dataset))
 
 
 class Devices:

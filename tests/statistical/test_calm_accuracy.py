@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.populations import ADULT
 from calmstream.evaluate import Result, evaluate
 from calmstream.population import collect, draw
 from calmstream.tables import Table, read_table
@@ -21,17 +22,6 @@ from estimators.methods.overlapping import OverlappingTables
 from estimators.plan import Plan
 from estimators.planning import default_marginals
 from tests.plan_support import draft, mixed_domain
-
-ADULT = [
-    "workclass",
-    "education",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "income",
-]
 
 
 @cache

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.populations import ADULT
 from calmstream.population import collect
 from calmstream.tables import Table, read_table
 from estimators import methods
@@ -27,16 +28,6 @@ from estimators.methods.base import Model, Request
 from estimators.randomness import SeededRandomness
 from tests.plan_support import draft
 
-ADULT = [
-    "workclass",
-    "education",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "income",
-]
 SIGMAS = 5.0
 RUNS = 40
 # Mean squared errors per cell of the joint inverse, and of the product with real noise.

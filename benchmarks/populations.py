@@ -1,0 +1,132 @@
+"""The data sets that benchmarks draw devices from, as the measurements need them.
+
+Everything is real; see the data folder's own README. Two sets are prepared here, by rules that look
+at one column at a time:
+
+- census: all 16 columns of the extract in file order; a column with more than 16 codes is cut into
+  at most 8 groups of neighbouring codes with about equally many records (`grouped`);
+- taxi: the sources that are spread over their period (2, 4, 6 and 7), not the stretches of a few
+  hours or days, whose night bits are no one's.
+
+The names that end in 3 are the accuracy report's: every attribute with its two most frequent labels
+and one for all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from calmstream.tables import Table, read_table, read_texts
+from estimators.domain import Attribute, Domain
+from estimators.errors import InvalidInput
+
+DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+
+ADULT = (
+    "workclass",
+    "education",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "income",
+)
+"""The eight categorical attributes that papers on these methods use."""
+
+CENSUS = (
+    "Stratum", "Psu", "Inctot", "Age", "Sex", "Race", "Hispanic", "Marstat", "Ownershg", "Yrsusa",
+    "School", "Educrec", "Labforce", "Occ", "Classwk", "VetStat",
+)  # fmt: skip
+CENSUS_SMALL = ("Sex", "Race", "Hispanic", "Marstat", "Ownershg", "Yrsusa", "School", "Labforce")
+
+FILES: dict[str, tuple[str, tuple[str, ...] | None]] = {
+    "kosarak": ("kosarak32_first100k.npz", None),
+    "pos": ("bmspos32_275k.npz", None),
+    "taxi": ("taxi8.npz", None),
+    "taxi-pool": ("taxi8.npz", None),
+    "movielens": ("movielens17.npz", None),
+    "adult": ("adult.csv.gz", ADULT),
+    "census": ("ipums1980_us.csv.gz", CENSUS),
+    "adult3": ("adult.csv.gz", ADULT),
+    "census3": ("ipums1980_us.csv.gz", CENSUS_SMALL),
+}
+TAXI_SOURCES = (2, 4, 6, 7)
+CATEGORIES = 3
+MANY_VALUES = 16
+GROUPS = 8
+
+
+@cache
+def population(dataset: str) -> Table:
+    """A data set by its name.
+
+    Raises:
+        InvalidInput: the data is not there.
+    """
+    name, columns = FILES[dataset]
+    if not (DATA / name).is_file():
+        raise InvalidInput(f"no data set {name} in {DATA}: see benchmarks/README.md")
+    if dataset == "census":
+        return grouped(read_texts(DATA / name, columns))
+    found = read_table(DATA / name, columns=columns)
+    if dataset == "taxi":
+        source = np.load(DATA / name)["source"]
+        return Table(found.domain, found.codes[np.isin(source, TAXI_SOURCES)], {})
+    return merged(found) if dataset.endswith("3") else found
+
+
+@cache
+def first(dataset: str, d: int) -> Table | None:
+    """The first d attributes; None where there are fewer."""
+    found = population(dataset)
+    if len(found.domain) < d:
+        return None
+    domain = Domain(found.domain.attributes[:d])
+    return Table(domain, np.ascontiguousarray(found.codes[:, :d]), {})
+
+
+def merged(found: Table) -> Table:
+    """Every attribute with its two most frequent labels and one for all others."""
+    attributes, columns = [], []
+    for j, attribute in enumerate(found.domain.attributes):
+        codes = found.codes[:, j]
+        if attribute.cardinality <= CATEGORIES:
+            attributes.append(attribute)
+            columns.append(codes)
+            continue
+        kept = np.argsort(-np.bincount(codes), kind="stable")[: CATEGORIES - 1]
+        labels = [attribute.labels[c] for c in kept]
+        into = np.full(attribute.cardinality, CATEGORIES - 1, np.uint16)
+        into[kept] = np.arange(CATEGORIES - 1)
+        attributes.append(Attribute(attribute.name, (*labels, "(other)")))
+        columns.append(into[codes])
+    return Table(Domain(tuple(attributes)), np.stack(columns, axis=1), {})
+
+
+def grouped(texts: Mapping[str, Sequence[str]]) -> Table:
+    """Columns of whole numbers; those of more than 16 values cut into at most 8 groups.
+
+    A group is a stretch of neighbouring values. A value falls into the eighth of the records that
+    holds the middle of its own; one value may take several eighths, so there may be fewer groups.
+    """
+    attributes, columns = [], []
+    for name, column in texts.items():
+        values, codes, counts = np.unique(
+            np.array(column, np.int64), return_inverse=True, return_counts=True
+        )
+        labels = [str(v) for v in values.tolist()]
+        if len(values) > MANY_VALUES:
+            middle = (np.cumsum(counts) - counts / 2) / counts.sum()
+            _, into = np.unique((middle * GROUPS).astype(int), return_inverse=True)
+            starts = np.flatnonzero(np.diff(into, prepend=-1))
+            ends = np.append(starts[1:], len(into)) - 1
+            labels = [f"{labels[a]}..{labels[b]}" for a, b in zip(starts, ends, strict=True)]
+            codes = into[codes]
+        attributes.append(Attribute(name, tuple(labels)))
+        columns.append(codes.astype(np.uint16))
+    return Table(Domain(tuple(attributes)), np.stack(columns, axis=1), {})
