@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from pathlib import Path
 from typing import Any, Literal
@@ -81,6 +82,17 @@ def positive(text: str) -> int:
         number = 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return number
+
+
+def rate(text: str) -> float:
+    """A number above 0, not infinite."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
     return number
 
 

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from broker.kafka import KafkaBroker, connect
 from broker.security import Security
-from consumer.config import Settings, load
+from consumer.config import Settings, load, variable
+from estimators.errors import InvalidInput
 
 
 class SecurityConfig(Settings):
@@ -39,8 +40,17 @@ class SecurityConfig(Settings):
         """As the broker package wants it.
 
         Raises:
-            InvalidInput: settings that contradict each other.
+            InvalidInput: settings that contradict each other, after the variables that are set.
         """
+        try:
+            return self._security()
+        except InvalidInput as error:
+            which = ", ".join(variable(name) for name in sorted(self.model_fields_set))
+            raise InvalidInput(f"{which}: {error}") from None
+
+    def _security(self) -> Security:
+        if self.sasl_password == "":
+            raise InvalidInput("the password is empty")
         return Security(
             protocol=self.security_protocol,
             mechanism=self.sasl_mechanism,

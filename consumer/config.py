@@ -72,7 +72,10 @@ class TallyConfig(Settings):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.poll_seconds * 2 > self.session_seconds:
-            raise ValueError("poll_seconds may be at most half of session_seconds")
+            raise ValueError(
+                f"{variable('poll_seconds')} may be at most half of {variable('session_seconds')}: "
+                f"{self.poll_seconds:g} and {self.session_seconds:g} s"
+            )
         return self
 
 
@@ -96,21 +99,33 @@ S = TypeVar("S", bound=BaseSettings)
 def load(kind: type[S], **arguments: Any) -> S:
     """Settings from arguments (those that are not None), the environment and defaults.
 
+    Arguments bear the names of the command's options, with ``_`` for ``-``.
+
     Raises:
-        InvalidInput: one line with the first setting that is unknown or out of range.
+        InvalidInput: one line with the first setting that is unknown or out of range, by the option
+            or the variable that it comes from; never its value.
     """
     given = {name: value for name, value in arguments.items() if value is not None}
     try:
         return kind(**given)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "settings"
+        if not first["loc"]:
+            # What several settings together break; the message names them.
+            raise InvalidInput(str(first["ctx"]["error"])) from None
+        name = str(first["loc"][0])
+        where = f"--{name.replace('_', '-')}" if name in given else variable(name)
         raise InvalidInput(f"{where}: {first['msg']}") from None
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + name.upper()
 
 
 def variables(*kinds: type[Settings]) -> set[str]:
     """The environment variables that these settings read."""
-    return {PREFIX + name.upper() for kind in kinds for name in kind.model_fields}
+    return {variable(name) for kind in kinds for name in kind.model_fields}
 
 
 def refuse_unknown(environ: Mapping[str, str], known: Iterable[str]) -> None:

@@ -22,7 +22,7 @@ class ProducerSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="CALMSTREAM_", extra="forbid", frozen=True)
 
     batch_size: int = Field(DEFAULT_SIZE, ge=1, description="most reports in a batch")
-    linger: float = Field(DEFAULT_LINGER, ge=0, description="wait for more reports")
+    linger: float = Field(DEFAULT_LINGER, gt=0, description="wait for more reports")
     max_in_flight: int = Field(_DEFAULT.in_flight, ge=1, description="unacknowledged batches")
     delivery_attempts: int = Field(_DEFAULT.attempts, ge=1, description="sends of one batch")
     delivery_seconds: float = Field(_DEFAULT.seconds, ge=0, description="budget of one batch")

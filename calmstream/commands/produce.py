@@ -36,7 +36,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     arguments.add_plan(parser)
     arguments.add_broker(parser)
     parser.add_argument("--records", required=True, metavar="DATA", help=".csv, .csv.gz or .npz")
-    parser.add_argument("--rate", type=float, help="reports a second (as fast as possible)")
+    parser.add_argument(
+        "--rate", type=arguments.rate, help="reports a second (as fast as possible)"
+    )
     parser.add_argument("--batch-size", type=arguments.positive, help="reports a record (1000)")
     parser.add_argument("--windows", type=arguments.positive, help="stop after so many windows")
     parser.add_argument(

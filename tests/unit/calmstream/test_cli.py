@@ -187,6 +187,38 @@ def test_an_unknown_setting_is_refused(
     assert "CALMSTREAM_CHEKPOINT_SECONDS" in line(capsys)
 
 
+@pytest.mark.parametrize(
+    ("words", "variables", "told"),
+    [
+        (["consume", "--http-port", "70000"], {}, "--http-port: "),
+        (["consume"], {"HTTP_PORT": "70000"}, "CALMSTREAM_HTTP_PORT: "),
+        (["consume"], {"SESSION_SECONDS": "long"}, "CALMSTREAM_SESSION_SECONDS: "),
+        (["produce", "--records", "{plan}.csv"], {"LINGER": "0"}, "CALMSTREAM_LINGER: "),
+        (["produce", "--records", "x", "--rate", "0"], {}, "--rate: expected a number above 0"),
+        (["produce", "--records", "x", "--rate", "inf"], {}, "--rate: expected a number above 0"),
+    ],
+)
+def test_a_wrong_setting_is_told_by_the_name_it_was_given_under(
+    plan: Path,
+    words: list[str],
+    variables: dict[str, str],
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path(f"{plan}.csv").write_text("region,theme,crashed\nEU,dark,no\n")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"CALMSTREAM_{name}", value)
+    capsys.readouterr()
+    asked = [word.format(plan=plan) for word in words]
+    try:
+        code = main([*asked, "--plan", str(plan), "--bootstrap", "127.0.0.1:1"])
+    except SystemExit as end:  # from the parser
+        code = end.code
+    assert code == 2
+    assert line(capsys).startswith(f"calmstream: {told}")
+
+
 def test_health_says_when_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["health", "--http-port", "1"]) == 1
     assert "nobody answers" in line(capsys)

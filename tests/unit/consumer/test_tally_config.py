@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from calmstream.connect import SecurityConfig
 from consumer.config import HttpConfig, Settings, TallyConfig, load, refuse_unknown, variables
 from estimators.errors import InvalidInput
 
@@ -21,10 +22,13 @@ def test_arguments_come_before_the_environment_before_defaults(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"chekpoint_seconds": 1}, "chekpoint_seconds"),
-        ({"checkpoint_seconds": 0}, "checkpoint_seconds"),
-        ({"poll_records": "many"}, "poll_records"),
-        ({"session_seconds": 1.0, "poll_seconds": 0.6}, "half of session_seconds"),
+        ({"chekpoint_seconds": 1}, "^--chekpoint-seconds: "),
+        ({"checkpoint_seconds": 0}, "^--checkpoint-seconds: "),
+        ({"poll_records": "many"}, "^--poll-records: "),
+        (
+            {"session_seconds": 1.0, "poll_seconds": 0.6},
+            "^CALMSTREAM_POLL_SECONDS may be at most half of CALMSTREAM_SESSION_SECONDS: 0.6 and 1",
+        ),
     ],
 )
 def test_one_line_says_what_is_wrong(arguments: dict[str, Any], message: str) -> None:
@@ -35,8 +39,35 @@ def test_one_line_says_what_is_wrong(arguments: dict[str, Any], message: str) ->
 
 def test_a_wrong_value_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALMSTREAM_HTTP_PORT", "99999")
-    with pytest.raises(InvalidInput, match="http_port"):
+    with pytest.raises(InvalidInput, match=r"^CALMSTREAM_HTTP_PORT: "):
         load(HttpConfig)
+    # Only what is in force is blamed.
+    assert load(HttpConfig, http_port=1).http_port == 1
+    with pytest.raises(InvalidInput, match=r"^--http-port: "):
+        load(HttpConfig, http_port=99999)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"SECURITY_PROTOCOL": "SSLL"}, "CALMSTREAM_SECURITY_PROTOCOL: security protocol must be"),
+        ({"SASL_USERNAME": "me"}, "CALMSTREAM_SASL_USERNAME: SASL settings need a SASL protocol"),
+        (
+            {"SECURITY_PROTOCOL": "SASL_SSL", "SASL_MECHANISM": "PLAIN"},
+            "CALMSTREAM_SASL_MECHANISM, CALMSTREAM_SECURITY_PROTOCOL: SASL needs a username",
+        ),
+        ({"SASL_PASSWORD": ""}, "CALMSTREAM_SASL_PASSWORD: the password is empty"),
+        ({"SSL_CHECK_HOSTNAME": "perhaps"}, "CALMSTREAM_SSL_CHECK_HOSTNAME: "),
+    ],
+)
+def test_the_variables_of_a_connection_that_cannot_be_are_named(
+    values: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in values.items():
+        monkeypatch.setenv(f"CALMSTREAM_{name}", value)
+    with pytest.raises(InvalidInput) as caught:
+        load(SecurityConfig).security()
+    assert str(caught.value).startswith(told)
 
 
 def test_unknown_variables_are_refused_without_their_value() -> None:
