@@ -1,7 +1,8 @@
 """The command line: one parser, one place where errors become a line and an exit code.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage. A traceback is never shown; ``CALMSTREAM_DEBUG=1``
-shows it to developers.
+Exit codes: 0 done, 1 failed, 2 wrong usage; 3 from ``produce``: nothing failed, but the plan ended
+before every device was asked. A traceback is never shown; ``CALMSTREAM_DEBUG=1`` shows it to
+developers.
 """
 
 from __future__ import annotations

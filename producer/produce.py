@@ -51,6 +51,10 @@ class Summary:
         retries: sends repeated.
         in_flight: batches not yet acknowledged.
         kept: whether the devices are kept in a file; otherwise the next run has other devices.
+        unasked: devices that the run left without their report: under ``once`` those that may still
+            make it, under ``w-event`` reports (a device's in one window) whose window ended first.
+            Known at the end.
+        expired: whether the plan's end was the end of the run.
         error: what made the run stop early, or None.
     """
 
@@ -64,6 +68,8 @@ class Summary:
     retries: int = 0
     in_flight: int = 0
     kept: bool = False
+    unasked: int = 0
+    expired: bool = False
     error: CalmstreamError | None = None
 
 
@@ -198,6 +204,7 @@ class _Run:
         self._seen: set[int] = set()
         self._shown = -math.inf
         self._stopped = math.inf
+        self._missed = 0
         self.summary = Summary(len(population))
 
     def resend(self, spool: Spool | None) -> None:
@@ -217,6 +224,8 @@ class _Run:
                 self._ask_window(window)
             if self._window() == window:
                 self._sleep_until_end_of(window)
+        over = self._going() and self._window() >= self._plan.windows
+        self.summary = replace(self.summary, expired=over)
 
     def finish(self) -> Summary:
         """Await what is in flight."""
@@ -226,8 +235,13 @@ class _Run:
             self._report()
         self._shown = -math.inf
         self._report()
-        self.summary = replace(self.summary, error=self._courier.trouble)
+        self.summary = replace(self.summary, error=self._courier.trouble, unasked=self._unasked())
         return self.summary
+
+    def _unasked(self) -> int:
+        if self._plan.guarantee.kind == "once":
+            return len(self._population.due(self._plan.windows - 1))
+        return self._missed
 
     def _submit(self, sealed: Sealed) -> None:
         """Hand a batch over, waiting for room, but not for long once told to stop."""
@@ -250,6 +264,7 @@ class _Run:
         due = due[permutation(len(due), self._population.randomness)]
         for low in range(0, len(due), self._slab):
             if not self._going() or self._window() != window:
+                self._missed += len(due) - low
                 return
             self._ask_devices(window, due[low : low + self._slab])
 

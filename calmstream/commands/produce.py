@@ -24,6 +24,9 @@ from producer.config import ProducerSettings
 from producer.metrics import ProducerMetrics
 from producer.produce import Summary, produce
 
+UNFINISHED = 3
+"""Exit code: nothing failed, but the plan ended before every device was asked."""
+
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
@@ -31,7 +34,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "produce",
         help="let a table of records report as devices",
         description="Every row becomes a device that perturbs its record and reports within its "
-        "guarantee. For trying out, load tests and gateways that hold raw records already.",
+        "guarantee. For trying out, load tests and gateways that hold raw records already. Exit "
+        "code 3: the plan ended before every device was asked.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -55,7 +59,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Report until all have, the plan ends, or a signal comes."""
+    """Report until all have, the plan ends, or a signal comes; exit code 3 if it ended too soon."""
     plan = arguments.load_plan(args.plan)
     codes = read_records(args.records, plan.domain)
     settings = load(ProducerSettings, batch_size=args.batch_size, spool=args.spool)
@@ -117,8 +121,16 @@ def _conclude(summary: Summary) -> int:
         f"{summary.sent:,} reports of {summary.devices:,} devices acknowledged in "
         f"{summary.batches:,} batches; {summary.retries} retries, {summary.failed:,} failed"
     )
+    if summary.unasked:
+        missed = (
+            f"{summary.unasked:,} device{'s were' if summary.unasked > 1 else ' was'} not asked"
+        )
+        why = ": the plan ended first" if summary.expired else ""
+        console.print(f"{missed}{why}")
     if not summary.kept:
         console.print("these devices are forgotten now; another run has other ones (see --devices)")
     if summary.error is not None:
         raise summary.error
-    return 1 if summary.failed else 0
+    if summary.failed:
+        return 1
+    return UNFINISHED if summary.expired and summary.unasked else 0

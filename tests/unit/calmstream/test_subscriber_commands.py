@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from broker.in_process import InProcessBroker
 from calmstream import arguments
 from calmstream.cli import main
 from calmstream.commands.produce import serve
 from consumer.metrics import new_registry
 from estimators.errors import InvalidInput
 from producer.metrics import ProducerMetrics
+from producer.produce import Summary
 from tests.publisher_support import published_plan
 
 NOBODY = ["--bootstrap", "127.0.0.1:1"]
@@ -78,3 +80,37 @@ def test_a_port_in_use_is_one_line() -> None:
             serve(CollectorRegistry(), "127.0.0.1", port)
     with pytest.raises(InvalidInput, match="--http-port"):
         serve(CollectorRegistry(), "127.0.0.1", 70_000)
+
+
+@pytest.mark.parametrize(
+    ("summary", "code", "said"),
+    [
+        (Summary(9, sent=9), 0, ""),
+        (Summary(9, sent=9, expired=True), 0, ""),
+        (
+            Summary(9, sent=2, unasked=7, expired=True),
+            3,
+            "7 devices were not asked: the plan ended",
+        ),
+        (Summary(9, sent=8, unasked=1, expired=True), 3, "1 device was not asked: the plan ended"),
+        (Summary(9, sent=2, unasked=7), 0, "7 devices were not asked\n"),
+        (Summary(9, sent=1, failed=1, unasked=7, expired=True), 1, "7 devices were not asked: the"),
+    ],
+)
+def test_a_run_that_left_devices_unasked_says_so(
+    summary: Summary,
+    code: int,
+    said: str,
+    plan: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "people.csv").write_text("a0,a1,a2\n0,1,0\n")
+    monkeypatch.setattr("calmstream.commands.produce.kafka", lambda _: InProcessBroker())
+    monkeypatch.setattr("calmstream.commands.produce.produce", lambda *_, **__: summary)
+    words = ["produce", "--plan", plan, *NOBODY, "--records", str(tmp_path / "people.csv")]
+    assert main(words) == code
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert ("not asked" in shown) == bool(said)

@@ -61,6 +61,7 @@ def test_everybody_reports_once() -> None:
     assert (summary.devices, summary.reported, summary.sent) == (600, 600, 600)
     assert (summary.failed, summary.retries, summary.in_flight) == (0, 0, 0)
     assert (summary.windows, summary.kept, summary.error) == (1, False, None)
+    assert (summary.unasked, summary.expired) == (0, False)
     assert summary.batches == len(records_of(broker, plan))
     assert per_window(plan, broker) == {0: 600}
 
@@ -98,6 +99,26 @@ def test_a_run_that_outlasts_the_plan_ends_with_it() -> None:
     assert clock.seconds <= plan.expires + 2
     assert summary.sent == summary.reported == sum(per_window(plan, broker).values())
     assert 380 <= summary.sent <= 420
+    assert summary.unasked == 600 - summary.sent
+    assert summary.expired
+
+
+def test_the_plan_s_end_is_not_blamed_where_everybody_has_reported() -> None:
+    plan, clock = make_plan(windows=1), FakeClock()
+    clock.on_sleep = lambda: setattr(clock, "seconds", max(clock.seconds, plan.expires))
+    summary = run(plan, broker_for(plan), 30, clock, rate=30.0, linger=1.0)
+    assert clock.seconds >= plan.expires
+    assert (summary.sent, summary.unasked) == (30, 0)
+
+
+def test_reports_whose_window_went_by_are_counted() -> None:
+    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=6)
+    broker = broker_for(plan)
+    # 200 are due in a window of ten seconds, 10 a second are asked.
+    summary = run(plan, broker, 600, FakeClock(), rate=10.0, linger=0.5)
+    assert summary.sent + summary.unasked == 1200
+    assert 500 <= summary.unasked <= 700
+    assert summary.expired
 
 
 def test_w_event_goes_on_to_the_end_of_the_plan() -> None:
@@ -117,6 +138,7 @@ def test_the_number_of_windows_can_be_limited() -> None:
     summary = run(plan, broker, 600, FakeClock(START + 4 * WINDOW), windows=3)
     assert set(per_window(plan, broker)) == {4, 5, 6}
     assert summary.sent == 600
+    assert (summary.unasked, summary.expired) == (0, False)
 
 
 def test_a_plan_that_has_not_started_is_waited_for() -> None:
@@ -158,6 +180,7 @@ def test_stop_is_obeyed_and_deliveries_are_awaited() -> None:
     assert 0 < summary.reported < 250
     assert summary.sent == summary.reported
     assert summary.error is None
+    assert (summary.unasked, summary.expired) == (600 - summary.sent, False)
 
 
 def test_stop_does_not_wait_long_for_a_broker_that_does_not_answer() -> None:
