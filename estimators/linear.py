@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.errors import InvalidInput
-from estimators.marginal import Marginal, uniform
+from estimators.marginal import Marginal, is_noise, uniform
 from estimators.simplex import project
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class LinearModel(ABC):
         flags = ["covered"]
         if (np.abs(table - found.table) > MOVED * stderr).any():
             flags.append("clipped")
-        if found.variance.sum() > np.square(table - 1.0 / cells).sum():
+        if is_noise(table, stderr):
             flags.append("noise")
         return Marginal(attributes, table, stderr, found.reports, tuple(flags))
 

@@ -28,8 +28,8 @@ class Marginal:
     Flags: ``covered`` (some view holds all attributes), ``maxent`` (reconstructed from views that
     each hold only some of them: its error also has a part that no formula knows), ``clipped``
     (non-negativity was enforced, so the standard errors are upper bounds near zero), ``noise``
-    (the noise floor is above the uniform table's own distance: read nothing into it), ``uniform``
-    (no report spoke about it), ``raw`` (may be negative, need not sum to 1).
+    (`is_noise`: read nothing into it), ``uniform`` (no report spoke about it), ``raw`` (may be
+    negative, need not sum to 1).
     """
 
     attributes: Attributes
@@ -42,6 +42,18 @@ class Marginal:
     def noise_floor(self) -> float:
         """Expected sum of squared errors from noise and sampling alone: sum of stderr squared."""
         return float(np.square(self.stderr).sum())
+
+
+def is_noise(table: Floats, stderr: Floats) -> bool:
+    """Whether the noise floor leaves a table nothing to say.
+
+    It does above the table's own squared distance from the uniform one, and above an eighth of
+    ``1 - 1 / cells``, the most that any distribution has: two standard errors of the table then
+    reach 0.7 of that distance, and a handful of reports that happen to agree is no claim either.
+    """
+    floor = float(np.square(stderr).sum())
+    even = 1.0 / table.size
+    return floor > min(float(np.square(table - even).sum()), (1.0 - even) / 8.0)
 
 
 def uniform(attributes: Attributes, cells: int) -> Marginal:

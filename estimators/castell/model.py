@@ -9,7 +9,7 @@ import numpy as np
 from estimators.castell import schemes
 from estimators.castell.inverse import channels
 from estimators.errors import InvalidInput
-from estimators.marginal import Marginal, uniform
+from estimators.marginal import Marginal, is_noise, uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -62,8 +62,7 @@ class ProductModel:
         """The scheme's estimate: flag ``raw`` always, since no scheme normalises.
 
         ``covered`` where the joint channel was inverted, ``maxent`` where blocks were multiplied,
-        ``noise`` where the noise floor exceeds the table's own distance from uniform: a hopeless
-        joint estimate.
+        ``noise`` where the noise floor leaves nothing to say: a hopeless joint estimate.
 
         Raises:
             InvalidInput: the plan keeps no table that this marginal can be read from, or it has
@@ -79,13 +78,13 @@ class ProductModel:
         flags = ["covered" if found.joint else "maxent", "raw"]
         if found.clipped:
             flags.append("clipped")
-        distance = float(np.square(found.table - 1.0 / cells).sum())
-        if float(found.variance.sum()) > distance:
+        stderr = np.sqrt(found.variance)
+        if is_noise(found.table, stderr):
             flags.append("noise")
         return Marginal(
             attributes,
             found.table.reshape(-1),
-            np.sqrt(found.variance.reshape(-1)),
+            stderr.reshape(-1),
             self._n,
             tuple(flags),
         )

@@ -11,7 +11,7 @@ from estimators.castell.inverse import channels, noise
 from estimators.errors import InvalidInput, PlanError
 from estimators.likelihood import barrier, discrepancy, expectation_maximisation
 from estimators.linear import MOVED
-from estimators.marginal import Marginal, uniform
+from estimators.marginal import Marginal, is_noise, uniform
 from estimators.mechanisms.product_grr import ProductGRR
 from estimators.methods.base import Design
 from estimators.methods.options import only_parameters
@@ -106,9 +106,10 @@ class LikelihoodModel:
         flags = ["covered"]
         if (table < MOVED * np.sqrt(variance)).any():
             flags.append("clipped")
-        if variance.sum() > np.square(table - 1.0 / cells).sum():
+        stderr = np.sqrt(variance)
+        if is_noise(table, stderr):
             flags.append("noise")
-        return Marginal(attributes, table, np.sqrt(variance), self._n, tuple(flags))
+        return Marginal(attributes, table, stderr, self._n, tuple(flags))
 
     def fitted(self, attributes: Attributes) -> Fit:
         """The fit by the plan's stop rule, with the number of its steps."""

@@ -16,7 +16,7 @@ import numpy as np
 from estimators.castell.design import choose_tables, record_view
 from estimators.castell.lasso import expectation_maximisation, nonnegative_lasso
 from estimators.errors import InvalidInput, PlanError
-from estimators.marginal import Marginal, uniform
+from estimators.marginal import Marginal, is_noise, uniform
 from estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
 from estimators.mechanisms.registry import spec
 from estimators.methods.base import Design
@@ -129,7 +129,7 @@ class LoPubModel:
         table = table / total if total > 0.0 else np.full(shape, 1.0 / prod(shape))
         stderr = np.sqrt(mechanism.noise(table, attributes, n))
         flags = ["covered"] + ([] if picked.all() else ["clipped"])
-        if float(np.square(stderr).sum()) > float(np.square(table - 1.0 / table.size).sum()):
+        if is_noise(table, stderr):
             flags.append("noise")
         return Marginal(attributes, table.reshape(-1), stderr.reshape(-1), n, tuple(flags))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from estimators import consistency
 from estimators.errors import InvalidInput
 from estimators.linear import MAX_COVARIANCE_CELLS
-from estimators.marginal import Marginal, uniform
+from estimators.marginal import Marginal, is_noise, uniform
 from estimators.reconstruct import maximum_entropy
 from estimators.uncertainty import Pooled, covariance
 
@@ -149,7 +149,7 @@ class OverlappingTables:
                 flags.append("uniform")
         if (moved > MOVED * stderr).any():
             flags.append("clipped")
-        if np.square(stderr).sum() > np.square(table - 1.0 / cells).sum():
+        if is_noise(table, stderr):
             flags.append("noise")
         reports = sum(self._observations[v].n for v in meeting)
         return Marginal(attributes, table, stderr, reports, tuple(flags))

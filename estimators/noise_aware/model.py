@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.errors import InvalidInput
-from estimators.marginal import Marginal
+from estimators.marginal import Marginal, is_noise
 from estimators.noise_aware import loglinear, shared
 from estimators.noise_aware.features import Features, cells_of
 from estimators.noise_aware.risk import Candidate, share_of_first
@@ -119,7 +119,7 @@ class NoiseAwareModel:
             table = c * own + (1.0 - c) * table
         table, stderr = table.ravel(), stderr.ravel()
         flags = [] if len(attributes) < 3 else ["maxent"]
-        if np.square(stderr).sum() > np.square(table - 1.0 / cells).sum():
+        if is_noise(table, stderr):
             flags.append("noise")
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
 
