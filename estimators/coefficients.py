@@ -16,7 +16,7 @@ conjecture for categorical attributes); METHODS §4.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -99,6 +99,17 @@ def _wave(turns: Floats, harmonic: int, inputs: int) -> Floats:
         return np.stack([sign, -sign], axis=1)
     wave = harmonic * np.arange(inputs) / inputs
     return np.cos(2.0 * np.pi * (wave - turns[:, None]))
+
+
+def walsh_hadamard(spectrum: Floats) -> Floats:
+    """Sum over s of ``(-1)^popcount(x & s) spectrum[s]`` for every x: shape (2^bits,)."""
+    values = spectrum.copy()
+    half = 1
+    while half < values.size:
+        pairs = values.reshape(-1, 2, half)
+        pairs[:] = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
+        half *= 2
+    return values
 
 
 class Structure:
@@ -238,8 +249,12 @@ class Recovery:
         """Unbiased table (sum 1 unless bit patterns were left out), variance of cells, reports.
 
         A coefficient without reports counts as 0 with variance 1, the most it can be off.
+
+        Cost: O(ways to its coefficients · cells); of parities O(ways + cells · bits).
         """
         shares, unknown = self._shares(attributes)
+        if self._structure.binary:
+            return self._parity_table(attributes, shares, len(unknown))
         scale = self._structure.scale(attributes)
         cells = self._structure.domain.size(attributes)
         total, spread = np.ones(cells), np.full(cells, float(len(unknown)))
@@ -251,6 +266,34 @@ class Recovery:
             spread -= np.square(operator @ own.covariance.factors).sum(axis=1)
         reports = int(sum(self._reports[view] for view in shares))
         return scale * total, scale**2 * np.maximum(spread, 0.0), reports
+
+    def _parity_table(
+        self, attributes: Attributes, shares: Mapping[int, Sequence[_Share]], unknown: int
+    ) -> tuple[Floats, Floats, int]:
+        """As `table`: one transform of all coefficients, and one variance for all cells.
+
+        Every cell is a sum of the same coefficients with other signs.
+        """
+        shape = self._structure.domain.shape(attributes)
+        widths = tuple(1 << (r - 1).bit_length() for r in shape)
+        step = {i: prod(widths[a + 1 :]) for a, i in enumerate(attributes)}
+        spectrum = np.zeros(prod(widths))
+        spectrum[0] = 1.0
+        spread = float(unknown)
+        for view, parts in shares.items():
+            own = self.evidence(view)
+            difference = float(own.table[0] - own.table[1])
+            known = own.covariance.factors[0] - own.covariance.factors[1]
+            variance = float(own.covariance.diagonal.sum() - known @ known)
+            for part in parts:
+                place = sum(step[i] * mask for i, mask in zip(*part.key, strict=True))
+                spectrum[place] += part.share * difference
+                spread += part.share**2 * variance
+        patterns = walsh_hadamard(spectrum).reshape(widths)
+        table = patterns[tuple(slice(r) for r in shape)].reshape(-1)
+        scale = self._structure.scale(attributes)
+        reports = int(sum(self._reports[view] for view in shares))
+        return scale * table, np.full(table.size, scale**2 * max(spread, 0.0)), reports
 
     def variance(self, attributes: Attributes) -> Floats:
         """Variance of cells alone: shape (cells,)."""
