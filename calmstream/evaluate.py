@@ -16,6 +16,7 @@ from estimators import methods as registry
 from estimators import planning
 from estimators.errors import InvalidInput
 from estimators.marginal import largest_error, sse, total_variation
+from estimators.methods import auto
 from estimators.methods.base import LinearAnswers, Piloted, ReadsReports, Request
 from estimators.plan import Plan
 from estimators.randomness import SeededRandomness
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
 
     from calmstream.tables import Table
     from estimators.domain import Attributes, Codes
+    from estimators.methods.auto import Prediction
     from estimators.methods.base import Method, Model
 
 Floats = NDArray[np.float64]
 
 MAX_TARGET_CELLS = 1 << 20
 """Largest marginal that is measured."""
+
+AUTO = "auto"
+"""In place of a method's name: the one of least predicted error."""
 
 PILOT_SHARE = 0.1
 """Of the devices, for methods that learn from a pilot what to ask the others."""
@@ -43,7 +48,8 @@ class Result:
     """One line of an evaluation: the errors of k-way marginals against the drawn devices' own.
 
     Attributes:
-        dataset, method, epsilon, k: what was asked for.
+        dataset, epsilon, k: what was asked for.
+        method: what was measured; where ``auto`` was asked for, the method that it chose.
         d: number of attributes.
         n: devices drawn.
         targets: k-way marginals measured in every repeat; all of them where fewer exist than were
@@ -89,6 +95,7 @@ def evaluate(
     tallies: Literal["devices", "law"],
     raw: bool = False,
     progress: Callable[[], object] | None = None,
+    chosen: Callable[[str, Prediction], object] | None = None,
 ) -> Iterator[Result]:
     """Evaluate every method at every epsilon, in that order; a result as soon as it is there.
 
@@ -98,7 +105,8 @@ def evaluate(
     Args:
         table: the records to draw from.
         dataset: its name in the results.
-        methods: registry names.
+        methods: registry names, or ``auto``: what `estimators.methods.auto` chooses at each
+            epsilon.
         epsilons: decimal strings.
         k: size of the targets.
         users: devices per repeat.
@@ -108,6 +116,7 @@ def evaluate(
         tallies: see `collect`.
         raw: measure unbiased tables, before negative cells are corrected.
         progress: called after every repeat of every method and epsilon.
+        chosen: called with every epsilon and the choice of ``auto`` there, before all else.
 
     Raises:
         InvalidInput: everything is checked before the first repeat; one line.
@@ -115,23 +124,23 @@ def evaluate(
     if min(targets, repeats) < 1 or seed < 0:
         raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
     for name in methods:
-        if tallies == "law" and isinstance(registry.get(name), ReadsReports):
+        if name != AUTO and tallies == "law" and isinstance(registry.get(name), ReadsReports):
             raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")
     plans = [
-        (method, _first_plan(method, Request(table.domain, epsilon, users, k)))
-        for method in map(registry.get, methods)
+        _planned(name, Request(table.domain, epsilon, users, k), chosen)
+        for name in methods
         for epsilon in epsilons
     ]
-    chosen = draw_targets(len(table.domain), k, targets, _generator(seed, _TARGETS))
-    largest = max(table.domain.size(target) for target in chosen)
+    measured = draw_targets(len(table.domain), k, targets, _generator(seed, _TARGETS))
+    largest = max(table.domain.size(target) for target in measured)
     if largest > MAX_TARGET_CELLS:
         raise InvalidInput(
             f"k = {k}: a target has {largest:,} cells; at most {MAX_TARGET_CELLS:,} are measured"
         )
     for method, plan in plans:
         if not isinstance(method, Piloted):
-            _require_answers(method, plan, chosen, raw=raw)
-    campaign = _Campaign(table, dataset, chosen, users, repeats, seed, tallies, raw)
+            _require_answers(method, plan, measured, raw=raw)
+    campaign = _Campaign(table, dataset, measured, users, repeats, seed, tallies, raw)
     return campaign.run(plans, progress)
 
 
@@ -260,10 +269,19 @@ def draw_targets(
     return tuple(sorted(drawn))
 
 
-def _first_plan(method: Method, request: Request) -> Plan:
-    """The method's own plan, or that of the pilot it learns from."""
+def _planned(
+    name: str, request: Request, chosen: Callable[[str, Prediction], object] | None
+) -> tuple[Method, Plan]:
+    """A method and its plan, or that of the pilot it learns from; `auto` is chosen here."""
+    if name == AUTO:
+        planning.check(request)
+        choice = auto.choose(request)
+        name = choice.method
+        if chosen is not None:
+            chosen(request.epsilon, choice)
+    method = registry.get(name)
     first = registry.get(method.pilot) if isinstance(method, Piloted) else method
-    return local_plan(first, request)
+    return method, local_plan(first, request)
 
 
 def local_plan(method: Method, request: Request) -> Plan:

@@ -15,6 +15,7 @@ from rich.table import Table as Grid
 from calmstream import arguments
 from calmstream.evaluate import Result, evaluate
 from calmstream.tables import read_table
+from estimators.methods.auto import Prediction
 
 MIN_WIDTH = 78
 """What a row takes with the longest name of a method."""
@@ -30,7 +31,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("data", metavar="DATA", help="a table: .csv, .csv.gz or .npz")
     parser.add_argument(
-        "--method", required=True, type=arguments.names, metavar="M[,M]", help="methods to compare"
+        "--method",
+        required=True,
+        type=arguments.names,
+        metavar="M[,M]",
+        help="methods to compare; auto: the one of least predicted error",
     )
     parser.add_argument(
         "--epsilon", required=True, type=arguments.names, metavar="E[,E]", help="loss of a report"
@@ -78,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
             tallies=args.tallies,
             raw=args.raw,
             progress=lambda: progress.advance(task),
+            chosen=_tell,
         )
         if args.json:
             for result in results:
@@ -91,6 +97,15 @@ def run(args: argparse.Namespace) -> int:
     console.print(_about(shown[0], raw=args.raw), markup=False, soft_wrap=True)
     console.print(_grid(shown))
     return 0
+
+
+def _tell(epsilon: str, choice: Prediction) -> None:
+    """What ``auto`` chose, apart from the results."""
+    Console(stderr=True).print(
+        f"auto, epsilon {epsilon}: {choice.method}, predicted SSE {choice.error:.2g}",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _about(result: Result, *, raw: bool) -> str:

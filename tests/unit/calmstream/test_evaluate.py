@@ -13,6 +13,8 @@ from calmstream.population import collect, draw
 from calmstream.tables import Table
 from estimators.domain import Domain
 from estimators.errors import InvalidInput, PlanError
+from estimators.methods.auto import choose
+from estimators.methods.base import Request
 from tests.plan_support import draft, mixed_domain
 
 CONTRACT = (
@@ -166,3 +168,15 @@ def test_every_device_reports_once_in_its_share(table: Table, law: bool) -> None
     for tally in tallies:
         # GRR: one count per report.
         np.testing.assert_array_equal(tally.counts.sum(axis=1), tally.n)
+
+
+def test_auto_measures_what_it_chooses(table: Table) -> None:
+    told: list[tuple[str, str]] = []
+    results = run(
+        table, methods=["auto"], epsilons=["1"], chosen=lambda e, p: told.append((e, p.method))
+    )
+    expected = choose(Request(table.domain, "1", 4000, 2)).method
+    assert told == [("1", expected)]
+    assert [r.method for r in results] == [expected]
+    by_name = run(table, methods=[expected], epsilons=["1"])
+    assert without_times(results[0]) == without_times(by_name[0])
