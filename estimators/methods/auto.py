@@ -49,11 +49,14 @@ class Prediction:
         method: registry name.
         error: predicted sum of squared errors of one k-way marginal; None where it cannot serve.
         reason: why it cannot serve; empty otherwise.
+        unbounded: the error before it is bounded by the uniform table's: how far a method is from
+            being of use where noise drowns it.
     """
 
     method: str
     error: float | None
     reason: str = ""
+    unbounded: float | None = None
 
 
 def predictions(request: Request) -> tuple[Prediction, ...]:
@@ -102,13 +105,15 @@ def _predict(name: str, request: Request) -> Prediction:
     if not design.expected_sse:
         return Prediction(name, None, "it states no error")
     if name in OWN_PRIOR and request.k in design.expected_sse:
-        return Prediction(name, design.expected_sse[request.k])
+        own = design.expected_sse[request.k]
+        return Prediction(name, own, unbounded=own)
     held = max(len(view.attributes) for group in design.groups for view in group.views)
-    return Prediction(name, _with_prior(design, request, 1 if name in PRODUCTS else held))
+    total, uniform = _with_prior(design, request, 1 if name in PRODUCTS else held)
+    return Prediction(name, min(total, uniform), unbounded=total)
 
 
-def _with_prior(design: Design, request: Request, largest: int) -> float:
-    """Stated noise, extrapolated to k, plus what is taken to be zero; at most the uniform error.
+def _with_prior(design: Design, request: Request, largest: int) -> tuple[float, float]:
+    """Stated noise, extrapolated to k, plus what is taken to be zero; and the uniform error.
 
     Args:
         design: of the method.
@@ -130,7 +135,7 @@ def _with_prior(design: Design, request: Request, largest: int) -> float:
             total += times * noise[order]
         else:
             total += times * noise[known] * (1.0 - 1.0 / cells) ** (order - known)
-    return min(total, uniform)
+    return total, uniform
 
 
 def _energy(order: int) -> float:
