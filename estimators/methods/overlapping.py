@@ -163,11 +163,7 @@ class OverlappingTables:
         Raises:
             InvalidInput: no view with reports holds all of the attributes.
         """
-        wanted = frozenset(attributes)
-        views = [v for v, members in enumerate(self._members) if wanted <= members]
-        if not views:
-            raise InvalidInput(f"no view holds all of the attributes {list(attributes)}")
-        return self._project(self.linear, views, attributes)
+        return self._project(self.linear, self._holders(attributes), attributes)
 
     def covariance(self, attributes: Attributes) -> Floats:
         """Covariance of the cells of `unclipped`: shape (cells, cells).
@@ -177,10 +173,21 @@ class OverlappingTables:
         """
         if (cells := self._domain.size(attributes)) > MAX_COVARIANCE_CELLS:
             raise InvalidInput(f"a covariance of {cells:,} cells; at most {MAX_COVARIANCE_CELLS:,}")
-        wanted = frozenset(attributes)
-        if not any(wanted <= members for members in self._members):
-            raise InvalidInput(f"no view holds all of the attributes {list(attributes)}")
+        self._holders(attributes)
         return self._pooled.covariance(attributes)
+
+    def _holders(self, attributes: Attributes) -> list[int]:
+        """Views with reports that hold all of them.
+
+        Raises:
+            InvalidInput: there is none; with their names.
+        """
+        wanted = frozenset(attributes)
+        views = [v for v, members in enumerate(self._members) if wanted <= members]
+        if not views:
+            names = ", ".join(self._domain.names[i] for i in attributes)
+            raise InvalidInput(f"no view holds all of {names}: there is no unbiased table of them")
+        return views
 
     def _covered(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """The table over covered attributes, and how far non-negativity moved each cell."""

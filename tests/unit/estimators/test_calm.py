@@ -255,8 +255,9 @@ def test_an_attribute_without_reports_is_flagged() -> None:
     model = fitted((plan, tallies))
     assert model.marginal((2,)).flags == ("uniform",)
     assert set(model.marginal((0, 2)).flags) >= {"maxent", "uniform"}
-    with pytest.raises(InvalidInput, match="no view holds all"):
-        model.unclipped((0, 2))
+    for ask in (model.unclipped, model.covariance):
+        with pytest.raises(InvalidInput, match="no view holds all of a0, a2:"):
+            ask((0, 2))
 
 
 def test_pure_noise_is_flagged() -> None:
