@@ -20,13 +20,14 @@ from estimators.marginal import Marginal, is_noise, uniform
 from estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
 from estimators.mechanisms.registry import spec
 from estimators.methods.base import Design
+from estimators.methods.expected import mean_error
 from estimators.methods.options import number_parameter, only_parameters
 from estimators.plan import Group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.domain import Attributes
+    from estimators.domain import Attributes, Domain
     from estimators.marginal import Floats
     from estimators.mechanisms.base import Reports
     from estimators.methods.base import Request
@@ -58,17 +59,15 @@ class LoPub:
         view = record_view(domain)
         axes = domain.cardinalities
         mechanism = BloomRR(request.epsilon, domain.size(), axes, bits, hashes, tables.sets)
-        d = len(domain)
         group = Group(spec(mechanism), (view,), (1,))
-        d = len(domain)
-        expected = float(np.mean([mechanism.spread(i).sum() for i in range(d)])) / request.users
         reason = (
-            f"{d} Bloom filters of {bits} bits and {hashes} hashes",
+            f"{len(domain)} Bloom filters of {bits} bits and {hashes} hashes",
             f"records differ in at most {mechanism.distance} bits, epsilon is split evenly on them",
             tables.reason,
             "Lasso from counters; LoPub's EM needs the reports themselves: evaluation only",
         )
-        return Design((group,), {"penalty": penalty}, reason, {1: expected})
+        expected = _expected(mechanism, domain, request)
+        return Design((group,), {"penalty": penalty}, reason, expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LoPubModel:
         """The Lasso's model.
@@ -81,6 +80,20 @@ class LoPub:
             raise PlanError("method lopub goes with one group of mechanism bloom-rr")
         penalty = float(plan.parameters.get("penalty", PENALTY))
         return LoPubModel(mechanism, tallies[0].counts[0], int(tallies[0].n[0]), penalty)
+
+
+def _expected(mechanism: BloomRR, domain: Domain, request: Request) -> dict[int, float]:
+    """Noise of unpenalised least squares on even data, by size; what the Lasso changes is unknown.
+
+    Attributes of one cardinality err nearly alike: their filters differ by chance only.
+    """
+
+    def error(attributes: Attributes) -> float:
+        shape = domain.shape(attributes)
+        even = np.full(shape, 1.0 / prod(shape))
+        return float(mechanism.noise(even, attributes, request.users).sum())
+
+    return mean_error(domain, request.k, error)
 
 
 class LoPubModel:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations
 from math import prod
 
 import numpy as np
 import pytest
 
 from estimators import methods
+from estimators.castell.inverse import fold_axis
 from estimators.castell.lasso import expectation_maximisation, nonnegative_lasso
 from estimators.errors import InvalidInput, PlanError
 from estimators.mechanisms.bloom_rr import BloomRR
 from estimators.mechanisms.hashing import buckets
+from estimators.mechanisms.registry import build
+from estimators.methods.base import Request
 from estimators.methods.lopub import LoPubModel, refine
 from estimators.randomness import SeededRandomness
 from estimators.tally import Tally
@@ -173,3 +177,25 @@ def test_the_plan_says_what_does_not_stream() -> None:
 def test_refusals(parameters: dict[str, object], message: str) -> None:
     with pytest.raises((PlanError, InvalidInput), match=message):
         draft(mixed_domain(16, 4), "1", 1000, 2, "lopub", parameters)
+
+
+def test_the_expected_errors_are_those_of_least_squares_at_every_size() -> None:
+    domain, users = mixed_domain(3, 4, 2), 480
+    design = methods.get("lopub").design(Request(domain, "8", users, 3))
+    mechanism = build(design.groups[0].mechanism, "8")
+    assert isinstance(mechanism, BloomRR)
+    records = np.arange(users) % 24  # every value of a record equally often
+    found: dict[int, list[float]] = {1: [], 2: [], 3: []}
+    for seed in range(120):
+        reports = mechanism.perturb(records, SeededRandomness(seed))
+        counts = mechanism.tally(reports, None, 1)[0]
+        for size, errors in found.items():
+            for attributes in combinations(range(3), size):
+                table = mechanism.scores(counts, users, attributes)
+                for axis, i in enumerate(attributes):
+                    inverse = np.asarray(np.linalg.pinv(mechanism.grams[i]), np.float64)
+                    table = fold_axis(table, axis, inverse)
+                errors.append(float(np.square(table - 1 / table.size).sum()))
+    assert set(design.expected_sse) == {1, 2, 3}
+    for size, errors in found.items():
+        assert np.mean(errors) == pytest.approx(design.expected_sse[size], rel=0.15)
