@@ -45,7 +45,8 @@ class TallyConfig(Settings):
         tick_seconds: least time between two ticks of a partition.
         writes_in_flight: unacknowledged writes above which reading pauses.
         member: static membership of this worker, unique in its group; empty for none.
-        topic_check_seconds: between two looks whether the topics are still there.
+        topic_check_seconds: between two looks whether the topics are still there, and where the
+            owned partitions end.
         poison_ratio: part of the last ``poison_records`` records that may be foreign (undecodable,
             of another version or plan) before the worker raises the alarm.
         poison_records: how many records that part is of.

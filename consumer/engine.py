@@ -17,6 +17,7 @@ from consumer.checkpoint import Checkpointer
 from consumer.clock import Clock
 from consumer.config import TallyConfig
 from consumer.dead_letters import DeadLetters
+from consumer.end_watch import EndWatch
 from consumer.fold import PartitionFold
 from consumer.health import RoleHealth
 from consumer.membership import Handover, Membership
@@ -127,6 +128,7 @@ class TallyWorker:
         self._watch_topics = TopicWatch(
             self._topics, {name: found[name] for name in used}, clock, config.topic_check_seconds
         )
+        self._ends = EndWatch(self._topics, clock, config.topic_check_seconds)
         self._reader = self._broker.reader()
         self._sink = self._broker.sink()
         member = self._broker.group_reader(
@@ -186,6 +188,7 @@ class TallyWorker:
         if self._clock.monotonic() >= self._checkpoint_at:
             self.checkpoint()
         self._watch_topics.turn()
+        self._ends.turn(self._folds)
         ticks = self._ticker.turn(self._folds, self._at_end)
         self._metrics.inc(m.TICKS, ticks)
         self._apply_back_pressure()
@@ -323,6 +326,17 @@ class TallyWorker:
         end = self._membership.end_offset(partition)
         return end is not None and self._membership.position(partition) >= end
 
+    def _end(self, partition: Partition) -> int | None:
+        """The end of the log as fetches and questions have told it, whichever is later."""
+        ends = (self._membership.end_offset(partition), self._ends.end(partition))
+        return max((end for end in ends if end is not None), default=None)
+
+    def _caught_up(self, partition: Partition) -> bool:
+        """At the end, and that the partition still answers when it is asked for its end."""
+        if self._ends.silent(partition) or not self._at_end(partition):
+            return False
+        return self._membership.position(partition) >= (self._ends.end(partition) or 0)
+
     def _apply_back_pressure(self) -> None:
         waiting, limit = len(self._outbox), self._config.writes_in_flight
         if waiting > limit:
@@ -346,10 +360,10 @@ class TallyWorker:
 
     def _watch(self, now: float) -> None:
         """Refresh the gauges; exit if a partition stands still."""
-        self._gauges.turn(self._folds, self._membership.end_offset)
+        self._gauges.turn(self._folds, self._end)
         self._progress.note(
             {
-                p: (self._membership.position(p), self._at_end(p))
+                p: (self._membership.position(p), self._caught_up(p))
                 for p in self._folds
                 if self._membership.owns(p)
             },

@@ -1,0 +1,76 @@
+"""Where the logs of owned partitions end, asked of the broker beside the loop.
+
+Fetches tell the end of a log too, but only while they are answered: a partition whose leader died
+while it was read to its end looks as if nothing had been sent. A question that is not answered
+tells the two apart.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+
+from broker.transport import Partition, Topics
+from consumer.clock import Clock
+from estimators.errors import CalmstreamError
+
+
+class EndWatch:
+    """Asks now and then for the ends of some partitions, on a thread of its own.
+
+    Args:
+        topics: safe for use from several threads; closing it is the caller's.
+        clock: for the interval.
+        every_seconds: between two questions; a leader that is gone shows within that and the
+            time-out of a request.
+    """
+
+    def __init__(self, topics: Topics, clock: Clock, every_seconds: float) -> None:
+        self._topics = topics
+        self._clock = clock
+        self._every = every_seconds
+        self._next = clock.monotonic() + every_seconds
+        self._asking: threading.Thread | None = None
+        # Replaced whole by the asking thread, never changed in place.
+        self._ends: dict[Partition, int] = {}
+        self._silent: frozenset[Partition] = frozenset()
+
+    def turn(self, partitions: Collection[Partition]) -> None:
+        """Called often, with the partitions owned now; never blocks."""
+        now = self._clock.monotonic()
+        if now >= self._next and (self._asking is None or not self._asking.is_alive()):
+            self._next = now + self._every
+            asked = frozenset(partitions)
+            self._asking = threading.Thread(
+                target=self._ask, args=(asked,), name="ends", daemon=True
+            )
+            self._asking.start()
+
+    def end(self, partition: Partition) -> int | None:
+        """Offset after the last record when it was last told; None if it never was."""
+        return self._ends.get(partition)
+
+    def silent(self, partition: Partition) -> bool:
+        """Whether the last question about this partition was not answered."""
+        return partition in self._silent
+
+    def _ask(self, asked: frozenset[Partition]) -> None:
+        ends = self._answers(asked)
+        if ends is None:
+            ends = {}
+            for partition in sorted(asked):
+                told = self._answers(frozenset((partition,)))
+                if told is None:
+                    # One is enough to be unwell, and each costs the time-out of a request.
+                    self._silent = frozenset((partition,))
+                    self._ends = self._ends | ends
+                    return
+                ends |= told
+        self._silent = frozenset()
+        self._ends = ends
+
+    def _answers(self, asked: frozenset[Partition]) -> dict[Partition, int] | None:
+        try:
+            return self._topics.log_ends(asked) if asked else {}
+        except CalmstreamError:
+            return None
