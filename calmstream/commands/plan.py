@@ -16,6 +16,7 @@ from rich.table import Table as Grid
 
 from calmstream import arguments, central_plan
 from calmstream.connect import kafka
+from calmstream.methods_page import ShowMethods
 from calmstream.pilot import learn
 from calmstream.tables import read_table
 from estimators import planning
@@ -75,6 +76,9 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         "--method",
         default="calm",
         help="auto: the one with the least predicted error, and a table of all (%(default)s)",
+    )
+    parser.add_argument(
+        "--methods", action=ShowMethods, nargs=0, help="list the methods, one line each, and end"
     )
     parser.add_argument(
         "--parameters",
