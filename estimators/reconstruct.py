@@ -16,6 +16,9 @@ Floats = NDArray[np.float64]
 MAX_ROUNDS = 300
 TOLERANCE = 1e-9
 
+MANY_CELLS = 1 << 12
+"""Above this tables are summed and scaled along their axes, below by a list of cells."""
+
 
 def maximum_entropy(
     shape: tuple[int, ...], projections: Sequence[tuple[tuple[int, ...], Floats]]
@@ -37,24 +40,87 @@ def maximum_entropy(
 
     Cost: O(rounds · projections · cells); one round when no two projections share an axis.
     """
-    table = np.full(prod(shape), 1.0 / prod(shape))
-    targets = [(_cells(shape, axes), np.asarray(wanted).ravel()) for axes, wanted in projections]
+    cells = prod(shape)
+    order = sorted(range(len(shape)), key=shape.__getitem__) if cells > MANY_CELLS else None
+    laid_out = shape if order is None else tuple(shape[i] for i in order)
+    targets = [_target(shape, order, axes, wanted) for axes, wanted in projections]
+    wanted = np.concatenate([t.wanted.ravel() for t in targets] or [np.zeros(0)])
+    table = np.full(cells, 1.0 / cells)
     for _ in range(MAX_ROUNDS if len(targets) > 1 else len(targets)):
-        missed = 0.0
-        for into, wanted in targets:
-            found = np.bincount(into, table, wanted.size)
-            missed = max(missed, float(np.abs(found - wanted).max()))
-            # A cell that was scaled to 0 stays 0; where that contradicts a projection nothing can
-            # be scaled up, so the division is guarded and the final normalisation sees to the sum.
-            table *= (wanted / np.where(found > 0.0, found, 1.0))[into]
-        if missed < TOLERANCE:
+        found = np.concatenate([target.scale(table) for target in targets])
+        if np.abs(found - wanted).max() < TOLERANCE:
             break
+    if order is not None:
+        table = np.transpose(table.reshape(laid_out), np.argsort(order)).ravel()
     total = float(table.sum())
-    return table / total if total > 0.0 else np.full(prod(shape), 1.0 / prod(shape))
+    return table / total if total > 0.0 else np.full(cells, 1.0 / cells)
 
 
-def _cells(shape: tuple[int, ...], axes: tuple[int, ...]) -> NDArray[np.intp]:
-    """The cell of the projection that every cell of the query falls into: shape (cells,)."""
-    own = np.arange(prod(shape[i] for i in axes), dtype=np.intp)
-    laid_out = own.reshape([r if i in axes else 1 for i, r in enumerate(shape)])
-    return np.broadcast_to(laid_out, shape).ravel()
+def _ratio(wanted: Floats, found: Floats) -> Floats:
+    """What to scale by.
+
+    A cell that was scaled to 0 stays 0; where that contradicts a projection nothing can be scaled
+    up, so the division is guarded and the final normalisation sees to the sum.
+    """
+    ratio: Floats = wanted / np.where(found > 0.0, found, 1.0)
+    return ratio
+
+
+class _Indexed:
+    """A projection of a small table: the cell of the projection that each cell falls into."""
+
+    __slots__ = ("into", "wanted")
+
+    def __init__(self, shape: tuple[int, ...], axes: tuple[int, ...], wanted: Floats) -> None:
+        own = np.arange(wanted.size, dtype=np.intp)
+        laid_out = own.reshape([r if i in axes else 1 for i, r in enumerate(shape)])
+        self.into = np.broadcast_to(laid_out, shape).ravel()
+        self.wanted = wanted.ravel()
+
+    def scale(self, table: Floats) -> Floats:
+        """Scale to the projection, in place; what it was before."""
+        found = np.bincount(self.into, table, self.wanted.size).astype(np.float64, copy=False)
+        table *= _ratio(self.wanted, found)[self.into]
+        return found
+
+
+class _Strided:
+    """A projection of a large table: its runs of kept and of summed axes, largest axis last."""
+
+    __slots__ = ("runs", "summed", "wanted")
+
+    def __init__(
+        self, shape: tuple[int, ...], order: list[int], axes: tuple[int, ...], wanted: Floats
+    ) -> None:
+        runs: list[int] = []
+        kept: list[bool] = []
+        for i in order:
+            if kept and kept[-1] == (i in axes):
+                runs[-1] *= shape[i]
+            else:
+                runs.append(shape[i])
+                kept.append(i in axes)
+        self.runs = tuple(runs)
+        self.summed = tuple(j for j, own in enumerate(kept) if not own)
+        places = [axes.index(i) for i in order if i in axes]
+        sizes = [r if own else 1 for r, own in zip(runs, kept, strict=True)]
+        self.wanted = wanted.reshape([shape[i] for i in axes]).transpose(places).reshape(sizes)
+
+    def scale(self, table: Floats) -> Floats:
+        """As `_Indexed.scale`."""
+        cube = found = table.reshape(self.runs)
+        # One axis at a time: a sum over several at once walks the table in small steps.
+        for axis in self.summed:
+            found = found.sum(axis=axis, keepdims=True)
+        if found is cube:
+            found = cube.copy()
+        cube *= _ratio(self.wanted, found)
+        return found.ravel()
+
+
+def _target(
+    shape: tuple[int, ...], order: list[int] | None, axes: tuple[int, ...], wanted: Floats
+) -> _Indexed | _Strided:
+    if order is None:
+        return _Indexed(shape, axes, np.asarray(wanted))
+    return _Strided(shape, order, axes, np.asarray(wanted))

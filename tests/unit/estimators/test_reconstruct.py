@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from estimators import reconstruct
 from estimators.reconstruct import maximum_entropy
 
 CASES = {
@@ -65,3 +66,18 @@ def test_pairs_without_a_common_table_still_give_a_distribution() -> None:
     assert np.isfinite(found).all()
     assert found.min() >= 0.0
     assert found.sum() == pytest.approx(1.0)
+
+
+def test_large_tables_are_fitted_like_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = (3, 5, 2, 4)
+    truth = np.random.default_rng(5).dirichlet(np.ones(120)).reshape(shape)
+    held = [(0, 1), (1, 3), (0, 2, 3), (2,), (0, 1, 2, 3)]
+    projections = [
+        (h, truth.sum(axis=tuple(i for i in range(4) if i not in h)).ravel()) for h in held
+    ]
+    for some in (projections[:1], projections[:-1], projections[-1:]):
+        small = maximum_entropy(shape, some)
+        with monkeypatch.context() as patch:
+            patch.setattr(reconstruct, "MANY_CELLS", 1)
+            np.testing.assert_allclose(maximum_entropy(shape, some), small, atol=1e-12)
+    np.testing.assert_allclose(small, truth.ravel(), atol=1e-12)
