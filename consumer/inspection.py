@@ -132,7 +132,7 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         missing = sorted(set(wanted) - described.keys())
         if missing:
             raise FatalError(f"topic {missing[0]} does not exist; create it: calmstream topics")
-        states = _newest_states(plan, names, topics, reader, clock)
+        states = newest_states(plan, names, topics, reader, clock)
         finals, earlies = _published(names, topics, reader, clock)
         partitions = _partitions(plan, names, topics, states)
         letters = Partition(names.dead_letters, 0)
@@ -165,9 +165,15 @@ def _sender_times(names: TopicNames, described: Mapping[str, TopicInfo]) -> tupl
     )
 
 
-def _newest_states(
+def newest_states(
     plan: Plan, names: TopicNames, topics: Topics, reader: Reader, clock: Clock
 ) -> dict[tuple[int, int], PartitionState]:
+    """The newest partition record of every (group, partition) that has one.
+
+    Raises:
+        FatalError: a record that does not belong to the plan.
+        RecoverableError: the broker does not answer.
+    """
     found: dict[tuple[int, int], PartitionState] = {}
     partitions = [Partition(names.state, number) for number in range(plan.partitions)]
     for record in read_whole(reader, topics, partitions, clock):

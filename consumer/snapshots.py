@@ -18,7 +18,7 @@ from estimators.analysis import analyse
 from estimators.domain import Attributes
 from estimators.errors import FatalError
 from estimators.marginal import Marginal
-from estimators.methods.base import Model
+from estimators.methods.base import Follows, Model
 from estimators.plan import Plan
 from estimators.poisoning import examine
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
@@ -66,7 +66,7 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
     steps: tuple[str, ...] = ()
     association: dict[str, Any] = {}
     if merged.reports:
-        model = methods.get(plan.method).fit(plan, merged.tallies)
+        model = _fit(plan, merged)
         tables = tuple(
             _record(plan, merged, attributes, model.marginal(attributes))
             for attributes in plan.marginals
@@ -75,6 +75,14 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
         if plan.analysis:
             association = analyse(model, plan.domain, plan.marginals, merged.reports)
     return SnapshotSet(_manifest(plan, merged, tables, steps, association), tables)
+
+
+def _fit(plan: Plan, merged: MergedWindow) -> Model:
+    """A window from its own counts; a total with what earlier plans of the lineage counted."""
+    method = methods.get(plan.method)
+    if merged.kind is Kind.TOTAL and isinstance(method, Follows):
+        return method.fit_total(plan, merged.tallies)
+    return method.fit(plan, merged.tallies)
 
 
 def _record(

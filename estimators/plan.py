@@ -81,6 +81,14 @@ class Group:
         """Weight of the whole group."""
         return sum(self.shares)
 
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a plan document."""
+        views = [
+            view.to_json() | {"share": share}
+            for view, share in zip(self.views, self.shares, strict=True)
+        ]
+        return {"mechanism": dict(self.mechanism), "views": views}
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -274,7 +282,7 @@ class Plan:
             "guarantee": {"kind": self.guarantee.kind, "windows": self.guarantee.windows},
             "k": self.k,
             "method": {"name": self.method, "parameters": dict(self.parameters)},
-            "groups": [_group_json(group) for group in self.groups],
+            "groups": [group.to_json() for group in self.groups],
             "start": self.start,
             "expires": self.expires,
             "window": self.window,
@@ -289,11 +297,3 @@ class Plan:
     def to_bytes(self) -> bytes:
         """Canonical bytes: sorted keys, no spaces."""
         return orjson.dumps(self.to_json(), option=orjson.OPT_SORT_KEYS)
-
-
-def _group_json(group: Group) -> dict[str, Any]:
-    views = [
-        view.to_json() | {"share": share}
-        for view, share in zip(group.views, group.shares, strict=True)
-    ]
-    return {"mechanism": dict(group.mechanism), "views": views}

@@ -88,10 +88,25 @@ def read_plan(raw: bytes) -> Plan:
         guarantee=Guarantee(guarantee["kind"], guarantee["windows"]),
         method=method["name"],
         parameters=method["parameters"],
-        groups=_each(fields["groups"], "groups", _group),
+        groups=read_groups(fields["groups"], "groups"),
         marginals=_each(fields["marginals"], "marginals", _integers),
         analysis=fields.get("analysis", False),
     )
+
+
+def read_groups(entries: object, where: str) -> tuple[Group, ...]:
+    """Groups as a plan document lists them.
+
+    Args:
+        entries: decoded JSON.
+        where: path of the list, for messages.
+
+    Raises:
+        PlanError: as `read_plan`.
+    """
+    if not isinstance(entries, list):
+        raise PlanError(f"{where}: expected a list")
+    return _each(entries, where, _group)
 
 
 def _group(entry: object, where: str) -> Group:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from estimators import methods
 from estimators.errors import InvalidInput, PlanError
+from estimators.methods.base import Follows
 from estimators.plan import MAX_GROUPS, Guarantee, Plan
 from estimators.randomness import parse_epsilon
 from estimators.tally import Tally
@@ -110,9 +111,13 @@ def require_answers(plan: Plan) -> None:
     For a plan that somebody else wrote: `draft` has made sure of its own.
 
     Raises:
-        PlanError: the first that it cannot answer, in the method's words.
+        PlanError: the first that it cannot answer, in the method's words; or parameters that its
+            totals could not be made with.
     """
-    model = methods.get(plan.method).fit(plan, empty_tallies(plan))
+    method = methods.get(plan.method)
+    if isinstance(method, Follows):
+        method.fit_total(plan, empty_tallies(plan))
+    model = method.fit(plan, empty_tallies(plan))
     for attributes in plan.marginals:
         _answers(model, attributes, explain=True)
 

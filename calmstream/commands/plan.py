@@ -56,7 +56,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="total privacy loss of one report; central: of a user over the whole plan",
     )
     parser.add_argument(
-        "--users", required=True, type=arguments.positive, help="reports expected per window"
+        "--users",
+        type=arguments.positive,
+        help="reports expected per window (after a pilot of w-event: of the devices it left)",
     )
     parser.add_argument(
         "--k", required=True, type=arguments.positive, help="size of the marginals that matter"
@@ -153,8 +155,8 @@ def _pilot(parser: argparse.ArgumentParser) -> None:
     after.add_argument(
         "--pilot",
         metavar="FILE",
-        help="plan whose snapshots teach the method its parameters, and whose lineage is followed: "
-        "devices that answered it are not asked again",
+        help="plan whose results teach the method its parameters, and whose lineage is followed: "
+        "devices that answered it are not asked again. Totals of noise-aware hold its counts too",
     )
     arguments.add_broker(after, required=False)
 
@@ -173,6 +175,8 @@ def _central(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Design, show, write."""
+    if args.users is None and not args.pilot:
+        raise InvalidInput("--users: say how many reports a window will get")
     if args.model == "central":
         return central_plan.run(args)
     central_plan.refuse_options(args)
@@ -227,9 +231,12 @@ def _follow(args: argparse.Namespace, domain: Domain) -> None:
         raise InvalidInput("--pilot: --bootstrap tells where its snapshots are")
     broker = kafka(args.bootstrap)
     try:
-        args.parameters = learn(args.method, pilot, broker, args.namespace) | args.parameters
+        taught = learn(args.method, pilot, broker, args.namespace)
     finally:
         broker.close()
+    args.parameters = taught.parameters | args.parameters
+    if args.users is None:
+        args.users = max(1, taught.others(pilot) // args.guarantee.windows)
     args.lineage = pilot.lineage
 
 

@@ -141,6 +141,31 @@ class Piloted(Protocol):
 
 
 @runtime_checkable
+class Follows(Protocol):
+    """A method whose plans can continue an earlier plan of their lineage that asked other devices.
+
+    The parameters of such a plan carry what the earlier one counted, so it needs nothing else.
+    """
+
+    teachers: ClassVar[tuple[str, ...]]
+    """Registry names of the methods whose counts it understands."""
+
+    def follow(self, plan: Plan, tallies: Sequence[Tally]) -> dict[str, Any]:
+        """Parameters for the plan that continues ``plan``, from its tallies, one per group.
+
+        Raises:
+            PlanError: they hold no reports, or are too large to stand in a plan.
+        """
+
+    def fit_total(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
+        """As `Method.fit`, of everything that these tallies and the earlier plans' counted.
+
+        Raises:
+            PlanError: the plan's parameters are malformed.
+        """
+
+
+@runtime_checkable
 class ReadsReports(Protocol):
     """A method without a small streaming statistic: it needs every report, so it only evaluates."""
 

@@ -7,13 +7,16 @@ on every view; recovery by two Bayesian models weighed by an unbiased estimate o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from estimators.errors import PlanError
 from estimators.methods.base import Design
 from estimators.methods.options import only_parameters
 from estimators.methods.packing import Assigned, pack, require_views
-from estimators.noise_aware.allocation import allocate, describe, integer_shares, oracle
+from estimators.noise_aware.allocation import Prior, allocate, describe, integer_shares, oracle
+from estimators.noise_aware.earlier import after, pool, read_earlier
 from estimators.noise_aware.model import NoiseAwareModel
+from estimators.noise_aware.sizes import learn_sizes, read_sizes
 from estimators.view import View
 
 if TYPE_CHECKING:
@@ -25,30 +28,76 @@ if TYPE_CHECKING:
 
 
 class NoiseAware:
-    """Registry name ``noise-aware``; no parameters."""
+    """Registry name ``noise-aware``.
+
+    Parameters: ``prior_sizes``, the standard deviations of a coefficient of order 1, 2, 3 and 4 (0
+    for those left out), which steer who reports on what and nothing else; ``pilots``, what earlier
+    plans of the lineage counted (`estimators.noise_aware.earlier`), which joins the totals. A pilot
+    gives both.
+    """
 
     name: ClassVar[str] = "noise-aware"
     baseline: ClassVar[bool] = False
+    teachers: ClassVar[tuple[str, ...]] = ("noise-aware", "calm", "am", "marg-ps", "marg-rr")
+    """Methods whose counts are tables of known noise."""
 
     def design(self, request: Request) -> Design:
         """Views and shares of least expected posterior error; views packed by mechanism."""
-        only_parameters(self.name, request.parameters)
+        given = request.parameters
+        only_parameters(self.name, given, "prior_sizes", "pilots")
         domain, d = request.domain, len(request.domain)
         require_views(self.name, d * (d + 1) // 2, "views")
-        found = allocate(domain.cardinalities, request.users, request.epsilon, request.k)
+        sizes = read_sizes(given["prior_sizes"]) if "prior_sizes" in given else ()
+        earlier = read_earlier(given, domain)
+        found = allocate(
+            domain.cardinalities,
+            request.users,
+            request.epsilon,
+            request.k,
+            Prior.of(sizes) if sizes else None,
+        )
         assigned = [
             Assigned(View(view), oracle(request.epsilon, domain.size(view))[0], share)
             for view, share in zip(found.views, integer_shares(found.shares), strict=True)
         ]
         groups = pack(assigned, request.max_groups, separate=False)
         mechanisms = sorted({str(g.mechanism["name"]) for g in groups})
-        reason = (
+        reason = [
             f"shares by expected posterior error: {describe(found)}",
             f"{' and '.join(mechanisms)} by table size",
             "interactions are shrunk as far as their known noise demands",
-        )
-        return Design(groups, {}, reason, found.expected)
+        ]
+        if sizes:
+            told = ", ".join(f"{size:g}" for size in sizes)
+            reason.append(f"coefficients of order 1 to {len(sizes)} are expected to be {told}")
+        if earlier:
+            counted = sum(one.reports for one in earlier)
+            reason.append(f"totals join {counted:,} reports of earlier plans; windows do not")
+        return Design(groups, dict(given), tuple(reason), found.expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> NoiseAwareModel:
         """Statistics, two models, weights."""
         return NoiseAwareModel(plan, tallies)
+
+    def fit_total(self, plan: Plan, tallies: Sequence[Tally]) -> NoiseAwareModel:
+        """The same with what earlier plans counted, pooled by inverse variance."""
+        earlier = read_earlier(plan.parameters, plan.domain)
+        model = NoiseAwareModel(*pool(plan, tallies, earlier))
+        if earlier:
+            model.processing = ("joining what earlier plans counted", *model.processing)
+        return model
+
+    def follow(self, plan: Plan, tallies: Sequence[Tally]) -> dict[str, Any]:
+        """Sizes of interactions and the counts themselves; cost as `shared.fit`.
+
+        Raises:
+            PlanError: a method whose counts it does not understand, no reports, too many counters.
+        """
+        if plan.method not in self.teachers:
+            known = ", ".join(self.teachers)
+            raise PlanError(f"method {self.name} learns from {known}; the pilot is {plan.method}")
+        earlier = after(plan, tallies)
+        return {
+            "prior_sizes": learn_sizes(*pool(plan, tallies, earlier[:-1])),
+            "pilots": [one.to_json() for one in earlier],
+        }

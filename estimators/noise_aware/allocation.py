@@ -43,6 +43,9 @@ PRIOR_SIZES = (0.6, 0.1, 0.05, 0.03)
 PAIR_SIZES = (0.05, 0.1, 0.2)
 """That of order 2 is not known beforehand: these are taken as equally likely."""
 
+LEAST_SIZE = 1e-3
+"""Smaller sizes are taken as this one: what is said to be nothing keeps the floor's reports."""
+
 FLOOR = 0.05
 MAX_SETS = 1024
 """Most sets of three or four attributes."""
@@ -68,7 +71,28 @@ class Allocation:
     expected: dict[int, float]
 
 
-def allocate(cardinalities: Sequence[int], users: int, epsilon: str, k: int) -> Allocation:
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """How large interactions are thought to be.
+
+    Attributes:
+        sizes: standard deviation of a coefficient of order 1, 2 and so on; beyond them 0.
+        pairs: sizes of order 2, equally likely.
+    """
+
+    sizes: tuple[float, ...] = PRIOR_SIZES
+    pairs: tuple[float, ...] = PAIR_SIZES
+
+    @classmethod
+    def of(cls, sizes: Sequence[float]) -> Prior:
+        """These sizes, one for each order."""
+        kept = tuple(max(size, LEAST_SIZE) for size in (*sizes, 0.0)[: max(2, len(sizes))])
+        return cls(kept, kept[1:2])
+
+
+def allocate(
+    cardinalities: Sequence[int], users: int, epsilon: str, k: int, prior: Prior | None = None
+) -> Allocation:
     """The best candidate.
 
     Args:
@@ -76,8 +100,9 @@ def allocate(cardinalities: Sequence[int], users: int, epsilon: str, k: int) -> 
         users: reports expected.
         epsilon: decimal string.
         k: size of the marginals that matter.
+        prior: sizes of interactions; by default those that stand in this module.
     """
-    problem = _Problem(tuple(cardinalities), users, epsilon)
+    problem = _Problem(tuple(cardinalities), users, epsilon, prior or Prior())
     d = len(cardinalities)
     if d == 1:
         return Allocation(((0,),), np.ones(1), 1, problem.expected(problem.single, np.zeros(0), 1))
@@ -99,7 +124,10 @@ def oracle(epsilon: str, cells: int) -> tuple[Mechanism, float]:
 
 
 class _Problem:
-    def __init__(self, cardinalities: tuple[int, ...], users: int, epsilon: str) -> None:
+    def __init__(
+        self, cardinalities: tuple[int, ...], users: int, epsilon: str, prior: Prior
+    ) -> None:
+        self.prior = prior
         self.r = np.array(cardinalities, np.float64)
         self.d, self.users, self.epsilon = len(cardinalities), users, epsilon
         self.mean_cells = exp(float(np.log(self.r).mean()))
@@ -121,15 +149,15 @@ class _Problem:
         """
         d, (i, j) = self.d, self.upper
         weight1 = k / d * (self.r - 1) / self.r * self.mean_cells ** (1 - k)
-        total, slope1 = _posterior(one, PRIOR_SIZES[0] ** 2, weight1)
+        total, slope1 = _posterior(one, self.prior.sizes[0] ** 2, weight1)
         if k < 2:
             return total, slope1, np.zeros(two.size)
         free = (self.r[i] - 1) * (self.r[j] - 1) / (self.r[i] * self.r[j])
         weight2 = comb(k, 2) / comb(d, 2) * free * self.mean_cells ** (2 - k)
         pooled = max(d / 2, 1.0)
         slope2 = np.zeros(two.size)
-        for size in PAIR_SIZES:
-            half, weight = size**2 / 2, weight2 / len(PAIR_SIZES)
+        for size in self.prior.pairs:
+            half, weight = size**2 / 2, weight2 / len(self.prior.pairs)
             own, slope_own = _posterior(two, half, weight)
             shared, slope_shared = _posterior(two * pooled, half, weight)
             total += own + shared
@@ -144,8 +172,8 @@ class _Problem:
     def _higher(self, k: int, precision: Sequence[float]) -> float:
         """Expected error of orders three and above; what nobody reports on keeps its prior."""
         total = 0.0
-        for order in range(3, min(k, len(PRIOR_SIZES)) + 1):
-            s2 = PRIOR_SIZES[order - 1] ** 2
+        for order in range(3, min(k, len(self.prior.sizes)) + 1):
+            s2 = self.prior.sizes[order - 1] ** 2
             known = precision[order - 3] if order - 3 < len(precision) else 0.0
             free = (1.0 - 1.0 / self.mean_cells) ** order
             total += comb(k, order) * free * self.mean_cells ** (order - k) * s2 / (1 + s2 * known)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.domain import Attributes
-    from estimators.plan import Plan
+    from estimators.noise_aware.earlier import Asked
     from estimators.tally import Tally
 
 Floats = NDArray[np.float64]
@@ -42,9 +42,16 @@ class NoiseAwareModel:
 
     Attributes:
         joint_share: share of the log-linear model against the low-rank one, 0 to 1.
+        processing: steps from the raw estimates to the answers.
     """
 
-    def __init__(self, plan: Plan, tallies: Sequence[Tally]) -> None:
+    processing: tuple[str, ...] = (
+        "pooling by inverse variance",
+        "shrinkage as far as known noise demands",
+        "maximum entropy within the pair tables",
+    )
+
+    def __init__(self, plan: Asked, tallies: Sequence[Tally]) -> None:
         """Fit; cost as `shared.fit` and, for up to 9 binary attributes, `loglinear.fit`."""
         self._cards = plan.domain.cardinalities
         self._features = Features(self._cards)

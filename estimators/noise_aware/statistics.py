@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from estimators.domain import Attributes
     from estimators.mechanisms.base import Mechanism
+    from estimators.noise_aware.earlier import Asked
     from estimators.noise_aware.features import Features
-    from estimators.plan import Plan
     from estimators.tally import Tally
 
 Floats = NDArray[np.float64]
@@ -93,7 +93,7 @@ class _Sums:
 
 
 def collect(
-    plan: Plan, tallies: Sequence[Tally], features: Features, orders: int = 2
+    plan: Asked, tallies: Sequence[Tally], features: Features, orders: int = 2
 ) -> Statistics:
     """Pool everything that the tallies say.
 

@@ -87,7 +87,9 @@ def test_clusters_come_from_a_pilot_whose_devices_are_not_asked_again(tmp_path: 
     pilot = asked(first, devices, 52)
     assert abs(pilot.sent - N / EVERY) < 6 * (N / EVERY) ** 0.5
     published(first)
-    parameters = learn("rr-clusters", first.plan, first.broker, "test")
+    taught = learn("rr-clusters", first.plan, first.broker, "test")
+    parameters = taught.parameters
+    assert taught.others(first.plan) == pilot.sent * (EVERY - 1)
     assert parameters == {"clusters": [["colour", "flag"]]}
 
     second = Stage(planned("rr-clusters", Guarantee(), parameters))

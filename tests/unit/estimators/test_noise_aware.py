@@ -35,7 +35,7 @@ def _assert_valid(model: NoiseAwareModel, d: int) -> None:
 
 def test_it_is_registered_and_refuses_parameters() -> None:
     assert get("noise-aware").name == "noise-aware"
-    with pytest.raises(PlanError, match="has none"):
+    with pytest.raises(PlanError, match="has prior_sizes, pilots"):
         NoiseAware().design(Request(domain_of(2, 2), "1", 1000, 2, {"theta": 1}))
 
 
