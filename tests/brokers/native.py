@@ -1,4 +1,4 @@
-"""Apache Kafka as a child process: one broker that is its own controller.
+"""Apache Kafka as a child process: one broker that is its own controller, or one that joins it.
 
 By hand: `python -m tests.brokers.native fetch` fetches the jars; `python -m tests.brokers.native
 run [--port N] [--data DIR] [KEY=VALUE ...]` runs a broker until interrupted and prints its address.
@@ -71,9 +71,11 @@ class NativeKafka:
         properties: more server properties, or other values; `{port}` and `{controller}` in a
             value stand for the ports, for listeners other than plain ones.
         jvm: more options for Java, as for a JAAS file.
+        joins: the broker whose controller and cluster it joins, as its second; started before.
 
     Attributes:
         bootstrap: its address, HOST:PORT.
+        node: its id in the cluster.
         log: the file that it writes its log to.
     """
 
@@ -84,12 +86,16 @@ class NativeKafka:
         port: int | None = None,
         properties: Mapping[str, str] | None = None,
         jvm: tuple[str, ...] = (),
+        joins: NativeKafka | None = None,
     ) -> None:
         self._own_data = data is None
         self._dir = Path(tempfile.mkdtemp(prefix="kafka-")) if data is None else data
         self._dir.mkdir(parents=True, exist_ok=True)
         self._port = port or _free_port()
-        self._controller = _free_port()
+        self.node = 1 if joins is None else joins.node + 1
+        self._joins = joins
+        self._controller = _free_port() if joins is None else joins._controller
+        self._cluster = _new_cluster() if joins is None else joins._cluster
         self._properties = dict(properties or {})
         self._jvm = jvm
         self._process: subprocess.Popen[bytes] | None = None
@@ -161,6 +167,7 @@ class NativeKafka:
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.quorum.bootstrap.servers": control,
             "log.dirs": str(self._dir / "data"),
+            **({} if self._joins is None else self._as_second(plain)),
             **self._properties,
         }
         ports = {"{port}": str(self._port), "{controller}": str(self._controller)}
@@ -170,14 +177,18 @@ class NativeKafka:
         (self._dir / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
         return settings
 
+    def _as_second(self, plain: str) -> dict[str, str]:
+        return {
+            "process.roles": "broker",
+            "node.id": str(self.node),
+            "listeners": f"PLAINTEXT://{plain}",
+        }
+
     def _format(self, settings: Path) -> None:
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # An id that begins with a dash would be read as an option.
-        cluster = "k" + cluster[1:]
+        quorum = ["--standalone"] if self._joins is None else []
+        words = ["format", *quorum, "-t", self._cluster, "-c", settings]
         run = subprocess.run(
-            self._java(
-                "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", settings
-            ),
+            self._java("kafka.tools.StorageTool", *words),
             capture_output=True,
             text=True,
             check=False,
@@ -216,6 +227,12 @@ class NativeKafka:
 
     def _log_end(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")[-1000:]
+
+
+def _new_cluster() -> str:
+    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # An id that begins with a dash would be read as an option.
+    return "k" + cluster[1:]
 
 
 def _filled(value: str, ports: Mapping[str, str]) -> str:

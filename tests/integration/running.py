@@ -62,22 +62,29 @@ class Running:
 
 @dataclass
 class Stage:
-    """A small plan's topics on a real broker, and workers on them."""
+    """A small plan's topics on a real broker, and workers on them.
+
+    The plan has so many windows of ``window`` seconds, and began ``age`` seconds ago.
+    """
 
     bootstrap: str
     groups: int = 1
     partitions: int = 1
     limits: dict[str, Any] = field(default_factory=dict)
+    windows: int = 1
+    window: int = 7200
+    grace: int = 60
+    age: int = 60
 
     def __post_init__(self) -> None:
         self.plan: Plan = small_plan(
-            windows=1,
-            window=7200,
-            grace=60,
+            windows=self.windows,
+            window=self.window,
+            grace=self.grace,
             skew=60,
             groups=self.groups,
             partitions=self.partitions,
-            start=int(time.time()) - 60,
+            start=int(time.time()) - self.age,
         )
         self.names: TopicNames = names_of(self.plan, f"stage-{secrets.token_hex(4)}")
         self.broker = self.connect()

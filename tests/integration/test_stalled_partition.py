@@ -1,0 +1,209 @@
+"""One partition of several stalls, alone: its broker hangs while the other broker goes on."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from prometheus_client import CollectorRegistry
+from recount import recount_grr, stored_counts
+from running import Stage, until
+
+from broker.transport import Delivery, Partition
+from consumer.clock import SystemClock
+from consumer.publisher import Publisher
+from consumer.publisher_config import PublisherConfig
+from consumer.publisher_metrics import publisher_metrics
+from consumer.subscribe import subscribe
+from estimators.wire.snapshot import Kind
+from tests.brokers.jars import Unavailable
+from tests.brokers.native import NativeKafka
+from tests.brokers.provide import required
+from tests.tally_support import body
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+WINDOW, AGE = 20, 4
+STALL_SECONDS = 20.0
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[NativeKafka, NativeKafka]]:
+    """Two brokers of one cluster; the group's own topic lives on the first."""
+    first = NativeKafka(tmp_path / "first")
+    second = NativeKafka(tmp_path / "second", joins=first)
+    try:
+        first.start()
+        settle_groups(first.bootstrap)
+        second.start()
+    except Unavailable as error:
+        second.close()
+        first.close()
+        if required():
+            raise
+        pytest.skip(f"no brokers of its own: {error}")
+    yield first, second
+    second.close()
+    first.close()
+
+
+def settle_groups(bootstrap: str) -> None:
+    """Have the offsets topic made while there is one broker only."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id="settle")
+    consumer.committed(TopicPartition("none", 0), timeout_ms=30_000)
+    consumer.close()
+
+
+def lead(bootstrap: str, leaders: dict[Partition, int]) -> None:
+    """Move each partition to its broker, and wait for it to lead."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.alter_partition_reassignments({TopicPartition(*p): [n] for p, n in leaders.items()})
+
+        def moved() -> bool:
+            found = {
+                Partition(topic["name"], one["partition_index"]): one["leader_id"]
+                for topic in admin.describe_topics(sorted({p.topic for p in leaders}))
+                for one in topic["partitions"]
+            }
+            return found == leaders
+
+        until("every partition has its leader", moved, 30)
+    finally:
+        admin.close()
+
+
+class Scene:
+    """A worker and a publisher, and two partitions with a broker each."""
+
+    def __init__(self, first: NativeKafka, second: NativeKafka) -> None:
+        self.stage = Stage(
+            first.bootstrap,
+            partitions=2,
+            limits={"request_seconds": 4.0},
+            windows=2,
+            window=WINDOW,
+            grace=1,
+            age=AGE,
+        )
+        names, topics = self.stage.names, self.stage.topics
+        every = [*names.all_reports, names.state, names.dead_letters, names.snapshots]
+        counts = {name: info.partitions for name, info in topics.describe(every).items()}
+        self.alone, self.other = self.stage.inputs()[1], self.stage.inputs()[0]
+        leaders = {Partition(t, n): first.node for t, count in counts.items() for n in range(count)}
+        lead(first.bootstrap, leaders | {self.alone: second.node})
+        self.bootstrap = first.bootstrap
+        self.running = self.stage.worker(stall_seconds=STALL_SECONDS)
+        self.registry = CollectorRegistry()
+        self.stop = threading.Event()
+        self.publisher = Publisher(
+            self.stage.plan,
+            self.stage.connect(),
+            names,
+            clock=SystemClock(),
+            config=PublisherConfig(refresh_seconds=1.0),
+            metrics=publisher_metrics(self.registry, self.stage.plan, names),
+        )
+        self.thread = threading.Thread(target=self.publisher.run, args=(self.stop,), daemon=True)
+        self.thread.start()
+
+    def send(self, where: Partition, period: int, count: int) -> list[Delivery]:
+        self.stage.sent += count
+        return [
+            self.stage.sink.send(
+                where.topic,
+                secrets.token_bytes(16),
+                body(self.stage.plan, period, [number % 4], 0),
+                partition=where.number,
+            )
+            for number in range(count)
+        ]
+
+    def closed_windows(self, where: Partition) -> float:
+        labels = {"topic": where.topic, "partition": str(where.number)}
+        samples = [
+            sample
+            for family in self.running.registry.collect()
+            for sample in family.samples
+            if sample.name == "calmstream_partition_windows_closed"
+        ]
+        return sum(s.value for s in samples if labels.items() <= s.labels.items())
+
+    def final_windows(self) -> float:
+        samples = [s for f in self.registry.collect() for s in f.samples]
+        return sum(s.value for s in samples if s.name == "calmstream_windows_final")
+
+    def live(self) -> str:
+        verdict = self.running.worker.health.live()
+        return "" if verdict.well else verdict.detail
+
+    def accepted(self, count: int) -> None:
+        until(f"{count} accepted", lambda: self.stage.accepted() == count, 30)
+
+    def close(self) -> None:
+        self.stop.set()
+        self.thread.join(30)
+        self.stage.close()
+
+
+@pytest.mark.timeout(240)
+def test_a_stalled_partition_holds_up_its_windows_and_nothing_else(
+    pair: tuple[NativeKafka, NativeKafka],
+) -> None:
+    first, second = pair
+    scene = Scene(first, second)
+    try:
+        for delivery in scene.send(scene.other, 0, 30) + scene.send(scene.alone, 0, 20):
+            delivery.wait(20)
+        scene.accepted(50)
+        second.freeze()
+        frozen = time.monotonic()
+
+        # The other partition is tallied as before, and closes its window in time.
+        for delivery in scene.send(scene.other, 0, 25):
+            delivery.wait(20)
+        scene.accepted(75)
+        held = scene.send(scene.alone, 1, 40)
+        until("the other closed", lambda: scene.closed_windows(scene.other) == 1, 60)
+        assert not any(delivery.done() for delivery in held)
+
+        # The stall is told, by name; the window waits, since a part of it would be wrong.
+        until("told", lambda: scene.live() == f"{scene.alone} stands still", 60)
+        assert scene.closed_windows(scene.alone) == 0
+        assert scene.final_windows() == 0
+        assert scene.running.thread.is_alive(), scene.running.failures
+        print(f"stalled for {time.monotonic() - frozen:.1f} s")  # noqa: T201 - shown with -s
+
+        second.thaw()
+        for delivery in held:
+            delivery.wait(45)
+        scene.accepted(115)
+        until("well again", lambda: not scene.live(), 30)
+        until("the final", lambda: scene.final_windows() >= 1, 30)
+        exact(scene)
+    finally:
+        second.thaw()
+        scene.close()
+
+
+def exact(scene: Scene) -> None:
+    """The first window's final holds its 75 reports, and every cell agrees with a recount."""
+    stage = scene.stage
+    snapshots = subscribe(
+        stage.plan,
+        stage.broker,
+        kinds=(Kind.FINAL,),
+        follow=False,
+        namespace=stage.names.namespace,
+    )
+    assert [(s.window, s.manifest.reports) for s in snapshots] == [(0, 75)]
+    scene.running.end()
+    expected = recount_grr(scene.bootstrap, list(stage.names.all_reports))
+    stored, _ = stored_counts(scene.bootstrap, stage.names.state)
+    assert sum(expected.values()) == 115
+    assert stored == expected
