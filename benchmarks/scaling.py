@@ -1,11 +1,21 @@
 """What a worker costs, alone and beside others, on a backlog that is there before it starts.
 
-    python benchmarks/scaling.py [--bootstrap B] [--reports N] [--workers 1,2,4] [--memory]
+    python benchmarks/scaling.py [--bootstrap B] [--reports N] [--workers 1,2,4] [--runs R]
+                                 [--company N] [--memory]
 
-Loads a reports topic of eight partitions, then lets 1, 2 and 4 worker processes count it from the
-start, each time into a namespace of its own: CPU-seconds (user and system, of all workers) per
-million reports, start-up apart. With ``--memory``, one worker's peak resident memory at backlogs of
-1 and 10 million reports. Starts a Kafka of its own without ``--bootstrap``.
+Loads a reports topic of eight partitions, then lets 1, 2 and 4 worker processes of one group count
+it from the start, in turn and R times, each time into a namespace of its own. Printed are the
+CPU-seconds (user and system, of all workers of the group) per million reports: in all, from the
+start of the processes to the last report, and while tallying, from the first look at a worker that
+has counted something to the last before it is done. What is between them is the start: imports,
+connections, the group.
+
+Two cores that both work are slower, each, than one that works alone. So that the runs differ in the
+size of the group only, workers in groups and namespaces of their own fill up their number to
+``--company`` (by default the largest of ``--workers``); ``--company 0`` goes without.
+
+With ``--memory``, one worker's peak resident memory at backlogs of 1 and 10 million reports. Starts
+a Kafka of its own without ``--bootstrap``.
 """
 
 from __future__ import annotations
@@ -13,11 +23,13 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,6 +54,8 @@ WATCHED = (
     "calmstream_assigned_partitions",
     "calmstream_consumer_lag_records",
 )
+# Seldom, since a worker pays for its page.
+LOOK_SECONDS = 2.0
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -93,14 +107,45 @@ def load(bootstrap: str, plan: Plan, reports: int) -> None:
     broker.close()
 
 
-class Usage:
-    """What a process has used so far, from /proc."""
+@dataclass(frozen=True)
+class Look:
+    """What a worker has used, CPU-seconds, and what its page says."""
 
-    def __init__(self, pid: int) -> None:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
-        self.cpu = (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
-        status = Path(f"/proc/{pid}/status").read_text()
-        self.peak_mb = int(status.split("VmHWM:")[1].split()[0]) / 1024
+    cpu: float
+    page: Counter[str]
+
+    @property
+    def counted(self) -> float:
+        return self.page[WATCHED[0]]
+
+
+class Worker:
+    """A tally process that counts a backlog into a namespace, and what it showed when looked at."""
+
+    def __init__(self, bootstrap: str, path: Path, namespace: str, directory: Path) -> None:
+        where = ["--plan", path, "--bootstrap", bootstrap, "--output-namespace", namespace]
+        log = directory / f"{namespace}.log"
+        self.process = Process(log, "consume", *where, "--role", "tally")
+        self.looks: list[Look] = []
+        self.peak_mb = 0.0
+
+    def look(self) -> Look:
+        fields = self._proc("stat").rsplit(") ", 1)[1].split()
+        cpu = (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
+        self.looks.append(Look(cpu, numbers(self.process.page("/metrics")[1])))
+        self.peak_mb = int(self._proc("status").split("VmHWM:")[1].split()[0]) / 1024
+        return self.looks[-1]
+
+    def tallying(self) -> tuple[float, float]:
+        """(CPU-seconds, reports) between the first and the last look at it in the middle."""
+        end = self.looks[-1].counted
+        middle = [look for look in self.looks if 0 < look.counted < end]
+        if len(middle) < 2:
+            raise SystemExit("a worker was done too soon to be measured: more --reports")
+        return middle[-1].cpu - middle[0].cpu, middle[-1].counted - middle[0].counted
+
+    def _proc(self, what: str) -> str:
+        return Path(f"/proc/{self.process.child.pid}/{what}").read_text()
 
 
 def numbers(page: str) -> Counter[str]:
@@ -113,35 +158,45 @@ def numbers(page: str) -> Counter[str]:
 
 
 def count(
-    bootstrap: str, path: Path, workers: int, reports: int, directory: Path
-) -> tuple[float, float, float]:
-    """(CPU-seconds of all workers, largest peak memory in MB, wall seconds) of one count."""
-    namespace = f"run-{secrets.token_hex(3)}"
-    where = ["--plan", path, "--bootstrap", bootstrap, "--output-namespace", namespace]
-    assert run("topics", *where).returncode == 0
-    log = directory / f"{namespace}.log"
-    team = [Process(log, "consume", *where, "--role", "tally") for _ in range(workers)]
+    bootstrap: str, path: Path, size: int, reports: int, directory: Path, company: int = 0
+) -> list[Worker]:
+    """Let a group of so many workers count the backlog; they have ended."""
+    names = [f"run-{secrets.token_hex(3)}" for _ in range(1 + max(0, company - size))]
+    for name in names:
+        made = run(
+            *("topics", "--plan", path, "--bootstrap", bootstrap, "--output-namespace", name)
+        )
+        assert made.returncode == 0, made.stderr
+    others = [Worker(bootstrap, path, name, directory) for name in names[1:]]
+    team = [Worker(bootstrap, path, names[0], directory) for _ in range(size)]
     try:
-        for one in team:
-            until("started", lambda one=one: one.page("/livez")[0] == 200, 120)
-        began, before = time.monotonic(), [Usage(one.child.pid) for one in team]
-
-        def counted() -> bool:
-            # Seldom, since a worker pays for its page; one page of each a time.
-            time.sleep(0.5)
-            pages = [numbers(one.page("/metrics")[1]) for one in team]
-            total = {name: sum(page.get(name, 0) for page in pages) for name in WATCHED}
-            # Records read again count again: only no lag anywhere tells that all were read.
-            return total[WATCHED[0]] >= reports and tuple(total.values())[1:] == (PARTITIONS, 0)
-
-        until("counted", counted, 600)
-        wall = time.monotonic() - began
-        after = [Usage(one.child.pid) for one in team]
+        until("counted", lambda: _counted(team, reports), 900)
     finally:
-        for one in team:
-            one.kill()
-    cpu = sum(a.cpu - b.cpu for a, b in zip(after, before, strict=True))
-    return cpu, max(a.peak_mb for a in after), wall
+        for one in team + others:
+            one.process.kill()
+    return team
+
+
+def _counted(team: list[Worker], reports: int) -> bool:
+    time.sleep(LOOK_SECONDS)
+    pages = [one.look().page for one in team]
+    total = {name: sum(page[name] for page in pages) for name in WATCHED}
+    # Records read again count again: only no lag anywhere tells that all were read.
+    return total[WATCHED[0]] >= reports and tuple(total.values())[1:] == (PARTITIONS, 0)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one count: CPU-seconds per million reports."""
+
+    total: float
+    tallying: float
+
+    @classmethod
+    def of(cls, team: list[Worker], reports: int) -> Cost:
+        used = sum(one.looks[-1].cpu for one in team)
+        cpu, done = map(sum, zip(*(one.tallying() for one in team), strict=True))
+        return cls(used / reports * 1e6, cpu / done * 1e6)
 
 
 def prepared(bootstrap: str, directory: Path, reports: int) -> Path:
@@ -154,11 +209,43 @@ def prepared(bootstrap: str, directory: Path, reports: int) -> Path:
     return path
 
 
+def measure_memory(bootstrap: str, directory: Path) -> None:
+    for reports in (1_000_000, 10_000_000):
+        path = prepared(bootstrap, directory, reports)
+        (worker,) = count(bootstrap, path, 1, reports, directory)
+        print(f"{reports:12,} reports of backlog: peak {worker.peak_mb:6.1f} MB", flush=True)
+
+
+def measure_cost(bootstrap: str, directory: Path, args: argparse.Namespace) -> None:
+    sizes = [int(size) for size in args.workers.split(",")]
+    company = max(sizes) if args.company is None else args.company
+    path = prepared(bootstrap, directory, args.reports)
+    costs: dict[int, list[Cost]] = {size: [] for size in sizes}
+    for _ in range(args.runs):
+        for size in sizes:
+            began = time.monotonic()
+            team = count(bootstrap, path, size, args.reports, directory, company)
+            cost = Cost.of(team, args.reports)
+            costs[size].append(cost)
+            print(
+                f"{size} workers: {cost.tallying:.4f} CPU-seconds per million reports while "
+                f"tallying, {cost.total:.4f} in all ({time.monotonic() - began:.0f} s, peak "
+                f"{max(one.peak_mb for one in team):.0f} MB a worker)",
+                flush=True,
+            )
+    for what in ("tallying", "total"):
+        middle = [statistics.median(getattr(c, what) for c in costs[size]) for size in sizes]
+        told = ", ".join(f"{value:.4f}" for value in middle)
+        print(f"{what:8}: medians {told}; apart {max(middle) / min(middle) - 1:.1%}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bootstrap")
-    parser.add_argument("--reports", type=int, default=4_000_000)
+    parser.add_argument("--reports", type=int, default=100_000_000)
     parser.add_argument("--workers", default="1,2,4")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--company", type=int)
     parser.add_argument("--memory", action="store_true")
     args = parser.parse_args()
     with ExitStack() as stack:
@@ -167,20 +254,9 @@ def main() -> int:
         if bootstrap is None:
             bootstrap = stack.enter_context(NativeKafka(directory / "broker")).bootstrap
         if args.memory:
-            for reports in (1_000_000, 10_000_000):
-                path = prepared(bootstrap, directory, reports)
-                _, peak, _ = count(bootstrap, path, 1, reports, directory)
-                print(f"{reports:12,} reports of backlog: peak {peak:6.1f} MB", flush=True)
-            return 0
-        path = prepared(bootstrap, directory, args.reports)
-        for workers in map(int, args.workers.split(",")):
-            cpu, peak, wall = count(bootstrap, path, workers, args.reports, directory)
-            each = cpu / args.reports * 1e6
-            print(
-                f"{workers} workers: {each:6.3f} CPU-seconds per million reports "
-                f"({wall:.1f} s on this machine, peak {peak:.0f} MB a worker)",
-                flush=True,
-            )
+            measure_memory(bootstrap, directory)
+        else:
+            measure_cost(bootstrap, directory, args)
     return 0
 
 
