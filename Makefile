@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench audit soak fuzz broker-jars lock image clean
+.PHONY: help demo test lint format bench audit soak fuzz pgm broker-jars lock image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,17 @@ accuracy: $(VENV)/.accuracy ## tables and plots of the papers' figures: 20 minut
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
 	@$(BIN)/python benchmarks/castell_avd.py
 	@$(BIN)/python benchmarks/castell_plots.py
+
+.venv-pgm/.ready: benchmarks/requirements-pgm.txt pyproject.toml
+	@echo "making .venv-pgm (once)"
+	@$(PYTHON) -m venv .venv-pgm
+	@.venv-pgm/bin/python -m pip install --quiet --requirement benchmarks/requirements-pgm.txt
+	@.venv-pgm/bin/python -m pip install --quiet --editable .
+	@touch $@
+
+ARGS_PGM = $(or $(ARGS),run)
+pgm: .venv-pgm/.ready ## against Private-PGM, in an environment of its own: hours, resumable (ARGS=table, ARGS="run --part speed")
+	@.venv-pgm/bin/python benchmarks/pgm.py $(ARGS_PGM)
 
 lock: $(VENV)/.dev ## pin what the image installs (requirements.lock, with hashes)
 	@$(BIN)/python -m pip install --quiet pip-tools

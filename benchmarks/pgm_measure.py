@@ -1,0 +1,176 @@
+"""The parts of the comparison with Private-PGM: what is run for a point, and what is kept of it.
+
+Everything that needs the package `mbi` is imported where it runs: results that are kept in
+``.cache/pgm`` can be used, and tables be made, without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from benchmarks.pgm_problem import Point, Problem, draw, ours
+
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = ROOT / ".cache" / "pgm"
+SOLVERS = ("mirror descent", "L-BFGS")
+MAX_JOINT = 1 << 23
+"""Cells of a joint table that fast inference is used for."""
+
+MEMORY = 12 << 30
+"""Bytes of address space that the fit of a large domain may take."""
+
+SECONDS = 600
+"""Of wall clock that it may take."""
+
+
+def digest(problem: Problem, *more: object) -> str:
+    """Of all that Private-PGM is told, of what it is asked, and of how."""
+    found = hashlib.sha256(orjson.dumps([asdict(problem.point), problem.repeat, version("mbi")]))
+    found.update(repr((problem.targets, more)).encode())
+    for m in problem.measurements:
+        found.update(repr((m.attributes, m.deviation)).encode())
+        found.update(m.table.tobytes())
+    return found.hexdigest()[:32]
+
+
+def kept(
+    problem: Problem, how: str, solver: str, measure: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """What the cache has, or what is measured now."""
+    path = CACHE / f"{digest(problem, how, solver)}.json"
+    if not path.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(orjson.dumps(measure()))
+        partial.rename(path)
+    found: dict[str, Any] = orjson.loads(path.read_bytes())
+    return found
+
+
+def accuracy(point: Point, repeats: int) -> dict[str, Any]:
+    """Errors of both, repeat by repeat, over the noise-aware plan's own views."""
+    plan = point.plan()
+    rows: dict[str, list[dict[str, Any]]] = {"ours": [], **{s: [] for s in SOLVERS}}
+    for repeat in range(repeats):
+        problem = draw(point, plan, repeat)
+        rows["ours"].append(ours(problem))
+        for solver in SOLVERS:
+            rows[solver].append(kept(problem, "fast", solver, lambda: _fast(problem, solver)))  # noqa: B023 - called at once
+    return {"part": "accuracy", "point": asdict(point), "views": _views(plan), "rows": rows}
+
+
+def _fast(problem: Problem, solver: str) -> dict[str, Any]:
+    from benchmarks.pgm_fit import with_fast_inference
+
+    if problem.plan.domain.size() > MAX_JOINT:
+        raise ValueError(f"a joint table of {problem.plan.domain.size():,} cells")
+    return with_fast_inference(problem, solver)
+
+
+def speed(point: Point, repeats: int) -> dict[str, Any]:
+    """Seconds and errors of both over given views, the package as it is shipped.
+
+    A solver's first fit compiles, and is kept apart. For comparison also its seconds with the
+    inference that was written for this benchmark, at the package's default precision.
+    """
+    plan = point.plan()
+    problems = [draw(point, plan, repeat) for repeat in range(repeats)]
+    ours(problems[0])
+    rows = {"ours": [ours(problem) for problem in problems]}
+    for solver in SOLVERS:
+        shipped, fast = _Warm("as_shipped", solver), _Warm("with_fast_inference", solver)
+        rows[f"{solver}, compiling"] = [
+            kept(problems[0], "cold", solver, lambda: shipped.cold(problems[0]))  # noqa: B023 - called at once
+        ]
+        for label, way in ((solver, shipped), (f"{solver}, faster inference", fast)):
+            rows[label] = [
+                kept(problem, way.how, solver, lambda: way(problem))  # noqa: B023
+                for problem in problems
+            ]
+    return {"part": "speed", "point": asdict(point), "views": _views(plan), "rows": rows}
+
+
+class _Warm:
+    """A fit of Private-PGM whose compilation is not counted."""
+
+    def __init__(self, how: str, solver: str) -> None:
+        self.how, self._solver, self._compiled = how, solver, False
+
+    def cold(self, problem: Problem) -> dict[str, Any]:
+        """As in a new process."""
+        import jax
+
+        jax.clear_caches()
+        self._compiled = True
+        return self._measure(problem)
+
+    def __call__(self, problem: Problem) -> dict[str, Any]:
+        """Once more, if it was the first."""
+        if not self._compiled:
+            self.cold(problem)
+        return self._measure(problem)
+
+    def _measure(self, problem: Problem) -> dict[str, Any]:
+        from benchmarks import pgm_fit
+
+        found: dict[str, Any] = getattr(pgm_fit, self.how)(problem, self._solver)
+        return found
+
+
+def large(point: Point, repeats: int) -> dict[str, Any]:
+    """Whether Private-PGM's exact fit can be made, and seconds of the noise-aware one."""
+    del repeats
+    plan = point.plan()
+    problem = draw(point, plan, 0)
+    ours(problem)
+    attempt = kept(problem, f"limits {MEMORY} {SECONDS}", SOLVERS[0], lambda: _attempt(point))
+    return {
+        "part": "large",
+        "point": asdict(point),
+        "views": _views(plan),
+        "rows": {"ours": [ours(problem)]},
+        "attempt": attempt,
+    }
+
+
+def _attempt(point: Point) -> dict[str, Any]:
+    """The fit in a process of its own, within the limits."""
+    command = [sys.executable, "-m", "benchmarks.pgm_large", str(MEMORY), *map(str, _fields(point))]
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as late:
+        out = (late.stdout or b"").decode()
+        outcome = f"not finished in {SECONDS} s"
+    else:
+        out = done.stdout
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        outcome = "finished" if done.returncode == 0 else f"exit {done.returncode}: {last[:300]}"
+    found: dict[str, Any] = orjson.loads(out.splitlines()[0]) if out.strip() else {}
+    return found | {"outcome": outcome, "wall": time.monotonic() - started}
+
+
+def _fields(point: Point) -> tuple[str | int, ...]:
+    return (point.dataset, point.d, point.epsilon, point.log_users, point.views)
+
+
+def _views(plan: Any) -> dict[str, int]:
+    """Number of views by their number of attributes."""
+    found: dict[str, int] = {}
+    for group in plan.groups:
+        for view in group.views:
+            size = str(len(view.attributes))
+            found[size] = found.get(size, 0) + 1
+    return found

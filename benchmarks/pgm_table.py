@@ -1,0 +1,120 @@
+"""The comparison with Private-PGM as markdown: one table per part, and geometric means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import exp, log
+from statistics import fmean
+from typing import Any
+
+SOLVERS = ("mirror descent", "L-BFGS")
+SIZES = ("2", "3", "6")
+Result = dict[str, Any]
+
+
+def show(results: Sequence[Result]) -> None:
+    """Print everything."""
+    for part, print_part in (("speed", _speed), ("large", _large), ("accuracy", _accuracy)):
+        found = [r for r in results if r["part"] == part]
+        if found:
+            print(f"## {part.capitalize()}\n")
+            print_part(found)
+            print()
+
+
+def _accuracy(results: Sequence[Result]) -> None:
+    head = ["data", "d", "epsilon", "log2 n", "views", "k", "noise-aware"]
+    _head([*head, *SOLVERS, "/ better", "se"], left=1)
+    ratios: list[tuple[Result, str, float]] = []
+    for result in sorted(results, key=_order):
+        p = result["point"]
+        views = ", ".join(f"{n} of {size}" for size, n in sorted(result["views"].items()))
+        for k in SIZES:
+            mean = {who: _mean_error(rows, k) for who, rows in result["rows"].items()}
+            better = min(SOLVERS, key=mean.__getitem__)
+            ratio = mean["ours"] / mean[better]
+            ratios.append((p, k, ratio))
+            cells = [p["dataset"], p["d"], p["epsilon"], p["log_users"], views, k]
+            cells += [f"{mean[who]:.3g}" for who in ("ours", *SOLVERS)]
+            cells += [f"{ratio:.3f}", f"{_spread(result['rows'], better, k):.3f}"]
+            print("| " + " | ".join(map(str, cells)) + " |")
+    print("\nGeometric means of SSE(noise-aware) / SSE(the better of the two):\n")
+    _head(["", "epsilon at most 0.5", "epsilon 1 and 2"], left=1)
+    groups = [("all", lambda p, k: True)]  # noqa: ARG005
+    groups += [(f"k = {k}", lambda _, own, k=k: own == k) for k in SIZES]
+    for d in sorted({r["point"]["d"] for r in results}):
+        groups.append((f"d = {d}", lambda p, _, d=d: p["d"] == d))
+    for name in sorted({r["point"]["dataset"] for r in results}):
+        groups.append((name, lambda p, _, name=name: p["dataset"] == name))
+    for epsilon in sorted({r["point"]["epsilon"] for r in results}, key=float):
+        groups.append((f"epsilon {epsilon}", lambda p, _, e=epsilon: p["epsilon"] == e))
+    for label, within in groups:
+        chosen = [(p, ratio) for p, k, ratio in ratios if within(p, k)]
+        low = _geometric(ratio for p, ratio in chosen if float(p["epsilon"]) <= 0.5)
+        high = _geometric(ratio for p, ratio in chosen if float(p["epsilon"]) > 0.5)
+        print(f"| {label} | {low} | {high} |")
+
+
+def _speed(results: Sequence[Result]) -> None:
+    head = ["data", "epsilon", "", "fit s", "50 answers s", "together s", "/ noise-aware"]
+    _head([*head, "SSE k=2", "k=3", "k=6"], left=3)
+    for result in sorted(results, key=_order):
+        p = result["point"]
+        own = _seconds(result["rows"]["ours"])
+        for who, rows in result["rows"].items():
+            fit, together = fmean(r["fit"] for r in rows), _seconds(rows)
+            answer = f"{fmean(r['answer'] for r in rows):.3g}" if "answer" in rows[0] else ""
+            cells = [p["dataset"], p["epsilon"], "noise-aware" if who == "ours" else who]
+            cells += [f"{fit:.3g}", answer, f"{together:.3g}", f"{together / own:.3g}"]
+            cells += [f"{_mean_error(rows, k):.3g}" for k in SIZES]
+            print("| " + " | ".join(cells) + " |")
+
+
+def _large(results: Sequence[Result]) -> None:
+    head = ["data", "epsilon", "views", "noise-aware: fit and 50 answers s", "tree width"]
+    _head([*head, "cells of its largest clique", "GiB predicted", "limit GiB", "outcome"], left=3)
+    for result in sorted(results, key=_order):
+        p, attempt = result["point"], result["attempt"]
+        views = ", ".join(f"{n} of {size}" for size, n in sorted(result["views"].items()))
+        cells = [p["dataset"], p["epsilon"], views, f"{_seconds(result['rows']['ours']):.3g}"]
+        cells += [attempt["treewidth"], f"{attempt['largest_clique_cells']:.3g}"]
+        cells += [f"{attempt[key] / 2**30:.3g}" for key in ("bytes", "limit")]
+        cells += [f"{attempt['outcome']} (after {attempt['wall']:.0f} s)"]
+        print("| " + " | ".join(map(str, cells)) + " |")
+
+
+def _head(columns: Sequence[str], left: int) -> None:
+    print("| " + " | ".join(columns) + " |")
+    print("|" + "---|" * left + "--:|" * (len(columns) - left))
+
+
+def _order(result: Result) -> tuple[Any, ...]:
+    p = result["point"]
+    return p["d"], p["dataset"], p["log_users"], float(p["epsilon"])
+
+
+def _seconds(rows: Sequence[Result]) -> float:
+    return fmean(r["fit"] + r.get("answer", 0.0) for r in rows)
+
+
+def _mean_error(rows: Sequence[Result], k: str) -> float:
+    return fmean(r["errors"][k] for r in rows)
+
+
+def _spread(rows: dict[str, list[Result]], other: str, k: str) -> float:
+    """Standard error of the ratio of means, from the paired repeats; 0 of a single one."""
+    pairs = [
+        (a["errors"][k], b["errors"][k]) for a, b in zip(rows["ours"], rows[other], strict=True)
+    ]
+    n = len(pairs)
+    if n < 2:
+        return 0.0
+    below = fmean(b for _, b in pairs)
+    ratio = fmean(a for a, _ in pairs) / below
+    gaps = [(a - ratio * b) / below for a, b in pairs]
+    return (sum(g * g for g in gaps) / (n - 1) / n) ** 0.5
+
+
+def _geometric(ratios: Iterable[float]) -> str:
+    logs = [log(r) for r in ratios]
+    return f"{exp(fmean(logs)):.3f} ({len(logs)})" if logs else ""
