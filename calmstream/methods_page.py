@@ -19,6 +19,7 @@ UPPER = (
     "Upper bounds of noise and sampling, before non-negativity: correcting negative cells takes "
     "much off where they are large."
 )
+TOGETHER = f"{UPPER} Where no view holds a table, putting it together adds what no formula knows."
 EXACT = "That is noise alone, and all of it: nothing is corrected afterwards."
 JOINT = "Upper bounds of noise: those of the joint inverse, before anything is made of it."
 PRODUCT = (
@@ -78,6 +79,7 @@ NOTES: tuple[MethodNote, ...] = (
         "overlapping tables made consistent and non-negative; maximum entropy beyond them",
         "the default: nearly everything",
         ZHANG,
+        expected=TOGETHER,
     ),
     MethodNote(
         "noise-aware",

@@ -14,11 +14,11 @@ from rich.filesize import decimal
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from calmstream import arguments, central_plan
+from calmstream import arguments, central_plan, expectations
 from calmstream.connect import kafka
 from calmstream.methods_page import ShowMethods
 from calmstream.pilot import learn
-from calmstream.tables import read_table
+from calmstream.tables import Table, read_table
 from estimators import planning
 from estimators.domain import Domain
 from estimators.errors import DomainError, InvalidInput
@@ -180,7 +180,7 @@ def run(args: argparse.Namespace) -> int:
     if args.model == "central":
         return central_plan.run(args)
     central_plan.refuse_options(args)
-    domain, learnt = _domain(args)
+    domain, data = _domain(args)
     if args.pilot:
         _follow(args, domain)
     request = Request(domain, args.epsilon, args.users, args.k, args.parameters)
@@ -214,7 +214,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.buffer.write(plan.to_bytes() + b"\n")
     else:
         console = Console()
-        show(console, plan, design, learnt=learnt, now=time.time())
+        show(console, plan, design, data=data, now=time.time())
         kept = f"written to {args.out}" if args.out else "not kept; --out FILE writes it"
         console.print(f"\n{kept}", highlight=False, markup=False, soft_wrap=True)
     return 0
@@ -267,14 +267,15 @@ def write(plan: Plan, path: str) -> None:
         raise InvalidInput(f"{path}: {error.strerror}") from None
 
 
-def _domain(args: argparse.Namespace) -> tuple[Domain, bool]:
+def _domain(args: argparse.Namespace) -> tuple[Domain, Table | None]:
+    """The domain, and the table that it was learnt from, if it was."""
     if not args.data.endswith(".json"):
         table = read_table(args.data, columns=args.columns, attributes=args.attributes)
         if table.dropped:
             Console(stderr=True).print(
                 table.left_out, highlight=False, markup=False, soft_wrap=True
             )
-        return table.domain, True
+        return table.domain, table
     try:
         document = orjson.loads(Path(args.data).read_bytes())
     except OSError as error:
@@ -282,7 +283,7 @@ def _domain(args: argparse.Namespace) -> tuple[Domain, bool]:
     except orjson.JSONDecodeError as error:
         raise InvalidInput(f"{args.data}: not JSON: {error}") from None
     try:
-        return _chosen(Domain.from_json(_attributes(document)), args), False
+        return _chosen(Domain.from_json(_attributes(document)), args), None
     except DomainError as error:
         raise DomainError(f"{args.data}: {error}") from None
 
@@ -303,7 +304,7 @@ def _chosen(domain: Domain, args: argparse.Namespace) -> Domain:
     return Domain(tuple(by_name[name] for name in chosen))
 
 
-def show(console: Console, plan: Plan, design: Design, *, learnt: bool, now: float) -> None:
+def show(console: Console, plan: Plan, design: Design, *, data: Table | None, now: float) -> None:
     """The design for people: the choice and its reasons, the error to expect, what it costs."""
     headline = (
         f"plan [bold]{plan.name}-{plan.digest[:8]}[/]: {plan.method}, epsilon {plan.epsilon} a "
@@ -311,7 +312,7 @@ def show(console: Console, plan: Plan, design: Design, *, learnt: bool, now: flo
         f"{plan.windows:,} windows"
     )
     lines = [headline, *(f"  {escape(line)}" for line in (*design.reason, _cost(plan)))]
-    if learnt:
+    if data is not None:
         lines.append(
             "[yellow]  The labels were learnt from data. If that data is private, publishing the "
             "plan publishes them: review the domain, or write a data dictionary.[/]"
@@ -321,14 +322,10 @@ def show(console: Console, plan: Plan, design: Design, *, learnt: bool, now: flo
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
     if design.expected_sse:
-        console.print(_errors(plan, design))
-        console.print(
-            "Correcting negative cells takes much of that off where it is large; putting larger "
-            "tables together from smaller ones adds what no formula knows. calmstream evaluate "
-            "measures both.",
-            highlight=False,
-            soft_wrap=True,
-        )
+        console.print(expectations.errors(plan, design))
+        console.print(expectations.meaning(plan), highlight=False, soft_wrap=True)
+        if doubt := expectations.warning(plan, design, data):
+            console.print(f"[yellow]{doubt}[/]", highlight=False, soft_wrap=True)
     if all(len(marginal) < plan.k for marginal in plan.marginals):
         console.print(
             f"No table of {plan.k} attributes is published; --marginal A,B,.. names those that are",
@@ -344,11 +341,3 @@ def _cost(plan: Plan) -> str:
         f"at most {decimal(state)}, restored in about "
         f"{max(1, round(state / RESTORE_BYTES_PER_SECOND))} s"
     )
-
-
-def _errors(plan: Plan, design: Design) -> Grid:
-    grid = Grid("marginals of", "published", "expected squared error (noise and sampling)")
-    for size, expected in sorted(design.expected_sse.items()):
-        published = sum(len(marginal) == size for marginal in plan.marginals)
-        grid.add_row(f"{size} attribute{'s' * (size > 1)}", str(published), f"{expected:.2g}")
-    return grid

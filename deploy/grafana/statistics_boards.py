@@ -126,7 +126,8 @@ ACCURACY = (
                 "Standard error of a cell",
                 "percentunit",
                 ((highest("expected_standard_error"), "{{plan}}"),),
-                "Root mean square over all cells of the latest final: noise and sampling.",
+                "Root mean square over all cells of the latest final: noise and sampling, before "
+                "negative cells are corrected.",
             ),
             Panel(
                 "Reports against plan",

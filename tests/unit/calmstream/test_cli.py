@@ -419,5 +419,6 @@ def test_the_expected_error_says_what_it_leaves_out(
 ) -> None:
     assert main(planned(dictionary)) == 0
     shown = capsys.readouterr().out
-    assert "Correcting negative cells" in shown
+    assert "Upper bounds of noise and sampling, before non-negativity" in shown
+    assert "putting it together adds what no formula knows" in shown
     assert "calmstream evaluate" in shown
