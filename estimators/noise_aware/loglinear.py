@@ -56,7 +56,18 @@ def transform(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sets:
+class AttributeSets:
+    """Sets of d binary attributes; in a cell's index the first attribute is the highest bit.
+
+    Attributes:
+        attributes: d.
+        members: the sets, by size, then in lexicographic order.
+        index: shape (sets,): cell of the Walsh-Hadamard transform that holds the set's moment.
+        order: shape (sets,): sizes.
+        crossed: shape (sets, sets): cell of the symmetric difference of two sets.
+    """
+
+    attributes: int
     members: tuple[Attributes, ...]
     index: NDArray[np.intp]
     order: NDArray[np.intp]
@@ -64,11 +75,13 @@ class _Sets:
 
 
 @lru_cache(maxsize=32)
-def _sets(d: int, order: int) -> _Sets:
-    """Attribute sets up to an order; in a cell's index the first attribute is the highest bit."""
+def sets_up_to(d: int, order: int) -> AttributeSets:
+    """All sets of one to ``order`` of d attributes."""
     members = tuple(s for o in range(1, order + 1) for s in combinations(range(d), o))
     index = np.array([sum(1 << (d - 1 - i) for i in s) for s in members])
-    return _Sets(members, index, np.array([len(s) for s in members]), index[:, None] ^ index)
+    return AttributeSets(
+        d, members, index, np.array([len(s) for s in members]), index[:, None] ^ index
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +120,7 @@ def fit(statistics: Statistics) -> LogLinear:
     """
     d = statistics.means.size
     order = min(MAX_ORDER, max([2, *map(len, statistics.higher)]), d)
-    sets = _sets(d, order)
+    sets = sets_up_to(d, order)
     seen, precision = np.zeros(len(sets.members)), np.zeros(len(sets.members))
     for number, members in enumerate(sets.members):
         seen[number], precision[number] = _look_up(statistics, members)
@@ -123,7 +136,7 @@ def _look_up(statistics: Statistics, members: Attributes) -> tuple[float, float]
 
 
 class _Fit:
-    def __init__(self, d: int, sets: _Sets, seen: Floats, precision: Floats) -> None:
+    def __init__(self, d: int, sets: AttributeSets, seen: Floats, precision: Floats) -> None:
         self.d, self.sets, self.seen, self.precision = d, sets, seen, precision
         self.prior = np.array([_WIDE if o == 1 else _SIZES[o - 1] ** 2 for o in sets.order])
         known = precision[:d] / (precision[:d] + 3.0)

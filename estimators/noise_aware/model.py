@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from estimators.errors import InvalidInput
 from estimators.marginal import Marginal, is_noise
-from estimators.noise_aware import loglinear, shared
+from estimators.noise_aware import loglinear, shared, third
+from estimators.noise_aware.binary import BinaryTables
 from estimators.noise_aware.features import Features, cells_of
 from estimators.noise_aware.risk import Candidate, share_of_first
 from estimators.noise_aware.statistics import collect
@@ -55,8 +56,9 @@ class NoiseAwareModel:
         """Fit; cost as `shared.fit` and, for up to 9 binary attributes, `loglinear.fit`."""
         self._cards = plan.domain.cardinalities
         self._features = Features(self._cards)
-        small = len(self._cards) <= loglinear.MAX_ATTRIBUTES and max(self._cards) == 2
-        orders = loglinear.MAX_ORDER if small else 2
+        binary = max(self._cards) == 2
+        small = binary and len(self._cards) <= loglinear.MAX_ATTRIBUTES
+        orders = loglinear.MAX_ORDER if small else 3 if binary else 2
         self._statistics = collect(plan, tallies, self._features, orders)
         self._views = [
             (frozenset(view.attributes), int(n))
@@ -76,6 +78,8 @@ class NoiseAwareModel:
         self._joint = loglinear.fit(self._statistics) if usable else None
         self.joint_share = self._weigh_joint() if self._joint else 0.0
         self._pairs: dict[Attributes, Floats] = {}
+        known = third.fit(self._statistics, self._posterior) if self._statistics.higher else None
+        self._tables = BinaryTables(self._posterior, known) if binary else None
 
     def _weigh_joint(self) -> float:
         """Share of the log-linear model, by its estimated error on first and second order."""
@@ -115,8 +119,11 @@ class NoiseAwareModel:
         reports = sum(n for view, n in self._views if view & wanted)
         if not reports:
             return _uniform(attributes, cells)
-        table = self._shared_table(attributes)
-        stderr = self._shared_error(attributes, table)
+        if self._tables is not None and len(attributes) > 2:
+            table, stderr = self._tables.answer(attributes)
+        else:
+            table = self._shared_table(attributes)
+            stderr = self._shared_error(attributes, table)
         if self._joint is not None and self.joint_share > 0.0:
             own, variance = self._joint.marginal(attributes)
             c = self.joint_share

@@ -14,7 +14,9 @@ _LOG_WEIGHT = np.log(_WEIGHT / _WEIGHT.sum())
 _PRIOR = np.square(_SCALES[:, None] * _LOCAL[None])
 
 
-def gains(effects: Floats, variances: Floats, scale: float) -> tuple[Floats, Floats]:
+def gains(
+    effects: Floats, variances: Floats, scale: float, nothing: float = 0.0
+) -> tuple[Floats, Floats]:
     """How much of each effect to believe, averaged over what its prior may be.
 
     Effect a is observed with normal noise of known variance; its own variance is ``s^2 kappa_a^2``
@@ -26,6 +28,7 @@ def gains(effects: Floats, variances: Floats, scale: float) -> tuple[Floats, Flo
         effects: shape (count,).
         variances: shape (count,), positive.
         scale: prior size of s.
+        nothing: prior probability that there is no effect at all, below 1.
 
     Returns:
         Gains, shape (count,), between 0 and 1; and how much the doubt about the gain adds to the
@@ -38,9 +41,21 @@ def gains(effects: Floats, variances: Floats, scale: float) -> tuple[Floats, Flo
     mass = likely.sum(axis=1)
     evidence = (np.log(mass) + top[:, 0]).sum(axis=1) - 0.5 * np.square(_SCALES / scale)
     weight = np.exp(evidence - evidence.max())
-    weight /= weight.sum()
+    weight /= weight.sum() + _none(effects, variances, scale, nothing, float(evidence.max()))
     ratio = _PRIOR[:, :, None] / total
     gain = weight @ ((likely * ratio).sum(axis=1) / mass)
     square = weight @ ((likely * np.square(ratio)).sum(axis=1) / mass)
     doubt = np.maximum(square - np.square(gain), 0.0) * np.square(effects)
     return np.asarray(gain, np.float64), np.asarray(doubt, np.float64)
+
+
+def _none(
+    effects: Floats, variances: Floats, scale: float, probability: float, reference: float
+) -> float:
+    """Weight of no effect, in units of exp(reference), against the grid's unnormalised prior."""
+    if probability <= 0.0:
+        return 0.0
+    score = -0.5 * float((np.square(effects) / variances + np.log(variances)).sum())
+    prior = float(np.exp(-0.5 * np.square(_SCALES / scale)).sum())
+    odds = probability / (1.0 - probability)
+    return float(odds * prior * np.exp(min(score - reference, 600.0)))
