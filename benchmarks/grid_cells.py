@@ -179,10 +179,12 @@ def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> 
     request = Request(domain, cell.epsilon, cell.users, cell.k)
     found = predictions(request)
     names, skipped = chosen_methods(found, only)
+    designs = {p.method: p.design for p in found}
     running: dict[str, Measured] = {}
     for name in names:
+        method = methods.get(name)
         try:
-            running[name] = Measured(methods.get(name), local_plan(methods.get(name), request))
+            running[name] = Measured(method, local_plan(method, request, designs[name]))
         except CalmstreamError as refusal:
             skipped[name] = f"refuses: {refusal}"
     planned = time.process_time()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from calmstream.tables import Table
     from estimators.domain import Attributes, Codes
     from estimators.methods.auto import Prediction
-    from estimators.methods.base import Method, Model
+    from estimators.methods.base import Design, Method, Model
 
 Floats = NDArray[np.float64]
 
@@ -273,21 +273,28 @@ def _planned(
     name: str, request: Request, chosen: Callable[[str, Prediction], object] | None
 ) -> tuple[Method, Plan]:
     """A method and its plan, or that of the pilot it learns from; `auto` is chosen here."""
+    design = None
     if name == AUTO:
         planning.check(request)
         choice = auto.choose(request)
-        name = choice.method
+        name, design = choice.method, choice.design
         if chosen is not None:
             chosen(request.epsilon, choice)
     method = registry.get(name)
     first = registry.get(method.pilot) if isinstance(method, Piloted) else method
-    return method, local_plan(first, request)
+    return method, local_plan(first, request, design)
 
 
-def local_plan(method: Method, request: Request) -> Plan:
-    """A plan that is never sent: one window, everything but the design at its simplest."""
+def local_plan(method: Method, request: Request, design: Design | None = None) -> Plan:
+    """A plan that is never sent: one window, everything but the design at its simplest.
+
+    Args:
+        method: makes the design, unless there is one already.
+        request: what is wanted.
+        design: the method's, for this very request.
+    """
     planning.check(request)
-    design = method.design(request)
+    design = method.design(request) if design is None else design
     return Plan(
         name="evaluation",
         purpose="evaluation on a local table",

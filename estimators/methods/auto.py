@@ -16,7 +16,7 @@ The noise-aware method states its posterior error under the same prior itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import comb, exp, log
 from typing import TYPE_CHECKING
 
@@ -51,12 +51,14 @@ class Prediction:
         reason: why it cannot serve; empty otherwise.
         unbounded: the error before it is bounded by the uniform table's: how far a method is from
             being of use where noise drowns it.
+        design: what it would collect, where it can serve.
     """
 
     method: str
     error: float | None
     reason: str = ""
     unbounded: float | None = None
+    design: Design | None = field(default=None, repr=False, compare=False)
 
 
 def predictions(request: Request) -> tuple[Prediction, ...]:
@@ -106,10 +108,10 @@ def _predict(name: str, request: Request) -> Prediction:
         return Prediction(name, None, "it states no error")
     if name in OWN_PRIOR and request.k in design.expected_sse:
         own = design.expected_sse[request.k]
-        return Prediction(name, own, unbounded=own)
+        return Prediction(name, own, unbounded=own, design=design)
     held = max(len(view.attributes) for group in design.groups for view in group.views)
     total, uniform = _with_prior(design, request, 1 if name in PRODUCTS else held)
-    return Prediction(name, min(total, uniform), unbounded=total)
+    return Prediction(name, min(total, uniform), unbounded=total, design=design)
 
 
 def _with_prior(design: Design, request: Request, largest: int) -> tuple[float, float]:
