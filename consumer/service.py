@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from consumer.config import HttpConfig
 from consumer.health import HealthServer, RoleHealth, health_app
+from consumer.memory import keep_freed_memory
 from estimators.errors import FatalError
 
 _JOIN_SECONDS = 0.2
@@ -67,6 +68,7 @@ def run_service(roles: Sequence[Role], registry: CollectorRegistry, config: Http
         FatalError: the web server's address cannot be bound.
         CalmstreamError: whatever made the first role fail; the others were stopped gracefully.
     """
+    keep_freed_memory()
     server = _serve(roles, registry, config)
     try:
         with _Signals() as stop:
