@@ -13,7 +13,7 @@ from estimators.errors import PlanError
 from estimators.methods.base import Design
 from estimators.methods.options import only_parameters
 from estimators.methods.packing import Assigned, pack, require_views
-from estimators.noise_aware.allocation import Prior, allocate, describe, integer_shares, oracle
+from estimators.noise_aware.allocation import allocate, describe, integer_shares, oracle
 from estimators.noise_aware.earlier import after, pool, read_earlier
 from estimators.noise_aware.model import NoiseAwareModel
 from estimators.noise_aware.sizes import learn_sizes, read_sizes
@@ -47,14 +47,14 @@ class NoiseAware:
         only_parameters(self.name, given, "prior_sizes", "pilots")
         domain, d = request.domain, len(request.domain)
         require_views(self.name, d * (d + 1) // 2, "views")
-        sizes = read_sizes(given["prior_sizes"]) if "prior_sizes" in given else ()
+        prior = read_sizes(given["prior_sizes"]) if "prior_sizes" in given else None
         earlier = read_earlier(given, domain)
         found = allocate(
             domain.cardinalities,
             request.users,
             request.epsilon,
             request.k,
-            Prior.of(sizes) if sizes else None,
+            prior,
         )
         assigned = [
             Assigned(View(view), oracle(request.epsilon, domain.size(view))[0], share)
@@ -67,9 +67,11 @@ class NoiseAware:
             f"{' and '.join(mechanisms)} by table size",
             "interactions are shrunk as far as their known noise demands",
         ]
-        if sizes:
-            told = ", ".join(f"{size:g}" for size in sizes)
-            reason.append(f"coefficients of order 1 to {len(sizes)} are expected to be {told}")
+        if prior:
+            pairs = " or ".join(f"{size:.3g}" for size in prior.pairs)
+            reason.append(
+                f"coefficients of single attributes about {prior.sizes[0]:.3g}, of pairs {pairs}"
+            )
         if earlier:
             counted = sum(one.reports for one in earlier)
             reason.append(f"totals join {counted:,} reports of earlier plans; windows do not")

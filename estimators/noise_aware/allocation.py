@@ -84,10 +84,10 @@ class Prior:
     pairs: tuple[float, ...] = PAIR_SIZES
 
     @classmethod
-    def of(cls, sizes: Sequence[float]) -> Prior:
-        """These sizes, one for each order."""
+    def of(cls, sizes: Sequence[float], pairs: Sequence[float] = ()) -> Prior:
+        """These sizes, one for each order, and those of order 2 where several are likely."""
         kept = tuple(max(size, LEAST_SIZE) for size in (*sizes, 0.0)[: max(2, len(sizes))])
-        return cls(kept, kept[1:2])
+        return cls(kept, tuple(max(size, LEAST_SIZE) for size in pairs) or kept[1:2])
 
 
 def allocate(

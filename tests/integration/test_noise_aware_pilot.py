@@ -131,7 +131,8 @@ def test_from_a_pilot_to_totals_that_hold_it(desk: Desk, tmp_path: Path) -> None
     assert plan.users == pilot.sent  # one window of two: as many are left as were asked
     sizes = plan.parameters["prior_sizes"]
     assert len(sizes) == 4
-    assert 0.15 < sizes[1] < 0.5  # neighbours in a chain depend on each other strongly
+    # Neighbours in a chain depend on each other: all likely sizes are above the usual middle.
+    assert all(0.1 < size < 0.6 for size in sizes[1])
     assert plan.parameters["pilots"][0]["plan"] == first.plan.digest
 
     second = Stage(plan)

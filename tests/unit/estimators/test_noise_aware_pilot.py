@@ -22,7 +22,7 @@ from estimators.noise_aware import allocation, earlier
 from estimators.noise_aware.allocation import Prior, allocate
 from estimators.noise_aware.earlier import pool, read_earlier
 from estimators.noise_aware.features import Features
-from estimators.noise_aware.sizes import learn_sizes
+from estimators.noise_aware.sizes import learn_sizes, read_sizes
 from estimators.noise_aware.statistics import Statistics, collect
 from estimators.plan import Plan
 from estimators.plan_document import read_plan
@@ -65,6 +65,12 @@ def taught(
         ([], "expected 1 to 4 numbers"),
         ([0.1] * 5, "expected 1 to 4 numbers"),
         (0.1, "expected 1 to 4 numbers"),
+        ([0.6, []], "of order 2: expected a number or 1 to 16 of them"),
+        ([0.6, [0.1] * 17], "of order 2: expected a number or 1 to 16 of them"),
+        ([0.6, [0.1, -0.1]], "of order 2: a standard deviation is not negative, got -0.1"),
+        ([[0.6], 0.1], "of order 1: expected a number, got [0.6]"),
+        ([0.6, [0.1, [0.1]]], "of order 2: expected a number, got [0.1]"),
+        ([0, [0, 0]], "all are 0"),
     ],
 )
 def test_impossible_sizes_are_refused(sizes: Any, said: str) -> None:
@@ -94,13 +100,13 @@ def test_sizes_steer_the_shares_and_stand_in_the_plan() -> None:
     assert read_plan(strong.to_bytes()) == strong
 
 
-@pytest.mark.parametrize("sizes", [[0, 0, 1], [1e-300], [1], [0, 1e-9, 0, 1], [1, 1, 1, 1]])
+@pytest.mark.parametrize(
+    "sizes", [[0, 0, 1], [1e-300], [1], [0, 1e-9, 0, 1], [1, 1, 1, 1], [0, [0, 1]]]
+)
 @pytest.mark.parametrize("cards", [(2,) * 6, (2, 3, 4), (2,)])
-def test_extreme_sizes_still_give_a_distribution(
-    sizes: list[float], cards: tuple[int, ...]
-) -> None:
+def test_extreme_sizes_still_give_a_distribution(sizes: list[Any], cards: tuple[int, ...]) -> None:
     for k in range(1, min(3, len(cards)) + 1):
-        found = allocate(cards, 5000, "0.5", k, Prior.of(sizes))
+        found = allocate(cards, 5000, "0.5", k, read_sizes(sizes))
         assert found.shares.sum() == pytest.approx(1.0)
         assert (found.shares > 0).all()
         assert all(np.isfinite(error) and error > 0 for error in found.expected.values())
@@ -108,8 +114,11 @@ def test_extreme_sizes_still_give_a_distribution(
 
 def test_the_default_prior_is_what_the_module_states() -> None:
     assert Prior() == Prior(allocation.PRIOR_SIZES, allocation.PAIR_SIZES)
-    one, two = (allocate((2,) * 6, 5000, "0.5", 2, prior) for prior in (None, Prior()))
+    stated = read_sizes([0.6, [0.05, 0.1, 0.2], 0.05, 0.03])
+    assert stated.pairs == Prior().pairs
+    one, two = (allocate((2,) * 6, 5000, "0.5", 4, prior) for prior in (None, stated))
     np.testing.assert_array_equal(one.shares, two.shares)
+    assert one.expected == two.expected
 
 
 # Sizes as they are learnt
@@ -139,19 +148,24 @@ def test_a_large_pilot_finds_the_sizes(cards: tuple[int, ...], keep: float) -> N
     codes = chain(200_000, len(cards), 3, keep=keep)
     codes[:, -1] += (codes[:, -1] == 1) & (codes[:, 0] == 1) & (cards[-1] > 2)
     pilot, tallies, _ = taught(cards, codes, "4")
-    found = learn_sizes(pilot, tallies)
+    single, pairs, third, fourth = learn_sizes(pilot, tallies)
     one, two = exact_sizes(cards, codes)
-    assert found[0] == pytest.approx(one, rel=0.1)
-    assert found[1] == pytest.approx(two, rel=0.15)
-    assert found[2:] == pytest.approx([found[1] * 0.5, found[1] * 0.3], rel=1e-3)
+    # Few coefficients tell a size to a factor of about 1 + 1 / sqrt(2 coefficients).
+    assert one / 1.5 < single < one * 1.8
+    assert two / 1.5 < pairs[1] < two * 1.8
+    assert pairs[0] < pairs[1] < pairs[2] < 3 * pairs[0]
+    assert third == pytest.approx(pairs[1] * 0.5, rel=1e-3)
+    assert fourth == pytest.approx(pairs[1] * 0.3, rel=1e-3)
 
 
-def test_a_pilot_of_nothing_but_noise_finds_sizes_all_the_same() -> None:
-    for devices in (1, 20):
-        _, _, parameters = taught((2, 3, 2, 2), np.zeros((devices, 4), np.uint16), "0.1")
-        sizes = parameters["prior_sizes"]
-        assert all(allocation.LEAST_SIZE <= size <= 1 for size in sizes)
-        assert np.isfinite(sizes).all()
+@pytest.mark.parametrize("devices", [1, 20])
+def test_a_pilot_of_nothing_but_noise_leaves_the_sizes_as_unsure_as_they_were(
+    devices: int,
+) -> None:
+    _, _, parameters = taught((2, 3, 2, 2), np.zeros((devices, 4), np.uint16), "0.1")
+    single, pairs, _, _ = parameters["prior_sizes"]
+    assert single == pytest.approx(allocation.PRIOR_SIZES[0], rel=0.2)
+    assert pairs == pytest.approx(allocation.PAIR_SIZES, rel=0.2)
 
 
 # Counts that join the totals
