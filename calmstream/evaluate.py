@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.methods_page import note
 from calmstream.population import collect, draw
 from estimators import methods as registry
 from estimators import planning
@@ -96,6 +97,7 @@ def evaluate(
     raw: bool = False,
     progress: Callable[[], object] | None = None,
     chosen: Callable[[str, Prediction], object] | None = None,
+    worse: Callable[[Result, float], object] | None = None,
 ) -> Iterator[Result]:
     """Evaluate every method at every epsilon, in that order; a result as soon as it is there.
 
@@ -117,6 +119,8 @@ def evaluate(
         raw: measure unbiased tables, before negative cells are corrected.
         progress: called after every repeat of every method and epsilon.
         chosen: called with every epsilon and the choice of ``auto`` there, before all else.
+        worse: called with a result whose error is above the uniform table's on the same targets and
+            devices, and with that error, before the result is yielded.
 
     Raises:
         InvalidInput: everything is checked before the first repeat; one line.
@@ -141,7 +145,7 @@ def evaluate(
         if not isinstance(method, Piloted):
             _require_answers(method, plan, measured, raw=raw)
     campaign = _Campaign(table, dataset, measured, users, repeats, seed, tallies, raw)
-    return campaign.run(plans, progress)
+    return campaign.run(plans, progress, worse)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +163,10 @@ class _Campaign:
     truths: dict[int, list[Floats]] = field(default_factory=dict)
 
     def run(
-        self, plans: Sequence[tuple[Method, Plan]], progress: Callable[[], object] | None
+        self,
+        plans: Sequence[tuple[Method, Plan]],
+        progress: Callable[[], object] | None,
+        worse: Callable[[Result, float], object] | None,
     ) -> Iterator[Result]:
         for method, plan in plans:
             rows = []
@@ -167,7 +174,17 @@ class _Campaign:
                 rows.append(self._once(method, plan, repeat))
                 if progress is not None:
                     progress()
-            yield self._result(method, plan, np.array(rows))
+            result = self._result(method, plan, np.array(rows))
+            least = self._uniform_error()
+            # Beyond the rounding of means that are taken in another order.
+            if worse is not None and result.sse_mean > least * (1.0 + 1e-9):
+                worse(result, least)
+            yield result
+
+    def _uniform_error(self) -> float:
+        """The uniform table's mean SSE over the targets of all repeats."""
+        truths = (truth for drawn in self.truths.values() for truth in drawn)
+        return float(np.mean([sse(np.full(t.size, 1.0 / t.size), t) for t in truths]))
 
     def _once(self, method: Method, plan: Plan, repeat: int) -> tuple[float, ...]:
         """SSE, TV, largest error, seconds to collect, seconds to estimate."""
@@ -252,7 +269,10 @@ def _require_answers(
     """Refuse what would fail after the collection, in the method's own words."""
     model = method.fit(plan, planning.empty_tallies(plan))
     if raw and not isinstance(model, LinearAnswers):
-        raise InvalidInput(f"method {method.name} makes no unbiased tables to measure raw")
+        why = "makes no unbiased tables to measure raw"
+        if note(method.name).raw:
+            why = "publishes its tables as they are estimated: leave --raw out"
+        raise InvalidInput(f"method {method.name} {why}")
     for target in targets:
         model.marginal(target)
 

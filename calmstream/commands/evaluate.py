@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,11 +15,18 @@ from rich.table import Table as Grid
 
 from calmstream import arguments
 from calmstream.evaluate import Result, evaluate
+from calmstream.methods_page import note
 from calmstream.tables import read_table
 from estimators.methods.auto import Prediction
 
-MIN_WIDTH = 78
-"""What a row takes with the longest name of a method."""
+MIN_WIDTH = 84
+"""What a row takes with the longest name of a method, marked as raw."""
+
+RAW = (
+    "published as estimated, not corrected as those of other methods: cells may be negative, "
+    "totals differ from 1, TV exceed 1"
+)
+"""What somebody who compares errors must know of methods that publish raw tables."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -84,25 +92,48 @@ def run(args: argparse.Namespace) -> int:
             raw=args.raw,
             progress=lambda: progress.advance(task),
             chosen=_tell,
+            worse=_warn,
         )
         if args.json:
-            for result in results:
-                sys.stdout.buffer.write(orjson.dumps(asdict(result)) + b"\n")
-                sys.stdout.flush()
+            _write(results)
             return 0
         shown = list(results)
     console = Console(highlight=False)
     # A terminal that is too narrow wraps the rows; cut-off numbers would be worth nothing.
     console.width = max(console.width, MIN_WIDTH)
     console.print(_about(shown[0], raw=args.raw), markup=False, soft_wrap=True)
+    if any(note(result.method).raw for result in shown):
+        console.print(f"(raw): {RAW}", markup=False, soft_wrap=True)
     console.print(_grid(shown))
     return 0
+
+
+def _write(results: Iterable[Result]) -> None:
+    """One object a line; what must be known of raw tables apart from them, once a method."""
+    told: set[str] = set()
+    for result in results:
+        if note(result.method).raw and result.method not in told:
+            told.add(result.method)
+            said = f"{result.method}: its tables are {RAW}"
+            Console(stderr=True).print(said, highlight=False, soft_wrap=True)
+        sys.stdout.buffer.write(orjson.dumps(asdict(result)) + b"\n")
+        sys.stdout.flush()
 
 
 def _tell(epsilon: str, choice: Prediction) -> None:
     """What ``auto`` chose, apart from the results."""
     Console(stderr=True).print(
         f"auto, epsilon {epsilon}: {choice.method}, predicted SSE {choice.error:.2g}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _warn(result: Result, uniform: float) -> None:
+    """A method that is worse than knowing nothing, apart from the results."""
+    Console(stderr=True).print(
+        f"{result.method}, epsilon {result.epsilon:g}: its SSE, {result.sse_mean:.3g}, is above "
+        f"the uniform table's, {uniform:.3g}: knowing nothing is better",
         highlight=False,
         soft_wrap=True,
     )
@@ -126,7 +157,7 @@ def _grid(results: list[Result]) -> Grid:
         grid.add_column(name, justify="right", no_wrap=True)
     for r in results:
         grid.add_row(
-            r.method,
+            f"{r.method} (raw)" if note(r.method).raw else r.method,
             f"{r.epsilon:g}",
             f"{r.sse_mean:.4g}",
             "" if r.sse_stderr is None else f"{r.sse_stderr:.2g}",

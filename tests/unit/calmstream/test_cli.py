@@ -398,6 +398,8 @@ def test_raw_evaluation_asks_for_unbiased_tables(
     assert all(found[False][m] < found[True][m] for m in ("inp-ht", "am", "fc"))
     assert main([*call, "--method", "inp-em", "--raw"]) == 2
     assert line(capsys) == "calmstream: method inp-em makes no unbiased tables to measure raw"
+    assert main([*call, "--method", "rr-ind-joint", "--raw"]) == 2
+    assert line(capsys).endswith("publishes its tables as they are estimated: leave --raw out")
 
 
 def test_the_table_of_an_evaluation_keeps_its_numbers_on_a_narrow_screen(
