@@ -227,6 +227,8 @@ def _follow(args: argparse.Namespace, domain: Domain) -> None:
         raise InvalidInput("--pilot: its domain is another one; give the pilot's file as DATA too")
     if args.lineage not in (None, pilot.lineage):
         raise InvalidInput("--lineage: a plan after a pilot has the pilot's lineage")
+    if args.method == "auto":
+        raise InvalidInput("--pilot: name the method that learns from it, not auto")
     if args.bootstrap is None:
         raise InvalidInput("--pilot: --bootstrap tells where its snapshots are")
     broker = kafka(args.bootstrap)

@@ -181,6 +181,7 @@ def test_what_cannot_be_planned_after_a_pilot(
         (["pilot"], "--users: the pilot may ask every device before it ends"),
         (["pilot", *negative], "of order 2: a standard deviation is not negative"),
         (["pilot", "--users", "10", "--attributes", "3"], "its domain is another one"),
+        (["pilot", "--users", "10", "--method", "auto"], "name the method that learns from it"),
     ]
     for options, said in cases:
         capsys.readouterr()
@@ -189,6 +190,17 @@ def test_what_cannot_be_planned_after_a_pilot(
         assert said in error
         assert error.count("\n") == 1
     assert not (tmp_path / "main.json").exists()
+
+
+def test_a_pilot_whose_counts_are_gone_teaches_nothing(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert desk.plan("pilot", "--users", "1000") == 0
+    assert desk.plan("other", "--users", "1000", "--k", "1") == 0
+    desk.broker = Stage(desk.read("other")).broker
+    capsys.readouterr()
+    assert desk.follow("main", "pilot", "--users", "1000") == 1
+    assert "its counts are gone, or were never there" in capsys.readouterr().err
 
 
 def test_three_devices_make_no_claim(desk: Desk) -> None:
