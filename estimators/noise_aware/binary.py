@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.noise_aware import relaxed
-from estimators.noise_aware.loglinear import AttributeSets, sets_up_to, transform
 from estimators.noise_aware.third import moments
+from estimators.noise_aware.walsh import AttributeSets, sets_up_to, transform
 
 if TYPE_CHECKING:
     from estimators.domain import Attributes

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.noise_aware.loglinear import AttributeSets, transform
+from estimators.noise_aware.walsh import AttributeSets, transform
 
 Floats = NDArray[np.float64]
 

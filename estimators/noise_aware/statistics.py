@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.noise_aware.walsh import sets_up_to, transform
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -67,13 +69,35 @@ class _Sums:
 
     def add(self, attributes: Attributes, table: Floats, variance: float) -> None:
         """One view's unbiased table, whose cells have that variance."""
-        parts = self.features.interactions(attributes, table)
         weight = 1.0 / (table.size * variance)
+        if table.size == 1 << len(attributes):
+            self._add_binary(attributes, table, weight)
+            return
+        parts = self.features.interactions(attributes, table)
         count = len(attributes)
         for order in range(1, min(count, max(2, self.orders)) + 1):
             for members in combinations(range(count), order):
                 index = tuple(slice(1, None) if a in members else 0 for a in range(count))
                 self._add(tuple(attributes[a] for a in members), parts[index], weight)
+
+    def _add_binary(self, attributes: Attributes, table: Floats, weight: float) -> None:
+        """The same by one transform, which for binary attributes gives all interactions."""
+        sets = sets_up_to(len(attributes), min(len(attributes), max(2, self.orders)))
+        values = (weight * transform(table)[sets.index]).tolist()
+        place = [self.features.slices[i].start for i in attributes]
+        for members, value in zip(sets.members, values, strict=True):
+            where = [place[a] for a in members]
+            if len(members) == 1:
+                self.one[where[0]] += value
+                self.one_weight[where[0]] += weight
+            elif len(members) == 2:
+                for i, j in (where, where[::-1]):
+                    self.two[i, j] += value
+                    self.two_weight[i, j] += weight
+            else:
+                total = self.more.setdefault(tuple(attributes[a] for a in members), [0.0, 0.0])
+                total[0] += value
+                total[1] += weight
 
     def _add(self, members: Attributes, part: Floats, weight: float) -> None:
         where = [self.features.slices[i] for i in members]
@@ -108,13 +132,11 @@ def collect(
     sums = _Sums(features, orders)
     reports = np.zeros(len(plan.domain), np.int64)
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
+        variance = cell_variance(mechanism)
         for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True):
             if n > 0:
-                sums.add(
-                    view.attributes,
-                    mechanism.estimate(counts, int(n)),
-                    cell_variance(mechanism) / int(n),
-                )
+                table = mechanism.estimate(counts, int(n))
+                sums.add(view.attributes, table, variance / int(n))
                 reports[list(view.attributes)] += n
     return Statistics(
         _ratio(sums.one, sums.one_weight),

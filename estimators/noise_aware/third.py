@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.noise_aware import relaxed
-from estimators.noise_aware.loglinear import sets_up_to, transform
 from estimators.noise_aware.shrinkage import gains
+from estimators.noise_aware.walsh import sets_up_to, transform
 
 if TYPE_CHECKING:
     from estimators.domain import Attributes
