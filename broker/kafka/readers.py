@@ -15,9 +15,9 @@ from estimators.errors import FatalError
 
 DEFAULT_MAX_RECORDS = 500
 _APPEND_TIME = 1
-# What one answer of a broker may bring: this, not the backlog, is what a reader holds. Two partitions
-# may fill it, so that a reader of few partitions asks no more often than one of many; brokers take
-# turns among partitions. A record larger than these still comes, alone (KIP-74).
+# What one answer of a broker may bring: this, not the backlog, is what a reader holds. Two
+# partitions may fill it, so that a reader of few partitions asks no more often than one of many;
+# brokers take turns among partitions. A record larger than these still comes, alone (KIP-74).
 _FETCH_BYTES = 4 << 20
 _PARTITION_FETCH_BYTES = 2 << 20
 _FETCH_WAIT_MS = 250
