@@ -30,13 +30,9 @@ from tests.brokers.native import NativeKafka
 
 GROUPS = 3
 PARTITIONS = 4
-SESSION_SECONDS = 6.0
 FAULTS = ("kill", "freeze", "terminate", "broker", "resend")
-SETTINGS = {
-    "CALMSTREAM_SESSION_SECONDS": str(SESSION_SECONDS),
-    "CALMSTREAM_CHECKPOINT_SECONDS": "2",
-    "CALMSTREAM_LOG_LEVEL": "info",
-}
+# Between two looks at the workers' pages: each look costs every worker milliseconds.
+LOOK_SECONDS = 0.2
 
 
 def ordeal_plan() -> Plan:
@@ -67,6 +63,7 @@ def ordeal_plan() -> Plan:
 class Outcome:
     """What an ordeal showed. Seconds.
 
+    ``during`` counts the faults that began while the edge was still sending.
     ``recovery`` holds, per kind of fault, the time from its beginning (for a freeze: from the
     signal that stops) until every partition had an owner that answers and is nearly at its end.
     """
@@ -74,6 +71,7 @@ class Outcome:
     reports: int = 0
     resent: int = 0
     faults: int = 0
+    during: int = 0
     longest_gap: float = 0.0
     seconds: float = 0.0
     recovery: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -81,7 +79,8 @@ class Outcome:
     def lines(self) -> list[str]:
         head = (
             f"{self.reports:,} reports, {self.resent:,} batches resent, {self.faults} faults in "
-            f"{self.seconds:.0f} s; longest gap without progress {self.longest_gap:.1f} s"
+            f"{self.seconds:.0f} s, {self.during} of them while reports flowed; longest gap "
+            f"without progress {self.longest_gap:.1f} s"
         )
         told = [head]
         for kind, times in sorted(self.recovery.items()):
@@ -93,15 +92,27 @@ class Outcome:
 
 
 class Ordeal:
-    """One run. ``workers`` processes count ``reports`` reports sent at ``rate`` a second."""
+    """One run. ``workers`` processes count ``reports`` reports sent at ``rate`` a second.
+
+    A silence of ``session`` seconds costs a worker its partitions; a freeze lasts half as long
+    again. What the broker's restart and the recoveries take is the machine's.
+    """
 
     def __init__(
-        self, broker: NativeKafka, directory: Path, *, reports: int, rate: float, workers: int = 3
+        self,
+        broker: NativeKafka,
+        directory: Path,
+        *,
+        reports: int,
+        rate: float,
+        workers: int = 3,
+        session: float = 6.0,
     ) -> None:
         self.broker = broker
         self.directory = directory
         self.reports = reports
         self.rate = rate
+        self.session = session
         self.plan = ordeal_plan()
         self.path = directory / "plan.json"
         self.path.write_bytes(self.plan.to_bytes())
@@ -138,16 +149,17 @@ class Ordeal:
             command(["produce", *self.where, *words, "--spool", spool]), stdout=log, stderr=log
         )
         try:
-            until("all partitions owned", self._settled, 90)
-            until("reports flow", self._flowing, 120)
+            until("all partitions owned", self._settled, 90, LOOK_SECONDS)
+            until("reports flow", self._flowing, 120, LOOK_SECONDS)
             self._moved = time.monotonic()
             watcher.start()
             dice = random.Random(seed)
             for kind in faults:
                 time.sleep(pause)
+                self.outcome.during += producer.poll() is None
                 self._suffer(kind, dice)
             assert producer.wait(self.reports / self.rate + 240) == 0, self._tail()
-            until("all reports counted", self._all_counted, 180)
+            until("all reports counted", self._all_counted, 180, LOOK_SECONDS)
             self.outcome.seconds = time.monotonic() - began
             self._stop.set()
             self._end()
@@ -168,7 +180,7 @@ class Ordeal:
         began = time.monotonic()
         place = dice.randrange(len(self.workers))
         getattr(self, f"_{kind}")(place)
-        until(f"recovery from {kind}", self._settled, 120)
+        until(f"recovery from {kind}", self._settled, 120, LOOK_SECONDS)
         self.outcome.recovery[kind].append(time.monotonic() - began)
         self.outcome.faults += 1
 
@@ -187,7 +199,7 @@ class Ordeal:
         worker = self.workers[place]
         self.frozen.add(worker.port)
         worker.signal(signal.SIGSTOP)
-        time.sleep(SESSION_SECONDS + 3)
+        time.sleep(1.5 * self.session)
         worker.signal(signal.SIGCONT)
         self.frozen.discard(worker.port)
         time.sleep(1)
@@ -198,7 +210,7 @@ class Ordeal:
 
     def _broker(self, _place: int) -> None:
         self.broker.stop()
-        time.sleep(2)
+        time.sleep(self.session / 3)
         self.broker.start()
 
     def _resend(self, _place: int) -> None:
@@ -217,7 +229,12 @@ class Ordeal:
     def _start(self) -> Process:
         self.started += 1
         log = self.directory / f"worker-{self.started}.log"
-        return Process(log, "consume", *self.where, "--role", "tally", settings=SETTINGS)
+        settings = {
+            "CALMSTREAM_SESSION_SECONDS": str(self.session),
+            "CALMSTREAM_CHECKPOINT_SECONDS": "2",
+            "CALMSTREAM_LOG_LEVEL": "info",
+        }
+        return Process(log, "consume", *self.where, "--role", "tally", settings=settings)
 
     def _metrics(self, worker: Process) -> dict[str, float]:
         """Sums by metric; empty while it does not answer."""

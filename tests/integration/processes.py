@@ -20,13 +20,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def until(what: str, condition: Callable[[], bool], seconds: float) -> None:
+def until(what: str, condition: Callable[[], bool], seconds: float, pause: float = 0.05) -> None:
     """Poll until the condition holds; fail with ``what`` at the deadline."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 def run(
