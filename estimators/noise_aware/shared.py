@@ -2,19 +2,25 @@
 
 For attributes i, j with feature means m and feature deviations s (a function of m),
 
-    M_ij = m_i m_j + s_i s_j (u_i · u_j + r_ij),   estimate of M_ij ~ N(M_ij, known variance),
+    M_ij = m_i m_j + s_i s_j (u_i · u_j + b_ij + r_ij),  estimate of M_ij ~ N(M_ij, known variance),
     u_iq ~ N(0, alpha_q^2),   r_ij ~ N(0, tau^2 kappa_ij^2),   kappa_ij half-Cauchy,
 
-so a residual is a correlation, most are small and a few may be large (horseshoe), and the low rank
-(a few shared causes, as basket size or age) is only as strong as the data say: alpha, tau, kappa
-and the prior of the margins (a beta law over binary attributes) are drawn with everything else.
-How far to fit is decided by the posterior mean under this prior. The prior's own sizes are stated
-below; they are few and weak, but were chosen by people who had seen some of the public data.
+so a residual is a correlation, most are small and a few may be large (horseshoe); b is what two
+attributes of several categories have between them alone (`blocks`); and the low rank (a few shared
+causes, as basket size or age) is only as strong as the data say: alpha, tau, kappa and the priors
+of the margins (a beta law over binary attributes, a symmetric Dirichlet law of unknown
+concentration for others) are drawn with everything else. The priors of alpha and tau are even on
+the logarithmic scale down to half a percent and less, where they stand for nothing at all: data
+without dependence must cost no more than the product of their margins does. How far to fit is
+decided by the posterior mean under this prior. The prior's own sizes are stated below; they are few
+and weak, but were chosen by people who had seen some of the public data.
 
 Sampling is Gibbs with exact conditionals: rows of u are normal; each binary mean, and the split of
 mass between two categories, is drawn from its conditional on a grid, in which m and s(m) enter a
-quadratic form; scales are drawn from grids. The residuals are integrated out. A few chains run side
-by side as one array; the generator's seed is fixed, so equal tallies give equal answers.
+quadratic form; scales are drawn from grids, alpha both with u fixed and with u / alpha fixed, as
+either alone mixes badly where there is much noise or little. The residuals are integrated out. A
+few chains run side by side as one array; the generator's seed is fixed, so equal tallies give equal
+answers.
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.noise_aware.blocks import Blocks
 from estimators.noise_aware.normal import truncated
 
 if TYPE_CHECKING:
@@ -41,13 +48,25 @@ SWEEPS = 50
 DRAWS = 40
 """Posterior draws kept for standard errors."""
 
-CORRELATION = 0.1
-"""Prior size of a correlation between two attributes, of low rank or residual (half-normal)."""
+LARGEST_ALPHA = 0.5
+"""Above it a loading becomes unlikely (half-normal cut of an even prior of log alpha)."""
+
+LARGEST_RESIDUAL = 0.2
+"""The same for tau, in units of a correlation."""
+
+CONCENTRATION = 0.7
+"""Prior median of a Dirichlet concentration, between Jeffreys' and the even law; e times either way
+is one standard deviation."""
 
 _SEED = 20140926
 _TAU = np.exp(np.linspace(np.log(2e-3), np.log(0.6), 32))
 _KAPPA = np.exp(np.linspace(np.log(0.05), np.log(20.0), 13))
-_TAU_PRIOR = -0.5 * np.square(_TAU / CORRELATION) + np.log(_TAU)
+_TAU_PRIOR = -0.5 * np.square(_TAU / LARGEST_RESIDUAL)
+_ALPHA = np.exp(np.linspace(np.log(5e-3), np.log(1.5), 40))
+_ALPHA2 = np.square(_ALPHA)
+_ALPHA_PRIOR = -0.5 * np.square(_ALPHA / LARGEST_ALPHA)
+_CONCENTRATION = np.exp(np.linspace(np.log(0.05), np.log(5.0), 20))
+_CONCENTRATION_PRIOR = -0.5 * np.square(np.log(_CONCENTRATION / CONCENTRATION))
 _KAPPA_PRIOR = np.log(_KAPPA / (1.0 + np.square(_KAPPA)))
 _MEANS = np.tanh(np.linspace(-4.2, 4.2, 161))
 _SPLITS = (1.0 + np.tanh(np.linspace(-3.5, 3.5, 41))) / 2.0
@@ -121,17 +140,19 @@ class _Sampler:
         self.kappa2 = np.ones((*shape, features.size))
         self.alpha2 = np.full((CHAINS, RANK), 0.04)
         self.beta = np.ones((CHAINS, 2))
+        self.concentration = np.ones((CHAINS, len(features.cardinalities)))
         self.s = self._deviation(self.m)
+        self.blocks = Blocks(features, self.known, CHAINS, self.random)
 
     def _deviation(self, means: Floats) -> Floats:
         return np.sqrt(np.maximum(self.features.variance(means), _LEAST_VARIANCE))
 
     def moments(self) -> tuple[Floats, Floats]:
-        """Low-rank second moments and residual variances: (chains, size, size) both."""
-        loadings = self.s[:, :, None] * self.u
-        low = self.m[:, :, None] * self.m[:, None, :] + loadings @ loadings.transpose(0, 2, 1)
-        scale = np.square(self.s[:, :, None] * self.s[:, None, :])
-        return low, scale * self.kappa2 * np.square(self.tau)[:, None, None]
+        """Second moments but for residuals, and residual variances: (chains, size, size) both."""
+        scale = self.s[:, :, None] * self.s[:, None, :]
+        shared = self.u @ self.u.transpose(0, 2, 1) + self.blocks.table
+        low = self.m[:, :, None] * self.m[:, None, :] + scale * shared
+        return low, np.square(scale) * self.kappa2 * np.square(self.tau)[:, None, None]
 
     def sweep(self) -> None:
         """One draw of everything."""
@@ -140,7 +161,9 @@ class _Sampler:
         for i in range(len(self.features.cardinalities)):
             self._loadings(i, weight)
             self._means(i, weight)
-        self._scales()
+        self._alphas()
+        self._residuals()
+        self._blocks()
         self._margins()
 
     def _loadings(self, i: int, weight: Floats) -> None:
@@ -151,7 +174,9 @@ class _Sampler:
         info = (w @ squares.reshape(CHAINS, -1, RANK * RANK)).reshape(CHAINS, -1, RANK, RANK)
         precision = info * np.square(s)[:, :, None, None]
         precision += np.eye(RANK) / self.alpha2[:, None, None, :]
-        gap = self.seen[own] - self.m[:, own, None] * self.m[:, None, :]
+        rest = self.m[:, own, None] * self.m[:, None, :]
+        rest += s[:, :, None] * self.s[:, None, :] * self.blocks.table[:, own]
+        gap = self.seen[own] - rest
         right = ((w * gap) @ others) * s[:, :, None]
         root = np.linalg.cholesky(precision)
         half = np.linalg.solve(root, right[..., None])
@@ -168,28 +193,60 @@ class _Sampler:
             score = score + self.beta[:, 1:] * np.log((1.0 - _MEANS) / 2.0)
             self.m[:, own.start] = _MEANS[self._choose(score)]
         else:
-            self._splits(own, r, form)
+            self._splits(i, form)
         self.s[:, own] = self._deviation(self.m)[:, own]
 
-    def _splits(self, own: slice, r: int, form: _Form) -> None:
+    def _splits(self, i: int, form: _Form) -> None:
+        own, r = self.features.slices[i], self.features.cardinalities[i]
         share = 1.0 / r + self.m[:, own] / sqrt(r)
         order = self.random.permutation(r)
         for a, b in zip(order, np.roll(order, 1), strict=True):
             both = share[:, a] + share[:, b]
-            score = np.log(_SPLITS)[None]  # even Dirichlet prior, on the grid's scale
+            score = np.zeros(1)
             for c, part in ((a, _SPLITS), (b, 1.0 - _SPLITS)):
                 p = both[:, None] * part
+                # The Dirichlet density times the derivative of tanh, on whose scale the grid is.
+                score = score + self.concentration[:, i, None] * np.log(part)
                 score = score + form.score(
                     int(c), sqrt(r) * (p - 1.0 / r), np.sqrt(np.maximum(r * p * (1.0 - p), 0.0))
                 )
             chosen = _SPLITS[self._choose(score)]
             share[:, a], share[:, b] = both * chosen, both * (1.0 - chosen)
         self.m[:, own] = sqrt(r) * (share - 1.0 / r)
+        norm = np.array([lgamma(r * a) - r * lgamma(a) for a in _CONCENTRATION])
+        logs = np.log(np.maximum(share, 1e-12)).sum(axis=1)[:, None]
+        score = norm + _CONCENTRATION * logs + _CONCENTRATION_PRIOR
+        self.concentration[:, i] = _CONCENTRATION[self._choose(score)]
 
-    def _scales(self) -> None:
-        size = self.features.size
-        energy = 0.5 * CORRELATION**2 + 0.5 * np.square(self.u).sum(axis=1)
-        self.alpha2 = energy / self.random.gamma(0.5 + size / 2.0, 1.0, size=energy.shape)
+    def _alphas(self) -> None:
+        """Sizes of the factors: given u / alpha, which noise does not hold up, then given u."""
+        i, j = self.upper
+        low, residual = self.moments()
+        weight = 1.0 / (self.noise[i, j] + residual[:, i, j])
+        gap = self.seen[i, j] - low[:, i, j]
+        scale = self.s[:, i] * self.s[:, j]
+        for q in range(RANK):
+            unit = self.u[:, :, q] / np.sqrt(self.alpha2[:, q, None])
+            moved = scale * unit[:, i] * unit[:, j]
+            gap = gap + self.alpha2[:, q, None] * moved
+            slope = (weight * moved * gap).sum(axis=1)[:, None]
+            bend = (weight * moved * moved).sum(axis=1)[:, None]
+            score = slope * _ALPHA2 - 0.5 * bend * np.square(_ALPHA2) + _ALPHA_PRIOR
+            self.alpha2[:, q] = _ALPHA2[self._choose(score)]
+            self.u[:, :, q] = unit * np.sqrt(self.alpha2[:, q, None])
+            gap = gap - self.alpha2[:, q, None] * moved
+        energy = np.square(self.u).sum(axis=1)[:, :, None]
+        score = -0.5 * (energy / _ALPHA2 + self.features.size * np.log(_ALPHA2)) + _ALPHA_PRIOR
+        chosen = self._choose(score.reshape(CHAINS * RANK, -1))
+        self.alpha2 = _ALPHA2[chosen].reshape(CHAINS, RANK)
+
+    def _blocks(self) -> None:
+        low, residual = self.moments()
+        scale = self.s[:, :, None] * self.s[:, None, :]
+        gap = self.seen - low + scale * self.blocks.table
+        self.blocks.sweep(gap, 1.0 / (self.noise + residual), scale)
+
+    def _residuals(self) -> None:
         i, j = self.upper
         if not i.size:
             return
@@ -231,6 +288,7 @@ class _Form:
         own = sampler.features.slices[i]
         loadings = sampler.s[:, :, None] * sampler.u
         shared = sampler.u[:, own] @ loadings.transpose(0, 2, 1)
+        shared += sampler.s[:, None, :] * sampler.blocks.table[:, own]
         others = sampler.m[:, None, :]
         seen = weight * sampler.seen[own]
         precision = sampler.mean_precision[own]
