@@ -56,18 +56,19 @@ class EndWatch:
 
     def _ask(self, asked: frozenset[Partition]) -> None:
         ends = self._answers(asked)
-        if ends is None:
-            ends = {}
-            for partition in sorted(asked):
-                told = self._answers(frozenset((partition,)))
-                if told is None:
-                    # One is enough to be unwell, and each costs the time-out of a request.
-                    self._silent = frozenset((partition,))
-                    self._ends = self._ends | ends
-                    return
-                ends |= told
-        self._silent = frozenset()
-        self._ends = ends
+        if ends is not None:
+            self._ends, self._silent = ends, frozenset()
+            return
+        # Until each has been asked alone it may be any: the time that it is silent begins now.
+        self._silent = asked
+        for partition in sorted(asked):
+            told = self._answers(frozenset((partition,)))
+            if told is None:
+                # One is enough to be unwell, and each costs the time-out of a request.
+                self._silent = frozenset((partition,))
+                return
+            self._ends = self._ends | told
+            self._silent -= {partition}
 
     def _answers(self, asked: frozenset[Partition]) -> dict[Partition, int] | None:
         try:

@@ -28,8 +28,10 @@ from tests.tally_support import body
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-WINDOW, AGE = 20, 4
-STALL_SECONDS = 20.0
+# The first window must end between the halt and the thaw, the second after it; the worker exits
+# only after all of this.
+WINDOW, AGE = 24, 6
+STALL_SECONDS = 30.0
 
 
 @pytest.fixture
