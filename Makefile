@@ -67,7 +67,7 @@ accuracy: $(VENV)/.accuracy ## tables and plots of the papers' figures: 20 minut
 	@echo "making .venv-pgm (once)"
 	@$(PYTHON) -m venv .venv-pgm
 	@.venv-pgm/bin/python -m pip install --quiet --requirement benchmarks/requirements-pgm.txt
-	@.venv-pgm/bin/python -m pip install --quiet --editable .
+	@.venv-pgm/bin/python -m pip install --quiet --editable '.[service]'
 	@touch $@
 
 ARGS_PGM = $(or $(ARGS),run)

@@ -29,6 +29,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,15 +53,14 @@ def points(part: str, args: argparse.Namespace) -> Iterator[Point]:
     if part == "speed":
         yield from (Point("kosarak", 16, e, 18, "four-way") for e in ("1", "2"))
     elif part == "large":
-        yield from (Point("kosarak", 32, "1", 18, views) for views in ("planned", "four-way"))
+        yield from (Point("kosarak", 32, e, 18) for e in ("0.2", "1"))
     else:
-        for d in args.d or (8, 16):
+        # Data sets innermost: those of bits share a plan's views, and so what was compiled.
+        order = product(args.d or (8, 16), args.n or (18, 16), args.epsilon or EPSILONS)
+        for d, log_users, epsilon in order:
             for dataset in args.only or DATASETS:
-                if first(dataset, d) is None:
-                    continue
-                for log_users in args.n or (16, 18):
-                    for epsilon in args.epsilon or EPSILONS:
-                        yield Point(dataset, d, epsilon, log_users)
+                if first(dataset, d) is not None:
+                    yield Point(dataset, d, epsilon, log_users)
 
 
 def run(part: str, args: argparse.Namespace) -> None:

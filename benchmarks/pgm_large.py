@@ -1,7 +1,7 @@
-"""One exact fit of Private-PGM in a process of its own, which may end for lack of memory.
+"""One exact fit of Private-PGM in a process of its own, which may end for lack of memory or time.
 
-``python -m benchmarks.pgm_large BYTES DATASET D EPSILON LOG_USERS VIEWS``: prints what the package
-predicts of its junction tree, one line of JSON, then fits.
+``python -m benchmarks.pgm_large BYTES SECONDS DATASET D EPSILON LOG_USERS VIEWS``: prints what the
+package predicts of its junction tree, one line of JSON, then fits.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from benchmarks.pgm_problem import Point, draw
 
 def main() -> None:
     """Predict, then try."""
-    memory, dataset, d, epsilon, log_users, views = sys.argv[1:]
+    memory, seconds, dataset, d, epsilon, log_users, views = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 10))
     point = Point(dataset, int(d), epsilon, int(log_users), views)
     problem = draw(point, point.plan(), 0)
     cliques = [m.clique for m in measurements_of(problem)]

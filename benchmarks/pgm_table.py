@@ -79,7 +79,7 @@ def _large(results: Sequence[Result]) -> None:
         cells = [p["dataset"], p["epsilon"], views, f"{_seconds(result['rows']['ours']):.3g}"]
         cells += [attempt["treewidth"], f"{attempt['largest_clique_cells']:.3g}"]
         cells += [f"{attempt[key] / 2**30:.3g}" for key in ("bytes", "limit")]
-        cells += [f"{attempt['outcome']} (after {attempt['wall']:.0f} s)"]
+        cells += [f"{attempt['outcome']} (after {attempt['seconds']:.0f} s)"]
         print("| " + " | ".join(map(str, cells)) + " |")
 
 
