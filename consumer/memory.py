@@ -16,7 +16,7 @@ def keep_freed_memory() -> bool:
     """Have up to 64 MiB of freed memory per allocation arena kept for the next use.
 
     By default glibc gives a fetched buffer back to the system as it is freed and takes it anew for
-    the next one, page by page: a tenth of a tally worker's CPU time, and more where several share a
+    the next one, page by page: 8 % of a tally worker's CPU time, and more where several share a
     machine, since they then wait for each other in the kernel. The most that is in use at once does
     not change; it just stays.
 
