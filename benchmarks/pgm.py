@@ -53,7 +53,7 @@ def points(part: str, args: argparse.Namespace) -> Iterator[Point]:
     if part == "speed":
         yield from (Point("kosarak", 16, e, 18, "four-way") for e in ("1", "2"))
     elif part == "large":
-        yield from (Point("kosarak", 32, e, 18) for e in ("0.2", "1"))
+        yield Point("kosarak", 32, "1", 18)
     else:
         # Data sets innermost: those of bits share a plan's views, and so what was compiled.
         order = product(args.d or (8, 16), args.n or (18, 16), args.epsilon or EPSILONS)

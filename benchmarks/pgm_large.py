@@ -1,7 +1,7 @@
 """One exact fit of Private-PGM in a process of its own, which may end for lack of memory or time.
 
-``python -m benchmarks.pgm_large BYTES SECONDS DATASET D EPSILON LOG_USERS VIEWS``: prints what the
-package predicts of its junction tree, one line of JSON, then fits.
+``python -m benchmarks.pgm_large BYTES SECONDS SOLVER DATASET D EPSILON LOG_USERS VIEWS``: prints
+what the package predicts of its junction tree, one line of JSON, then fits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.pgm_problem import Point, draw
 
 def main() -> None:
     """Predict, then try."""
-    memory, seconds, dataset, d, epsilon, log_users, views = sys.argv[1:]
+    memory, seconds, solver, dataset, d, epsilon, log_users, views = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 10))
     point = Point(dataset, int(d), epsilon, int(log_users), views)
@@ -33,7 +33,7 @@ def main() -> None:
         "limit": int(memory),
     }
     print(orjson.dumps(predicted).decode(), flush=True)
-    as_shipped(problem, "mirror descent")
+    as_shipped(problem, solver)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,8 @@ def _speed(results: Sequence[Result]) -> None:
             cells += [f"{fit:.3g}", answer, f"{together:.3g}", f"{together / own:.3g}"]
             cells += [f"{_mean_error(rows, k):.3g}" for k in SIZES]
             print("| " + " | ".join(cells) + " |")
+    for tried in [result["attempt"] for result in results if "attempt" in result]:
+        print(f"\n{tried['solver']}, as shipped and compiling: {tried['outcome']}.")
 
 
 def _large(results: Sequence[Result]) -> None:
