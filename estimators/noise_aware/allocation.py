@@ -226,7 +226,7 @@ class _Problem:
         def evaluate(single: float, k: int) -> float:
             one = np.full(d, precision(single, 1) + single / d * self.single[0])
             two = np.full(self.upper[0].size, precision(single, 2))
-            read = size if d <= MAX_ATTRIBUTES else 2  # more attributes: two orders are recovered
+            read = size if d <= MAX_ATTRIBUTES else min(size, 3)  # what is recovered
             higher = [precision(single, order) for order in range(3, read + 1)]
             return self.error(one, two, k)[0] + self._higher(k, higher)
 

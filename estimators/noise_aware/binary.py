@@ -55,12 +55,12 @@ class BinaryTables:
         """
         k = len(attributes)
         found, changes = self._with_pairs(attributes)
-        third = self._third if k <= MAX_WITH_TRIPLES else None
+        third = self._third_of(attributes)
         if third is not None:
             found, changes = self._with_triples(attributes, found, changes, third)
         moved = found.moved(changes)
         table = found.tables[0]
-        variance = moved.var(axis=0) + self._unseen(attributes, third)
+        variance = moved.var(axis=0) + self.unseen(attributes)
         shape = (2,) * k
         return table.reshape(shape), np.sqrt(variance).reshape(shape)
 
@@ -104,8 +104,11 @@ class BinaryTables:
         )
         return found, np.hstack([changes, drawn])
 
-    def _unseen(self, attributes: Attributes, third: Third | None) -> Floats:
-        """Variance of each cell from interactions of orders that no report speaks about.
+    def _third_of(self, attributes: Attributes) -> Third | None:
+        return self._third if len(attributes) <= MAX_WITH_TRIPLES else None
+
+    def unseen(self, attributes: Attributes) -> Floats:
+        """Variance of each cell from interactions of orders that no report speaks about: (cells,).
 
         An interaction of order o, in units of its attributes' deviations, is taken to have size
         ``c_3 min(c_3 / c_2, 1/2)^(o - 3)``: c_2 that of correlations, c_3 that of residuals of
@@ -113,7 +116,7 @@ class BinaryTables:
         the cell of the product table times the standardised features; the sum over all sets of an
         order is an elementary symmetric polynomial of their squares.
         """
-        k = len(attributes)
+        k, third = len(attributes), self._third_of(attributes)
         largest = third.size if third is not None else self._posterior.residual
         ratio = min(MAX_DECAY, largest / max(self._pair_size, 1e-9))
         first = 4 if third is not None else 3

@@ -168,12 +168,14 @@ class _Fit:
         table, theta = self._state(self.lam)
         own = theta[self.sets.index]
         slope = theta[self.sets.crossed] - np.outer(own, own)
-        curvature = (slope * self.precision[:, None]).T @ slope + np.diag(1.0 / self.prior)
-        covariance = np.asarray(np.linalg.inv(curvature), np.float64)
+        likelihood = (slope * self.precision[:, None]).T @ slope
+        covariance = np.asarray(np.linalg.inv(likelihood + np.diag(1.0 / self.prior)), np.float64)
         freedom = np.einsum("st,tu,su->s", slope, covariance, slope) * self.precision
         signs = transform(np.eye(1 << self.d)[self.sets.index]).T
         jacobian = table[:, None] * (signs - own)
-        covariance = covariance + np.diag(self.doubt)
+        # A prior whose size is in doubt holds back less: what is unsure moves as the data let it.
+        wider = np.diag(1.0 / (self.prior + self.doubt))
+        covariance = np.asarray(np.linalg.inv(likelihood + wider), np.float64)
         return LogLinear(
             table.reshape((2,) * self.d), jacobian, covariance, own, freedom, self.sets.members
         )

@@ -33,6 +33,9 @@ MAX_CELLS = 1 << 22
 MAX_DRAWN_CELLS = 1 << 18
 """Cells times draws beyond which fewer draws make the standard errors."""
 
+MAX_LOG_ERROR = 2.5
+"""A cell is not taken to be more than e^(1.96 times this) times its estimate."""
+
 FIRST_PASSES = 40
 DRAW_PASSES = 3
 """Rakings of a posterior draw, which starts from the answer and so is nearly there."""
@@ -126,9 +129,12 @@ class NoiseAwareModel:
             stderr = self._shared_error(attributes, table)
         if self._joint is not None and self.joint_share > 0.0:
             own, variance = self._joint.marginal(attributes)
+            if self._tables is not None and len(attributes) > 2:
+                variance = variance + self._tables.unseen(attributes).reshape(variance.shape)
+            variance = np.square(upper_error(own, np.sqrt(np.maximum(variance, 0.0))))
             c = self.joint_share
             # Of a mixture of two models: the mean of their variances and their disagreement.
-            spread = c * np.maximum(variance, 0.0) + (1.0 - c) * np.square(stderr)
+            spread = c * variance + (1.0 - c) * np.square(stderr)
             stderr = np.sqrt(spread + c * (1.0 - c) * np.square(own - table))
             table = c * own + (1.0 - c) * table
         table, stderr = table.ravel(), stderr.ravel()
@@ -194,6 +200,22 @@ class NoiseAwareModel:
             ]
             total += outer(inverse)[0]
         return np.asarray(self._posterior.residual**2 * np.square(product) * total)
+
+
+def upper_error(table: Floats, stderr: Floats) -> Floats:
+    """Standard errors whose 95 % intervals reach as far up as those of the logarithms.
+
+    What is known of a nearly empty cell of a log-linear model is its order of magnitude: the normal
+    law is one of log p, with deviation ``stderr / p``. The interval of the cell must hold the upper
+    end, ``p exp(1.96 stderr / p)``; 0 it holds anyway. Deviations of the logarithm above 2.5 are
+    cut off there.
+
+    Args:
+        table: cells, positive.
+        stderr: to first order.
+    """
+    ratio = np.minimum(stderr / np.maximum(table, 1e-300), MAX_LOG_ERROR)
+    return np.maximum(stderr, table * np.expm1(1.96 * ratio) / 1.96)
 
 
 def _uniform(attributes: Attributes, cells: int) -> Marginal:

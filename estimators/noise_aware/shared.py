@@ -36,6 +36,8 @@ from estimators.noise_aware.blocks import Blocks
 from estimators.noise_aware.normal import truncated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from estimators.noise_aware.features import Features
     from estimators.noise_aware.statistics import Statistics
 
@@ -68,8 +70,12 @@ _ALPHA_PRIOR = -0.5 * np.square(_ALPHA / LARGEST_ALPHA)
 _CONCENTRATION = np.exp(np.linspace(np.log(0.05), np.log(5.0), 20))
 _CONCENTRATION_PRIOR = -0.5 * np.square(np.log(_CONCENTRATION / CONCENTRATION))
 _KAPPA_PRIOR = np.log(_KAPPA / (1.0 + np.square(_KAPPA)))
-_MEANS = np.tanh(np.linspace(-4.2, 4.2, 161))
-_SPLITS = (1.0 + np.tanh(np.linspace(-3.5, 3.5, 41))) / 2.0
+_MEANS = np.linspace(-4.2, 4.2, 161)
+_SPLITS = np.linspace(-3.5, 3.5, 41)
+_WITHIN = np.linspace(-0.6, 0.6, 25)
+"""Steps of the fine grid about a point of a coarse one, in steps of that: a mean that many reports
+know lies between two points of the coarse grid."""
+
 _BETA = np.exp(np.linspace(np.log(0.15), np.log(20.0), 14))
 _LGAMMA = np.array([lgamma(a) for a in _BETA])
 _LGAMMA_SUM = np.array([[lgamma(a + b) for b in _BETA] for a in _BETA])
@@ -187,11 +193,14 @@ class _Sampler:
         own, r = self.features.slices[i], self.features.cardinalities[i]
         form = _Form(self, i, weight[:, own])
         if r == 2:
-            score = form.score(0, _MEANS, np.sqrt(1.0 - np.square(_MEANS)))
-            # Beta(a, b) density times the derivative of tanh, on whose scale the grid is even.
-            score = score + self.beta[:, :1] * np.log((1.0 + _MEANS) / 2.0)
-            score = score + self.beta[:, 1:] * np.log((1.0 - _MEANS) / 2.0)
-            self.m[:, own.start] = _MEANS[self._choose(score)]
+
+            def score(m: Floats) -> Floats:
+                # Beta(a, b) density times the derivative of tanh, on whose scale the grid is even.
+                up = self.beta[:, :1] * np.log((1.0 + m) / 2.0)
+                down = self.beta[:, 1:] * np.log((1.0 - m) / 2.0)
+                return form.score(0, m, np.sqrt(1.0 - np.square(m))) + up + down
+
+            self.m[:, own.start] = self._refined(score, _MEANS)
         else:
             self._splits(i, form)
         self.s[:, own] = self._deviation(self.m)[:, own]
@@ -202,15 +211,19 @@ class _Sampler:
         order = self.random.permutation(r)
         for a, b in zip(order, np.roll(order, 1), strict=True):
             both = share[:, a] + share[:, b]
-            score = np.zeros(1)
-            for c, part in ((a, _SPLITS), (b, 1.0 - _SPLITS)):
-                p = both[:, None] * part
-                # The Dirichlet density times the derivative of tanh, on whose scale the grid is.
-                score = score + self.concentration[:, i, None] * np.log(part)
-                score = score + form.score(
-                    int(c), sqrt(r) * (p - 1.0 / r), np.sqrt(np.maximum(r * p * (1.0 - p), 0.0))
-                )
-            chosen = _SPLITS[self._choose(score)]
+
+            def split(m: Floats, a: int = int(a), b: int = int(b), both: Floats = both) -> Floats:
+                total = np.zeros(1)
+                for c, part in ((a, (1.0 + m) / 2.0), (b, (1.0 - m) / 2.0)):
+                    p = both[:, None] * part
+                    # The Dirichlet density times tanh's derivative, on whose scale the grid is.
+                    total = total + self.concentration[:, i, None] * np.log(part)
+                    total = total + form.score(
+                        c, sqrt(r) * (p - 1.0 / r), np.sqrt(np.maximum(r * p * (1.0 - p), 0.0))
+                    )
+                return total
+
+            chosen = (1.0 + self._refined(split, _SPLITS)) / 2.0
             share[:, a], share[:, b] = both * chosen, both * (1.0 - chosen)
         self.m[:, own] = sqrt(r) * (share - 1.0 / r)
         norm = np.array([lgamma(r * a) - r * lgamma(a) for a in _CONCENTRATION])
@@ -274,6 +287,13 @@ class _Sampler:
         score = _BETA[:, None] * up + _BETA * down + norm + _BETA_PRIOR
         chosen = self._choose(score.reshape(CHAINS, -1))
         self.beta = np.stack([_BETA[chosen // _BETA.size], _BETA[chosen % _BETA.size]], axis=1)
+
+    def _refined(self, score: Callable[[Floats], Floats], grid: Floats) -> Floats:
+        """A draw of tanh(z) for each chain: z from an even grid, then from a finer one about it."""
+        z = grid[self._choose(score(np.tanh(grid)))]
+        fine = np.tanh(z[:, None] + (grid[1] - grid[0]) * _WITHIN)
+        at = self._choose(score(fine))
+        return np.asarray(fine[np.arange(CHAINS), at], np.float64)
 
     def _choose(self, score: Floats) -> NDArray[np.intp]:
         """One index along axis 1 with probability proportional to exp(score)."""
