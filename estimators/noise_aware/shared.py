@@ -9,9 +9,10 @@ so a residual is a correlation, most are small and a few may be large (horseshoe
 attributes of several categories have between them alone (`blocks`); and the low rank (a few shared
 causes, as basket size or age) is only as strong as the data say: alpha, tau, kappa and the priors
 of the margins (a beta law over binary attributes, a symmetric Dirichlet law of unknown
-concentration for others) are drawn with everything else. The priors of alpha and tau are even on
-the logarithmic scale down to half a percent and less, where they stand for nothing at all: data
-without dependence must cost no more than the product of their margins does. How far to fit is
+concentration for others) are drawn with everything else. The prior of alpha is even on the
+logarithmic scale down to half a percent, where it stands for nothing at all: data without
+dependence must cost no more than the product of their margins does. That of tau is not: as even a
+prior makes intervals too short where few pairs in many depend on each other. How far to fit is
 decided by the posterior mean under this prior. The prior's own sizes are stated below; they are few
 and weak, but were chosen by people who had seen some of the public data.
 
@@ -53,8 +54,8 @@ DRAWS = 40
 LARGEST_ALPHA = 0.5
 """Above it a loading becomes unlikely (half-normal cut of an even prior of log alpha)."""
 
-LARGEST_RESIDUAL = 0.2
-"""The same for tau, in units of a correlation."""
+RESIDUAL = 0.1
+"""Prior size of tau, in units of a correlation (half-normal)."""
 
 CONCENTRATION = 0.7
 """Prior median of a Dirichlet concentration, between Jeffreys' and the even law; e times either way
@@ -63,7 +64,7 @@ is one standard deviation."""
 _SEED = 20140926
 _TAU = np.exp(np.linspace(np.log(2e-3), np.log(0.6), 32))
 _KAPPA = np.exp(np.linspace(np.log(0.05), np.log(20.0), 13))
-_TAU_PRIOR = -0.5 * np.square(_TAU / LARGEST_RESIDUAL)
+_TAU_PRIOR = -0.5 * np.square(_TAU / RESIDUAL) + np.log(_TAU)
 _ALPHA = np.exp(np.linspace(np.log(5e-3), np.log(1.5), 40))
 _ALPHA2 = np.square(_ALPHA)
 _ALPHA_PRIOR = -0.5 * np.square(_ALPHA / LARGEST_ALPHA)
@@ -352,9 +353,10 @@ class _Keep:
         self.product_squares += (np.square(mean) + spread).sum(axis=0)
         self.tau += float(sampler.tau.sum())
         if draw:
-            noise = np.triu(sampler.random.normal(size=mean[0].shape), 1)
-            drawn = mean[0] + np.sqrt(spread[0]) * (noise + noise.T)
-            self.drawn.append((sampler.m[0].copy(), np.clip(drawn, floor[0], ceiling[0])))
+            c = len(self.drawn) % CHAINS  # every chain: within one, draws resemble each other
+            noise = np.triu(sampler.random.normal(size=mean[c].shape), 1)
+            drawn = mean[c] + np.sqrt(spread[c]) * (noise + noise.T)
+            self.drawn.append((sampler.m[c].copy(), np.clip(drawn, floor[c], ceiling[c])))
 
     def posterior(self) -> Posterior:
         means, products = self.means / self.count, self.products / self.count

@@ -234,7 +234,7 @@ def test_a_total_with_its_pilot_is_nearer_the_truth() -> None:
             )
             for model in models
         ]
-    assert errors[1] < 0.8 * errors[0]
+    assert errors[1] < 0.9 * errors[0]
 
 
 def test_a_plan_after_a_plan_after_a_pilot_carries_both() -> None:
