@@ -18,6 +18,9 @@ from estimators.plan_document import read_plan
 _DURATION = re.compile(r"(\d+)(s|m|h|d)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, None: 1}
 
+DEFAULT_METHOD = "noise-aware"
+"""Of the local model, where nobody has named one."""
+
 MAX_DURATION = 100 * 365 * 86_400
 MAX_INSTANT = 10_000_000_000
 """In the year 2286."""

@@ -11,15 +11,13 @@ from typing import Any
 import orjson
 from rich.console import Console
 
+from calmstream.arguments import DEFAULT_METHOD
 from calmstream.tables import read_texts
 from estimators.central.accounting import epsilon_of
 from estimators.central.plan import CentralPlan
 from estimators.errors import InvalidInput, PlanError
 from estimators.methods import CENTRAL
 from estimators.plan import Guarantee
-
-DEFAULT_METHOD = "calm"
-"""Of the local model, where nobody has named one."""
 
 LOCAL_OPTIONS: dict[str, Any] = {
     "parameters": {},

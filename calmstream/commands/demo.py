@@ -40,7 +40,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--reports", type=arguments.positive, default=400_000, help="devices (400,000)"
     )
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help="use this Kafka broker instead")
-    parser.add_argument("--method", default="calm", help="(%(default)s)")
+    parser.add_argument("--method", default=arguments.DEFAULT_METHOD, help="(%(default)s)")
     parser.add_argument("--json", action="store_true", help="end with one JSON object, no tables")
     parser.set_defaults(run=run)
 

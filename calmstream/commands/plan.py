@@ -76,7 +76,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def _collection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
-        default="calm",
+        default=arguments.DEFAULT_METHOD,
         help="auto: the one with the least predicted error, and a table of all (%(default)s)",
     )
     parser.add_argument(

@@ -37,7 +37,7 @@ def check(found: dict[str, object]) -> None:
     # All of them, unless the machine stands still for seconds: this is not a test of its speed.
     assert 0.9 * REPORTS < found["accepted"] <= REPORTS  # type: ignore[operator]
     assert found["rejected"] == 0
-    assert (found["windows"], found["method"], found["epsilon"]) == (2, "calm", 1.0)
+    assert (found["windows"], found["method"], found["epsilon"]) == (2, "noise-aware", 1.0)
     assert found["snapshots"] >= 4  # type: ignore[operator] # two finals and two totals
     assert 0 < found["sse_mean"] < found["uniform_sse"] / 10  # type: ignore[operator]
 

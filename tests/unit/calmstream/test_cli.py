@@ -56,10 +56,11 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_plan_says_what_it_chose_and_why(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(planned(dictionary)) == 0
-    shown = capsys.readouterr().out
-    assert "epsilon 1" in shown
-    assert "views of l" in shown
+    for method, reason in ((), "posterior error"), (("--method", "calm"), "views of l"):
+        assert main(planned(dictionary, *method)) == 0
+        shown = capsys.readouterr().out
+        assert "epsilon 1" in shown
+        assert reason in shown
     assert "learnt from data" not in shown
 
 
@@ -419,7 +420,7 @@ def test_the_table_of_an_evaluation_keeps_its_numbers_on_a_narrow_screen(
 def test_the_expected_error_says_what_it_leaves_out(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(planned(dictionary)) == 0
+    assert main(planned(dictionary, "--method", "calm")) == 0
     shown = capsys.readouterr().out
     assert "Upper bounds of noise and sampling, before non-negativity" in shown
     assert "putting it together adds what no formula knows" in shown
