@@ -41,6 +41,7 @@ def _accuracy(results: Sequence[Result]) -> None:
     print("\nGeometric means of SSE(noise-aware) / SSE(the better of the two):\n")
     _head(["", "epsilon at most 0.5", "epsilon 1 and 2"], left=1)
     groups = [("all", lambda p, k: True)]  # noqa: ARG005
+    groups += [("without adult3, census3", lambda p, _: not p["dataset"].endswith("3"))]
     groups += [(f"k = {k}", lambda _, own, k=k: own == k) for k in SIZES]
     for d in sorted({r["point"]["d"] for r in results}):
         groups.append((f"d = {d}", lambda p, _, d=d: p["d"] == d))
