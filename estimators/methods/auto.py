@@ -4,8 +4,9 @@ A design states the error of noise and sampling by size of marginal, for unbiase
 estimates. What it leaves out is added here from the prior interaction sizes of
 `estimators.noise_aware.allocation`:
 
-- no estimate is worse than the uniform table for long, as every method ends with valid tables: the
-  error is at most the uniform table's under the prior;
+- a method that ends with valid tables is not worse than the uniform table for long: the error is
+  taken to be at most the uniform table's under the prior (`Prediction.unbounded` is what it was).
+  That flatters LoPub and methods whose tables stay raw, but a bound never makes a method the best;
 - the tables of sizes that a design says nothing about are extrapolated order by order: of a t-way
   table the orders o contribute ``C(t, o) r^(o - t) q_o``, with r the mean cells of an attribute.
   The q_o follow from the stated sizes; higher ones are q_3 scaled by r, or, for a method whose
