@@ -110,8 +110,8 @@ def allocate(
     if all(r == 2 for r in cardinalities):
         for size in (3, 4):
             if size <= d:
-                found, error = problem.sets(size, k)
-                if error < least:
+                found, error = problem.sets(size, k, least)
+                if found is not None:
                     best, least = found, error
     return best
 
@@ -214,8 +214,12 @@ class _Problem:
         first = first + np.bincount(i, second, self.d) + np.bincount(j, second, self.d)
         return first, second
 
-    def sets(self, size: int, k: int) -> tuple[Allocation, float]:
-        """Sets of binary attributes, all alike, with the best of a few shares of single ones."""
+    def sets(self, size: int, k: int, bound: float) -> tuple[Allocation | None, float]:
+        """Sets of binary attributes, all alike, with the best of a few shares of single ones.
+
+        The sets are only laid where their error is below the bound: of many attributes that takes
+        seconds.
+        """
         d = self.d
         information = self.users * self._information(2.0**size)
 
@@ -231,6 +235,8 @@ class _Problem:
             return self.error(one, two, k)[0] + self._higher(k, higher)
 
         single = min(_SINGLE_SHARES, key=lambda s: evaluate(s, k))
+        if evaluate(single, k) >= bound:
+            return None, bound
         count = comb(d, size)
         sets = (
             tuple(combinations(range(d), size))
