@@ -59,16 +59,16 @@ class EndWatch:
         if ends is not None:
             self._ends, self._silent = ends, frozenset()
             return
-        # Until each has been asked alone it may be any: the time that it is silent begins now.
-        self._silent = asked
+        # It may be any: each is asked alone, and what was known of it stands until then. One whose
+        # broker is well must not be held up by a question that went to one that is not.
+        self._silent &= asked
         for partition in sorted(asked):
             told = self._answers(frozenset((partition,)))
             if told is None:
-                # One is enough to be unwell, and each costs the time-out of a request.
-                self._silent = frozenset((partition,))
-                return
-            self._ends = self._ends | told
-            self._silent -= {partition}
+                self._silent |= {partition}
+            else:
+                self._ends = self._ends | told
+                self._silent -= {partition}
 
     def _answers(self, asked: frozenset[Partition]) -> dict[Partition, int] | None:
         try:

@@ -153,7 +153,7 @@ class Scene:
         self.stage.close()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_a_stalled_partition_holds_up_its_windows_and_nothing_else(
     pair: tuple[NativeKafka, NativeKafka],
 ) -> None:
@@ -171,11 +171,11 @@ def test_a_stalled_partition_holds_up_its_windows_and_nothing_else(
             delivery.wait(20)
         scene.accepted(75)
         held = scene.send(scene.alone, 1, 40)
-        until("the other closed", lambda: scene.closed_windows(scene.other) == 1, 60)
+        until("the other closed", lambda: scene.closed_windows(scene.other) >= 1, 90)
         assert not any(delivery.done() for delivery in held)
 
         # The stall is told, by name; the window waits, since a part of it would be wrong.
-        until("told", lambda: scene.live() == f"{scene.alone} stands still", 60)
+        until("told", lambda: scene.live() == f"{scene.alone} stands still", 90)
         assert scene.closed_windows(scene.alone) == 0
         assert scene.final_windows() == 0
         assert scene.running.thread.is_alive(), scene.running.failures
