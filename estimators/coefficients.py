@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.domain import Attributes, Domain
+from estimators.mechanisms.hadamard import power_of_two, transform
 from estimators.uncertainty import Covariance
 from estimators.view import View
 
@@ -101,17 +102,6 @@ def _wave(turns: Floats, harmonic: int, inputs: int) -> Floats:
     return np.cos(2.0 * np.pi * (wave - turns[:, None]))
 
 
-def walsh_hadamard(spectrum: Floats) -> Floats:
-    """Sum over s of ``(-1)^popcount(x & s) spectrum[s]`` for every x: shape (2^bits,)."""
-    values = spectrum.copy()
-    half = 1
-    while half < values.size:
-        pairs = values.reshape(-1, 2, half)
-        pairs[:] = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
-        half *= 2
-    return values
-
-
 class Structure:
     """Which coefficients views determine; everything that does not depend on data.
 
@@ -155,7 +145,7 @@ class Structure:
         """One over the number of cells or, for parities, of bit patterns."""
         cardinalities = self.domain.shape(attributes)
         if self.binary:
-            return 1.0 / prod(1 << (r - 1).bit_length() for r in cardinalities)
+            return 1.0 / prod(power_of_two(r) for r in cardinalities)
         return 1.0 / prod(cardinalities)
 
     def phase(self, key: Key, attributes: Attributes) -> Floats:
@@ -275,7 +265,7 @@ class Recovery:
         Every cell is a sum of the same coefficients with other signs.
         """
         shape = self._structure.domain.shape(attributes)
-        widths = tuple(1 << (r - 1).bit_length() for r in shape)
+        widths = tuple(power_of_two(r) for r in shape)
         step = {i: prod(widths[a + 1 :]) for a, i in enumerate(attributes)}
         spectrum = np.zeros(prod(widths))
         spectrum[0] = 1.0
@@ -289,7 +279,7 @@ class Recovery:
                 place = sum(step[i] * mask for i, mask in zip(*part.key, strict=True))
                 spectrum[place] += part.share * difference
                 spread += part.share**2 * variance
-        patterns = walsh_hadamard(spectrum).reshape(widths)
+        patterns = transform(spectrum).reshape(widths)
         table = patterns[tuple(slice(r) for r in shape)].reshape(-1)
         scale = self._structure.scale(attributes)
         reports = int(sum(self._reports[view] for view in shares))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware import relaxed
 from estimators.noise_aware.third import moments
-from estimators.noise_aware.walsh import AttributeSets, sets_up_to, transform
+from estimators.noise_aware.walsh import AttributeSets, sets_up_to
 
 if TYPE_CHECKING:
     from estimators.domain import Attributes

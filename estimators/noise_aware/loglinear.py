@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware.shrinkage import gains
-from estimators.noise_aware.walsh import AttributeSets, sets_up_to, transform
+from estimators.noise_aware.walsh import AttributeSets, sets_up_to
 
 if TYPE_CHECKING:
     from estimators.domain import Attributes

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.noise_aware.walsh import AttributeSets, transform
+from estimators.mechanisms.hadamard import transform
+from estimators.noise_aware.walsh import AttributeSets
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.noise_aware.walsh import sets_up_to, transform
+from estimators.mechanisms.hadamard import transform
+from estimators.noise_aware.walsh import sets_up_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware import relaxed
 from estimators.noise_aware.shrinkage import gains
-from estimators.noise_aware.walsh import sets_up_to, transform
+from estimators.noise_aware.walsh import sets_up_to
 
 if TYPE_CHECKING:
     from estimators.domain import Attributes

@@ -1,4 +1,4 @@
-"""Moments of binary attributes and the Walsh-Hadamard transform that gives them.
+"""Where the Walsh-Hadamard transform of a table of binary attributes holds their moments.
 
 The moment of a set S is the mean of chi_S, the product of the signs (+1 for code 0, -1 for code 1)
 of the attributes in S.
@@ -16,20 +16,6 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from estimators.domain import Attributes
-
-Floats = NDArray[np.float64]
-
-
-def transform(values: Floats) -> Floats:
-    """Walsh-Hadamard transform of the last axis, length a power of two."""
-    out = values
-    size, half = values.shape[-1], 1
-    while half < size:
-        pairs = out.reshape(*values.shape[:-1], size // (2 * half), 2, half)
-        a, b = pairs[..., 0, :], pairs[..., 1, :]
-        out = np.stack([a + b, a - b], axis=-2).reshape(values.shape)
-        half *= 2
-    return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)

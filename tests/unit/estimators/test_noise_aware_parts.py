@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from estimators.mechanisms import best_oracle
+from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware import allocation, loglinear
 from estimators.noise_aware.features import Features
 from estimators.noise_aware.normal import erf, truncated
@@ -128,11 +129,11 @@ def test_risk_falls_back_on_the_prior_when_noise_hides_everything() -> None:
 def test_walsh_hadamard_is_its_definition() -> None:
     values = np.random.default_rng(0).normal(size=16)
     signs = np.array([[(-1) ** (a & x).bit_count() for x in range(16)] for a in range(16)])
-    np.testing.assert_allclose(loglinear.transform(values), signs @ values)
+    np.testing.assert_allclose(transform(values), signs @ values)
 
 
 def _exact_statistics(table: np.ndarray, d: int, precision: float) -> Statistics:
-    theta = loglinear.transform(table.ravel())
+    theta = transform(table.ravel())
     means = np.array([theta[1 << (d - 1 - i)] for i in range(d)])
     products = np.array(
         [[theta[(1 << (d - 1 - i)) ^ (1 << (d - 1 - j))] for j in range(d)] for i in range(d)]

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware import relaxed, third
 from estimators.noise_aware.binary import BinaryTables
 from estimators.noise_aware.shared import Posterior
 from estimators.noise_aware.shrinkage import gains
 from estimators.noise_aware.statistics import Statistics
-from estimators.noise_aware.walsh import sets_up_to, transform
+from estimators.noise_aware.walsh import sets_up_to
 
 Floats = NDArray[np.float64]
 
