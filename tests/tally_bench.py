@@ -1,20 +1,30 @@
-"""A stage for tally workers on the in-process broker: one clock, driven by hand."""
+"""A stage for the roles on the in-process broker: one clock, driven by hand."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
 from broker.in_process import InProcessBroker
 from broker.transport import Partition, Record
+from consumer.assembler import Snapshot
 from consumer.clock import ManualClock
 from consumer.config import TallyConfig, load
 from consumer.engine import TallyWorker
 from consumer.fold import PartitionFold
 from consumer.metrics import tally_metrics
+from consumer.publisher import Publisher
+from consumer.publisher_config import PublisherConfig
+from consumer.publisher_metrics import publisher_metrics
+from consumer.subscribe import subscribe
 from estimators.plan import Plan
+from estimators.randomness import SeededRandomness
 from estimators.wire.dead_letter import DeadLetter
+from estimators.wire.snapshot import Kind
 from estimators.wire.state import (
     ClosedWindow,
     PartitionState,
@@ -22,6 +32,8 @@ from estimators.wire.state import (
     decode_state,
     parse_key,
 )
+from producer.produce import Summary, produce
+from tests.producer_support import FakeClock
 from tests.tally_support import at, batch_id, body, names_of
 
 DAY_MS = 86_400_000
@@ -29,7 +41,7 @@ DAY_MS = 86_400_000
 
 @dataclass
 class Stage:
-    """A broker with the plan's topics, and workers on one manual clock."""
+    """A broker with the plan's topics, and all roles on one manual clock."""
 
     plan: Plan
     settings: dict[str, object] = field(default_factory=dict)
@@ -58,6 +70,26 @@ class Stage:
         worker.registry = registry
         worker.start()
         return worker
+
+    def publisher(self) -> Publisher:
+        """A publisher that writes an early revision every second."""
+        return Publisher(
+            self.plan,
+            self.broker,
+            self.names,
+            clock=self.clock,
+            config=PublisherConfig(poll_seconds=0, refresh_seconds=1),
+            metrics=publisher_metrics(CollectorRegistry(), self.plan, self.names),
+        )
+
+    def ask(self, codes: NDArray[np.uint16], seed: int, **options: Any) -> Summary:
+        """Let devices with these records report in the first window, as the edge does it.
+
+        A clock of its own begins a second after the plan; ``options`` go to `produce`.
+        """
+        given = {"clock": FakeClock(self.plan.start + 1), "windows": 1} | options
+        randomness = SeededRandomness(seed)
+        return produce(self.plan, self.broker, self.names, codes, randomness=randomness, **given)
 
     def input(self, number: int = 0, group: int = 0) -> Partition:
         return Partition(self.names.reports(group), number)
@@ -95,7 +127,30 @@ class Stage:
                 worker.turn()
             self.clock.advance(step)
 
+    def together(self, worker: TallyWorker, publisher: Publisher, count: int = 12) -> None:
+        """So many rounds of both."""
+        for _ in range(count):
+            self.turns(worker, count=1)
+            publisher.turn()
+
+    def finish(self, *kinds: Kind) -> list[Snapshot]:
+        """Count and publish until a plan of half a minute or less has ended; its snapshots."""
+        worker, publisher = self.worker(), self.publisher()
+        for seconds in (5, 15, 40):
+            self.move_to(seconds)
+            self.together(worker, publisher, 40)
+        assert publisher.finished
+        return self.snapshots(*kinds)
+
     # What the topics hold
+
+    def snapshots(self, *kinds: Kind) -> list[Snapshot]:
+        """What a subscriber that starts now is shown, of these kinds or of all."""
+        found = subscribe(
+            self.plan, self.broker, namespace="test", follow=False, poll_seconds=0,
+            kinds=kinds or tuple(Kind),
+        )  # fmt: skip
+        return list(found)
 
     def state_records(self, number: int = 0) -> list[Record]:
         return self.broker.records(Partition(self.names.state, number))

@@ -6,21 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from prometheus_client import CollectorRegistry
 
 from calmstream.pilot import learn
-from consumer.publisher import Publisher, PublisherConfig
-from consumer.publisher_metrics import publisher_metrics
-from consumer.subscribe import Snapshot, subscribe
 from estimators.errors import InvalidInput, PlanError
 from estimators.plan import Guarantee, Plan
-from estimators.randomness import SeededRandomness
 from estimators.wire.snapshot import Kind
 from producer.fleet import Fleet
-from producer.produce import Summary, produce
 from tests.integration.test_castell_stream import DOMAIN
 from tests.plan_support import draft
-from tests.producer_support import FakeClock
 from tests.tally_bench import Stage
 from tests.tally_support import START
 
@@ -46,62 +39,30 @@ def planned(method: str, guarantee: Guarantee, parameters: dict[str, object]) ->
     return plan
 
 
-def asked(stage: Stage, devices: Path, seed: int) -> Summary:
-    return produce(
-        stage.plan, stage.broker, stage.names, records(), clock=FakeClock(), devices=devices,
-        randomness=SeededRandomness(seed), windows=1,
-    )  # fmt: skip
-
-
-def published(stage: Stage) -> list[Snapshot]:
-    """Count, publish, and read the totals."""
-    worker = stage.worker()
-    publisher = Publisher(
-        stage.plan,
-        stage.broker,
-        stage.names,
-        clock=stage.clock,
-        config=PublisherConfig(poll_seconds=0, refresh_seconds=1),
-        metrics=publisher_metrics(CollectorRegistry(), stage.plan, stage.names),
-    )
-    for seconds in (5, 15, 40):
-        stage.move_to(seconds)
-        for _ in range(40):
-            stage.turns(worker, count=1)
-            publisher.turn()
-    assert publisher.finished
-    return list(
-        subscribe(
-            stage.plan, stage.broker, namespace="test", follow=False, poll_seconds=0,
-            kinds=(Kind.TOTAL,),
-        )
-    )  # fmt: skip
-
-
 def test_clusters_come_from_a_pilot_whose_devices_are_not_asked_again(tmp_path: Path) -> None:
     devices = tmp_path / "devices"
     # One window of w-event:5 asks a fifth of the devices, chosen by their secrets.
     first = Stage(planned("rr-ind-joint", Guarantee("w-event", EVERY), {}))
     with pytest.raises(InvalidInput, match="no window with reports is final yet"):
         learn("rr-clusters", first.plan, first.broker, "test")
-    pilot = asked(first, devices, 52)
+    pilot = first.ask(records(), 52, devices=devices)
     assert abs(pilot.sent - N / EVERY) < 6 * (N / EVERY) ** 0.5
-    published(first)
+    first.finish()
     taught = learn("rr-clusters", first.plan, first.broker, "test")
     parameters = taught.parameters
     assert taught.others(first.plan) == pilot.sent * (EVERY - 1)
     assert parameters == {"clusters": [["colour", "flag"]]}
 
     second = Stage(planned("rr-clusters", Guarantee(), parameters))
-    rest = asked(second, devices, 53)
+    rest = second.ask(records(), 53, devices=devices)
     assert rest.sent == N - pilot.sent
     with Fleet.open(devices, N, LINEAGE) as fleet:
         before, after = (fleet.accounts[s.plan.digest].reports for s in (first, second))
         assert (before + after == 1).all()
         codes = records()[after == 1]
-    assert asked(second, devices, 54).sent == 0
+    assert second.ask(records(), 54, devices=devices).sent == 0
 
-    (total,) = published(second)
+    (total,) = second.finish(Kind.TOTAL)
     assert total.manifest.reports == rest.sent
     record = total.record("colour", "flag")
     exact = DOMAIN.histogram(codes, (0, 2)) / len(codes)

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from prometheus_client import CollectorRegistry
 
 from calmstream.watch import plain
-from consumer.publisher import Publisher, PublisherConfig
-from consumer.publisher_metrics import publisher_metrics
-from consumer.subscribe import subscribe
 from estimators.domain import Attribute, Domain
-from estimators.randomness import SeededRandomness
 from estimators.wire.snapshot import Kind
-from producer.produce import produce
 from tests.plan_support import draft
-from tests.producer_support import FakeClock
 from tests.tally_bench import Stage
 from tests.tally_support import START
 
@@ -57,30 +50,9 @@ def test_reports_of_whole_records_become_snapshots(
     )  # fmt: skip
     stage = Stage(plan)
     codes = records()
-    summary = produce(
-        plan, stage.broker, stage.names, codes, clock=FakeClock(),
-        randomness=SeededRandomness(22), windows=1,
-    )  # fmt: skip
+    summary = stage.ask(codes, 22)
     assert (summary.sent, summary.failed, summary.error) == (DEVICES, 0, None)
-    worker = stage.worker()
-    publisher = Publisher(
-        plan,
-        stage.broker,
-        stage.names,
-        clock=stage.clock,
-        config=PublisherConfig(poll_seconds=0, refresh_seconds=1),
-        metrics=publisher_metrics(CollectorRegistry(), plan, stage.names),
-    )
-    for seconds in (5, 15, 40):
-        stage.move_to(seconds)
-        for _ in range(40):
-            stage.turns(worker, count=1)
-            publisher.turn()
-    assert publisher.finished
-    kinds = (Kind.FINAL,)
-    snapshots = list(
-        subscribe(plan, stage.broker, namespace="test", follow=False, poll_seconds=0, kinds=kinds)
-    )
+    snapshots = stage.finish(Kind.FINAL)
     assert [(s.window, s.manifest.reports) for s in snapshots] == [(0, DEVICES), (1, 0)]
     first = snapshots[0]
     assert first.manifest.method == method

@@ -7,23 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from prometheus_client import CollectorRegistry
 
 from calmstream import analyse as analysing
 from calmstream.cli import main
-from consumer.publisher import Publisher
-from consumer.publisher_config import PublisherConfig
-from consumer.publisher_metrics import publisher_metrics
-from consumer.subscribe import Snapshot, subscribe
+from consumer.assembler import Snapshot
 from estimators import methods
 from estimators.domain import Domain
 from estimators.errors import InvalidInput
 from estimators.plan import Plan
-from estimators.randomness import SeededRandomness
 from estimators.wire.snapshot import Kind
-from producer.produce import produce
 from tests.plan_support import draft, mixed_domain
-from tests.producer_support import FakeClock, count, records_of
+from tests.producer_support import count, records_of
 from tests.tally_bench import Stage
 from tests.tally_support import START
 
@@ -63,33 +57,8 @@ def population(domain: Domain) -> np.ndarray:
 def collected(plan: Plan, codes: np.ndarray) -> tuple[Stage, list[Snapshot]]:
     """All devices report in the first window; worker and publisher then finish the plan."""
     stage = Stage(plan)
-    worker = stage.worker()
-    publisher = Publisher(
-        plan,
-        stage.broker,
-        stage.names,
-        clock=stage.clock,
-        config=PublisherConfig(poll_seconds=0, refresh_seconds=1),
-        metrics=publisher_metrics(CollectorRegistry(), plan, stage.names),
-    )
-    produce(
-        plan,
-        stage.broker,
-        stage.names,
-        codes,
-        batch_size=500,
-        clock=FakeClock(START + 1),
-        randomness=SeededRandomness(5),
-    )
-    for turn in range(60):
-        worker.turn()
-        publisher.turn()
-        stage.clock.advance(0.2)
-        if turn == 20:
-            stage.move_to(30)
-    assert publisher.finished
-    found = subscribe(plan, stage.broker, namespace="test", follow=False, poll_seconds=0)
-    return stage, list(found)
+    stage.ask(codes, 5, batch_size=500)
+    return stage, stage.finish()
 
 
 @pytest.mark.parametrize(

@@ -9,24 +9,18 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-from prometheus_client import CollectorRegistry
 
 from broker.in_process import InProcessBroker
 from calmstream.cli import main
 from calmstream.commands import plan as command
-from consumer.publisher import Publisher, PublisherConfig
-from consumer.publisher_metrics import publisher_metrics
-from consumer.subscribe import Snapshot, subscribe
+from consumer.assembler import Snapshot
 from estimators.domain import Domain
 from estimators.marginal import sse
 from estimators.plan import Plan
 from estimators.plan_document import read_plan
-from estimators.randomness import SeededRandomness
 from estimators.wire.snapshot import Kind
 from producer.fleet import Fleet
-from producer.produce import Summary, produce
 from tests.noise_aware_support import chain
-from tests.producer_support import FakeClock
 from tests.tally_bench import Stage
 from tests.tally_support import START
 
@@ -70,37 +64,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     return made
 
 
-def asked(stage: Stage, devices: Path, seed: int) -> Summary:
-    return produce(
-        stage.plan, stage.broker, stage.names, records(), clock=FakeClock(), devices=devices,
-        randomness=SeededRandomness(seed), windows=1,
-    )  # fmt: skip
-
-
-def counted(stage: Stage) -> dict[Kind, Snapshot]:
-    """Count, publish, and read what is final, by kind."""
-    worker = stage.worker()
-    publisher = Publisher(
-        stage.plan,
-        stage.broker,
-        stage.names,
-        clock=stage.clock,
-        config=PublisherConfig(poll_seconds=0, refresh_seconds=1),
-        metrics=publisher_metrics(CollectorRegistry(), stage.plan, stage.names),
-    )
-    for seconds in (5, 15, 40):
-        stage.move_to(seconds)
-        for _ in range(30):
-            stage.turns(worker, count=1)
-            publisher.turn()
-    assert publisher.finished
-    found = subscribe(
-        stage.plan, stage.broker, namespace="test", follow=False, poll_seconds=0,
-        kinds=(Kind.FINAL, Kind.TOTAL),
-    )  # fmt: skip
-    return {snapshot.kind: snapshot for snapshot in found}
-
-
 def error(snapshot: Snapshot) -> float:
     """Mean squared error of all pairs against all devices, the pilot's among them."""
     codes = records()
@@ -121,9 +84,9 @@ def test_from_a_pilot_to_totals_that_hold_it(desk: Desk, tmp_path: Path) -> None
     assert desk.plan("pilot", *half) == 0
     first = Stage(desk.read("pilot"))
     desk.broker = first.broker
-    pilot = asked(first, devices, 31)
+    pilot = first.ask(records(), 31, devices=devices)
     assert abs(pilot.sent - N / EVERY) < 6 * (N / EVERY) ** 0.5
-    counted(first)
+    first.finish()
 
     assert desk.follow("main", "pilot") == 0
     plan = desk.read("main")
@@ -136,15 +99,14 @@ def test_from_a_pilot_to_totals_that_hold_it(desk: Desk, tmp_path: Path) -> None
     assert plan.parameters["pilots"][0]["plan"] == first.plan.digest
 
     second = Stage(plan)
-    rest = asked(second, devices, 32)
+    rest = second.ask(records(), 32, devices=devices)
     assert rest.sent == N - pilot.sent
     with Fleet.open(devices, N, plan.lineage) as fleet:
         reports = [fleet.accounts[stage.plan.digest].reports for stage in (first, second)]
         assert (reports[0] + reports[1] == 1).all()
-    assert asked(second, devices, 33).sent == 0
+    assert second.ask(records(), 33, devices=devices).sent == 0
 
-    found = counted(second)
-    final, total = found[Kind.FINAL], found[Kind.TOTAL]
+    final, total = second.finish(Kind.FINAL, Kind.TOTAL)
     assert total.manifest.reports == final.manifest.reports == rest.sent
     assert total.manifest.processing[0] == "joining what earlier plans counted"
     assert error(total) < error(final)
@@ -159,7 +121,7 @@ def test_a_pilot_without_reports_teaches_nothing_yet(
     capsys.readouterr()
     assert desk.follow("main", "pilot", "--users", "1000") == 2
     assert "no window with reports is final yet; wait for it" in capsys.readouterr().err
-    counted(stage)  # every window closes, none holds a report
+    stage.finish()  # every window closes, none holds a report
     assert desk.follow("main", "pilot", "--users", "1000") == 2
     error = capsys.readouterr().err
     assert "no window with reports is final yet" in error
@@ -173,8 +135,8 @@ def test_what_cannot_be_planned_after_a_pilot(
     assert desk.plan("signs", "--users", str(N), method="inp-ht") == 0
     stage = Stage(desk.read("pilot"))
     desk.broker = stage.broker
-    asked(stage, tmp_path / "devices", 41)
-    counted(stage)
+    stage.ask(records(), 41)
+    stage.finish()
     negative = ["--users", "10", "--parameters", '{"prior_sizes": [0.5, -0.1]}']
     cases = [
         (["signs", "--users", "10"], "learns from noise-aware, calm, am, marg-ps, marg-rr"),
@@ -206,11 +168,8 @@ def test_a_pilot_whose_counts_are_gone_teaches_nothing(
 def test_three_devices_make_no_claim(desk: Desk) -> None:
     assert desk.plan("few", "--users", "3") == 0
     stage = Stage(desk.read("few"))
-    produce(
-        stage.plan, stage.broker, stage.names, records()[:3], clock=FakeClock(),
-        randomness=SeededRandomness(51), windows=1,
-    )  # fmt: skip
-    for snapshot in counted(stage).values():
+    stage.ask(records()[:3], 51)
+    for snapshot in stage.finish(Kind.FINAL, Kind.TOTAL):
         assert snapshot.manifest.reports == 3
         assert len(snapshot.manifest.marginals) == D + D * (D - 1) // 2
         for attributes in stage.plan.marginals:

@@ -5,38 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from broker.transport import Partition
 from consumer.assembler import Snapshot
 from consumer.engine import TallyWorker
-from consumer.publisher import Publisher, PublisherConfig
-from consumer.publisher_metrics import publisher_metrics
-from consumer.subscribe import subscribe
+from consumer.publisher import Publisher
 from estimators.wire.snapshot import Kind, parse_key
 from tests.tally_bench import DAY_MS, Stage
 from tests.tally_support import small_plan
-
-
-def publisher_of(stage: Stage) -> Publisher:
-    return Publisher(
-        stage.plan,
-        stage.broker,
-        stage.names,
-        clock=stage.clock,
-        config=PublisherConfig(poll_seconds=0, refresh_seconds=1),
-        metrics=publisher_metrics(CollectorRegistry(), stage.plan, stage.names),
-    )
-
-
-def together(stage: Stage, worker: TallyWorker, publisher: Publisher, count: int = 12) -> None:
-    for _ in range(count):
-        stage.turns(worker, count=1)
-        publisher.turn()
-
-
-def seen(stage: Stage) -> list[Snapshot]:
-    return list(subscribe(stage.plan, stage.broker, namespace="test", follow=False, poll_seconds=0))
 
 
 def by_kind(snapshots: list[Snapshot], kind: Kind) -> dict[int, Snapshot]:
@@ -50,7 +26,7 @@ def stage() -> Stage:
 
 def test_every_window_of_a_plan_becomes_final_with_exactly_its_reports(stage: Stage) -> None:
     """Also a window without reports, a partition that is never used, and resends."""
-    worker, publisher = stage.worker(), publisher_of(stage)
+    worker, publisher = stage.worker(), stage.publisher()
     sent: Counter[int] = Counter()
     for window in (0, 1, 3):
         stage.move_to(10 * window + 1)
@@ -61,11 +37,11 @@ def test_every_window_of_a_plan_becomes_final_with_exactly_its_reports(stage: St
         for _ in range(3):
             stage.batch(window, [1, 2, 3], number=again, group=0)
         sent[window] += 3
-        together(stage, worker, publisher)
+        stage.together(worker, publisher)
     stage.move_to(60)
-    together(stage, worker, publisher, 40)
+    stage.together(worker, publisher, 40)
     assert publisher.finished
-    snapshots = seen(stage)
+    snapshots = stage.snapshots()
     finals, totals = by_kind(snapshots, Kind.FINAL), by_kind(snapshots, Kind.TOTAL)
     assert {w: s.manifest.reports for w, s in finals.items()} == {
         window: sent[window] for window in range(4)
@@ -88,18 +64,18 @@ def test_every_window_of_a_plan_becomes_final_with_exactly_its_reports(stage: St
 
 
 def test_early_revisions_grow_with_the_log_until_the_final(stage: Stage) -> None:
-    worker, publisher = stage.worker(), publisher_of(stage)
+    worker, publisher = stage.worker(), stage.publisher()
     stage.move_to(1)
     for _ in range(3):
         stage.batch(0, [0] * 10)
-        together(stage, worker, publisher, 8)
-    earlies = [s for s in seen(stage) if s.kind is Kind.EARLY]
+        stage.together(worker, publisher, 8)
+    earlies = [s for s in stage.snapshots() if s.kind is Kind.EARLY]
     reports = [s.manifest.reports for s in earlies]
     assert reports == sorted(set(reports))
     assert reports[-1] == 30
     stage.move_to(20)
-    together(stage, worker, publisher, 20)
-    last = seen(stage)
+    stage.together(worker, publisher, 20)
+    last = stage.snapshots()
     assert by_kind(last, Kind.FINAL)[0].manifest.reports == 30
     kinds = [s.kind for s in last if s.window == 0]
     assert Kind.EARLY not in kinds[kinds.index(Kind.FINAL) :]
@@ -116,12 +92,12 @@ def test_a_publisher_that_was_away_beyond_retention_catches_up_and_cleans(stage:
     inputs = [stage.input(number, group) for number in range(2) for group in range(2)]
     stage.topics.trim(stage.topics.log_ends(inputs))
     stage.broker.compact(stage.names.state)
-    publisher = publisher_of(stage)
-    together(stage, worker, publisher, 40)
-    finals = by_kind(seen(stage), Kind.FINAL)
+    publisher = stage.publisher()
+    stage.together(worker, publisher, 40)
+    finals = by_kind(stage.snapshots(), Kind.FINAL)
     assert {w: s.manifest.reports for w, s in finals.items()} == dict.fromkeys(range(4), 6)
     stage.clock.advance(60)
-    together(stage, worker, publisher, 5)
+    stage.together(worker, publisher, 5)
     stage.broker.compact(stage.names.state, active=0, tombstones=True)
     assert not [c for n in range(2) for g in range(2) for c in stage.closed(n, g)]
     # A worker that starts now restores the right running total from the partition records alone.
@@ -145,9 +121,9 @@ def fill(stage: Stage, worker: TallyWorker, publisher: Publisher) -> None:
     for window in range(4):
         stage.move_to(10 * window + 1)
         stage.batch(window, [window, 0, 1], partition=window % 2, group=window % 2)
-        together(stage, worker, publisher, 6)
+        stage.together(worker, publisher, 6)
     stage.move_to(60)
-    together(stage, worker, publisher, 30)
+    stage.together(worker, publisher, 30)
     assert publisher.finished
 
 
@@ -157,7 +133,7 @@ def recreate(stage: Stage, *names: str) -> None:
 
 
 def test_replaying_the_log_gives_the_same_bytes(stage: Stage) -> None:
-    worker, publisher = stage.worker(), publisher_of(stage)
+    worker, publisher = stage.worker(), stage.publisher()
     fill(stage, worker, publisher)
     before = closed_records(stage)
     assert len(before) == 4 * 2 * 2
@@ -165,19 +141,19 @@ def test_replaying_the_log_gives_the_same_bytes(stage: Stage) -> None:
     publisher.close()
     recreate(stage, stage.names.state, stage.names.snapshots)
     assert closed_records(stage) == {}
-    together(stage, stage.worker(), publisher_of(stage), 30)
+    stage.together(stage.worker(), stage.publisher(), 30)
     assert closed_records(stage) == before
 
 
 def test_counting_again_beside_finished_snapshots_writes_none(stage: Stage) -> None:
-    worker, publisher = stage.worker(), publisher_of(stage)
+    worker, publisher = stage.worker(), stage.publisher()
     fill(stage, worker, publisher)
     worker.finish()
     publisher.close()
     recreate(stage, stage.names.state)
     where = Partition(stage.names.snapshots, 0)
     before = [r for r in stage.broker.records(where) if r.value is not None]
-    successor = publisher_of(stage)
-    together(stage, stage.worker(), successor, 30)
+    successor = stage.publisher()
+    stage.together(stage.worker(), successor, 30)
     assert successor.finished
     assert [r for r in stage.broker.records(where) if r.value is not None] == before

@@ -6,11 +6,7 @@ import threading
 import time
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-from consumer.publisher import Publisher
-from consumer.publisher_config import PublisherConfig
-from consumer.publisher_metrics import publisher_metrics
 from consumer.topic_watch import TopicWatch
 from estimators.errors import FatalError, RecoverableError
 from tests.tally_bench import DAY_MS, Stage
@@ -49,14 +45,7 @@ def test_a_topic_made_anew_is_another_one() -> None:
 @pytest.mark.parametrize("which", ["state", "snapshots"])
 def test_a_publisher_stops_too(which: str) -> None:
     stage = Stage(small_plan())
-    publisher = Publisher(
-        stage.plan,
-        stage.broker,
-        stage.names,
-        clock=stage.clock,
-        config=PublisherConfig(poll_seconds=0),
-        metrics=publisher_metrics(CollectorRegistry(), stage.plan, stage.names),
-    )
+    publisher = stage.publisher()
     publisher.turn()
     name = getattr(stage.names, which)
     stage.topics.delete([name])
