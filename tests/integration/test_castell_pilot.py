@@ -12,7 +12,7 @@ from estimators.errors import InvalidInput, PlanError
 from estimators.plan import Guarantee, Plan
 from estimators.wire.snapshot import Kind
 from producer.fleet import Fleet
-from tests.integration.test_castell_stream import DOMAIN
+from tests.integration.test_castell_stream import DOMAIN, dependent_records
 from tests.plan_support import draft
 from tests.tally_bench import Stage
 from tests.tally_support import START
@@ -23,12 +23,7 @@ LINEAGE = "5" * 32
 
 
 def records() -> np.ndarray:
-    """Colour and flag depend on each other; size on neither."""
-    rng = np.random.default_rng(51)
-    colour = rng.choice(3, N, p=[0.5, 0.3, 0.2])
-    size = rng.choice(4, N, p=[0.4, 0.3, 0.2, 0.1])
-    flag = (rng.random(N) < np.array([0.1, 0.5, 0.9])[colour]).astype(int)
-    return np.stack([colour, size, flag], axis=1).astype(np.uint16)
+    return dependent_records(N, 51)
 
 
 def planned(method: str, guarantee: Guarantee, parameters: dict[str, object]) -> Plan:

@@ -31,12 +31,12 @@ ASKED = [
 ]
 
 
-def records() -> np.ndarray:
+def dependent_records(n: int, seed: int) -> np.ndarray:
     """Colour and flag depend on each other; size on neither."""
-    rng = np.random.default_rng(21)
-    colour = rng.choice(3, DEVICES, p=[0.5, 0.3, 0.2])
-    size = rng.choice(4, DEVICES, p=[0.4, 0.3, 0.2, 0.1])
-    flag = (rng.random(DEVICES) < np.array([0.1, 0.5, 0.9])[colour]).astype(int)
+    rng = np.random.default_rng(seed)
+    colour = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    size = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])
+    flag = (rng.random(n) < np.array([0.1, 0.5, 0.9])[colour]).astype(int)
     return np.stack([colour, size, flag], axis=1).astype(np.uint16)
 
 
@@ -49,7 +49,7 @@ def test_reports_of_whole_records_become_snapshots(
         partitions=2, grace=3, skew=2,
     )  # fmt: skip
     stage = Stage(plan)
-    codes = records()
+    codes = dependent_records(DEVICES, 21)
     summary = stage.ask(codes, 22)
     assert (summary.sent, summary.failed, summary.error) == (DEVICES, 0, None)
     snapshots = stage.finish(Kind.FINAL)
