@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +23,7 @@ from estimators.errors import Reason
 from estimators.plan import Group, Guarantee, Plan
 from estimators.tally import Tally
 from estimators.view import View
-from estimators.wire.snapshot import Kind
+from estimators.wire.snapshot import Kind, parse_key
 from estimators.wire.state import (
     ClosedWindow,
     PartitionState,
@@ -194,6 +195,12 @@ class Bench:
                 self.put(log, log.closed(window))
             self.put(log, log.state())
 
+    def close_all(self, windows: int = 3) -> None:
+        """Every slot gets reports in every window and closes it; nothing is put into a topic."""
+        for log in self.logs:
+            for window in range(windows):
+                log.report(window, *([log.slot % 4] * 50), window % 4).close(window)
+
     def fill_inputs(self) -> None:
         """Give every input topic as many records as its slot's log has."""
         for log in self.logs:
@@ -220,6 +227,14 @@ class Bench:
     def snapshot_records(self) -> list[tuple[bytes, bytes | None]]:
         records = self.broker.records(Partition(self.names.snapshots, 0))
         return [(record.key or b"", record.value) for record in records]
+
+    def set_records(self, window: int, kind: Kind) -> list[int]:
+        """Offsets of a set's records in the snapshots topic."""
+        return [
+            offset
+            for offset, (key, value) in enumerate(self.snapshot_records())
+            if parse_key(key)[:2] == (window, kind) and value is not None
+        ]
 
     def state_keys(self) -> set[bytes]:
         """Keys of the state topic whose last record is no tombstone."""
@@ -250,3 +265,12 @@ def work(publisher: Publisher | Publication, turns: int = 60) -> None:
             publisher.turn()
         else:
             publisher.step(0.0)
+
+
+def steps(publication: Publication, until: Callable[[], bool]) -> None:
+    """Steps, at most a thousand, until it holds."""
+    for _ in range(1000):
+        if until():
+            return
+        publication.step(0.0)
+    raise AssertionError("not within a thousand steps")
