@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from estimators.wire.state import (
     decode_state,
     parse_key,
 )
+from producer.fleet import Fleet
 from producer.produce import Summary, produce
 from tests.producer_support import FakeClock
 from tests.tally_support import at, batch_id, body, names_of
@@ -82,14 +84,22 @@ class Stage:
             metrics=publisher_metrics(CollectorRegistry(), self.plan, self.names),
         )
 
-    def ask(self, codes: NDArray[np.uint16], seed: int, **options: Any) -> Summary:
+    def ask(
+        self, codes: NDArray[np.uint16], seed: int, *, devices: Path | None = None, **options: Any
+    ) -> Summary:
         """Let devices with these records report in the first window, as the edge does it.
 
-        A clock of its own begins a second after the plan; ``options`` go to `produce`.
+        A clock of its own begins a second after the plan. The file ``devices`` is made where there
+        is none, with secrets from the seed too; ``options`` go to `produce`.
         """
-        given = {"clock": FakeClock(self.plan.start + 1), "windows": 1} | options
         randomness = SeededRandomness(seed)
-        return produce(self.plan, self.broker, self.names, codes, randomness=randomness, **given)
+        if devices is not None and not devices.exists():
+            secrets = Fleet.new(len(codes), self.plan.lineage, randomness).secrets
+            Fleet(self.plan.lineage, secrets, path=devices).save()
+        given = {"clock": FakeClock(self.plan.start + 1), "windows": 1, "devices": devices}
+        return produce(
+            self.plan, self.broker, self.names, codes, randomness=randomness, **(given | options)
+        )
 
     def input(self, number: int = 0, group: int = 0) -> Partition:
         return Partition(self.names.reports(group), number)
