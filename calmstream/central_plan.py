@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
-import orjson
 from rich.console import Console
 
+from calmstream import plan_page
 from calmstream.arguments import DEFAULT_METHOD
 from calmstream.tables import read_texts
 from estimators.central.accounting import epsilon_of
@@ -34,6 +32,8 @@ LOCAL_OPTIONS: dict[str, Any] = {
 
 DEFAULTS = {"delta": "1e-6", "quantile": "0.99", "spurious": "0.01"}
 """Options that a central plan alone has, where they are not given."""
+
+_RAW = "Raw records reach the aggregator and its topic: this is not local privacy."
 
 
 def refuse_options(args: argparse.Namespace) -> None:
@@ -76,20 +76,8 @@ def run(args: argparse.Namespace) -> int:
         seen_only=args.seen_only,
         **own,
     )
-    if args.out:
-        try:
-            text = orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n"
-            Path(args.out).write_bytes(text)
-        except OSError as error:
-            raise InvalidInput(f"{args.out}: {error.strerror}") from None
-    if args.json:
-        sys.stdout.buffer.write(plan.to_bytes() + b"\n")
-    else:
-        console = Console()
-        show(console, plan)
-        kept = f"written to {args.out}" if args.out else "not kept; --out FILE writes it"
-        console.print(f"\n{kept}", highlight=False, markup=False, soft_wrap=True)
-    return 0
+    warnings = [_RAW, *plan_page.over(start + plan.releases * window, time.time())]
+    return plan_page.deliver(args, plan, warnings, lambda console: show(console, plan))
 
 
 def show(console: Console, plan: CentralPlan) -> None:
@@ -107,7 +95,6 @@ def show(console: Console, plan: CentralPlan) -> None:
     )
     lines = (
         head,
-        "  [yellow]raw records reach the aggregator and its topic: this is not local privacy[/]",
         loss,
         f"  counts have a standard error of {deviation:.3g} · sqrt(tuples that count of a user)",
         "  next: calmstream central account (the budget, once), topics, aggregate, submit, watch",

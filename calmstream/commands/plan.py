@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import secrets
-import sys
 import time
 from pathlib import Path
 
 import orjson
 from rich.console import Console
-from rich.filesize import decimal
-from rich.markup import escape
 from rich.table import Table as Grid
 
-from calmstream import arguments, central_plan, expectations
+from calmstream import arguments, central_plan, plan_page
 from calmstream.connect import kafka
 from calmstream.methods_page import ShowMethods
 from calmstream.pilot import learn
@@ -23,11 +20,7 @@ from estimators import planning
 from estimators.domain import Domain
 from estimators.errors import DomainError, InvalidInput
 from estimators.methods import auto
-from estimators.methods.base import Design, Request
-from estimators.plan import Plan
-
-RESTORE_BYTES_PER_SECOND = 20 << 20
-"""What a worker reads and decodes of the state topic, conservatively."""
+from estimators.methods.base import Request
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -67,7 +60,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--partitions", type=arguments.positive, default=1, help="per topic (%(default)s)"
     )
     parser.add_argument("--out", metavar="FILE", help="write the plan here")
-    parser.add_argument("--json", action="store_true", help="print the plan document instead")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one object instead: the document (plan) and what to think about (warnings)",
+    )
     for group in (_collection, _tables, _time, _about, _pilot, _central):
         group(parser)
     parser.set_defaults(run=run)
@@ -208,16 +205,10 @@ def run(args: argparse.Namespace) -> int:
         analysis=args.analyse,
         marginals=args.marginal and sorted(map(domain.index, args.marginal)),
     )
-    if args.out:
-        write(plan, args.out)
-    if args.json:
-        sys.stdout.buffer.write(plan.to_bytes() + b"\n")
-    else:
-        console = Console()
-        show(console, plan, design, data=data, now=time.time())
-        kept = f"written to {args.out}" if args.out else "not kept; --out FILE writes it"
-        console.print(f"\n{kept}", highlight=False, markup=False, soft_wrap=True)
-    return 0
+    warnings = plan_page.warnings(plan, design, data=data, now=time.time())
+    return plan_page.deliver(
+        args, plan, warnings, lambda console: plan_page.show(console, plan, design)
+    )
 
 
 def _follow(args: argparse.Namespace, domain: Domain) -> None:
@@ -261,22 +252,10 @@ def _method(name: str, request: Request, *, quiet: bool) -> str:
     return auto.pick(found).method
 
 
-def write(plan: Plan, path: str) -> None:
-    """The document, indented for people; the digest does not depend on the layout."""
-    try:
-        Path(path).write_bytes(orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from None
-
-
 def _domain(args: argparse.Namespace) -> tuple[Domain, Table | None]:
     """The domain, and the table that it was learnt from, if it was."""
     if not args.data.endswith(".json"):
         table = read_table(args.data, columns=args.columns, attributes=args.attributes)
-        if table.dropped:
-            Console(stderr=True).print(
-                table.left_out, highlight=False, markup=False, soft_wrap=True
-            )
         return table.domain, table
     try:
         document = orjson.loads(Path(args.data).read_bytes())
@@ -304,42 +283,3 @@ def _chosen(domain: Domain, args: argparse.Namespace) -> Domain:
     if unknown:
         raise DomainError(f"no attribute {unknown[0]!r}; there are {', '.join(by_name)}")
     return Domain(tuple(by_name[name] for name in chosen))
-
-
-def show(console: Console, plan: Plan, design: Design, *, data: Table | None, now: float) -> None:
-    """The design for people: the choice and its reasons, the error to expect, what it costs."""
-    headline = (
-        f"plan [bold]{plan.name}-{plan.digest[:8]}[/]: {plan.method}, epsilon {plan.epsilon} a "
-        f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
-        f"{plan.windows:,} windows"
-    )
-    lines = [headline, *(f"  {escape(line)}" for line in (*design.reason, _cost(plan)))]
-    if data is not None:
-        lines.append(
-            "[yellow]  The labels were learnt from data. If that data is private, publishing the "
-            "plan publishes them: review the domain, or write a data dictionary.[/]"
-        )
-    if plan.expires <= now:
-        lines.append("[yellow]  It is over already: nobody will report under it.[/]")
-    for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
-    if design.expected_sse:
-        console.print(expectations.errors(plan, design))
-        console.print(expectations.meaning(plan), highlight=False, soft_wrap=True)
-        if doubt := expectations.warning(plan, design, data):
-            console.print(f"[yellow]{doubt}[/]", highlight=False, soft_wrap=True)
-    if all(len(marginal) < plan.k for marginal in plan.marginals):
-        console.print(
-            f"No table of {plan.k} attributes is published; --marginal A,B,.. names those that are",
-            highlight=False,
-        )
-
-
-def _cost(plan: Plan) -> str:
-    partitions = (len(plan.groups) + 1) * plan.partitions + 2
-    state = plan.state_record_bytes * len(plan.groups) * plan.partitions
-    return (
-        f"{len(plan.groups)} groups: {len(plan.groups) + 3} topics, {partitions} partitions; state "
-        f"at most {decimal(state)}, restored in about "
-        f"{max(1, round(state / RESTORE_BYTES_PER_SECOND))} s"
-    )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from calmstream.cli import COMMANDS, main
+from estimators.plan_document import read_plan
 
 DOMAIN = [
     {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
@@ -71,13 +72,19 @@ def test_a_domain_learnt_from_data_is_warned_about(
     table.write_text("a,b\nx,1\ny,2\nx,2\n")
     assert main(planned(table)) == 0
     assert "learnt from data" in capsys.readouterr().out
+    assert main(planned(table, "--json")) == 0
+    assert "learnt from data" in json.loads(capsys.readouterr().out)["warnings"][0]
 
 
 def test_the_printed_document_is_the_plan(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(planned(dictionary, "--json", "--guarantee", "w-event:4")) == 0
-    document = json.loads(capsys.readouterr().out)
+    told = json.loads(capsys.readouterr().out)
+    assert set(told) == {"plan", "warnings"}
+    assert told["warnings"] == []
+    document = told["plan"]
+    assert read_plan(json.dumps(document).encode()).users == 100_000
     assert document["guarantee"] == {"kind": "w-event", "windows": 4}
     assert document["domain"] == DOMAIN
 
@@ -104,7 +111,7 @@ def test_the_published_marginals_can_be_named(
 ) -> None:
     words = ["--marginal", "crashed,region", "--marginal", "theme", "--json"]
     assert main(planned(dictionary, *words)) == 0
-    assert json.loads(capsys.readouterr().out)["marginals"] == [[0, 2], [1]]
+    assert json.loads(capsys.readouterr().out)["plan"]["marginals"] == [[0, 2], [1]]
 
 
 def test_an_unknown_method_lists_the_known_ones(
@@ -350,6 +357,38 @@ def test_a_plan_that_is_over_or_not_kept_is_said_to_be(
     assert "written to" in shown
 
 
+@pytest.mark.parametrize("model", ["local", "central"])
+def test_whatever_people_are_warned_of_is_in_the_document_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str
+) -> None:
+    table = tmp_path / "people.csv"
+    table.write_text(
+        "\n".join(["id,[a],b,c", *(f"{i},{i % 2},{i % 3},{i % 2}" for i in range(90))])
+    )
+    asked = ["plan", str(table), "--users", "100", "--k", "3", "--epsilon", "0.1"]
+    asked += ["--model", model, "--start", "1000"]
+    assert main([*asked, "--json"]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    warnings = json.loads(told.out)["warnings"]
+    words = {
+        "local": [
+            "labels were learnt from data",
+            "id (90 distinct values)",
+            "It is over already",
+            "The expected error exceeds what the uniform table misses",
+            "No table of 3 attributes is published",
+        ],
+        "central": ["this is not local privacy", "It is over already"],
+    }[model]
+    assert len(warnings) == len(words)
+    for warning, said in zip(warnings, words, strict=True):
+        assert said in warning
+    assert main(asked) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line in warnings] == warnings
+
+
 def test_columns_left_out_are_named_with_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -357,9 +396,9 @@ def test_columns_left_out_are_named_with_the_reason(
     rows = [f"{i},{i % 2},{i % 3},same" for i in range(100)]
     table.write_text("\n".join(["[id],a,b,constant", *rows]))
     assert main(planned(table)) == 0
-    told = capsys.readouterr().err
+    told = capsys.readouterr().out
     assert "[id] (100 distinct values), constant (1 distinct values)" in told
-    assert told.count("\n") == 1
+    assert told.count("distinct values (name them") == 1
 
 
 @pytest.mark.parametrize(
