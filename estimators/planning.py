@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.domain import Attributes, Domain
-    from estimators.methods.base import Design, Model, Request
+    from estimators.methods.base import Design, Method, Model, Request
 
 MAX_USERS = 10**12
 """Reports per window beyond which a plan is refused as absurd."""
@@ -60,12 +60,7 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
         PlanError: an absurd request, or one that the method or the plan's limits refuse; one line.
     """
     check(request)
-    chosen = methods.get(method)
-    if chosen.baseline:
-        raise PlanError(
-            f"method {method} is for evaluation only: no plan collects for a baseline, or for a "
-            "method that needs every report again"
-        )
+    chosen = _collecting(method)
     if windows < 1:
         raise PlanError(f"windows: expected at least 1, got {windows}")
     design = chosen.design(request)
@@ -93,16 +88,40 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
         lineage_epsilon=lineage_epsilon,
         analysis=analysis,
     )
+    _check_sizes(request.domain, published)
+    answers = chosen.fit(plan, empty_tallies(plan))
+    kept = [a for a in published if _answers(answers, a, explain=marginals is not None)]
+    return (plan if len(kept) == len(published) else replace(plan, marginals=tuple(kept))), design
+
+
+def _collecting(name: str) -> Method:
+    """A method that plans may collect for.
+
+    Raises:
+        PlanError: there is none of that name, or it is for evaluation only.
+    """
+    method = methods.get(name)
+    if method.baseline:
+        raise PlanError(
+            f"method {name} is for evaluation only: no plan collects for a baseline, or for a "
+            "method that needs every report again"
+        )
+    return method
+
+
+def _check_sizes(domain: Domain, published: Sequence[Attributes]) -> None:
+    """Whether every published table fits a snapshot record.
+
+    Raises:
+        PlanError: the first that does not.
+    """
     for attributes in published:
-        if (cells := request.domain.size(attributes)) > MAX_PUBLISHED_CELLS:
-            named = ", ".join(request.domain.names[i] for i in attributes)
+        if (cells := domain.size(attributes)) > MAX_PUBLISHED_CELLS:
+            named = ", ".join(domain.names[i] for i in attributes)
             raise PlanError(
                 f"marginals: the table over {named} has {cells:,} cells; at most "
                 f"{MAX_PUBLISHED_CELLS:,} are published"
             )
-    answers = chosen.fit(plan, empty_tallies(plan))
-    kept = [a for a in published if _answers(answers, a, explain=marginals is not None)]
-    return (plan if len(kept) == len(published) else replace(plan, marginals=tuple(kept))), design
 
 
 def require_answers(plan: Plan) -> None:

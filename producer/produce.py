@@ -130,15 +130,10 @@ def produce(
         FatalError: a damaged devices file or spool.
         RecoverableError: the devices file is in use or cannot be written.
     """
-    if rate is not None and not rate > 0:
-        raise InvalidInput(f"rate: expected a positive number of reports a second, got {rate}")
-    if linger <= 0 or batch_size < 1 or (windows is not None and windows < 1):
-        raise InvalidInput("linger, batch size and windows must be positive")
+    _check_pace(rate, batch_size, linger, windows)
     stop = stop or threading.Event()
     clock = clock or SystemClock(stop)
-    if plan.window_at(clock.now()) >= plan.windows:
-        end = datetime.fromtimestamp(plan.expires, UTC)
-        raise InvalidInput(f"plan {plan.name} is over: it expired at {end:%Y-%m-%d %H:%M:%S} UTC")
+    _refuse_when_over(plan, clock.now())
     with _fleet(plan, len(codes), devices) as fleet:
         population = Population(plan, codes, fleet=fleet, randomness=randomness)
         kept = Spool(spool, plan) if spool is not None else None
@@ -162,6 +157,20 @@ def produce(
         finally:
             # Everything has been awaited or given up by now.
             sink.close(CLOSE_SECONDS)
+
+
+def _check_pace(rate: float | None, batch_size: int, linger: float, windows: int | None) -> None:
+    if rate is not None and not rate > 0:
+        raise InvalidInput(f"rate: expected a positive number of reports a second, got {rate}")
+    if linger <= 0 or batch_size < 1 or (windows is not None and windows < 1):
+        raise InvalidInput("linger, batch size and windows must be positive")
+
+
+def _refuse_when_over(plan: Plan, now: int) -> None:
+    """A plan that has expired asks nobody. ``now`` in milliseconds."""
+    if plan.window_at(now) >= plan.windows:
+        end = datetime.fromtimestamp(plan.expires, UTC)
+        raise InvalidInput(f"plan {plan.name} is over: it expired at {end:%Y-%m-%d %H:%M:%S} UTC")
 
 
 @contextlib.contextmanager

@@ -37,6 +37,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="a data dictionary (.json: a list of {name, labels[, other]}) or a table "
         "(.csv, .csv.gz, .npz) to learn the labels from",
     )
+    for group in (_asked, _output, _collection, _tables, _time, _about, _pilot, _central):
+        group(parser)
+    parser.set_defaults(run=run)
+
+
+def _asked(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         choices=("local", "central"),
@@ -56,6 +62,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--k", required=True, type=arguments.positive, help="size of the marginals that matter"
     )
+
+
+def _output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--partitions", type=arguments.positive, default=1, help="per topic (%(default)s)"
     )
@@ -65,9 +74,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="print one object instead: the document (plan) and what to think about (warnings)",
     )
-    for group in (_collection, _tables, _time, _about, _pilot, _central):
-        group(parser)
-    parser.set_defaults(run=run)
 
 
 def _collection(parser: argparse.ArgumentParser) -> None:
@@ -181,12 +187,6 @@ def run(args: argparse.Namespace) -> int:
     if args.pilot:
         _follow(args, domain)
     request = Request(domain, args.epsilon, args.users, args.k, args.parameters)
-    if args.lifetime < args.window:
-        raise InvalidInput(
-            f"--lifetime: {args.lifetime:,} s are less than one window of {args.window:,} s"
-        )
-    start = args.start if args.start is not None else int(time.time()) // args.window * args.window
-    tenth = max(1, args.window // 10)
     plan, design = planning.draft(
         _method(args.method, request, quiet=args.json),
         request,
@@ -195,11 +195,7 @@ def run(args: argparse.Namespace) -> int:
         owner=args.owner,
         lineage=args.lineage or secrets.token_hex(16),
         lineage_epsilon=args.lineage_epsilon,
-        start=start,
-        window=args.window,
-        windows=args.lifetime // args.window,
-        grace=tenth if args.grace is None else args.grace,
-        skew=tenth if args.skew is None else args.skew,
+        **_times(args, now=time.time()),
         partitions=args.partitions,
         guarantee=args.guarantee,
         analysis=args.analyse,
@@ -209,6 +205,23 @@ def run(args: argparse.Namespace) -> int:
     return plan_page.deliver(
         args, plan, warnings, lambda console: plan_page.show(console, plan, design)
     )
+
+
+def _times(args: argparse.Namespace, *, now: float) -> dict[str, int]:
+    """The plan's times, in seconds: from the running window on unless a start is given."""
+    window = args.window
+    if args.lifetime < window:
+        raise InvalidInput(
+            f"--lifetime: {args.lifetime:,} s are less than one window of {window:,} s"
+        )
+    tenth = max(1, window // 10)
+    return {
+        "start": int(now) // window * window if args.start is None else args.start,
+        "window": window,
+        "windows": args.lifetime // window,
+        "grace": tenth if args.grace is None else args.grace,
+        "skew": tenth if args.skew is None else args.skew,
+    }
 
 
 def _follow(args: argparse.Namespace, domain: Domain) -> None:

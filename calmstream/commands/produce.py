@@ -20,6 +20,7 @@ from consumer.health import HealthServer, health_app
 from consumer.metrics import new_registry
 from consumer.subscribe import plan_names
 from estimators.errors import InvalidInput
+from estimators.plan import Plan
 from producer.config import ProducerSettings
 from producer.metrics import ProducerMetrics
 from producer.produce import Summary, produce
@@ -63,18 +64,14 @@ def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     codes = read_records(args.records, plan.domain)
     settings = load(ProducerSettings, batch_size=args.batch_size, spool=args.spool)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = _stopped_by_signals()
     registry = new_registry()
     observer = ProducerMetrics(plan, registry)
     broker = kafka(args.bootstrap)
     server = serve(registry, args.http_host, args.http_port)
     columns = (TextColumn("reports"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True, highlight=False)
-    if plan.start > SystemClock().now_ms() / 1000:
-        start = datetime.fromtimestamp(plan.start, UTC)
-        console.print(f"the plan starts at {start:%Y-%m-%d %H:%M:%S} UTC; waiting for that")
+    _tell_of_waiting(console, plan)
     try:
         with Progress(*columns, console=console) as progress:
             task = progress.add_task("reports", total=len(codes))
@@ -99,6 +96,20 @@ def run(args: argparse.Namespace) -> int:
             server.close()
         broker.close()
     return _conclude(summary)
+
+
+def _stopped_by_signals() -> threading.Event:
+    """An event that SIGTERM and SIGINT set from now on."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def _tell_of_waiting(console: Console, plan: Plan) -> None:
+    if plan.start > SystemClock().now_ms() / 1000:
+        start = datetime.fromtimestamp(plan.start, UTC)
+        console.print(f"the plan starts at {start:%Y-%m-%d %H:%M:%S} UTC; waiting for that")
 
 
 def serve(registry: CollectorRegistry, host: str, port: int | None) -> HealthServer | None:
