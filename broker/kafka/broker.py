@@ -12,6 +12,7 @@ from kafka import errors as kafka_errors
 from broker.kafka.access import grant, limit_rate
 from broker.kafka.group_reader import KafkaGroupReader, new_member
 from broker.kafka.limits import Limits, milliseconds
+from broker.kafka.node_choice import avoid_hanging
 from broker.kafka.readers import KafkaReader, new_consumer
 from broker.kafka.sink import KafkaSink
 from broker.kafka.topics import KafkaTopics
@@ -98,6 +99,7 @@ class KafkaBroker:
     def topics(self) -> KafkaTopics:
         """A new administrator."""
         admin = self._reach(lambda: KafkaAdminClient(**self._settings))
+        avoid_hanging(admin)
         topics = KafkaTopics(admin, self._limits.request_seconds)
         self._remember(topics.close)
         return topics

@@ -9,6 +9,7 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 
 from broker.kafka.limits import milliseconds
+from broker.kafka.node_choice import avoid_hanging
 from broker.kafka.translate import translated
 from broker.transport import Headers, Partition, Record
 from estimators.errors import FatalError
@@ -25,7 +26,7 @@ _FETCH_WAIT_MS = 250
 
 def new_consumer(settings: dict[str, Any], **more: Any) -> KafkaConsumer:
     """A consumer that never commits by itself, never jumps and never creates a topic."""
-    return KafkaConsumer(
+    consumer = KafkaConsumer(
         **settings,
         enable_auto_commit=False,
         auto_offset_reset="none",
@@ -36,6 +37,8 @@ def new_consumer(settings: dict[str, Any], **more: Any) -> KafkaConsumer:
         fetch_max_wait_ms=_FETCH_WAIT_MS,
         **more,
     )
+    avoid_hanging(consumer)
+    return consumer
 
 
 def to_records(fetched: dict[TopicPartition, list[Any]]) -> list[Record]:

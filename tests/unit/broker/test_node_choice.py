@@ -1,0 +1,167 @@
+"""Which broker the Kafka client asks, when one of them hangs."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kafka import errors as kafka_errors
+from kafka.future import Future
+from kafka.net.manager import KafkaConnectionManager
+
+from broker.kafka.node_choice import NodeChoice, avoid_hanging
+
+WELL, OTHER = 1, 2
+TRIES = 64  # the choice among equals is random: one wrong in two shows at 1e-19
+
+
+class Connection:
+    """As the client's: greeted or not, with requests under way since given times."""
+
+    def __init__(self) -> None:
+        self.init_future, self.close_future = Future(), Future()
+        self.connected = False
+        self.paused: set[str] = set()
+        self.in_flight_requests: deque[tuple[Any, ...]] = deque()
+
+    def greet(self) -> Connection:
+        self.connected = True
+        self.init_future.success(True)
+        return self
+
+    def ask(self, at: float) -> Connection:
+        self.in_flight_requests.append((0, Future(), at, at + 20, None))
+        return self
+
+
+@dataclass
+class Node:
+    node_id: int
+
+
+@dataclass
+class Manager:
+    """The parts of the client's connection manager that a choice is made from."""
+
+    nodes: tuple[int, ...] = (WELL, OTHER)
+    backoff: dict[int, float] = field(default_factory=dict)
+    _conns: dict[int, Connection] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.cluster = self
+
+    def brokers(self) -> list[Node]:
+        return [Node(node) for node in self.nodes]
+
+    def connection_delay(self, node: int) -> float:
+        return self.backoff.get(node, 0.0)
+
+    def get_connection(self, node: int, **_: Any) -> Connection:
+        if node not in self._conns:
+            self._conns[node] = Connection()
+        return self._conns[node]
+
+    def lose(self, node: int, error: BaseException) -> None:
+        connection = self._conns.pop(node)
+        connection.connected = False
+        connection.close_future.failure(error)
+
+
+class Bench:
+    def __init__(self, *nodes: int) -> None:
+        self.manager = Manager(nodes or (WELL, OTHER))
+        self.now = 100.0
+        self.choice = NodeChoice(self.manager, lambda: self.now)
+
+    def connect(self, node: int) -> Connection:
+        connection: Connection = self.choice.connection(node)
+        return connection
+
+    def time_out(self, node: int) -> None:
+        self.manager.lose(node, kafka_errors.RequestTimedOutError("after 20 s"))
+
+    def chosen(self) -> set[object]:
+        return {self.choice.best() for _ in range(TRIES)}
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_the_client_alone_asks_the_broker_it_has_no_connection_to(bench: Bench) -> None:
+    bench.connect(WELL).greet().ask(99.9)
+    theirs = KafkaConnectionManager.least_loaded_node
+    assert {theirs(bench.manager) for _ in range(TRIES)} == {OTHER}, "why we choose ourselves"
+    assert bench.chosen() == {WELL}
+
+
+def test_equals_are_asked_in_turn_and_the_idle_before_the_busy(bench: Bench) -> None:
+    assert bench.chosen() == {WELL, OTHER}
+    bench.connect(WELL).greet()
+    connection = bench.connect(OTHER).greet()
+    assert bench.chosen() == {WELL, OTHER}
+    connection.ask(99.9)
+    assert bench.chosen() == {WELL}
+
+
+def test_a_broker_that_timed_out_is_not_asked_until_it_greets_again(bench: Bench) -> None:
+    bench.connect(WELL).greet().ask(99.9)
+    bench.connect(OTHER).greet()
+    bench.time_out(OTHER)
+    for _ in range(2):  # it takes connections, and hangs
+        bench.connect(OTHER)
+        assert bench.chosen() == {WELL}
+        bench.time_out(OTHER)
+    bench.connect(OTHER).greet()
+    assert bench.chosen() == {OTHER}, "the idle one again"
+
+
+def test_one_that_owes_an_answer_for_a_second_is_not_asked_more(bench: Bench) -> None:
+    bench.connect(WELL).greet().ask(100.0).ask(100.0)
+    bench.connect(OTHER).greet().ask(100.0)
+    assert bench.chosen() == {OTHER}
+    bench.now = 101.5
+    bench.manager._conns[WELL].in_flight_requests.clear()
+    bench.manager._conns[WELL].ask(101.4).ask(101.4)
+    assert bench.chosen() == {WELL}
+
+
+def test_one_that_hangs_is_asked_where_there_is_no_other(bench: Bench) -> None:
+    for node in (WELL, OTHER):
+        bench.connect(node)
+        bench.time_out(node)
+    assert bench.chosen() == {WELL, OTHER}
+    bench.manager.backoff[WELL] = 0.5
+    assert bench.chosen() == {OTHER}
+    bench.connect(OTHER).paused.add("throttle")
+    assert bench.chosen() == {None}
+
+
+def test_a_connection_that_is_refused_or_closed_is_no_hanging(bench: Bench) -> None:
+    bench.connect(WELL).greet().ask(99.9)
+    bench.connect(OTHER).greet()
+    bench.manager.lose(OTHER, kafka_errors.KafkaConnectionError("111 ECONNREFUSED"))
+    bench.connect(WELL).connected = False
+    assert bench.chosen() == {OTHER}
+
+
+def test_a_connection_is_watched_once_however_often_it_is_asked_for(bench: Bench) -> None:
+    first = bench.connect(OTHER)
+    watched = len(first.close_future._errbacks)
+    assert bench.connect(OTHER) is first
+    assert len(first.close_future._errbacks) == watched == 1
+
+
+def test_a_client_is_told_in_both_places() -> None:
+    manager = Manager()
+
+    class Client:
+        _manager = manager
+
+    avoid_hanging(Client())
+    manager.get_connection(OTHER).greet()
+    manager.lose(OTHER, kafka_errors.RequestTimedOutError())
+    assert {manager.least_loaded_node() for _ in range(TRIES)} == {WELL}  # type: ignore[attr-defined]
