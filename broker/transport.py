@@ -95,6 +95,15 @@ class Delivery(Protocol):
 class Sink(Protocol):
     """Appends records. Safe for use from several threads."""
 
+    def prepare(self, topics: Iterable[str]) -> None:
+        """Learn beforehand what sends to these topics need to know, so that none blocks for it.
+
+        Not needed for anything else: a first send asks by itself.
+
+        Raises:
+            FatalError: a topic does not exist.
+        """
+
     def send(
         self,
         topic: str,
@@ -107,7 +116,8 @@ class Sink(Protocol):
         """Hand a record over; order per partition is the order of the calls.
 
         Without ``partition`` it is murmur2(key) mod the partition count, as Kafka does. May block
-        for buffer space up to the sink's configured limit.
+        up to the sink's configured limit for buffer space, and the first send to a topic for what
+        there is to know about it; see :meth:`prepare`.
         """
 
     def flush(self, timeout: float) -> None:

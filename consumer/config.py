@@ -41,7 +41,7 @@ class TallyConfig(Settings):
         retry_seconds: how long a failing call is repeated before the worker exits.
         stop_seconds: within so long a stopped worker has checkpointed and left.
         stall_seconds: after so long without advancing, and not at its end, a partition makes the
-            worker exit; half of it makes it unhealthy.
+            worker exit, and so does one that takes no ticks; half of it makes it unhealthy.
         tick_seconds: least time between two ticks of a partition.
         writes_in_flight: unacknowledged writes above which reading pauses.
         member: static membership of this worker, unique in its group; empty for none.

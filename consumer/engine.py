@@ -131,6 +131,8 @@ class TallyWorker:
         self._ends = EndWatch(self._topics, clock, config.topic_check_seconds)
         self._reader = self._broker.reader()
         self._sink = self._broker.sink()
+        # Later the loop would wait for it, and that may be just when a broker does not answer.
+        self._retry("the broker", lambda: self._sink.prepare(used))
         member = self._broker.group_reader(
             f"{self._names.output_prefix}.tally", member=config.member or None
         )
@@ -153,7 +155,7 @@ class TallyWorker:
             self._plan, self._names, self._outbox, clock, self._metrics
         )
         self._ticker = Ticker(
-            self._sink, clock, guard, config.tick_seconds, retry_seconds=config.retry_seconds
+            self._sink, clock, guard, config.tick_seconds, stall_seconds=config.stall_seconds
         )
         self._gauges = Gauges(self._metrics, clock)
         self._restorer = Restorer(

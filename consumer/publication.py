@@ -109,6 +109,8 @@ class Publication:
             self._reader = broker.reader()
             undo.callback(self._reader.close)
             self._sink = broker.sink()
+            undo.callback(self._sink.close, 0.0)
+            self._sink.prepare((names.snapshots, names.state))
             undo.pop_all()
 
     @property

@@ -23,7 +23,8 @@ class Ticker:
         clock: the worker's own.
         guard: raises when this worker may write no more.
         every_seconds: least time between two ticks of a partition.
-        retry_seconds: a tick not acknowledged for so long is fatal.
+        stall_seconds: a tick not acknowledged for so long is fatal: no less patience than with a
+            partition that does not answer at all, whose last tick it may be.
     """
 
     def __init__(
@@ -32,13 +33,13 @@ class Ticker:
         clock: Clock,
         guard: Callable[[], None],
         every_seconds: float,
-        retry_seconds: float,
+        stall_seconds: float,
     ) -> None:
         self._sink = sink
         self._clock = clock
         self._guard = guard
         self._every = every_seconds
-        self._budget = retry_seconds
+        self._budget = stall_seconds
         self._last: dict[Partition, float] = {}
         self._sent: dict[Partition, tuple[float, Delivery]] = {}
         self._failing_since: dict[Partition, float] = {}
@@ -61,11 +62,13 @@ class Ticker:
         """
         wall, now = self._clock.now_ms(), self._clock.monotonic()
         self._collect(now)
+        overdue = {p for p, f in folds.items() if f.next_close is not None and wall > f.next_close}
+        for partition in self._failing_since.keys() - overdue:
+            del self._failing_since[partition]  # a record closed the window, and no tick is missed
         due = [
             partition
-            for partition, fold in folds.items()
-            if fold.next_close is not None
-            and wall > fold.next_close
+            for partition in folds
+            if partition in overdue
             and partition not in self._sent
             and now - self._last.get(partition, now - self._every) >= self._every
             and at_end(partition)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from broker.in_process.cluster import Cluster, Message
 from broker.in_process.monitor import Monitor
@@ -48,6 +49,12 @@ class InProcessSink:
         self._monitor = cluster.monitor
         self._pending: list[InProcessDelivery] = []
         self._closed = False
+
+    def prepare(self, topics: Iterable[str]) -> None:
+        """Only see that they exist: no send blocks here."""
+        with self._monitor:
+            for topic in topics:
+                self._cluster.logs(topic)
 
     def send(
         self,

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 
 from broker.kafka.limits import Limits, milliseconds
+from broker.kafka.node_choice import avoid_hanging
+from broker.kafka.producer_repairs import (
+    ask_again_for_ids,
+    outlive_expiry,
+    outlive_refusals,
+    rest_while_connecting,
+)
 from broker.kafka.translate import translate, translated
 from broker.transport import Headers
 from estimators.errors import CalmstreamError, FatalError, RecoverableError
 
-# Between two looks at the cluster's metadata; the client's 100 ms make the first send to each of
-# many topics slow: 20 s for 200 topics.
-_METADATA_PAUSE_MS = 10
+# Between two looks at the cluster's metadata while a new topic is waited for; the client's 100 ms
+# make the first send to each of many topics slow: 20 s for 200 topics. At all other times they
+# stand: a partition without a leader makes the client look without end.
+_FIRST_SEND_PAUSE_MS = 10
+_PAUSE = "retry_backoff_ms"
 
 
 class KafkaDelivery:
@@ -67,6 +76,7 @@ class KafkaSink:
         self._limits = limits
         self._partitions = partitions
         self._known: set[str] = set()
+        self._meeting = threading.Lock()
         self._room = threading.Condition()
         self._held = 0
         self._closed = False
@@ -82,9 +92,19 @@ class KafkaSink:
             max_block_ms=milliseconds(limits.block_seconds),
             delivery_timeout_ms=milliseconds(limits.delivery_seconds),
         )
-        # The client does not pass its own setting on to where it counts.
-        self._producer._metadata.config["retry_backoff_ms"] = _METADATA_PAUSE_MS  # noqa: SLF001
-        _outlive_refusals(self._producer)
+        self._looks = self._producer._metadata.config  # noqa: SLF001 - no public way
+        self._pause = self._looks[_PAUSE]
+        outlive_refusals(self._producer)
+        outlive_expiry(self._producer)
+        ask_again_for_ids(self._producer)
+        rest_while_connecting(self._producer)
+        avoid_hanging(self._producer._sender._client)  # noqa: SLF001 - no public way
+
+    def prepare(self, topics: Iterable[str]) -> None:
+        """Learn all there is to ask about these topics, so that no send to them blocks for it."""
+        for topic in topics:
+            with translated(f"preparing to send to {topic}"):
+                self._meet(topic)
 
     def send(
         self,
@@ -101,7 +121,8 @@ class KafkaSink:
             raise FatalError(f"{doing}: the sink is closed")
         size = len(key or b"") + len(value or b"")
         try:
-            self._check_exists(topic)
+            with translated(doing):
+                self._meet(topic)
             self._take_room(size, doing)
         except CalmstreamError as error:
             return FailedDelivery(error)
@@ -131,12 +152,19 @@ class KafkaSink:
             # A flush that runs out of time leaves the client's thread running; this stops it.
             self._producer._sender.force_close()  # noqa: SLF001 - no public way
 
-    def _check_exists(self, topic: str) -> None:
+    def _meet(self, topic: str) -> None:
         """Ask once per topic, so that a missing one fails at once and not after a timeout."""
-        if topic not in self._known:
-            if self._partitions(topic) is None:
-                raise FatalError(f"topic {topic} does not exist")
-            self._known.add(topic)
+        if topic in self._known:
+            return
+        if self._partitions(topic) is None:
+            raise FatalError(f"topic {topic} does not exist")
+        with self._meeting:
+            self._looks[_PAUSE] = _FIRST_SEND_PAUSE_MS
+            try:
+                self._producer.partitions_for(topic)
+            finally:
+                self._looks[_PAUSE] = self._pause
+        self._known.add(topic)
 
     def _take_room(self, size: int, doing: str) -> None:
         deadline = time.monotonic() + self._limits.block_seconds
@@ -154,24 +182,3 @@ class KafkaSink:
         with self._room:
             self._held -= size
             self._room.notify_all()
-
-
-def _outlive_refusals(producer: KafkaProducer) -> None:
-    """Let the producer go on after the broker has refused one record.
-
-    kafka-python 3.0 puts an idempotent producer into its fatal state when a record is refused for
-    good (too large, without the key it needs, not authorised), and then fails whatever else is
-    waiting with that record's error. A new producer epoch, which it asks for after other errors,
-    is all that the numbering of records needs.
-    """
-    manager = producer._transaction_manager  # noqa: SLF001 - no public way
-    classify = manager.classify_batch_error
-    lasting = manager._FATAL_ERRORS  # noqa: SLF001 - the same
-
-    def gentler(error: BaseException, batch: object, log_start_offset: int = -1) -> str:
-        verdict: str = classify(error, batch, log_start_offset=log_start_offset)
-        if verdict == manager.ERROR_CLASS_FATAL and type(error) not in lasting:
-            return str(manager.ERROR_CLASS_NEEDS_EPOCH_BUMP)
-        return verdict
-
-    manager.classify_batch_error = gentler

@@ -154,6 +154,15 @@ def test_a_missing_topic_is_named_at_once(bench: Bench, sink: Sink, reader: Read
     assert time.monotonic() - started < DEADLINE
 
 
+def test_a_sink_can_be_prepared_for_topics_that_exist(bench: Bench, sink: Sink) -> None:
+    topic, missing = bench.topic(partitions=2), bench.name()
+    sink.prepare([topic, topic])
+    assert sink.send(topic, b"k", b"v", partition=1).wait(DEADLINE) == 0
+    with pytest.raises(FatalError, match=rf"{missing} does not exist"):
+        sink.prepare([topic, missing])
+    sink.prepare([])
+
+
 def test_a_missing_partition_is_refused(bench: Bench, sink: Sink, reader: Reader) -> None:
     topic = bench.topic(partitions=2)
     with pytest.raises(FatalError):

@@ -122,6 +122,28 @@ def test_a_frozen_broker_is_recoverable_and_the_record_arrives_after_all(
     broker.close()
 
 
+def test_the_first_send_to_a_topic_needs_no_answer_once_the_sink_is_prepared(
+    own: NativeKafka, topic: str
+) -> None:
+    other = f"{topic}-other"
+    broker = connect(own.bootstrap, request_seconds=2.0, block_seconds=2.0)
+    broker.topics().create([TopicSpec(topic, 1), TopicSpec(other, 1)])
+    sink = broker.sink()
+    sink.prepare([topic])
+    own.freeze()
+    delivery = sink.send(topic, b"k", b"0")
+    assert not delivery.done()
+    with pytest.raises(RecoverableError):
+        sink.prepare([other])
+    refused = sink.send(other, b"k", b"0")
+    assert refused.done()
+    with pytest.raises(RecoverableError):
+        refused.wait(0)
+    own.thaw()
+    assert delivery.wait(DEADLINE) == 0
+    broker.close()
+
+
 def _delivered(sink: Sink, topic: str) -> bool:
     """Whether a record gets through; on a busy machine one may fail in a short delivery time."""
     try:
@@ -147,6 +169,20 @@ def test_a_send_fails_for_good_after_its_delivery_time(own: NativeKafka, topic: 
     broker.close()
     assert time.monotonic() - started < DEADLINE
     own.thaw()
+
+
+def test_a_sink_goes_on_after_it_has_given_a_record_up(own: NativeKafka, topic: str) -> None:
+    broker = connect(own.bootstrap, request_seconds=1.5, delivery_seconds=4.0)
+    broker.topics().create([TopicSpec(topic, 1)])
+    sink = broker.sink()
+    until(lambda: _delivered(sink, topic))
+    own.freeze()
+    # Tried at least once: the first request times out before the record is given up.
+    with pytest.raises(RecoverableError):
+        sink.send(topic, b"k", b"1").wait(DEADLINE)
+    own.thaw()
+    until(lambda: _delivered(sink, topic))
+    broker.close()
 
 
 def test_a_full_buffer_is_recoverable(own: NativeKafka, topic: str) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Collection
+
 import pytest
 
+from broker.transport import Partition
 from consumer.engine import TallyWorker
 from consumer.health import Verdict
 from consumer.progress import Progress
-from estimators.errors import FatalError
+from estimators.errors import FatalError, RecoverableError
 from tests.tally_bench import Stage, sample
 from tests.tally_support import small_plan
 
@@ -72,3 +76,45 @@ def test_progress_is_any_other_position_or_the_end() -> None:
     assert progress.stalled(10.0, 30.1) == [where]
     progress.drop([where])
     assert progress.stalled(10.0, 99.0) == []
+
+
+def seconds(stage: Stage, worker: TallyWorker, count: int) -> None:
+    """So many, each with real time for the questions that are asked beside the loop."""
+    for _ in range(count):
+        stage.turns(worker, count=2, step=0.5)
+        time.sleep(0.01)
+
+
+def test_a_partition_that_stalls_alone_costs_its_neighbours_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(small_plan(partitions=2), {"stall_seconds": 60.0, "topic_check_seconds": 1.0})
+    worker = stage.worker(retry_seconds=5.0)
+    stage.batch(0, [1])
+    stage.batch(0, [2], partition=1)
+    seconds(stage, worker, 3)
+    alone, answers = stage.input(1), stage.topics.log_ends
+    halted = True
+
+    def log_ends(partitions: Collection[Partition]) -> dict[Partition, int]:
+        if alone in partitions and halted:
+            raise RecoverableError("the broker did not answer in time")
+        return answers(partitions)
+
+    monkeypatch.setattr(worker._topics, "log_ends", log_ends)
+    stage.broker.stall(alone)
+    seconds(stage, worker, 25)
+    stage.batch(2, [3])
+    seconds(stage, worker, 20)
+    # The tick that the other one takes no more has waited far longer than a call may fail.
+    assert [c.window for c in stage.closed(0)] == [0, 1, 2, 3]
+    assert sample(worker, "reports_accepted_total") == 3
+    assert stage.closed(1) == []
+    assert worker.health.live() == Verdict(False, f"{alone} stands still")
+
+    halted = False
+    stage.broker.release(alone)
+    seconds(stage, worker, 5)
+    assert worker.health.live().well
+    assert [c.window for c in stage.closed(1)] == [0, 1, 2, 3]
+    worker.finish()
