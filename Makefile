@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench audit soak fuzz pgm broker-jars lock image clean
+.PHONY: help demo test lint format bench accuracy audit soak fuzz pgm broker-jars lock image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ $(VENV)/.dev: $(VENV)/.service
 demo: $(VENV)/.service ## the whole pipeline on real data, about a minute, nothing to set up
 	@$(BIN)/calmstream demo
 
-test: $(VENV)/.dev broker-jars ## every test, against a real Kafka broker where Java or Docker exists
+test: $(VENV)/.dev broker-jars ## every test, against a real Kafka broker where Docker, or Java and Maven, exist
 	@$(PYTEST)
 
 broker-jars: $(VENV)/.dev

@@ -27,6 +27,9 @@ DOMAIN = [
 ]
 
 
+GRID = Path(__file__).parents[3] / "benchmarks" / "results" / "grid"
+
+
 def words(command: str) -> list[str]:
     return shlex.split(command, comments=True)
 
@@ -47,9 +50,25 @@ def test_every_command_of_the_readme_parses() -> None:
         parser().parse_args(words(command))
 
 
+@pytest.mark.parametrize("method", ["uniform", "calm", "noise-aware"])
+def test_the_errors_of_the_readme_are_those_of_the_grid(method: str) -> None:
+    (row,) = re.findall(rf"^\| `{method}`[^|]*\|(.*)\|$", README, re.MULTILINE)
+    for told, epsilon in zip(row.split("|"), ("0.2", "1", "2"), strict=True):
+        cell = json.loads((GRID / f"kosarak-d16-k3-eps{epsilon}-n18.json").read_text())
+        errors = cell["errors"][method]
+        assert float(told) == pytest.approx(sum(errors) / len(errors), rel=0.05), epsilon
+
+
 def test_the_plan_of_the_readme_publishes_what_it_watches(here: Path) -> None:
     plan = read_plan((here / "plan.json").read_bytes())
     assert plan.domain.index(("region", "theme")) in plan.marginals
+
+
+@pytest.mark.usefixtures("here")
+def test_a_newcomer_s_first_plan_is_not_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main([*words(next(c for c in COMMANDS if c.startswith("plan"))), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == []
 
 
 def test_a_device_as_in_the_readme_reports_once(here: Path) -> None:
