@@ -52,6 +52,15 @@ def test_every_command_parses(page: Path) -> None:
         assert callable(parser().parse_args(words).run), line
 
 
+def test_every_command_of_the_runbook_parses() -> None:
+    text = (ROOT / "deploy" / "RUNBOOK.md").read_text()
+    named = re.findall(r"`calmstream ([a-z]+ P[^`]*)`", text)
+    assert len(named) > 5
+    for line in named:
+        given = line.replace(" P", " --plan plan.json --bootstrap HOST:1", 1)
+        assert callable(parser().parse_args(shlex.split(given)).run), line
+
+
 @each_page
 def test_every_link_leads_to_a_file(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
