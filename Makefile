@@ -82,7 +82,7 @@ lock: $(VENV)/.dev ## pin what the image installs (requirements.lock, with hashe
 
 audit: $(VENV)/.dev ## known vulnerabilities of what the image installs (asks a public database)
 	@$(BIN)/python -m pip install --quiet pip-audit
-	@$(BIN)/pip-audit --requirement requirements.lock --require-hashes --disable-pip
+	@$(BIN)/python deploy/audit.py
 
 image: ## the container image (needs Docker)
 	docker build --tag calmstream:local .

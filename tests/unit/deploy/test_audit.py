@@ -1,0 +1,83 @@
+"""What `make audit` says: not looked up is never clean."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.deploy_support import ROOT
+
+
+@pytest.fixture(scope="module")
+def audit() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("audit", ROOT / "deploy" / "audit.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+WELL = {"name": "rich", "version": "15.0.0", "vulns": []}
+UNASKED = {"name": "numpy", "skip_reason": "Dependency not found on PyPI"}
+ILL = {
+    "name": "orjson",
+    "version": "3.0",
+    "vulns": [
+        {"id": "GHSA-1", "fix_versions": ["3.1", "4.0"]},
+        {"id": "GHSA-2", "fix_versions": []},
+    ],
+}
+
+
+def told(*packages: dict[str, Any]) -> str:
+    return json.dumps({"dependencies": list(packages), "fixes": []})
+
+
+def test_all_looked_up_and_none_known(audit: ModuleType) -> None:
+    expected = (0, ["2 packages looked up: no known vulnerability"])
+    assert audit.verdict(told(WELL, WELL), "") == expected
+
+
+def test_a_vulnerability_is_named_with_its_repair(audit: ModuleType) -> None:
+    code, lines = audit.verdict(told(WELL, ILL), "Found 2 known vulnerabilities")
+    assert code == 1
+    assert lines == [
+        "orjson 3.0: GHSA-1, repaired in 3.1, 4.0",
+        "orjson 3.0: GHSA-2, repaired in no version yet",
+    ]
+
+
+def test_what_was_not_looked_up_is_named_and_is_not_clean(audit: ModuleType) -> None:
+    code, lines = audit.verdict(told(WELL, UNASKED), "No known vulnerabilities found")
+    assert code == 2
+    assert lines == ["NOT AUDITED: 1 of 2 packages; the advisory database did not answer for numpy"]
+    code, lines = audit.verdict(told(ILL, UNASKED), "")
+    assert code == 1
+    assert lines[-1].startswith("NOT AUDITED: 1 of 2 packages")
+
+
+@pytest.mark.parametrize("output", ["", "[]", "{}", "Traceback"])
+def test_no_way_to_the_database_is_told(audit: ModuleType, output: str) -> None:
+    trouble = "Traceback (most recent call last):\nConnectionError: cannot resolve 'pypi.org'\n"
+    assert audit.verdict(output, trouble) == (
+        2,
+        [
+            "NOT AUDITED: the advisory database could not be asked:",
+            "ConnectionError: cannot resolve 'pypi.org'",
+        ],
+    )
+    assert audit.verdict(output, "")[1][-1] == "pip-audit said nothing"
+
+
+def test_nothing_to_audit_is_not_clean(audit: ModuleType) -> None:
+    assert audit.verdict(told(), "")[0] == 2
+
+
+def test_make_audit_runs_it() -> None:
+    recipe = (ROOT / "Makefile").read_text().split("\naudit:")[1].split("\n\n")[0]
+    assert "deploy/audit.py" in recipe
