@@ -44,9 +44,19 @@ class NodeChoice:
         return min(filter(self._open, nodes), key=self._rank, default=None)
 
     def connection(self, node: object, *args: Any, **more: Any) -> Any:
-        """The client's connection to a node, watched from its first use on."""
+        """The client's connection to a node, watched from its first use on.
+
+        Raises:
+            UnknownBrokerIdError: not listed, and the list is asked for again.
+        """
         known = self._manager._conns.get(node)  # noqa: SLF001 - no public way
-        connection = self._connect(node, *args, **more)
+        try:
+            connection = self._connect(node, *args, **more)
+        except kafka_errors.UnknownBrokerIdError:
+            # It leads again, and was away when the brokers were listed; the next list is due in
+            # minutes, and until then the client would not find it.
+            self._manager.cluster.request_update()
+            raise
         if connection is not known:
             connection.init_future.add_callback(lambda _: self._hanging.discard(node))
             connection.close_future.add_errback(lambda error: self._lost(node, error))

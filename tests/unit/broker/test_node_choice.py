@@ -51,6 +51,7 @@ class Manager:
 
     def __post_init__(self) -> None:
         self.cluster = self
+        self.updates = 0
 
     def brokers(self) -> list[Node]:
         return [Node(node) for node in self.nodes]
@@ -58,7 +59,12 @@ class Manager:
     def connection_delay(self, node: int) -> float:
         return self.backoff.get(node, 0.0)
 
+    def request_update(self) -> None:
+        self.updates += 1
+
     def get_connection(self, node: int, **_: Any) -> Connection:
+        if node not in self.nodes:
+            raise kafka_errors.UnknownBrokerIdError(node)
         if node not in self._conns:
             self._conns[node] = Connection()
         return self._conns[node]
@@ -153,6 +159,15 @@ def test_a_connection_is_watched_once_however_often_it_is_asked_for(bench: Bench
     watched = len(first.close_future._errbacks)
     assert bench.connect(OTHER) is first
     assert len(first.close_future._errbacks) == watched == 1
+
+
+def test_a_broker_that_was_away_when_they_were_listed_is_looked_for_at_once() -> None:
+    bench = Bench(WELL)
+    bench.connect(WELL)
+    assert bench.manager.updates == 0
+    with pytest.raises(kafka_errors.UnknownBrokerIdError):
+        bench.connect(OTHER)
+    assert bench.manager.updates == 1
 
 
 def test_a_client_is_told_in_both_places() -> None:
