@@ -31,7 +31,8 @@ class EndWatch:
         self._every = every_seconds
         self._next = clock.monotonic() + every_seconds
         self._asking: threading.Thread | None = None
-        # Replaced whole by the asking thread, never changed in place.
+        # Replaced whole under the lock, never changed in place: reading needs none.
+        self._lock = threading.Lock()
         self._ends: dict[Partition, int] = {}
         self._silent: frozenset[Partition] = frozenset()
 
@@ -54,21 +55,34 @@ class EndWatch:
         """Whether the last question about this partition was not answered."""
         return partition in self._silent
 
+    def answers(self, partition: Partition) -> bool:
+        """Whether its end was told, and the last question about it was answered."""
+        return partition in self._ends and partition not in self._silent
+
+    def doubt(self, partitions: Collection[Partition]) -> None:
+        """These are silent, as somebody else has found; forget their ends until they answer."""
+        with self._lock:
+            self._silent |= frozenset(partitions)
+            self._ends = {p: end for p, end in self._ends.items() if p not in self._silent}
+
     def _ask(self, asked: frozenset[Partition]) -> None:
         ends = self._answers(asked)
         if ends is not None:
-            self._ends, self._silent = ends, frozenset()
+            with self._lock:
+                self._ends, self._silent = ends, frozenset()
             return
         # It may be any: each is asked alone, and what was known of it stands until then. One whose
         # broker is well must not be held up by a question that went to one that is not.
-        self._silent &= asked
+        with self._lock:
+            self._silent &= asked
         for partition in sorted(asked):
             told = self._answers(frozenset((partition,)))
-            if told is None:
-                self._silent |= {partition}
-            else:
-                self._ends = self._ends | told
-                self._silent -= {partition}
+            with self._lock:
+                if told is None:
+                    self._silent |= {partition}
+                else:
+                    self._ends = self._ends | told
+                    self._silent -= {partition}
 
     def _answers(self, asked: frozenset[Partition]) -> dict[Partition, int] | None:
         try:

@@ -87,6 +87,8 @@ class TallyWorker:
         self._metrics = metrics
         self._log = structlog.get_logger("calmstream.tally").bind(plan=plan.digest[:8])
         self._folds: dict[Partition, PartitionFold] = {}
+        # Owned, and not restored yet because their broker does not answer.
+        self._late: frozenset[Partition] = frozenset()
         self._progress = Progress()
         self._poison = PoisonWatch(config)
         self._stop = threading.Event()
@@ -190,7 +192,7 @@ class TallyWorker:
         if self._clock.monotonic() >= self._checkpoint_at:
             self.checkpoint()
         self._watch_topics.turn()
-        self._ends.turn(self._folds)
+        self._ends.turn(self._folds.keys() | self._late)
         ticks = self._ticker.turn(self._folds, self._at_end)
         self._metrics.inc(m.TICKS, ticks)
         self._apply_back_pressure()
@@ -246,6 +248,7 @@ class TallyWorker:
         self._topics.close()
         self._gauges.drop(tuple(self._folds))
         self._folds.clear()
+        self._late = frozenset()
 
     def _hand_over(self, revoked: Collection[Partition]) -> None:
         """Save revoked partitions on the way out, so that the next owner need not read them again.
@@ -266,6 +269,7 @@ class TallyWorker:
         if handover.gone or handover.added:
             self._metrics.inc(m.REBALANCES)
         gone = handover.gone | handover.added
+        self._late -= gone
         for partition in gone:
             self._folds.pop(partition, None)
         self._outbox.drop(gone)
@@ -275,11 +279,12 @@ class TallyWorker:
             self._log.info("partitions went", partitions=sorted(map(str, handover.gone)))
 
     def _restore(self, handover: Handover) -> None:
-        if not handover.added:
+        wanted = handover.added | frozenset(p for p in self._late if self._ends.answers(p))
+        if not wanted:
             return
         self.health.not_ready("restoring")
         began = self._clock.monotonic()
-        folds = self._retry("the state topic", lambda: self._restorer.restore(handover.added))
+        folds = self._retry("the state topic", lambda: self._restored(wanted))
         offsets = {partition: fold.next_offset for partition, fold in folds.items()}
         for partition in self._membership.activate(offsets):
             self._folds[partition] = folds[partition]
@@ -290,6 +295,33 @@ class TallyWorker:
         self._log.info(
             "partitions restored", partitions=sorted(map(str, folds)), seconds=round(seconds, 3)
         )
+
+    def _restored(self, wanted: frozenset[Partition]) -> dict[Partition, PartitionFold]:
+        """Those of the wanted ones that answer; the others are late, and hold up none of these."""
+        self._late -= wanted
+        try:
+            return self._restorer.restore(wanted)
+        except RecoverableError as error:
+            silent = frozenset(p for p in wanted if not self._answers(p))
+            if not silent or not (wanted - silent or self._folds):
+                raise  # something else ails, or there is nothing to go on with
+            self._log.warning(
+                "partitions wait for their broker",
+                partitions=sorted(map(str, silent)),
+                error=str(error),
+            )
+            folds = self._restorer.restore(wanted - silent) if wanted - silent else {}
+            self._ends.doubt(silent)
+            self._late |= silent
+            return folds
+
+    def _answers(self, partition: Partition) -> bool:
+        self._keep_alive_or_stop()
+        try:
+            self._topics.log_ends((partition,))
+        except RecoverableError:
+            return False
+        return True
 
     def _fold_all(self, records: Iterable[Record]) -> None:
         """Fold what was polled; metrics once per call, since a label lookup costs as much."""
@@ -363,14 +395,12 @@ class TallyWorker:
     def _watch(self, now: float) -> None:
         """Refresh the gauges; exit if a partition stands still."""
         self._gauges.turn(self._folds, self._end)
-        self._progress.note(
-            {
-                p: (self._membership.position(p), self._caught_up(p))
-                for p in self._folds
-                if self._membership.owns(p)
-            },
-            now,
-        )
+        restored = {
+            p: (self._membership.position(p), self._caught_up(p))
+            for p in self._folds
+            if self._membership.owns(p)
+        }
+        self._progress.note(restored | dict.fromkeys(self._late, (-1, False)), now)
         slow = self._progress.stalled(self._config.stall_seconds / 2, now)
         self.health.stuck(f"{slow[0]} stands still" if slow else "")
         for partition in self._progress.stalled(self._config.stall_seconds, now):

@@ -88,6 +88,29 @@ def test_a_question_that_hangs_holds_up_nothing_and_is_not_repeated_meanwhile() 
     assert ends.asked == 1
 
 
+def test_who_is_doubted_answers_only_once_it_has_been_asked_again() -> None:
+    ends, clock = Ends(), ManualClock()
+    watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
+
+    def asked() -> bool:
+        clock.advance(1)
+        watch.turn([ONE, OTHER])
+        return watch.answers(OTHER)
+
+    assert not watch.answers(OTHER), "never asked"
+    soon("an answer", asked)
+    ends.hold.clear()  # a question is under way, and not about the doubted one
+    clock.advance(1)
+    watch.turn([ONE])
+    watch.doubt([OTHER])
+    assert (watch.silent(OTHER), watch.end(OTHER)) == (True, None)
+    ends.hold.set()
+    soon("its end", lambda: not watch._asking.is_alive())
+    assert watch.end(ONE) == 7
+    assert not watch.answers(OTHER), "nobody has asked it since"
+    soon("an answer", asked)
+
+
 def turns_with_answers(stage: Stage, turn: Callable[[], None], count: int) -> None:
     """So many seconds, each with real time for the asking thread."""
     for _ in range(count):
