@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from estimators.covering import balanced
 from estimators.mechanisms import best_oracle
-from estimators.noise_aware.loglinear import MAX_ATTRIBUTES
+from estimators.noise_aware.joint import SMALL
 from estimators.noise_aware.statistics import cell_variance
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class _Problem:
         def evaluate(single: float, k: int) -> float:
             one = np.full(d, precision(single, 1) + single / d * self.single[0])
             two = np.full(self.upper[0].size, precision(single, 2))
-            read = size if d <= MAX_ATTRIBUTES else min(size, 3)  # what is recovered
+            read = size if d <= SMALL else min(size, 3)  # what is recovered
             higher = [precision(single, order) for order in range(3, read + 1)]
             return self.error(one, two, k)[0] + self._higher(k, higher)
 

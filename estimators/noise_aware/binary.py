@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware import relaxed
+from estimators.noise_aware.shared import draws_for
 from estimators.noise_aware.third import moments
 from estimators.noise_aware.walsh import AttributeSets, sets_up_to
 
@@ -22,11 +23,6 @@ Floats = NDArray[np.float64]
 
 MAX_WITH_TRIPLES = 16
 """Larger tables are made of pairs alone: there are too many triples to solve for."""
-
-MAX_DRAWN_CELLS = 1 << 18
-"""Cells times draws beyond which fewer draws make the standard errors."""
-
-LEAST_DRAWS = 8
 
 MAX_DECAY = 0.5
 """Each order is taken to be at most half as large as the one before."""
@@ -68,7 +64,7 @@ class BinaryTables:
     def _with_pairs(self, attributes: Attributes) -> tuple[relaxed.Relaxed, Floats]:
         """Table given first and second moments, and how draws of these differ."""
         post, k = self._posterior, len(attributes)
-        draws = min(len(post.drawn_means), max(LEAST_DRAWS, MAX_DRAWN_CELLS >> k))
+        draws = draws_for(1 << k)
         members = np.array([attributes], np.intp)
         found = relaxed.fit(
             sets_up_to(k, 2),

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.noise_aware.chances import choose
+
 if TYPE_CHECKING:
     from estimators.noise_aware.features import Features
 
@@ -33,6 +35,7 @@ class Blocks:
     """Blocks of all pairs of attributes of which one at least has more than two categories.
 
     Attributes:
+        count: number of blocks.
         table: shape (chains, size, size), symmetric: the present draw, 0 outside of blocks.
     """
 
@@ -56,7 +59,7 @@ class Blocks:
             for j in range(i + 1, len(widths))
             if widths[i] * widths[j] > 1 and known[starts[i], starts[j]]
         ]
-        self._count = len(pairs)
+        self.count = len(pairs)
         shape = (len(pairs), max(widths))
         rows, columns = np.zeros(shape, np.intp), np.zeros(shape, np.intp)
         self._inside = np.zeros((*shape, max(widths)), bool)
@@ -82,8 +85,6 @@ class Blocks:
 
         Cost: O(chains · blocks · width²).
         """
-        if not self._count:
-            return
         scaled = self._laid(scale)
         w = np.where(self._inside, self._laid(weight), 0.0)
         information, seen = w * scaled * scaled, w * scaled * self._laid(gap)
@@ -114,13 +115,8 @@ class Blocks:
         prior -= np.log(np.exp(prior).sum(axis=1, keepdims=True))
         prior = np.concatenate([np.zeros((len(prior), 1)), prior], axis=1)
         likely = score[:, :, None] * _GRID - 0.5 * information[:, :, None] * np.square(_GRID)
-        self._sigma = _GRID[self._choose(likely + prior[:, None])]
+        self._sigma = _GRID[choose(self._random, likely + prior[:, None])]
         there = self._sigma[:, :, None] > 0.0
         size = self._sigma[:, :, None]
         likely = -np.log1p(np.square(size / _SCALES)) - np.log(_SCALES)
-        self._scale = _SCALES[self._choose((there * likely).sum(axis=1))]
-
-    def _choose(self, score: Floats) -> NDArray[np.intp]:
-        """One index along the last axis with probability proportional to exp(score)."""
-        chosen = np.argmax(score + self._random.gumbel(size=score.shape), axis=-1)
-        return np.asarray(chosen, np.intp)
+        self._scale = _SCALES[choose(self._random, (there * likely).sum(axis=1))]

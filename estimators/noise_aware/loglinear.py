@@ -1,182 +1,271 @@
-"""A log-linear model of a few binary attributes, with its interactions shrunk by order.
+"""A Bayesian log-linear model of binary attributes: its prior, its posterior, its first guess.
 
-``p(x) = exp(sum_S lambda_S chi_S(x)) / Z`` over all cells, S up to a given order, chi_S the product
-of the signs of S. Every table that it answers is valid and all agree, and that positivity is worth
-much once noise is low. ``lambda_S`` is normal with mean 0 and a variance learnt per order
-(`shrinkage.gains`); those of order one have a wide prior. The fit minimises
+``p(x) = exp(sum_S lambda_S chi_S(x)) / Z`` over all cells (`parities`). Every table is valid, and
+that is worth much where data are sparse: that no cell is negative bounds what noisy means and pairs
+can be together. With the unbiased estimates t_S ~ N(theta_S(lambda), v_S) of known v,
 
-    sum_S (theta_S - estimate_S)^2 / (2 variance_S) + sum_S lambda_S^2 / (2 prior_S)
+    lambda_i                = g_i - sum_j lambda_ij c_j,   g_i ~ N(mu, sigma^2)
+    lambda_ij               = m + a_i + a_j + r_ij,   a_i ~ N(0, alpha^2),  m ~ N(0, (2 alpha)^2)
+    r_ij, lambda_ijk, ...   ~ tau_order times Student's t of three degrees of freedom,
 
-by damped Gauss-Newton steps, alternating with the priors. As ``d theta_S / d lambda_T =
-theta_{S xor T} - theta_S theta_T``, a fast Walsh-Hadamard transform gives the whole Jacobian.
+so what pairs share is how sociable attributes are, residuals are mostly small, and how much of each
+there is (mu, sigma, alpha, tau) is drawn with everything else. With c_j the estimated mean of
+attribute j, pairs hardly move the margins, which are g's. The priors of alpha and of tau of order
+two are even, so that intervals stay wide where data cannot tell; those of the taus of higher orders
+are even on the logarithmic scale.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.mechanisms.hadamard import transform
-from estimators.noise_aware.shrinkage import gains
-from estimators.noise_aware.walsh import AttributeSets, sets_up_to
+from estimators.noise_aware.chances import choose
 
 if TYPE_CHECKING:
-    from estimators.domain import Attributes
-    from estimators.noise_aware.statistics import Statistics
+    from estimators.noise_aware.parities import Parities, Singles
 
 Floats = NDArray[np.float64]
 
-MAX_ATTRIBUTES = 9
-MAX_ORDER = 4
-
-_WIDE = 4.0
-_SIZES = (0.0, 0.3, 0.15, 0.1)
+SIZES = (0.1, 0.05, 0.025)
 """Prior sizes of interactions of orders 2, 3 and 4 (half-normal)."""
 
-_STEPS = 60
-_UPDATES = 14
-_EASE = 5
+SHARED_SIZE = 0.2
+"""Prior size of alpha (half-normal)."""
+
+FIELD = 0.7
+"""Prior median of sigma."""
+
+_FREEDOM = 3.0
+_FIELDS = np.exp(np.linspace(np.log(0.05), np.log(2.5), 30))
+_FIELD_PRIOR = -0.5 * np.square(np.log(_FIELDS / FIELD) / 0.8)
+_CENTRES = np.linspace(-2.5, 2.5, 51)
+_SCALES = np.exp(np.linspace(np.log(2e-3), np.log(0.8), 40))
+_LEAST, _MOST = 1e-3, 2.0
+_STEP = 0.4
+_MOVES = 2
+
+_MODE_FIELD = 2.0
+_MODE_SIZES = (0.2, 0.1, 0.05)
+_EASE = 3
+_STEPS = 25
+_LOOKED_AT = 4
 _STEP_LIMIT = 1.0
-_SETTLED = 0.05
+_HALVINGS = 6
+_SETTLED = 0.1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LogLinear:
-    """A fitted model.
+    """Chains of the posterior side by side.
+
+    The state of a chain, shape (``size``,): g, r and higher lambda, a, m.
 
     Attributes:
-        table: shape (2,) * d: the joint distribution.
-        jacobian: shape (cells, sets): of the table by lambda.
-        covariance: shape (sets, sets): of lambda, normal approximation of the posterior.
-        coefficients: shape (sets,): the model's theta.
-        freedom: shape (sets,): derivative of each coefficient by its own estimate.
-        members: the sets.
+        parities: of the attributes of a chain.
+        state: shape (chains, size).
+        size: dimensions of a state.
     """
 
-    table: Floats
-    jacobian: Floats
-    covariance: Floats
-    coefficients: Floats
-    freedom: Floats
-    members: tuple[Attributes, ...]
+    def __init__(
+        self,
+        parities: Parities,
+        seen: Floats,
+        precision: Floats,
+        chains: int,
+        random: np.random.Generator,
+    ) -> None:
+        """Start every chain near the posterior's mode.
 
-    def marginal(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """Table and variance of each cell: shape (2,) * attributes both."""
-        d = self.table.ndim
-        others = tuple(i for i in range(d) if i not in attributes)
-        moves = self.jacobian.reshape(*self.table.shape, -1).sum(axis=others)
-        variance = np.einsum("...s,st,...t->...", moves, self.covariance, moves, optimize=True)
-        return self.table.sum(axis=others), variance
+        Args:
+            parities: all sets whose interactions are modelled.
+            seen: shape (sets,): estimates.
+            precision: shape (sets,): inverse variances, 0 where nothing is known.
+            chains: how many.
+            random: what draws come from.
+        """
+        self.parities, self._seen, self._precision = parities, seen, precision
+        self._random = random
+        order = parities.sets.order
+        self._d, self._sets, self._order = parities.sets.attributes, order.size, order
+        members = np.array([s for s in parities.sets.members if len(s) == 2]).reshape(-1, 2)
+        self._pairs = slice(self._d, self._d + len(members))
+        self._shared = np.zeros((len(members), self._d + 1))
+        self._shared[np.arange(len(members))[:, None], members] = 1.0
+        self._shared[:, -1] = 1.0
+        self.size = self._sets + self._d + 1
+        self._chart = self._charted(members)
+        self._mu, self._sigma = np.zeros(chains), np.full(chains, FIELD)
+        self._alpha = np.full(chains, 0.1)
+        self._tau = np.full((chains, max(int(order.max()) - 1, 1)), 0.1)
+        self.state = self._start(chains)
 
+    def _charted(self, members: NDArray[np.intp]) -> Floats:
+        """Lambda as a linear function of the state: shape (sets, size)."""
+        centre = np.tanh(self._first_fields())
+        chart = np.eye(self._sets, self.size)
+        chart[self._pairs, self._sets :] = self._shared
+        for row, (i, j) in zip(chart[self._pairs].copy(), members, strict=True):
+            chart[i] -= centre[j] * row
+            chart[j] -= centre[i] * row
+        return chart
 
-def fit(statistics: Statistics) -> LogLinear:
-    """Model of all attributes, which are binary and at most `MAX_ATTRIBUTES`.
+    def _first_fields(self) -> Floats:
+        """Single attributes' lambda if they were independent, from shrunk estimates."""
+        known = self._precision[: self._d] / (self._precision[: self._d] + 3.0)
+        return np.asarray(np.arctanh(np.clip(self._seen[: self._d] * known, -0.97, 0.97)))
 
-    Cost: some 40 steps of O(sets^3 + 2^d d): 10 ms for 8 attributes and pairs, 100 ms with triples.
-    """
-    d = statistics.means.size
-    order = min(MAX_ORDER, max([2, *map(len, statistics.higher)]), d)
-    sets = sets_up_to(d, order)
-    seen, precision = np.zeros(len(sets.members)), np.zeros(len(sets.members))
-    for number, members in enumerate(sets.members):
-        seen[number], precision[number] = _look_up(statistics, members)
-    return _Fit(d, sets, seen, precision).run()
+    def weights(self, state: Floats) -> Floats:
+        """Lambda of every set: shape (chains, size) to (chains, sets)."""
+        return np.asarray(state @ self._chart.T)
 
+    def density(self, state: Floats) -> tuple[Floats, Floats, Singles]:
+        """Logarithm of the posterior (chains,), its gradient (chains, size) and the tables."""
+        prior, gradient = self._prior(state)
+        tables = self.parities.tables(self.weights(state))
+        theta = self.parities.moments(tables)
+        pull = self._precision * (self._seen - theta)
+        value = prior - 0.5 * (pull * (self._seen - theta)).sum(axis=1)
+        force = self.parities.energy(pull)
+        force -= (pull * theta).sum(axis=1).astype(np.float32)[:, None, None]
+        force *= tables
+        return value, gradient + self.parities.moments(force) @ self._chart, tables
 
-def _look_up(statistics: Statistics, members: Attributes) -> tuple[float, float]:
-    if len(members) == 1:
-        return float(statistics.means[members]), float(statistics.mean_precision[members])
-    if len(members) == 2:
-        return float(statistics.products[members]), float(statistics.product_precision[members])
-    return statistics.higher.get(members, (0.0, 0.0))
+    def curvature(self) -> Floats:
+        """Expected curvature of minus the log posterior: shape (chains, size, size).
 
+        That of the likelihood is the mean over a few chains, that of the prior each chain's own.
+        """
+        some = self.state[:_LOOKED_AT]
+        _, slope = self.parities.slopes(self.parities.tables(self.weights(some)))
+        wide = slope @ self._chart
+        likelihood = ((wide * self._precision[:, None]).transpose(0, 2, 1) @ wide).mean(axis=0)
+        out = np.repeat(likelihood[None], len(self.state), axis=0)
+        along = np.arange(self.size)
+        out[:, along, along] += self._prior_curvature()
+        return np.asarray(out)
 
-class _Fit:
-    def __init__(self, d: int, sets: AttributeSets, seen: Floats, precision: Floats) -> None:
-        self.d, self.sets, self.seen, self.precision = d, sets, seen, precision
-        self.prior = np.array([_WIDE if o == 1 else _SIZES[o - 1] ** 2 for o in sets.order])
-        known = precision[:d] / (precision[:d] + 3.0)
-        self.lam = np.zeros(seen.size)
-        self.lam[:d] = np.arctanh(np.clip(seen[:d] * known, -0.97, 0.97))
-        self.damping = 0.0
-        self.doubt = np.zeros(seen.size)
+    def _prior_scales(self) -> Floats:
+        singles = np.repeat(self._sigma[:, None], self._d, axis=1)
+        shared = np.repeat(self._alpha[:, None], self._d + 1, axis=1)
+        shared[:, -1] *= 2.0
+        return np.concatenate([singles, self._tau[:, self._order[self._d :] - 2], shared], axis=1)
 
-    def _state(self, lam: Floats) -> tuple[Floats, Floats]:
-        """Probabilities and all their coefficients."""
-        spread = np.zeros(1 << self.d)
-        spread[self.sets.index] = lam
-        energy = transform(spread)
-        table = np.exp(energy - energy.max())
-        table /= table.sum()
-        return table, transform(table)
+    def _prior(self, state: Floats) -> tuple[Floats, Floats]:
+        """Logarithm of the prior of the states, up to what hyperparameters alone decide."""
+        scale = self._prior_scales()
+        z = state / scale
+        z[:, : self._d] -= self._mu[:, None] / self._sigma[:, None]
+        rest = slice(0, self._sets)
+        gradient, value = -z / scale, 0.5 * np.square(z)
+        square = np.square(z[:, rest])
+        value[:, rest] = 0.5 * (_FREEDOM + 1.0) * np.log1p(square / _FREEDOM)
+        gradient[:, rest] *= (_FREEDOM + 1.0) / (_FREEDOM + square)
+        return -value.sum(axis=1), gradient
 
-    def _loss(self, lam: Floats, theta: Floats, precision: Floats) -> float:
-        gap = theta[self.sets.index] - self.seen
-        return 0.5 * float((precision * gap * gap).sum() + (lam * lam / self.prior).sum())
+    def _prior_curvature(self) -> Floats:
+        out = np.square(self._prior_scales())
+        away = self.state[:, : self._sets].copy()
+        away[:, : self._d] -= self._mu[:, None]
+        rest = slice(0, self._sets)
+        out[:, rest] = (_FREEDOM * out[:, rest] + np.square(away)) / (_FREEDOM + 1.0)
+        return 1.0 / out
 
-    def run(self) -> LogLinear:
-        """Ease the statistics in, then alternate steps and priors until neither moves."""
-        ease, updates = _EASE, 0
-        for _ in range(_STEPS):
-            moved, curvature = self._step(self.precision * 4.0**-ease)
-            if ease > 0:
-                ease -= moved < 0.5
-            elif moved < _SETTLED:
-                if updates == _UPDATES:
-                    break
-                self._update_priors(np.asarray(np.linalg.inv(curvature), np.float64))
-                updates += 1
-        return self._result()
+    def _likelihood(self, state: Floats) -> Floats:
+        theta = self.parities.moments(self.parities.tables(self.weights(state)))
+        return np.asarray(-0.5 * (np.square(self._seen - theta) @ self._precision))
 
-    def _step(self, precision: Floats) -> tuple[float, Floats]:
-        """One damped step; its largest move (0 when none helps) and the curvature before it."""
-        _, theta = self._state(self.lam)
-        own = theta[self.sets.index]
-        slope = theta[self.sets.crossed] - np.outer(own, own)
-        likelihood = (slope * precision[:, None]).T @ slope
-        curvature = likelihood + np.diag(1.0 / self.prior)
-        gradient = slope @ (precision * (own - self.seen)) + self.lam / self.prior
-        loss = self._loss(self.lam, theta, precision)
-        for _ in range(8):
-            damped = curvature + np.diag(self.damping * np.diag(likelihood))
-            step = -np.linalg.solve(damped, gradient)
+    def draw_sizes(self) -> None:
+        """Draw mu, sigma, alpha and the taus: given the state, then with the state along.
+
+        The first alone mixes badly where noise is high, the second where it is low.
+        """
+        single = self.state[:, None, : self._d]
+        away = (single - _CENTRES[:, None]) / self._sigma[:, None, None]
+        self._mu = _CENTRES[choose(self._random, _student(away) - 0.5 * np.square(_CENTRES))]
+        away = (single - self._mu[:, None, None]) / _FIELDS[:, None]
+        score = _student(away) - self._d * np.log(_FIELDS) + _FIELD_PRIOR
+        self._sigma = _FIELDS[choose(self._random, score)]
+        likelihood = self._likelihood(self.state)
+        for order in range(2, int(self._order.max()) + 1):
+            own = np.nonzero(self._order == order)[0]
+            score = _student(self.state[:, None, own] / _SCALES[:, None])
+            score += _tau_prior(_SCALES, order) - own.size * np.log(_SCALES)
+            self._tau[:, order - 2] = _SCALES[choose(self._random, score)]
+            likelihood = self._move(own, self._tau[:, order - 2], order, likelihood)
+        own = np.arange(self._sets, self.size)
+        energy = np.square(self.state[:, own]).sum(axis=1) - 0.75 * np.square(self.state[:, -1])
+        score = -0.5 * energy[:, None] / np.square(_SCALES) - own.size * np.log(_SCALES)
+        self._alpha = _SCALES[choose(self._random, score + _tau_prior(_SCALES, 0))]
+        self._move(own, self._alpha, 0, likelihood)
+
+    def _move(self, own: NDArray[np.intp], scale: Floats, order: int, likelihood: Floats) -> Floats:
+        """Metropolis steps that stretch a part of the state with its scale, which is changed."""
+        for _ in range(_MOVES if own.size else 0):
+            factor = np.exp(_STEP * self._random.normal(size=scale.size))
+            state, new = self.state.copy(), scale * factor
+            state[:, own] *= factor[:, None]
+            found = self._likelihood(state)
+            gain = found - likelihood + _tau_prior(new, order) - _tau_prior(scale, order)
+            taken = (
+                (np.log(self._random.random(scale.size)) < gain) & (new > _LEAST) & (new < _MOST)
+            )
+            self.state[taken] = state[taken]
+            scale[taken] = new[taken]
+            likelihood = np.where(taken, found, likelihood)
+        return likelihood
+
+    def _start(self, chains: int) -> Floats:
+        """The mode, with sizes as they are there."""
+        mode = self._mode()
+        pairs = mode[self._pairs]
+        ridge = np.diag(np.append(np.ones(self._d), 0.1))
+        shared = np.linalg.solve(self._shared.T @ self._shared + ridge, self._shared.T @ pairs)
+        state = np.concatenate([mode, shared])
+        state[self._pairs] -= self._shared @ shared
+        state[: self._d] += mode[: self._d] - (self._chart @ state)[: self._d]
+        self._mu[:] = state[: self._d].mean()
+        self._sigma[:] = max(float(state[: self._d].std()), 0.1)
+        self._alpha[:] = max(float(shared[:-1].std()), 0.02)
+        for order in range(2, int(self._order.max()) + 1):
+            size = np.sqrt(np.square(state[: self._sets][self._order == order]).mean())
+            self._tau[:, order - 2] = np.clip(size, 0.03, 0.3)
+        return np.tile(state, (chains, 1))
+
+    def _mode(self) -> Floats:
+        """Lambda by Gauss-Newton steps under a fixed prior, the statistics eased in."""
+        prior = 1.0 / np.square(np.array([_MODE_FIELD, *_MODE_SIZES])[self._order - 1])
+        lam = np.zeros(self._sets)
+        lam[: self._d] = self._first_fields()
+        for number in range(_STEPS):
+            weight = self._precision * 4.0 ** -max(_EASE - number, 0)
+            own, slope = self.parities.slopes(self.parities.tables(lam[None]))
+            hessian = (slope[0] * weight[:, None]).T @ slope[0] + np.diag(prior)
+            gradient = slope[0] @ (weight * (own[0] - self._seen)) + prior * lam
+            step = np.linalg.solve(hessian, gradient)
             moved = float(np.abs(step).max())
-            if moved > _STEP_LIMIT:
-                step *= _STEP_LIMIT / moved
-            after = self.lam + step
-            if self._loss(after, self._state(after)[1], precision) <= loss * (1 + 1e-9) + 1e-12:
-                self.lam = after
-                self.damping = self.damping / 8.0 if self.damping > 1e-4 else 0.0
-                return moved, curvature
-            self.damping = max(self.damping * 8.0, 1e-3)
-        return 0.0, curvature
+            lam = self._descend(lam, step * min(_STEP_LIMIT / max(moved, 1e-9), 1.0), weight, prior)
+            if number > _EASE and moved < _SETTLED:
+                break
+        return lam
 
-    def _update_priors(self, covariance: Floats) -> None:
-        """Learn the prior variances from what the statistics alone say about each lambda."""
-        spread = np.diag(covariance)
-        for order in range(2, int(self.sets.order.max()) + 1):
-            own = self.sets.order == order
-            information = np.maximum(1.0 / spread[own] - 1.0 / self.prior[own], 1e-6)
-            effects = self.lam[own] / spread[own] / information
-            gain, self.doubt[own] = gains(effects, 1.0 / information, _SIZES[order - 1])
-            wanted = np.clip(gain / np.maximum(1.0 - gain, 1e-9) / information, 1e-6, 25.0)
-            self.prior[own] = np.sqrt(self.prior[own] * wanted)
+    def _descend(self, lam: Floats, step: Floats, weight: Floats, prior: Floats) -> Floats:
+        """The longest of the step, its half, quarter and so on that does not raise the loss."""
+        lengths = np.append(0.5 ** np.arange(_HALVINGS), 0.0)
+        tried = lam - lengths[:, None] * step
+        gap = self.parities.moments(self.parities.tables(tried)) - self._seen
+        loss = (weight * np.square(gap)).sum(axis=1) + (prior * np.square(tried)).sum(axis=1)
+        return np.asarray(tried[np.argmax(loss <= loss[-1] * (1.0 + 1e-6) + 1e-6)])
 
-    def _result(self) -> LogLinear:
-        table, theta = self._state(self.lam)
-        own = theta[self.sets.index]
-        slope = theta[self.sets.crossed] - np.outer(own, own)
-        likelihood = (slope * self.precision[:, None]).T @ slope
-        covariance = np.asarray(np.linalg.inv(likelihood + np.diag(1.0 / self.prior)), np.float64)
-        freedom = np.einsum("st,tu,su->s", slope, covariance, slope) * self.precision
-        signs = transform(np.eye(1 << self.d)[self.sets.index]).T
-        jacobian = table[:, None] * (signs - own)
-        # A prior whose size is in doubt holds back less: what is unsure moves as the data let it.
-        wider = np.diag(1.0 / (self.prior + self.doubt))
-        covariance = np.asarray(np.linalg.inv(likelihood + wider), np.float64)
-        return LogLinear(
-            table.reshape((2,) * self.d), jacobian, covariance, own, freedom, self.sets.members
-        )
+
+def _student(z: Floats) -> Floats:
+    """Logarithm of Student's density, summed along the last axis."""
+    return np.asarray(-0.5 * (_FREEDOM + 1.0) * np.log1p(np.square(z) / _FREEDOM).sum(axis=-1))
+
+
+def _tau_prior(scale: Floats, order: int) -> Floats:
+    """Logarithm of the density, on the logarithmic scale, of tau of that order; 0: of alpha."""
+    size = SIZES[order - 2] if order else SHARED_SIZE
+    even = np.log(scale) if order in (0, 2) else 0.0
+    return np.asarray(even - 0.5 * np.square(scale / size))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from estimators.errors import InvalidInput
 from estimators.marginal import Marginal, is_noise
-from estimators.noise_aware import loglinear, shared, third
+from estimators.noise_aware import joint, shared, third
 from estimators.noise_aware.binary import BinaryTables
 from estimators.noise_aware.features import Features, cells_of
 from estimators.noise_aware.risk import Candidate, share_of_first
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from estimators.domain import Attributes
     from estimators.noise_aware.earlier import Asked
+    from estimators.noise_aware.joint import Joint
     from estimators.tally import Tally
 
 Floats = NDArray[np.float64]
@@ -30,17 +31,20 @@ Floats = NDArray[np.float64]
 MAX_CELLS = 1 << 22
 """Largest table that is made."""
 
-MAX_DRAWN_CELLS = 1 << 18
-"""Cells times draws beyond which fewer draws make the standard errors."""
-
 WIDER = 1.25
 """What the low-rank model's standard deviations of pairs are multiplied by. On data made for
 development, and columns that no benchmark uses, errors were 0.8 to 1.4 times as large as it claims,
 mostly 1.2: its prior is one of many that fit, and its draws know one only. In larger tables
 `upper_error` does as much."""
 
-MAX_LOG_ERROR = 2.5
+MAX_LOG_ERROR = 1.5
 """A cell is not taken to be more than e^(1.96 times this) times its estimate."""
+
+JOINT_PRIOR = 0.75
+"""Share of the log-linear model where statistics cannot tell: it knows that cells are positive."""
+
+MOST_SURE = 0.75
+"""Standard errors take neither of two models for more likely than this, whatever its share."""
 
 FIRST_PASSES = 40
 DRAW_PASSES = 3
@@ -62,12 +66,13 @@ class NoiseAwareModel:
     )
 
     def __init__(self, plan: Asked, tallies: Sequence[Tally]) -> None:
-        """Fit; cost as `shared.fit` and, for up to 9 binary attributes, `loglinear.fit`."""
+        """Fit; cost as `shared.fit` and, for up to 12 binary attributes, `joint.fit`."""
         self._cards = plan.domain.cardinalities
         self._features = Features(self._cards)
         binary = max(self._cards) == 2
-        small = binary and len(self._cards) <= loglinear.MAX_ATTRIBUTES
-        orders = loglinear.MAX_ORDER if small else 3 if binary else 2
+        small = binary and len(self._cards) <= joint.MAX_ATTRIBUTES
+        few = binary and len(self._cards) <= joint.SMALL
+        orders = joint.MAX_ORDER if few else 3 if binary else 2
         self._statistics = collect(plan, tallies, self._features, orders)
         self._views = [
             (frozenset(view.attributes), int(n))
@@ -76,6 +81,7 @@ class NoiseAwareModel:
             if n > 0
         ]
         self._k = plan.k
+        self.joint_share = 0.0
         self._posterior = (
             shared.fit(self._features, self._statistics)
             if self._views
@@ -84,20 +90,21 @@ class NoiseAwareModel:
         self._means = self._posterior.means
         self._products = self._posterior.products
         usable = small and len(self._cards) > 1 and bool(self._views)
-        self._joint = loglinear.fit(self._statistics) if usable else None
-        self.joint_share = self._weigh_joint() if self._joint else 0.0
+        self._joint = joint.fit(self._statistics) if usable else None
+        if self._joint:
+            self.joint_share = self._weigh_joint()
         self._pairs: dict[Attributes, Floats] = {}
         known = third.fit(self._statistics, self._posterior) if self._statistics.higher else None
         self._tables = BinaryTables(self._posterior, known) if binary else None
 
     def _weigh_joint(self) -> float:
         """Share of the log-linear model, by its estimated error on first and second order."""
-        joint = self._joint
-        if joint is None:
+        found = self._joint
+        if found is None:
             return 0.0
         d, k = len(self._cards), max(self._k, 2)
-        used = [s for s, members in enumerate(joint.members) if len(members) <= 2]
-        sets = [joint.members[s] for s in used]
+        used = [s for s, members in enumerate(found.members) if len(members) <= 2]
+        sets = [found.members[s] for s in used]
         stats, post = self._statistics, self._posterior
 
         def look(one: Floats, two: Floats) -> Floats:
@@ -107,12 +114,12 @@ class NoiseAwareModel:
         variance = look(post.mean_variance, post.product_variance)
         weight = np.array([k / d if len(m) == 1 else comb(k, 2) / comb(d, 2) for m in sets])
         return share_of_first(
-            Candidate(joint.coefficients[used], joint.freedom[used]),
+            Candidate(found.coefficients[used], found.freedom[used]),
             Candidate(look(self._means, self._products), variance * precision),
             look(stats.means, stats.products),
             precision,
             weight,
-            prior=0.5,
+            prior=JOINT_PRIOR,
         )
 
     def marginal(self, attributes: Attributes) -> Marginal:
@@ -134,25 +141,33 @@ class NoiseAwareModel:
             table = self._shared_table(attributes)
             stderr = self._shared_error(attributes, table)
         stderr = upper_error(table, stderr) if len(attributes) > 2 else WIDER * stderr
-        if self._joint is not None and self.joint_share > 0.0:
-            own, variance = self._joint.marginal(attributes)
-            if self._tables is not None and len(attributes) > 2:
-                variance = variance + self._tables.unseen(attributes).reshape(variance.shape)
-            variance = np.square(upper_error(own, np.sqrt(np.maximum(variance, 0.0))))
-            c = self.joint_share
-            # Of a mixture of two models: the mean of their variances and their disagreement.
-            spread = c * variance + (1.0 - c) * np.square(stderr)
-            stderr = np.sqrt(spread + c * (1.0 - c) * np.square(own - table))
-            table = c * own + (1.0 - c) * table
+        if self._joint is not None:
+            table, stderr = self._with_joint(self._joint, attributes, table, stderr)
         table, stderr = table.ravel(), stderr.ravel()
         flags = [] if len(attributes) < 3 else ["maxent"]
         if is_noise(table, stderr):
             flags.append("noise")
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
 
+    def _with_joint(
+        self, found: Joint, attributes: Attributes, table: Floats, stderr: Floats
+    ) -> tuple[Floats, Floats]:
+        """The mixture of a table with the log-linear model's, and its standard errors.
+
+        Of a mixture of two models: the mean of their variances and their disagreement.
+        """
+        own, variance = found.marginal(attributes)
+        if self._tables is not None and len(attributes) > 2:
+            variance = variance + self._tables.unseen(attributes).reshape(variance.shape)
+        variance = np.square(upper_error(own, np.sqrt(variance)))
+        sure = float(np.clip(self.joint_share, 1.0 - MOST_SURE, MOST_SURE))
+        spread = sure * variance + (1.0 - sure) * np.square(stderr)
+        spread += sure * (1.0 - sure) * np.square(own - table)
+        return self.joint_share * own + (1.0 - self.joint_share) * table, np.sqrt(spread)
+
     def product(self, attributes: Attributes) -> Floats:
         """The product of the model's own margins, the least that its tables have to beat."""
-        margins = [self._features.margin(i, self._means[None]) for i in attributes]
+        margins = [self.marginal((i,)).table[None] for i in attributes]
         return np.asarray(outer(margins)[0].ravel(), np.float64)
 
     def _pair(self, i: int, j: int) -> Floats:
@@ -179,7 +194,7 @@ class NoiseAwareModel:
 
     def _shared_error(self, attributes: Attributes, table: Floats) -> Floats:
         """Standard deviation over posterior draws, and what no report speaks about."""
-        draws = max(8, min(shared.DRAWS, MAX_DRAWN_CELLS // table.size))
+        draws = shared.draws_for(table.size)
         means = self._posterior.drawn_means[:draws]
         products = self._posterior.drawn_products[:draws]
         margins = [self._features.margin(i, means) for i in attributes]

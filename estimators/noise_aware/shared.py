@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.noise_aware.blocks import Blocks
-from estimators.noise_aware.normal import truncated
+from estimators.noise_aware.chances import choose, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +50,10 @@ WARM_UP = 30
 SWEEPS = 50
 DRAWS = 40
 """Posterior draws kept for standard errors."""
+
+LEAST_DRAWS = 8
+MAX_DRAWN_CELLS = 1 << 18
+"""Cells times draws beyond which fewer draws, down to `LEAST_DRAWS`, make the standard errors."""
 
 LARGEST_ALPHA = 0.5
 """Above it a loading becomes unlikely (half-normal cut of an even prior of log alpha)."""
@@ -113,6 +117,11 @@ class Posterior:
     residual: float
     drawn_means: Floats
     drawn_products: Floats
+
+
+def draws_for(cells: int) -> int:
+    """How many draws make the standard errors of a table."""
+    return max(LEAST_DRAWS, min(DRAWS, MAX_DRAWN_CELLS // cells))
 
 
 def nothing(features: Features) -> Posterior:
@@ -241,7 +250,7 @@ class _Sampler:
         norm = np.array([lgamma(r * a) - r * lgamma(a) for a in _CONCENTRATION])
         logs = np.log(np.maximum(share, 1e-12)).sum(axis=1)[:, None]
         score = norm + _CONCENTRATION * logs + _CONCENTRATION_PRIOR
-        self.concentration[:, i] = _CONCENTRATION[self._choose(score)]
+        self.concentration[:, i] = _CONCENTRATION[choose(self.random, score, axis=1)]
 
     def _alphas(self) -> None:
         """Sizes of the factors: given u / alpha, which noise does not hold up, then given u."""
@@ -257,15 +266,17 @@ class _Sampler:
             slope = (weight * moved * gap).sum(axis=1)[:, None]
             bend = (weight * moved * moved).sum(axis=1)[:, None]
             score = slope * _ALPHA2 - 0.5 * bend * np.square(_ALPHA2) + _ALPHA_PRIOR
-            self.alpha2[:, q] = _ALPHA2[self._choose(score)]
+            self.alpha2[:, q] = _ALPHA2[choose(self.random, score, axis=1)]
             self.u[:, :, q] = unit * np.sqrt(self.alpha2[:, q, None])
             gap = gap - self.alpha2[:, q, None] * moved
         energy = np.square(self.u).sum(axis=1)[:, :, None]
         score = -0.5 * (energy / _ALPHA2 + self.features.size * np.log(_ALPHA2)) + _ALPHA_PRIOR
-        chosen = self._choose(score.reshape(CHAINS * RANK, -1))
+        chosen = choose(self.random, score.reshape(CHAINS * RANK, -1))
         self.alpha2 = _ALPHA2[chosen].reshape(CHAINS, RANK)
 
     def _blocks(self) -> None:
+        if not self.blocks.count:
+            return
         low, residual = self.moments()
         scale = self.s[:, :, None] * self.s[:, None, :]
         gap = self.seen - low + scale * self.blocks.table
@@ -284,11 +295,11 @@ class _Sampler:
         kappa2 = self.kappa2[:, i, j][:, None]
         variance = self.noise[i, j] + np.square(_TAU)[None, :, None] * scale * kappa2
         score = -0.5 * (gap2 / variance + np.log(variance)).sum(axis=2) + _TAU_PRIOR
-        self.tau = _TAU[self._choose(score)]
+        self.tau = _TAU[choose(self.random, score, axis=1)]
         own = scale * np.square(self.tau)[:, None, None]
         variance = self.noise[i, j] + np.square(_KAPPA)[None, :, None] * own
         score = -0.5 * (gap2 / variance + np.log(variance)) + _KAPPA_PRIOR[None, :, None]
-        chosen = np.square(_KAPPA[self._choose(score)])
+        chosen = np.square(_KAPPA[choose(self.random, score, axis=1)])
         self.kappa2[:, i, j] = chosen
         self.kappa2[:, j, i] = chosen
 
@@ -300,20 +311,15 @@ class _Sampler:
         down = np.log((1.0 - binary) / 2.0).sum(axis=1)[:, None, None]
         norm = binary.shape[1] * (_LGAMMA_SUM - _LGAMMA[:, None] - _LGAMMA)
         score = _BETA[:, None] * up + _BETA * down + norm + _BETA_PRIOR
-        chosen = self._choose(score.reshape(CHAINS, -1))
+        chosen = choose(self.random, score.reshape(CHAINS, -1))
         self.beta = np.stack([_BETA[chosen // _BETA.size], _BETA[chosen % _BETA.size]], axis=1)
 
     def _refined(self, score: Callable[[Floats], Floats], grid: Floats) -> Floats:
         """A draw of tanh(z) for each chain: z from an even grid, then from a finer one about it."""
-        z = grid[self._choose(score(np.tanh(grid)))]
+        z = grid[choose(self.random, score(np.tanh(grid)))]
         fine = np.tanh(z[:, None] + (grid[1] - grid[0]) * _WITHIN)
-        at = self._choose(score(fine))
+        at = choose(self.random, score(fine))
         return np.asarray(fine[np.arange(CHAINS), at], np.float64)
-
-    def _choose(self, score: Floats) -> NDArray[np.intp]:
-        """One index along axis 1 with probability proportional to exp(score)."""
-        chosen: NDArray[np.intp] = np.argmax(score + self.random.gumbel(size=score.shape), axis=1)
-        return chosen
 
 
 class _Form:

@@ -76,7 +76,7 @@ class _Sums:
             return
         parts = self.features.interactions(attributes, table)
         count = len(attributes)
-        for order in range(1, min(count, max(2, self.orders)) + 1):
+        for order in range(1, min(count, 2) + 1):
             for members in combinations(range(count), order):
                 index = tuple(slice(1, None) if a in members else 0 for a in range(count))
                 self._add(tuple(attributes[a] for a in members), parts[index], weight)
@@ -105,16 +105,12 @@ class _Sums:
         if len(members) == 1:
             self.one[where[0]] += weight * part
             self.one_weight[where[0]] += weight
-        elif len(members) == 2:
+        else:
             i, j = where
             self.two[i, j] += weight * part
             self.two[j, i] += weight * part.T
             self.two_weight[i, j] += weight
             self.two_weight[j, i] += weight
-        elif part.size == 1:
-            total = self.more.setdefault(members, [0.0, 0.0])
-            total[0] += weight * float(part.ravel()[0])
-            total[1] += weight
 
 
 def collect(

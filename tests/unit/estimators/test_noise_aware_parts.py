@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from math import erf as exact_erf
 
 import numpy as np
@@ -10,12 +9,12 @@ import pytest
 
 from estimators.mechanisms import best_oracle
 from estimators.mechanisms.hadamard import transform
-from estimators.noise_aware import allocation, loglinear
+from estimators.noise_aware import allocation
+from estimators.noise_aware.chances import erf, truncated
 from estimators.noise_aware.features import Features
-from estimators.noise_aware.normal import erf, truncated
 from estimators.noise_aware.risk import Candidate, share_of_first
 from estimators.noise_aware.shrinkage import gains
-from estimators.noise_aware.statistics import Statistics, cell_variance, collect
+from estimators.noise_aware.statistics import cell_variance, collect
 from estimators.noise_aware.targets import outer, rake, valid_pair
 from tests.noise_aware_support import chain, domain_of, plan_for, tallies_of, truth
 
@@ -130,32 +129,6 @@ def test_walsh_hadamard_is_its_definition() -> None:
     values = np.random.default_rng(0).normal(size=16)
     signs = np.array([[(-1) ** (a & x).bit_count() for x in range(16)] for a in range(16)])
     np.testing.assert_allclose(transform(values), signs @ values)
-
-
-def _exact_statistics(table: np.ndarray, d: int, precision: float) -> Statistics:
-    theta = transform(table.ravel())
-    means = np.array([theta[1 << (d - 1 - i)] for i in range(d)])
-    products = np.array(
-        [[theta[(1 << (d - 1 - i)) ^ (1 << (d - 1 - j))] for j in range(d)] for i in range(d)]
-    )
-    np.fill_diagonal(products, 0.0)
-    weights = np.where(np.eye(d) > 0, 0.0, precision)
-    ones = np.full(d, precision)
-    return Statistics(means, ones, products, weights, {}, np.zeros(d, np.int64))
-
-
-def test_a_log_linear_truth_is_recovered_from_its_moments() -> None:
-    d = 5
-    cells = np.array(list(product([1, -1], repeat=d)))
-    energy = 0.6 * cells[:, 0] * cells[:, 1] - 0.4 * cells[:, 1] * cells[:, 2] + 0.5 * cells[:, 4]
-    table = np.exp(energy)
-    table /= table.sum()
-    model = loglinear.fit(_exact_statistics(table, d, 1e7))
-    np.testing.assert_allclose(model.table.ravel(), table, atol=2e-4)
-    assert model.freedom.max() <= 1.0 + 1e-9
-    marginal, variance = model.marginal((1, 3))
-    np.testing.assert_allclose(marginal, table.reshape((2,) * d).sum(axis=(0, 2, 4)), atol=2e-4)
-    assert (variance >= 0).all()
 
 
 def test_raking_reaches_margins_and_survives_contradictions() -> None:

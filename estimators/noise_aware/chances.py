@@ -1,4 +1,4 @@
-"""The normal distribution without scipy."""
+"""Draws from scores, and the normal distribution without scipy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+
+
+def choose(random: np.random.Generator, score: Floats, axis: int = -1) -> NDArray[np.intp]:
+    """Indices along an axis, each with probability proportional to exp(score)."""
+    chosen: NDArray[np.intp] = np.argmax(score + random.gumbel(size=score.shape), axis=axis)
+    return chosen
 
 
 def erf(x: Floats) -> Floats:

@@ -1,0 +1,115 @@
+"""The joint distribution of up to 12 binary attributes, from draws of the log-linear model.
+
+Of up to `SMALL` attributes it has interactions of up to four, of more attributes pairs alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.noise_aware.hamiltonian import draw
+from estimators.noise_aware.loglinear import LogLinear
+from estimators.noise_aware.parities import Parities
+
+if TYPE_CHECKING:
+    from estimators.domain import Attributes
+    from estimators.noise_aware.statistics import Statistics
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+MAX_ATTRIBUTES = 12
+SMALL = 9
+MAX_ORDER = 4
+"""Of up to `SMALL` attributes."""
+
+MAX_CHAINS = 8
+CELLS = 1 << 15
+"""Cells of all chains' tables together, while there is more than one chain."""
+
+WARM_UP, SWEEPS = 40, 60
+
+_KEPT_CELLS = 1 << 20
+_SEED = 20181015
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint:
+    """Posterior of the joint distribution; a table is a matrix as in `parities`.
+
+    Attributes:
+        table: shape (rows, columns): its mean.
+        drawn: shape (draws, rows, columns).
+        coefficients: shape (sets,): mean of the table's theta.
+        freedom: shape (sets,): derivative of each coefficient by its own estimate.
+        members: the sets.
+    """
+
+    table: Floats
+    drawn: Singles
+    coefficients: Floats
+    freedom: Floats
+    members: tuple[Attributes, ...]
+
+    def marginal(self, attributes: Attributes) -> tuple[Floats, Floats]:
+        """Table and variance of each cell: shape (2,) * attributes both.
+
+        Cost: O(draws 2^(d + k/2)), under 1 ms for 12 attributes.
+        """
+        half, rest = (size.bit_length() - 1 for size in self.table.shape)
+        rows = _adding(half, tuple(i for i in attributes if i < half))
+        columns = _adding(rest, tuple(i - half for i in attributes if i >= half)).T
+        shape = (2,) * len(attributes)
+        drawn = np.asarray(rows @ self.drawn @ columns, np.float64)
+        return (rows @ self.table @ columns).reshape(shape), drawn.var(axis=0).reshape(shape)
+
+
+def fit(statistics: Statistics) -> Joint:
+    """Model of all attributes, which are binary and at most `MAX_ATTRIBUTES`.
+
+    Cost: 600 densities of 8 tables: 0.1 s for 8 attributes and pairs, 0.3 s with sets of four.
+    """
+    d = statistics.means.size
+    highest = MAX_ORDER if d <= SMALL else 2
+    order = min(highest, max([2, *map(len, statistics.higher)]), d)
+    chains = int(np.clip(CELLS >> d, 1, MAX_CHAINS))
+    parities = Parities(d, order)
+    looked = [_look_up(statistics, members) for members in parities.sets.members]
+    seen, precision = np.array(looked).T
+    random = np.random.default_rng(_SEED)
+    model = LogLinear(parities, seen, precision, chains, random)
+    tables = np.concatenate(list(draw(model, random, WARM_UP, SWEEPS)))
+    theta = parities.moments(tables)
+    table = tables.mean(axis=0, dtype=np.float64)
+    return Joint(
+        table / table.sum(),
+        tables[:: max(tables.size // _KEPT_CELLS, 1)],
+        theta.mean(axis=0),
+        theta.var(axis=0) * precision,
+        parities.sets.members,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _adding(d: int, kept: Attributes) -> Singles:
+    """Ones where a cell over ``kept`` holds a cell over d attributes: (cells, 2^d)."""
+    cells = np.arange(1 << d)
+    into = np.zeros(1 << d, np.intp)
+    for i in kept:
+        into = 2 * into + ((cells >> (d - 1 - i)) & 1)
+    out = np.zeros((1 << len(kept), 1 << d), np.float32)
+    out[into, cells] = 1.0
+    return out
+
+
+def _look_up(statistics: Statistics, members: Attributes) -> tuple[float, float]:
+    if len(members) == 1:
+        return float(statistics.means[members]), float(statistics.mean_precision[members])
+    if len(members) == 2:
+        return float(statistics.products[members]), float(statistics.product_precision[members])
+    return statistics.higher.get(members, (0.0, 0.0))

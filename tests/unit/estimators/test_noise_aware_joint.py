@@ -1,0 +1,187 @@
+"""The log-linear model: its tables, its density, and draws against independent computations."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from estimators.noise_aware import joint
+from estimators.noise_aware.hamiltonian import draw
+from estimators.noise_aware.loglinear import FIELD, SHARED_SIZE, SIZES, LogLinear
+from estimators.noise_aware.parities import Parities
+from estimators.noise_aware.statistics import Statistics
+
+Floats = NDArray[np.float64]
+
+
+def signs(d: int, order: int) -> Floats:
+    """Every parity in every cell, by its definition: (cells, sets)."""
+    cells = np.array(list(product([1, -1], repeat=d)))
+    members = [s for o in range(1, order + 1) for s in combinations(range(d), o)]
+    return np.array([[row[list(s)].prod() for s in members] for row in cells], np.float64)
+
+
+def statistics_of(table: Floats, d: int, precision: float) -> Statistics:
+    """Exact first and second moments of a joint distribution."""
+    theta = signs(d, 2).T @ table.ravel()
+    products = np.zeros((d, d))
+    for (i, j), value in zip(combinations(range(d), 2), theta[d:], strict=True):
+        products[i, j] = products[j, i] = value
+    known = np.where(np.eye(d) > 0, 0.0, precision)
+    ones = np.full(d, precision)
+    return Statistics(theta[:d], ones, products, known, {}, np.zeros(d, np.int64))
+
+
+@pytest.mark.parametrize(("d", "order"), [(1, 1), (2, 2), (5, 3), (6, 4)])
+def test_tables_and_moments_are_those_of_all_parities(d: int, order: int) -> None:
+    parities, chi = Parities(d, order), signs(d, order)
+    random = np.random.default_rng(d)
+    weights = 0.4 * random.normal(size=(3, chi.shape[1]))
+    energy = weights @ chi.T
+    tables = np.exp(energy) / np.exp(energy).sum(axis=1, keepdims=True)
+    found = parities.tables(weights)
+    np.testing.assert_allclose(parities.energy(weights).reshape(3, -1), energy, atol=2e-5)
+    np.testing.assert_allclose(found.reshape(3, -1), tables, atol=1e-6)
+    np.testing.assert_allclose(parities.moments(found), tables @ chi, atol=2e-6)
+    own, slopes = parities.slopes(found)
+    covariance = np.array([(chi.T * p) @ chi - np.outer(p @ chi, p @ chi) for p in tables])
+    np.testing.assert_allclose(own, tables @ chi, atol=2e-6)
+    np.testing.assert_allclose(slopes, covariance, atol=4e-6)
+
+
+def model_of(d: int, order: int, noise: float, chains: int = 2) -> tuple[LogLinear, Floats, Floats]:
+    """A model of the estimates of some table, at states about its mode."""
+    random = np.random.default_rng(d)
+    parities, chi = Parities(d, order), signs(d, order)
+    energy = chi @ (0.3 * random.normal(size=chi.shape[1]))
+    table = np.exp(energy) / np.exp(energy).sum()
+    seen = table @ chi + noise * random.normal(size=chi.shape[1])
+    precision = np.full(seen.size, noise**-2)
+    return LogLinear(parities, seen, precision, chains, random), seen, precision
+
+
+def test_the_gradient_is_that_of_the_density() -> None:
+    model, _, _ = model_of(4, 3, 0.1)
+    state = model.state + 0.1 * np.random.default_rng(0).normal(size=model.state.shape)
+    _, gradient, _ = model.density(state)
+    step = 1e-2  # single precision forbids less; the third derivative's part is below 1e-3
+    for place in range(model.size):
+        moved = np.zeros(model.size)
+        moved[place] = step
+        ahead, behind = model.density(state + moved)[0], model.density(state - moved)[0]
+        slope = (ahead - behind) / (2 * step)
+        np.testing.assert_allclose(gradient[:, place], slope, rtol=2e-2, atol=2e-2)
+
+
+def test_the_density_is_the_posterior_of_the_stated_model() -> None:
+    model, seen, precision = model_of(3, 3, 0.2, chains=1)
+    chi, random = signs(3, 3), np.random.default_rng(1)
+
+    def by_hand(state: Floats) -> float:
+        single, pair, triple = state[:3].copy(), state[3:6], state[6:7]
+        a, m = state[7:10], state[10]
+        full = [pair[n] + a[i] + a[j] + m for n, (i, j) in enumerate(combinations(range(3), 2))]
+        centre = np.clip(seen[:3] * precision[:3] / (precision[:3] + 3.0), -0.97, 0.97)
+        for value, (i, j) in zip(full, combinations(range(3), 2), strict=True):
+            single[i] -= value * centre[j]
+            single[j] -= value * centre[i]
+        energy = chi @ np.concatenate([single, full, triple])
+        theta = chi.T @ (np.exp(energy) / np.exp(energy).sum())
+        mu, sigma, tau, alpha = model._mu[0], model._sigma[0], model._tau[0], model._alpha[0]
+        student = [(state[:3] - mu) / sigma, pair / tau[0], triple / tau[1]]
+        value = -0.5 * float((precision * (theta - seen) ** 2).sum())
+        value -= 2.0 * float(sum(np.log1p(z * z / 3.0).sum() for z in student))
+        return value - 0.5 * float((a * a).sum() / alpha**2 + (m / (2 * alpha)) ** 2)
+
+    first, second = (model.state[0] + 0.2 * random.normal(size=model.size) for _ in range(2))
+    difference = model.density(first[None])[0][0] - model.density(second[None])[0][0]
+    assert difference == pytest.approx(by_hand(first) - by_hand(second), abs=1e-3)
+
+
+def test_without_data_sizes_have_their_prior() -> None:
+    d, sets = 3, 6
+    random = np.random.default_rng(5)
+    model = LogLinear(Parities(d, 2), np.zeros(sets), np.zeros(sets), 40, random)
+    tau, alpha, sigma = [], [], []
+    for _ in draw(model, random, 60, 500):
+        tau.append(model._tau[:, 0].copy())
+        alpha.append(model._alpha.copy())
+        sigma.append(model._sigma.copy())
+    half_normal = np.sqrt(2.0 / np.pi)
+    # 40 chains of some 50 independent draws each; grids end at 0.8 and begin at 0.002.
+    assert np.mean(tau) == pytest.approx(SIZES[0] * half_normal, rel=0.06)
+    assert np.mean(alpha) == pytest.approx(SHARED_SIZE * half_normal, rel=0.06)
+    assert np.median(sigma) == pytest.approx(FIELD, rel=0.12)
+
+
+def test_draws_have_the_posterior_that_weighted_prior_draws_have() -> None:
+    random = np.random.default_rng(9)
+    parities, chi = Parities(2, 2), signs(2, 2)
+    seen, precision = np.array([0.75, 0.6, 0.62]), np.array([60.0, 60.0, 150.0])
+    model = LogLinear(parities, seen, precision, 16, random)
+    tables = np.concatenate(list(draw(model, random, 60, 400))).reshape(-1, 4)
+
+    many = 400_000
+    sigma = np.exp(np.clip(np.log(FIELD) + 0.8 * random.normal(size=many), -3.0, 0.92))
+    single = random.normal(size=(many, 1)) + sigma[:, None] * random.standard_t(3, size=(many, 2))
+    alpha = SHARED_SIZE * np.abs(random.normal(size=many))
+    tau = SIZES[0] * np.abs(random.normal(size=many))
+    shared = random.normal(size=(many, 2)).sum(axis=1) + 2.0 * random.normal(size=many)
+    pair = alpha * shared + tau * random.standard_t(3, size=many)
+    centre = seen[:2] * precision[:2] / (precision[:2] + 3.0)
+    fields = single - pair[:, None] * centre[::-1]
+    energy = np.column_stack([fields, pair]) @ chi.T
+    energy -= energy.max(axis=1, keepdims=True)
+    drawn = np.exp(energy) / np.exp(energy).sum(axis=1, keepdims=True)
+    gap = drawn @ chi - seen
+    weight = np.exp(-0.5 * (precision * gap * gap).sum(axis=1))
+    weight /= weight.sum()
+    assert 1.0 / np.square(weight).sum() > 3000.0
+    np.testing.assert_allclose(tables.mean(axis=0), weight @ drawn, atol=0.006)
+    spread = np.sqrt(weight @ np.square(drawn - weight @ drawn))
+    np.testing.assert_allclose(tables.std(axis=0), spread, rtol=0.08)
+
+
+def test_a_log_linear_truth_is_recovered_from_its_moments() -> None:
+    d = 5
+    cells = np.array(list(product([1, -1], repeat=d)))
+    energy = 0.6 * cells[:, 0] * cells[:, 1] - 0.4 * cells[:, 1] * cells[:, 2] + 0.5 * cells[:, 4]
+    table = np.exp(energy) / np.exp(energy).sum()
+    model = joint.fit(statistics_of(table, d, 1e6))
+    np.testing.assert_allclose(model.table.ravel(), table, atol=4e-4)
+    assert model.freedom.min() > 0.0
+    wanted = table.reshape((2,) * d).sum(axis=(0, 2, 4))
+    marginal, variance = model.marginal((1, 3))
+    np.testing.assert_allclose(marginal, wanted, atol=1e-3)
+    assert (np.abs(marginal - wanted) <= 5 * np.sqrt(variance)).all()
+
+
+@pytest.mark.parametrize("attributes", [(0,), (3,), (1, 2), (0, 2, 4), (0, 1, 2, 3, 4)])
+def test_marginals_are_sums_of_the_joint(attributes: tuple[int, ...]) -> None:
+    random = np.random.default_rng(3)
+    table = random.dirichlet(np.ones(32))
+    model = joint.fit(statistics_of(table, 5, 1e3))
+    others = tuple(i for i in range(5) if i not in attributes)
+    shape = (2,) * 5
+    found, variance = model.marginal(attributes)
+    np.testing.assert_allclose(found, model.table.reshape(shape).sum(axis=others), atol=1e-12)
+    drawn = model.drawn.astype(np.float64).reshape(-1, *shape)
+    summed = drawn.sum(axis=tuple(i + 1 for i in others))
+    np.testing.assert_allclose(variance, summed.var(axis=0), atol=1e-8)
+
+
+def test_equal_statistics_give_equal_tables_and_more_attributes_fewer_chains() -> None:
+    random = np.random.default_rng(4)
+    for d in (2, 10, 12):
+        margins = [np.array([p, 1 - p]) for p in random.uniform(0.3, 0.95, d)]
+        table = margins[0]
+        for margin in margins[1:]:
+            table = np.multiply.outer(table, margin)
+        statistics = statistics_of(table, d, 400.0)
+        first, second = joint.fit(statistics), joint.fit(statistics)
+        np.testing.assert_array_equal(first.table, second.table)
+        assert first.table.min() >= 0.0
+        assert first.table.sum() == pytest.approx(1.0)
