@@ -7,6 +7,11 @@ command side by side share the cells among them:
     python benchmarks/grid.py run & python benchmarks/grid.py run
     python benchmarks/grid.py table > benchmarks/results/grid.md
 
+After a change of one method only, its part of every cell is measured again, with the same devices,
+targets and seeds as the others had, by the first and the second of two processes:
+
+    python benchmarks/grid.py again --methods noise-aware --share 1/2
+
 How a cell is measured, and which methods are left out, is said in `benchmarks.grid_cells`; the data
 sets, with the census' rule for columns of many values, in `benchmarks.populations`. Targets are 50
 k-sets of attributes whose tables have at most 2^16 cells, or all of these sets where there are
@@ -109,21 +114,52 @@ def run(args: argparse.Namespace) -> None:
         )
 
 
+def again(args: argparse.Namespace) -> None:
+    """Measure some methods once more in the cells that exist, and keep what others had."""
+    part, parts = args.share
+    mine = [c for c in cells(args) if (args.results / f"{c.name}.json").exists()][part - 1 :: parts]
+    for number, cell in enumerate(mine, 1):
+        path = args.results / f"{cell.name}.json"
+        old = orjson.loads(path.read_bytes())
+        repeats = len(old["errors"]["uniform"])
+        new = measure(cell, repeats=repeats, count=args.targets, only=args.methods)
+        if new["errors"]["uniform"] != old["errors"]["uniform"]:
+            sys.exit(f"{cell.name}: other devices or targets than before; run it whole")
+        for what in ("errors", "product", "coverage"):
+            old[what] |= new[what]
+        old["seconds"]["methods"] |= new["seconds"]["methods"]
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(orjson.dumps(old, option=orjson.OPT_INDENT_2))
+        partial.rename(path)
+        print(f"{number}/{len(mine)} {cell.name}", file=sys.stderr, flush=True)
+
+
+def share(text: str) -> tuple[int, int]:
+    """``2/3``: the second of three parts."""
+    part, parts = (int(x) for x in text.split("/"))
+    if not 1 <= part <= parts:
+        raise argparse.ArgumentTypeError(f"{text}: the first of {parts} parts is 1/{parts}")
+    return part, parts
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("what", choices=("run", "again", "table"))
     parser.add_argument("--only", type=lambda s: s.split(","), help="data sets")
     parser.add_argument("--methods", type=lambda s: s.split(","), help="only these")
     parser.add_argument("--epsilon", type=lambda s: s.split(","))
     for name in ("d", "k", "n"):
         parser.add_argument(f"--{name}", type=lambda s: [int(x) for x in s.split(",")])
+    parser.add_argument("--share", type=share, default=(1, 1), help="of `again`, as 1/2")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--targets", type=int, default=50)
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder (%(default)s)")
     args = parser.parse_args()
     if args.what == "run":
         run(args)
+    elif args.what == "again":
+        again(args)
     else:
         paths = sorted(args.results.glob("*.json"))
         show([orjson.loads(path.read_bytes()) for path in paths])
