@@ -1,4 +1,4 @@
-"""The joint distribution of up to 12 binary attributes, from draws of the log-linear model.
+"""The joint distribution of up to 16 binary attributes, from draws of the log-linear model.
 
 Of up to `SMALL` attributes it has interactions of up to four, of more attributes pairs alone.
 """
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware.hamiltonian import draw
 from estimators.noise_aware.loglinear import LogLinear
-from estimators.noise_aware.parities import Parities
+from estimators.noise_aware.parities import PairParities, Parities
+from estimators.noise_aware.walsh import sets_up_to
 
 if TYPE_CHECKING:
     from estimators.domain import Attributes
@@ -23,10 +25,13 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
-MAX_ATTRIBUTES = 12
+MAX_ATTRIBUTES = 16
 SMALL = 9
 MAX_ORDER = 4
 """Of up to `SMALL` attributes."""
+
+MAX_VIEW = 3
+"""Attributes of a view beyond which pairs alone would leave too much of what it says aside."""
 
 MAX_CHAINS = 8
 CELLS = 1 << 15
@@ -45,16 +50,18 @@ class Joint:
     Attributes:
         table: shape (rows, columns): its mean.
         drawn: shape (draws, rows, columns).
-        coefficients: shape (sets,): mean of the table's theta.
+        chains: side by side.
+        members: sets of up to three attributes at least.
+        coefficients: shape (sets,): theta of the mean table.
         freedom: shape (sets,): derivative of each coefficient by its own estimate.
-        members: the sets.
     """
 
     table: Floats
     drawn: Singles
+    chains: int
+    members: tuple[Attributes, ...]
     coefficients: Floats
     freedom: Floats
-    members: tuple[Attributes, ...]
 
     def marginal(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Table and variance of each cell: shape (2,) * attributes both.
@@ -78,20 +85,25 @@ def fit(statistics: Statistics) -> Joint:
     highest = MAX_ORDER if d <= SMALL else 2
     order = min(highest, max([2, *map(len, statistics.higher)]), d)
     chains = int(np.clip(CELLS >> d, 1, MAX_CHAINS))
-    parities = Parities(d, order)
+    parities = PairParities(d) if order == 2 else Parities(d, order)
     looked = [_look_up(statistics, members) for members in parities.sets.members]
     seen, precision = np.array(looked).T
     random = np.random.default_rng(_SEED)
     model = LogLinear(parities, seen, precision, chains, random)
     tables = np.concatenate(list(draw(model, random, WARM_UP, SWEEPS)))
-    theta = parities.moments(tables)
     table = tables.mean(axis=0, dtype=np.float64)
+    table /= table.sum()
+    sets = sets_up_to(d, min(max(order, 3), d))
+    freedom = np.zeros(len(sets.members))
+    spread = parities.moments(tables).var(axis=0)
+    freedom[: seen.size] = np.minimum(spread * precision, 1.0)  # above 1 is the draws' own noise
     return Joint(
-        table / table.sum(),
+        table,
         tables[:: max(tables.size // _KEPT_CELLS, 1)],
-        theta.mean(axis=0),
-        theta.var(axis=0) * precision,
-        parities.sets.members,
+        chains,
+        sets.members,
+        transform(table.ravel())[sets.index],
+        freedom,
     )
 
 

@@ -32,10 +32,10 @@ MAX_CELLS = 1 << 22
 """Largest table that is made."""
 
 WIDER = 1.25
-"""What the low-rank model's standard deviations of pairs are multiplied by. On data made for
-development, and columns that no benchmark uses, errors were 0.8 to 1.4 times as large as it claims,
-mostly 1.2: its prior is one of many that fit, and its draws know one only. In larger tables
-`upper_error` does as much."""
+"""What standard deviations are multiplied by, but not those of the low-rank model's larger tables,
+where `upper_error` does as much. On data made for development, and columns that no benchmark uses,
+errors were 0.8 to 1.4 times as large as the models claim, mostly 1.2: a prior is one of many that
+fit, and its draws know one only."""
 
 MAX_LOG_ERROR = 1.5
 """A cell is not taken to be more than e^(1.96 times this) times its estimate."""
@@ -66,11 +66,10 @@ class NoiseAwareModel:
     )
 
     def __init__(self, plan: Asked, tallies: Sequence[Tally]) -> None:
-        """Fit; cost as `shared.fit` and, for up to 12 binary attributes, `joint.fit`."""
+        """Fit; cost as `shared.fit` and, for up to 16 binary attributes, `joint.fit`."""
         self._cards = plan.domain.cardinalities
         self._features = Features(self._cards)
         binary = max(self._cards) == 2
-        small = binary and len(self._cards) <= joint.MAX_ATTRIBUTES
         few = binary and len(self._cards) <= joint.SMALL
         orders = joint.MAX_ORDER if few else 3 if binary else 2
         self._statistics = collect(plan, tallies, self._features, orders)
@@ -89,37 +88,48 @@ class NoiseAwareModel:
         )
         self._means = self._posterior.means
         self._products = self._posterior.products
-        usable = small and len(self._cards) > 1 and bool(self._views)
-        self._joint = joint.fit(self._statistics) if usable else None
-        if self._joint:
-            self.joint_share = self._weigh_joint()
+        self._joint = joint.fit(self._statistics) if binary and self._fits_joint() else None
         self._pairs: dict[Attributes, Floats] = {}
         known = third.fit(self._statistics, self._posterior) if self._statistics.higher else None
         self._tables = BinaryTables(self._posterior, known) if binary else None
+        if self._joint:
+            self.joint_share = self._weigh(self._joint, known)
 
-    def _weigh_joint(self) -> float:
-        """Share of the log-linear model, by its estimated error on first and second order."""
-        found = self._joint
-        if found is None:
-            return 0.0
-        d, k = len(self._cards), max(self._k, 2)
-        used = [s for s, members in enumerate(found.members) if len(members) <= 2]
-        sets = [found.members[s] for s in used]
+    def _fits_joint(self) -> bool:
+        largest = max((len(view) for view, _ in self._views), default=0)
+        d = len(self._cards)
+        if d <= joint.SMALL:
+            return d > 1 and largest > 0
+        return d <= joint.MAX_ATTRIBUTES and 0 < largest <= joint.MAX_VIEW
+
+    def _weigh(self, found: Joint, known: third.Third | None) -> float:
+        """Share of the log-linear model, by the estimated error on orders one to three."""
         stats, post = self._statistics, self._posterior
-
-        def look(one: Floats, two: Floats) -> Floats:
-            return np.array([one[m] if len(m) == 1 else two[m] for m in sets]).ravel()
-
-        precision = look(stats.mean_precision, stats.product_precision)
-        variance = look(post.mean_variance, post.product_variance)
-        weight = np.array([k / d if len(m) == 1 else comb(k, 2) / comb(d, 2) for m in sets])
+        d, k = len(self._cards), max(self._k, 2)
+        seen, precision, other, variance = (np.zeros(len(found.members)) for _ in range(4))
+        weight = np.array([comb(k, len(s)) / comb(d, len(s)) for s in found.members])
+        pairs = np.triu_indices(d, 1)
+        cut, end = d, d + len(pairs[0])
+        for into, one, two in (
+            (seen, stats.means, stats.products),
+            (precision, stats.mean_precision, stats.product_precision),
+            (other, post.means, post.products),
+            (variance, post.mean_variance, post.product_variance),
+        ):
+            into[:cut], into[cut:end] = one, two[pairs]
+        if known is not None:
+            rows = slice(end, end + len(known.shift))
+            looked = [stats.higher.get(s, (0.0, 0.0)) for s in found.members[rows]]
+            seen[rows], precision[rows] = np.array(looked).T
+            other[rows] = known.triples.predicted + known.shift
+            variance[rows] = known.variance
         return share_of_first(
-            Candidate(found.coefficients[used], found.freedom[used]),
-            Candidate(look(self._means, self._products), variance * precision),
-            look(stats.means, stats.products),
+            Candidate(found.coefficients, found.freedom),
+            Candidate(other, variance * precision),
+            seen,
             precision,
             weight,
-            prior=JOINT_PRIOR,
+            prior=JOINT_PRIOR if found.chains > 1 else 0.0,
         )
 
     def marginal(self, attributes: Attributes) -> Marginal:
@@ -159,7 +169,7 @@ class NoiseAwareModel:
         own, variance = found.marginal(attributes)
         if self._tables is not None and len(attributes) > 2:
             variance = variance + self._tables.unseen(attributes).reshape(variance.shape)
-        variance = np.square(upper_error(own, np.sqrt(variance)))
+        variance = np.square(upper_error(own, WIDER * np.sqrt(variance)))
         sure = float(np.clip(self.joint_share, 1.0 - MOST_SURE, MOST_SURE))
         spread = sure * variance + (1.0 - sure) * np.square(stderr)
         spread += sure * (1.0 - sure) * np.square(own - table)

@@ -74,6 +74,50 @@ class Parities:
         return own, theta[:, self.sets.crossed] - own[:, :, None] * own[:, None, :]
 
 
+class PairParities(Parities):
+    """The same of order two, with a third of the work: both halves meet in single signs only."""
+
+    def __init__(self, d: int) -> None:
+        """Lay out both halves and what crosses them."""
+        super().__init__(d, 2)
+        half = d // 2
+        one = [i for i, s in enumerate(self.sets.members) if max(s) < half]
+        two = [i for i, s in enumerate(self.sets.members) if min(s) >= half]
+        both = [i for i, s in enumerate(self.sets.members) if min(s) < half <= max(s)]
+        self._one, self._two = np.array(one, np.intp), np.array(two, np.intp)
+        self._both = np.array(both, np.intp).reshape(half, d - half)
+        self._own_first = self._first[:, self._row[self._one]]
+        self._own_second = self._second[:, self._column[self._two]]
+        self._signs_first = self._first[:, 1 : half + 1]
+        self._signs_second = self._second[:, 1 : d - half + 1]
+        ones = np.ones((len(self._second), 1), np.float32)
+        self._meeting = np.hstack([self._signs_second, ones])
+
+    def energy(self, weights: Floats) -> Singles:
+        """As `Parities.energy`."""
+        light = weights.astype(np.float32)
+        first = light[:, self._one] @ self._own_first.T
+        second = light[:, self._two] @ self._own_second.T
+        left = np.empty((len(light), first.shape[1], self._signs_second.shape[1] + 2), np.float32)
+        left[:, :, :-2] = self._signs_first @ light[:, self._both]
+        left[:, :, -2] = first
+        left[:, :, -1] = 1.0
+        right = np.empty((len(light), left.shape[2], second.shape[1]), np.float32)
+        right[:, :-2] = self._signs_second.T
+        right[:, -2] = 1.0
+        right[:, -1] = second
+        return np.asarray(left @ right)
+
+    def moments(self, tables: Singles) -> Floats:
+        """As `Parities.moments`."""
+        meeting = tables @ self._meeting
+        out = np.empty((len(tables), len(self.sets.members)))
+        out[:, self._both] = self._signs_first.T @ meeting[:, :, :-1]
+        out[:, self._one] = meeting[:, :, -1] @ self._own_first
+        out[:, self._two] = tables.sum(axis=1) @ self._own_second
+        return out
+
+
 def _signs(d: int, order: int) -> tuple[Singles, dict[Attributes, int]]:
     """Parities of up to ``order`` of d attributes, the empty set's first: (cells, sets)."""
     cells = np.arange(1 << d)
