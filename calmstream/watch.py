@@ -35,6 +35,7 @@ KINDS = {
 FLAGS = {
     "covered": "some devices reported on all of these attributes together",
     "maxent": "put together from smaller tables: its error may exceed the bars",
+    "modelled": "what a model makes of all reports: bars hold what it shrank and nobody saw whole",
     "clipped": "negative cells were corrected: bars near zero are too wide, not too narrow",
     "noise": "the noise is larger than what the table says: read nothing into it",
     "uniform": "no report spoke about some of it: that part is a guess",

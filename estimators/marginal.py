@@ -26,7 +26,8 @@ class Marginal:
         flags: what a reader must know, of the closed list below.
 
     Flags: ``covered`` (some view holds all attributes), ``maxent`` (reconstructed from views that
-    each hold only some of them: its error also has a part that no formula knows), ``clipped``
+    each hold only some of them: its error also has a part that no formula knows), ``modelled``
+    (a posterior's mean, and its deviation, which holds that part too), ``clipped``
     (non-negativity was enforced, so the standard errors are upper bounds near zero), ``noise``
     (`is_noise`: read nothing into it), ``uniform`` (no report spoke about it), ``raw`` (may be
     negative, need not sum to 1).

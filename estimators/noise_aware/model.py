@@ -154,7 +154,9 @@ class NoiseAwareModel:
         if self._joint is not None:
             table, stderr = self._with_joint(self._joint, attributes, table, stderr)
         table, stderr = table.ravel(), stderr.ravel()
-        flags = [] if len(attributes) < 3 else ["maxent"]
+        flags = ["modelled"]
+        if any(view >= wanted for view, _ in self._views):
+            flags.append("covered")
         if is_noise(table, stderr):
             flags.append("noise")
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))

@@ -59,6 +59,15 @@ def test_nothing_reported_is_uniform_and_says_so() -> None:
     assert answer.reports == 0
 
 
+def test_flags_say_that_a_model_answers_and_whether_a_group_saw_it_all() -> None:
+    plan = plan_for(domain_of(2, 2, 2, 2), "1", 4000, 2)
+    model = NoiseAwareModel(plan, tallies_of(plan, chain(4000, 4, 1), 3))
+    assert max(len(view.attributes) for group in plan.groups for view in group.views) == 2
+    assert model.marginal((0, 1)).flags[:2] == ("modelled", "covered")
+    assert model.marginal((0, 1, 3)).flags[0] == "modelled"
+    assert "covered" not in model.marginal((0, 1, 3)).flags
+
+
 def test_a_group_without_reports_is_no_matter() -> None:
     plan = plan_for(domain_of(2, 2, 2, 2), "1", 4000, 2)
     tallies = tallies_of(plan, chain(4000, 4, 1), 3)
