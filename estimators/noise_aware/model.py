@@ -32,12 +32,12 @@ MAX_CELLS = 1 << 22
 """Largest table that is made."""
 
 WIDER = 1.25
-"""What standard deviations are multiplied by, but not those of the low-rank model's larger tables,
-where `upper_error` does as much. On data made for development, and columns that no benchmark uses,
-errors were 0.8 to 1.4 times as large as the models claim, mostly 1.2: a prior is one of many that
-fit, and its draws know one only."""
+"""What the low-rank model's standard deviations of pairs are multiplied by. On data made for
+development, and columns that no benchmark uses, errors were 0.8 to 1.4 times as large as it claims,
+mostly 1.2: its prior is one of many that fit, and its draws know one only. In larger tables
+`upper_error` does as much."""
 
-MAX_LOG_ERROR = 1.5
+MAX_LOG_ERROR = 2.5
 """A cell is not taken to be more than e^(1.96 times this) times its estimate."""
 
 JOINT_PRIOR = 0.75
@@ -166,15 +166,18 @@ class NoiseAwareModel:
     ) -> tuple[Floats, Floats]:
         """The mixture of a table with the log-linear model's, and its standard errors.
 
-        Of a mixture of two models: the mean of their variances and their disagreement.
+        Of a mixture of two models: the mean of their variances and their disagreement. A lone
+        chain makes no interval shorter: nothing shows that it has been everywhere.
         """
         own, variance = found.marginal(attributes)
         if self._tables is not None and len(attributes) > 2:
             variance = variance + self._tables.unseen(attributes).reshape(variance.shape)
-        variance = np.square(upper_error(own, WIDER * np.sqrt(variance)))
+        variance = np.square(upper_error(own, np.sqrt(variance)))
         sure = float(np.clip(self.joint_share, 1.0 - MOST_SURE, MOST_SURE))
         spread = sure * variance + (1.0 - sure) * np.square(stderr)
         spread += sure * (1.0 - sure) * np.square(own - table)
+        if found.chains == 1:
+            spread = np.maximum(spread, np.square(stderr))
         return self.joint_share * own + (1.0 - self.joint_share) * table, np.sqrt(spread)
 
     def product(self, attributes: Attributes) -> Floats:
