@@ -4,9 +4,9 @@
 that is worth much where data are sparse: that no cell is negative bounds what noisy means and pairs
 can be together. With the unbiased estimates t_S ~ N(theta_S(lambda), v_S) of known v,
 
-    lambda_i                = g_i - sum_j lambda_ij c_j,   g_i ~ N(mu, sigma^2)
+    lambda_i                = g_i - sum_j lambda_ij c_j,   g_i ~ mu + sigma T,  mu ~ N(0, 1)
     lambda_ij               = m + a_i + a_j + r_ij,   a_i ~ N(0, alpha^2),  m ~ N(0, (2 alpha)^2)
-    r_ij, lambda_ijk, ...   ~ tau_order times Student's t of three degrees of freedom,
+    r_ij, lambda_ijk, ...   ~ tau_order T,   T Student's t of three degrees of freedom,
 
 so what pairs share is how sociable attributes are, residuals are mostly small, and how much of each
 there is (mu, sigma, alpha, tau) is drawn with everything else. With c_j the estimated mean of

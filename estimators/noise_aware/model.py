@@ -244,11 +244,11 @@ def upper_error(table: Floats, stderr: Floats) -> Floats:
 
     What is known of a nearly empty cell of a log-linear model is its order of magnitude: the normal
     law is one of log p, with deviation ``stderr / p``. The interval of the cell must hold the upper
-    end, ``p exp(1.96 stderr / p)``; 0 it holds anyway. Deviations of the logarithm above 2.5 are
-    cut off there.
+    end, ``p exp(1.96 stderr / p)``; 0 it holds anyway. Deviations of the logarithm are cut off at
+    `MAX_LOG_ERROR`.
 
     Args:
-        table: cells, positive.
+        table: cells, not negative.
         stderr: to first order.
     """
     ratio = np.minimum(stderr / np.maximum(table, 1e-300), MAX_LOG_ERROR)
