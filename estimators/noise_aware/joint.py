@@ -39,6 +39,10 @@ CELLS = 1 << 15
 
 WARM_UP, SWEEPS = 40, 60
 
+MOST_PRECISE = 1e10
+"""A statistic is not taken to be known better than this: single precision knows no moment so well,
+and from 1e12 on curvatures of contradicting statistics cannot always be factored."""
+
 _KEPT_CELLS = 1 << 20
 _SEED = 20181015
 
@@ -89,6 +93,7 @@ def fit(statistics: Statistics) -> Joint:
     parities = PairParities(d) if order == 2 else Parities(d, order)
     looked = [_look_up(statistics, members) for members in parities.sets.members]
     seen, precision = np.array(looked).T
+    precision = np.minimum(precision, MOST_PRECISE)
     random = np.random.default_rng(_SEED)
     model = LogLinear(parities, seen, precision, chains, random)
     tables = np.concatenate(list(draw(model, random, WARM_UP, SWEEPS)))

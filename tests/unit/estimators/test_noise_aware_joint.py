@@ -181,7 +181,7 @@ def test_marginals_are_sums_of_the_joint(attributes: tuple[int, ...]) -> None:
 
 def test_equal_statistics_give_equal_tables_and_more_attributes_fewer_chains() -> None:
     random = np.random.default_rng(4)
-    for d in (2, 10, 12):
+    for d, chains in ((2, 8), (10, 8), (12, 8), (14, 2)):
         margins = [np.array([p, 1 - p]) for p in random.uniform(0.3, 0.95, d)]
         table = margins[0]
         for margin in margins[1:]:
@@ -189,5 +189,20 @@ def test_equal_statistics_give_equal_tables_and_more_attributes_fewer_chains() -
         statistics = statistics_of(table, d, 400.0)
         first, second = joint.fit(statistics), joint.fit(statistics)
         np.testing.assert_array_equal(first.table, second.table)
+        assert first.chains == chains
         assert first.table.min() >= 0.0
         assert first.table.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("d", [3, 4, 6])
+def test_moments_that_contradict_each_other_beyond_all_doubt_still_give_a_table(d: int) -> None:
+    sure = 1e15
+    precision = np.where(np.eye(d) > 0, 0.0, sure)
+    triples: list[tuple[int, ...]] = list(combinations(range(d), 3))
+    higher = dict.fromkeys(triples, (-1.0, sure))
+    ones, none = np.ones(d), np.zeros(d, np.int64)
+    model = joint.fit(Statistics(ones, sure * ones, 1.0 - np.eye(d), precision, higher, none))
+    assert np.isfinite(model.table).all()
+    assert model.table.min() >= 0.0
+    assert model.table.sum() == pytest.approx(1.0)
+    assert np.isfinite(model.marginal((0, 1))[1]).all()
