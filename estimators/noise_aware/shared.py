@@ -86,6 +86,7 @@ _KAPPA_PRIOR = np.log(_KAPPA / (1.0 + np.square(_KAPPA)))
 _MEANS = np.linspace(-4.2, 4.2, 161)
 _SPLITS = np.linspace(-3.5, 3.5, 41)
 _WITHIN = np.linspace(-0.6, 0.6, 25)
+_SHARP, _FINEST = 4.0, 1e-7
 """Steps of the fine grid about a point of a coarse one, in steps of that: a mean that many reports
 know lies between two points of the coarse grid."""
 
@@ -315,11 +316,23 @@ class _Sampler:
         self.beta = np.stack([_BETA[chosen // _BETA.size], _BETA[chosen % _BETA.size]], axis=1)
 
     def _refined(self, score: Callable[[Floats], Floats], grid: Floats) -> Floats:
-        """A draw of tanh(z) for each chain: z from an even grid, then from a finer one about it."""
-        z = grid[choose(self.random, score(np.tanh(grid)))]
-        fine = np.tanh(z[:, None] + (grid[1] - grid[0]) * _WITHIN)
-        at = choose(self.random, score(fine))
-        return np.asarray(fine[np.arange(CHAINS), at], np.float64)
+        """A draw of tanh(z) for each chain: z from an even grid, then from a finer one about it.
+
+        Of very many reports even that grid is too coarse, and one point takes all: then from a
+        finer one about that point, and so on.
+        """
+        z, step = grid[choose(self.random, score(np.tanh(grid)))], grid[1] - grid[0]
+        chains = np.arange(CHAINS)
+        while True:
+            near = z[:, None] + step * _WITHIN
+            fine = np.tanh(near)
+            value = score(fine)
+            at = choose(self.random, value)
+            second, first = np.partition(value, -2, axis=1)[:, -2:].T
+            step *= _WITHIN[1] - _WITHIN[0]
+            if float((first - second).max()) < _SHARP or step < _FINEST:
+                return np.asarray(fine[chains, at], np.float64)
+            z = near[chains, at]
 
 
 class _Form:

@@ -116,6 +116,23 @@ def test_much_data_leads_to_the_truth() -> None:
         assert sse(model.marginal(attributes).table, truth(domain, codes, attributes)) < 2e-4
 
 
+def test_errors_are_honest_however_many_reports_there_are() -> None:
+    users, share = 10**9, 0.3137
+    plan = plan_for(domain_of(2), "8", users, 1)
+    mechanism = plan.mechanisms[0]
+    errors = []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        histogram = random.multinomial(users, [share, 1.0 - share])  # devices are a sample too
+        counts = mechanism.draw_tally(histogram, random)
+        tally = Tally(np.array([histogram.sum()]), counts[None])
+        answer = NoiseAwareModel(plan, [tally]).marginal((0,))
+        errors.append((answer.table[0] - share) / answer.stderr[0])
+        assert 1e-7 < answer.stderr[0] < 1e-4
+    assert np.abs(errors).max() < 5.0
+    assert 0.2 < np.std(errors) < 2.0
+
+
 @pytest.mark.parametrize("epsilon", ["0.5", "2"])
 def test_it_beats_calm_where_noise_matters(epsilon: str) -> None:
     domain, users = domain_of(*[2] * 12), 60_000
