@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
@@ -66,3 +67,19 @@ def test_the_prediction_is_of_the_size_of_the_error() -> None:
     assert found / 4 < predicted < found * 4
     assert model.marginal((0, 1)).reports > 0
     assert methods.get("noise-aware").fit(plan, empty_tallies(plan)).marginal((0,)).reports == 0
+
+
+def test_pairs_that_nobody_is_asked_about_are_not_promised() -> None:
+    request = Request(Domain.binary(32), "1", 1 << 16, 2)
+    found = {p.method: p for p in predictions(request)}
+    calm = found["calm"]
+    assert calm.design is not None
+    asked = {view.attributes for group in calm.design.groups for view in group.views}
+    assert len(asked) < comb(32, 2) / 4
+    # Of a pair's table a coefficient is a quarter; its prior mean square is 0.0175.
+    assert calm.error is not None
+    assert calm.error > calm.design.expected_sse[2] + 0.7 * 0.0175 / 4
+    assert pick(predictions(request)).method == "noise-aware"
+    covered = {p.method: p for p in predictions(Request(Domain.binary(8), "1", 1 << 18, 2))}["calm"]
+    assert covered.design is not None
+    assert covered.error == pytest.approx(covered.design.expected_sse[2])
