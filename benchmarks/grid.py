@@ -128,6 +128,7 @@ def again(args: argparse.Namespace) -> None:
         for what in ("errors", "product", "coverage"):
             old[what] |= new[what]
         old["seconds"]["methods"] |= new["seconds"]["methods"]
+        old |= {what: new[what] for what in ("predicted", "unbounded", "auto")}
         partial = path.with_suffix(".partial")
         partial.write_bytes(orjson.dumps(old, option=orjson.OPT_INDENT_2))
         partial.rename(path)
