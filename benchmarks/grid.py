@@ -30,6 +30,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -99,9 +100,7 @@ def run(args: argparse.Namespace) -> None:
             continue
         try:
             result = measure(cell, repeats=args.repeats, count=args.targets, only=args.methods)
-            partial = path.with_suffix(".partial")
-            partial.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2))
-            partial.rename(path)
+            write(path, result)
         finally:
             path.with_suffix(".claim").unlink(missing_ok=True)
         mean = {m: float(np.mean(e)) for m, e in result["errors"].items()}
@@ -129,10 +128,15 @@ def again(args: argparse.Namespace) -> None:
             old[what] |= new[what]
         old["seconds"]["methods"] |= new["seconds"]["methods"]
         old |= {what: new[what] for what in ("predicted", "unbounded", "auto")}
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(orjson.dumps(old, option=orjson.OPT_INDENT_2))
-        partial.rename(path)
+        write(path, old)
         print(f"{number}/{len(mine)} {cell.name}", file=sys.stderr, flush=True)
+
+
+def write(path: Path, result: dict[str, Any]) -> None:
+    """Put a cell's result in place whole."""
+    partial = path.with_suffix(".partial")
+    partial.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2))
+    partial.rename(path)
 
 
 def share(text: str) -> tuple[int, int]:
