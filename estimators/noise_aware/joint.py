@@ -91,8 +91,7 @@ def fit(statistics: Statistics) -> Joint:
     order = min(highest, max([2, *map(len, statistics.higher)]), d)
     chains = int(np.clip(CELLS >> d, 1, MAX_CHAINS))
     parities = PairParities(d) if order == 2 else Parities(d, order)
-    looked = [_look_up(statistics, members) for members in parities.sets.members]
-    seen, precision = np.array(looked).T
+    seen, precision = statistics.of(parities.sets.members)
     precision = np.minimum(precision, MOST_PRECISE)
     random = np.random.default_rng(_SEED)
     model = LogLinear(parities, seen, precision, chains, random)
@@ -123,11 +122,3 @@ def _adding(d: int, kept: Attributes) -> Singles:
     out = np.zeros((1 << len(kept), 1 << d), np.float32)
     out[into, cells] = 1.0
     return out
-
-
-def _look_up(statistics: Statistics, members: Attributes) -> tuple[float, float]:
-    if len(members) == 1:
-        return float(statistics.means[members]), float(statistics.mean_precision[members])
-    if len(members) == 2:
-        return float(statistics.products[members]), float(statistics.product_precision[members])
-    return statistics.higher.get(members, (0.0, 0.0))

@@ -157,19 +157,19 @@ class LogLinear:
         scale = self._prior_scales()
         z = state / scale
         z[:, : self._d] -= self._mu[:, None] / self._sigma[:, None]
-        rest = slice(0, self._sets)
+        heavy = slice(0, self._sets)  # of Student's law
         gradient, value = -z / scale, 0.5 * np.square(z)
-        square = np.square(z[:, rest])
-        value[:, rest] = 0.5 * (_FREEDOM + 1.0) * np.log1p(square / _FREEDOM)
-        gradient[:, rest] *= (_FREEDOM + 1.0) / (_FREEDOM + square)
+        square = np.square(z[:, heavy])
+        value[:, heavy] = 0.5 * (_FREEDOM + 1.0) * np.log1p(square / _FREEDOM)
+        gradient[:, heavy] *= (_FREEDOM + 1.0) / (_FREEDOM + square)
         return -value.sum(axis=1), gradient
 
     def _prior_curvature(self) -> Floats:
         out = np.square(self._prior_scales())
         away = self.state[:, : self._sets].copy()
         away[:, : self._d] -= self._mu[:, None]
-        rest = slice(0, self._sets)
-        out[:, rest] = (_FREEDOM * out[:, rest] + np.square(away)) / (_FREEDOM + 1.0)
+        heavy = slice(0, self._sets)  # of Student's law
+        out[:, heavy] = (_FREEDOM * out[:, heavy] + np.square(away)) / (_FREEDOM + 1.0)
         return 1.0 / out
 
     def _likelihood(self, state: Floats) -> Floats:

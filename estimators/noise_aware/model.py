@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from estimators.domain import Attributes
     from estimators.noise_aware.earlier import Asked
-    from estimators.noise_aware.joint import Joint
     from estimators.tally import Tally
 
 Floats = NDArray[np.float64]
@@ -42,6 +41,9 @@ MAX_LOG_ERROR = 2.5
 
 JOINT_PRIOR = 0.75
 """Share of the log-linear model where statistics cannot tell: it knows that cells are positive."""
+
+WEIGHED_ORDER = 3
+"""Highest order that both models speak about."""
 
 MOST_SURE = 0.75
 """Standard errors take neither of two models for more likely than this, whatever its share."""
@@ -102,29 +104,27 @@ class NoiseAwareModel:
             return d > 1 and largest > 0
         return d <= joint.MAX_ATTRIBUTES and 0 < largest <= joint.MAX_VIEW
 
-    def _weigh(self, found: Joint, known: third.Third | None) -> float:
+    def _weigh(self, found: joint.Joint, known: third.Third | None) -> float:
         """Share of the log-linear model, by the estimated error on orders one to three."""
         stats, post = self._statistics, self._posterior
         d, k = len(self._cards), max(self._k, 2)
-        seen, precision, other, variance = (np.zeros(len(found.members)) for _ in range(4))
-        weight = np.array([comb(k, len(s)) / comb(d, len(s)) for s in found.members])
+        members = [s for s in found.members if len(s) <= WEIGHED_ORDER]
+        seen, precision = stats.of(members)
+        other, variance = np.zeros(seen.size), np.zeros(seen.size)
+        weight = np.array([comb(k, len(s)) / comb(d, len(s)) for s in members])
         pairs = np.triu_indices(d, 1)
         cut, end = d, d + len(pairs[0])
         for into, one, two in (
-            (seen, stats.means, stats.products),
-            (precision, stats.mean_precision, stats.product_precision),
             (other, post.means, post.products),
             (variance, post.mean_variance, post.product_variance),
         ):
             into[:cut], into[cut:end] = one, two[pairs]
         if known is not None:
             rows = slice(end, end + len(known.shift))
-            looked = [stats.higher.get(s, (0.0, 0.0)) for s in found.members[rows]]
-            seen[rows], precision[rows] = np.array(looked).T
             other[rows] = known.triples.predicted + known.shift
             variance[rows] = known.variance
         return share_of_first(
-            Candidate(found.coefficients, found.freedom),
+            Candidate(found.coefficients[: seen.size], found.freedom[: seen.size]),
             Candidate(other, variance * precision),
             seen,
             precision,
@@ -162,7 +162,7 @@ class NoiseAwareModel:
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
 
     def _with_joint(
-        self, found: Joint, attributes: Attributes, table: Floats, stderr: Floats
+        self, found: joint.Joint, attributes: Attributes, table: Floats, stderr: Floats
     ) -> tuple[Floats, Floats]:
         """The mixture of a table with the log-linear model's, and its standard errors.
 

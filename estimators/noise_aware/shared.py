@@ -86,9 +86,12 @@ _KAPPA_PRIOR = np.log(_KAPPA / (1.0 + np.square(_KAPPA)))
 _MEANS = np.linspace(-4.2, 4.2, 161)
 _SPLITS = np.linspace(-3.5, 3.5, 41)
 _WITHIN = np.linspace(-0.6, 0.6, 25)
-_SHARP, _FINEST = 4.0, 1e-7
 """Steps of the fine grid about a point of a coarse one, in steps of that: a mean that many reports
 know lies between two points of the coarse grid."""
+
+_SHARP, _FINEST = 4.0, 1e-7
+"""How much more likely (in nats) the best point of a grid is than the second where the grid is too
+coarse, and the step below which none is."""
 
 _BETA = np.exp(np.linspace(np.log(0.15), np.log(20.0), 14))
 _LGAMMA = np.array([lgamma(a) for a in _BETA])

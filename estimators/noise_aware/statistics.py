@@ -52,6 +52,19 @@ class Statistics:
     higher: dict[Attributes, tuple[float, float]]
     reports: NDArray[np.int64]
 
+    def of(self, sets: Sequence[Attributes]) -> tuple[Floats, Floats]:
+        """Estimates and precisions of interactions of binary attributes: shape (sets,) both."""
+        looked = [self._look_up(members) for members in sets]
+        estimates, precisions = np.array(looked, np.float64).reshape(-1, 2).T
+        return estimates, precisions
+
+    def _look_up(self, members: Attributes) -> tuple[float, float]:
+        if len(members) == 1:
+            return float(self.means[members]), float(self.mean_precision[members])
+        if len(members) == 2:
+            return float(self.products[members]), float(self.product_precision[members])
+        return self.higher.get(members, (0.0, 0.0))
+
 
 @dataclass(slots=True, eq=False)
 class _Sums:

@@ -126,8 +126,7 @@ def fit(statistics: Statistics, posterior: Posterior) -> Third | None:
     """
     triples = foretell(posterior)
     order = [tuple(t) for t in triples.members.tolist()]
-    found = [statistics.higher.get(t, (0.0, 0.0)) for t in order]
-    seen, precision = np.array(found).reshape(-1, 2).T
+    seen, precision = statistics.of(order)
     known = precision > 0.0
     if not known.any():
         return None
