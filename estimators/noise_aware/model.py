@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.errors import InvalidInput
-from estimators.marginal import Marginal, is_noise
+from estimators.marginal import Marginal, is_noise, uniform
 from estimators.noise_aware import joint, shared, third
 from estimators.noise_aware.binary import BinaryTables
 from estimators.noise_aware.features import Features, cells_of
@@ -144,7 +145,7 @@ class NoiseAwareModel:
         wanted = frozenset(attributes)
         reports = sum(n for view, n in self._views if view & wanted)
         if not reports:
-            return _uniform(attributes, cells)
+            return replace(uniform(attributes, cells), flags=("uniform", "noise"))
         if self._tables is not None and len(attributes) > 2:
             table, stderr = self._tables.answer(attributes)
         else:
@@ -253,10 +254,3 @@ def upper_error(table: Floats, stderr: Floats) -> Floats:
     """
     ratio = np.minimum(stderr / np.maximum(table, 1e-300), MAX_LOG_ERROR)
     return np.maximum(stderr, table * np.expm1(1.96 * ratio) / 1.96)
-
-
-def _uniform(attributes: Attributes, cells: int) -> Marginal:
-    """The answer when no report spoke about any of the attributes: any cell may hold all mass."""
-    share = 1.0 / cells
-    spread = np.full(cells, np.sqrt(share * (1.0 - share)))
-    return Marginal(attributes, np.full(cells, share), spread, 0, ("uniform", "noise"))
