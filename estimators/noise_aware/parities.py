@@ -64,14 +64,18 @@ class Parities:
         laid = self._to_first @ (tables @ self._second)
         return laid[:, self._row, self._column].astype(np.float64)
 
-    def slopes(self, tables: Singles) -> tuple[Floats, Floats]:
-        """Moments and their derivatives by the weights: (batch, sets) and (batch, sets, sets).
+    def slopes(self, tables: Singles, by: int | None = None) -> tuple[Floats, Floats]:
+        """Moments and their derivatives by weights: (batch, sets) and (batch, sets, by).
 
-        Cost: O(batch (2^d d + sets^2)).
+        Args:
+            tables: shape (batch, rows, columns).
+            by: derivatives are by the weights of that many sets, the first; None: of all.
+
+        Cost: O(batch (2^d d + sets by)).
         """
         theta = transform(tables.reshape(len(tables), -1)).astype(np.float64)
         own = theta[:, self.sets.index]
-        return own, theta[:, self.sets.crossed] - own[:, :, None] * own[:, None, :]
+        return own, theta[:, self.sets.crossed[:, :by]] - own[:, :, None] * own[:, None, :by]
 
 
 class PairParities(Parities):

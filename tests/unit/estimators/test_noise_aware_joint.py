@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from estimators.noise_aware import joint
 from estimators.noise_aware.hamiltonian import draw
-from estimators.noise_aware.loglinear import FIELD, SHARED_SIZE, SIZES, LogLinear
+from estimators.noise_aware.loglinear import BEYOND_SIZE, FIELD, SHARED_SIZE, SIZES, LogLinear
 from estimators.noise_aware.parities import PairParities, Parities
 from estimators.noise_aware.statistics import Statistics
 
@@ -21,7 +22,7 @@ def signs(d: int, order: int) -> Floats:
     """Every parity in every cell, by its definition: (cells, sets)."""
     cells = np.array(list(product([1, -1], repeat=d)))
     members = [s for o in range(1, order + 1) for s in combinations(range(d), o)]
-    return np.array([[row[list(s)].prod() for s in members] for row in cells], np.float64)
+    return np.stack([cells[:, list(s)].prod(axis=1) for s in members], axis=1).astype(np.float64)
 
 
 def statistics_of(table: Floats, d: int, precision: float) -> Statistics:
@@ -54,24 +55,40 @@ def test_tables_and_moments_are_those_of_all_parities(parities: Parities) -> Non
     covariance = np.array([(chi.T * p) @ chi - np.outer(p @ chi, p @ chi) for p in tables])
     np.testing.assert_allclose(own, tables @ chi, atol=2e-6)
     np.testing.assert_allclose(slopes, covariance, atol=4e-6)
+    np.testing.assert_array_equal(parities.slopes(found, d)[1], slopes[:, :, :d])
 
 
-def model_of(d: int, order: int, noise: float, chains: int = 2) -> tuple[LogLinear, Floats, Floats]:
+def model_of(
+    d: int, order: int, noise: float, chains: int = 2, read: int | None = None
+) -> tuple[LogLinear, Floats, Floats]:
     """A model of the estimates of some table, at states about its mode."""
     random = np.random.default_rng(d)
-    parities, chi = Parities(d, order), signs(d, order)
+    read = read or order
+    parities, chi = PairParities(d) if order == 2 else Parities(d, order), signs(d, read)
+    observed = Parities(d, read) if read > order else None
     energy = chi @ (0.3 * random.normal(size=chi.shape[1]))
     table = np.exp(energy) / np.exp(energy).sum()
     seen = table @ chi + noise * random.normal(size=chi.shape[1])
     precision = np.full(seen.size, noise**-2)
-    return LogLinear(parities, seen, precision, chains, random), seen, precision
+    return LogLinear(parities, seen, precision, chains, random, observed), seen, precision
 
 
-def test_the_gradient_is_that_of_the_density() -> None:
-    model, _, _ = model_of(4, 3, 0.1)
+def exact_moments(model: LogLinear, state: Floats, order: int) -> Floats:
+    """Of sets of up to that order, at one state: shape (sets,)."""
+    d = model.parities.sets.attributes
+    weights = model.weights(state[None])[0]
+    energy = signs(d, order)[:, : weights.size] @ weights
+    return np.asarray(signs(d, order).T @ (np.exp(energy) / np.exp(energy).sum()))
+
+
+@pytest.mark.parametrize(("order", "read"), [(3, 3), (2, 3), (2, 4)])
+def test_the_gradient_is_that_of_the_density(order: int, read: int) -> None:
+    model, _, _ = model_of(4, order, 0.1, read=read)
+    if read > order:
+        model._set_delta(np.array([8, 30]))  # 0.007 and 0.2
     state = model.state + 0.1 * np.random.default_rng(0).normal(size=model.state.shape)
     _, gradient, _ = model.density(state)
-    step = 1e-2  # single precision forbids less; the third derivative's part is below 1e-3
+    step = 5e-3  # single precision forbids much less; the third derivative's part is about 1e-2
     for place in range(model.size):
         moved = np.zeros(model.size)
         moved[place] = step
@@ -103,6 +120,63 @@ def test_the_density_is_the_posterior_of_the_stated_model() -> None:
     first, second = (model.state[0] + 0.2 * random.normal(size=model.size) for _ in range(2))
     difference = model.density(first[None])[0][0] - model.density(second[None])[0][0]
     assert difference == pytest.approx(by_hand(first) - by_hand(second), abs=1e-3)
+
+
+def test_the_density_takes_observed_triples_for_as_sure_as_noise_and_delta_are() -> None:
+    model, seen, _ = model_of(5, 2, 0.05, read=3)
+    pairs = LogLinear(model.parities, seen[:15], np.full(15, 400.0), 2, np.random.default_rng(0))
+    for size in ("_mu", "_sigma", "_tau", "_alpha"):
+        setattr(pairs, size, getattr(model, size))
+    model._set_delta(np.array([8, 30]))
+    state = model.state + 0.2 * np.random.default_rng(1).normal(size=model.state.shape)
+    left = [np.square(seen - exact_moments(model, row, 3))[15:].sum() for row in state]
+    wanted = -0.5 * np.array(left) / (0.05**2 + np.square(model.delta))
+    found = model.density(state)[0] - pairs.density(state)[0]
+    assert model.delta[1] > 10 * model.delta[0]
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_the_curvature_is_that_of_the_observed_moments_and_the_prior() -> None:
+    model, _, precision = model_of(4, 2, 0.1, read=3)
+    model._set_delta(np.array([8, 30]))
+    model.state = model.state + 0.2 * np.random.default_rng(1).normal(size=model.state.shape)
+    likelihood = np.zeros((model.size, model.size))
+    for chain, state in enumerate(model.state):
+        moved = 1e-5 * np.eye(model.size)
+        ahead, behind = (
+            np.array([exact_moments(model, state + way * row, 3) for row in moved])
+            for way in (1.0, -1.0)
+        )
+        slope, known = (ahead - behind) / 2e-5, precision.copy()
+        known[10:] = 1.0 / (1.0 / precision[10:] + model.delta[chain] ** 2)
+        likelihood += (slope * known) @ slope.T / 2
+    prior = model.curvature() - likelihood
+    for chain, rest in enumerate(prior):
+        np.testing.assert_allclose(rest, np.diag(model._prior_curvature()[chain]), atol=2e-3)
+
+
+def test_delta_is_drawn_from_its_posterior_on_the_grid() -> None:
+    chains, random = 100_000, np.random.default_rng(11)
+    precision = np.full(14, 0.02**-2)
+    precision[10:] = [0.02**-2, 0.05**-2, 0.0, 0.01**-2]
+    model = LogLinear(PairParities(4), np.zeros(14), precision, chains, random, Parities(4, 3))
+    gap = np.full(14, 9.0)  # of what is modelled, which says nothing about delta
+    gap[10:] = [0.03, -0.04, 7.0, 0.025]
+    model._draw_delta(np.tile(gap, (chains, 1)))
+
+    grid = np.exp(np.linspace(np.log(0.002), np.log(0.8), 40))
+    chance = np.exp(-0.5 * np.square(grid / BEYOND_SIZE))
+    for left, noise in ((0.03, 0.02), (-0.04, 0.05), (0.025, 0.01)):
+        variance = noise**2 + np.square(grid)
+        chance *= np.exp(-0.5 * left * left / variance) / np.sqrt(variance)
+    chance /= chance.sum()
+    found = np.array([np.isclose(model.delta, value).mean() for value in grid])
+    assert found.sum() == pytest.approx(1.0)
+    assert (np.abs(found - chance) <= 5 * np.sqrt(chance / chains) + 1e-4).all()
+    taken = 1.0 / (0.05**2 + np.square(model.delta))
+    np.testing.assert_allclose(model._precision[:, 11], taken, rtol=1e-9)
+    assert (model._precision[:, 12] == 0.0).all()
+    assert (model._precision[:, :10] == precision[:10]).all()
 
 
 def test_without_data_sizes_have_their_prior() -> None:
@@ -194,7 +268,63 @@ def test_equal_statistics_give_equal_tables_and_more_attributes_fewer_chains() -
         assert first.table.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("d", [3, 4, 6])
+def pairs_hardly_known(d: int) -> tuple[Statistics, dict[tuple[int, ...], float], Floats]:
+    """Of a table that pairs shape: single attributes well known, pairs hardly; and the triples."""
+    random, chi = np.random.default_rng(6), signs(d, 3)
+    last = d + d * (d - 1) // 2
+    sparse = random.normal(size=last) * np.where(np.arange(last) < d, 0.4, 0.15)
+    energy = chi[:, :last] @ sparse
+    theta = chi.T @ (np.exp(energy) / np.exp(energy).sum())
+    products, known = np.zeros((d, d)), np.where(np.eye(d) > 0, 0.0, 0.4**-2)
+    noisy = theta[d:last] + 0.4 * random.normal(size=last - d)
+    for (i, j), value in zip(combinations(range(d), 2), noisy, strict=True):
+        products[i, j] = products[j, i] = value
+    triples = dict(zip(combinations(range(d), 3), theta[last:].tolist(), strict=True))
+    sure = np.full(d, 1e5)
+    statistics = Statistics(theta[:d], sure, products, known, {}, np.zeros(d, np.int64))
+    return statistics, triples, theta[d:last]
+
+
+def test_precise_triples_tell_pairs_of_many_attributes_that_are_hardly_known() -> None:
+    d = 10
+    without, triples, wanted = pairs_hardly_known(d)
+    known = replace(without, higher={s: (value, 1e5) for s, value in triples.items()})
+    with_triples, alone = joint.fit(known), joint.fit(without)
+    pairs = np.array([len(s) == 2 for s in alone.members])
+
+    def error(found: joint.Joint) -> float:
+        return float(np.sqrt(np.square(found.coefficients[pairs] - wanted).mean()))
+
+    assert error(with_triples) < 0.01
+    assert error(alone) > 0.05
+    beyond = np.array([len(s) == 3 for s in alone.members])
+    assert with_triples.members == alone.members
+    assert (with_triples.freedom[beyond] > 0.0).all()
+    assert (with_triples.freedom <= 1.0).all()
+    assert (alone.freedom[beyond] == 0.0).all()
+
+
+def test_triples_nobody_was_asked_about_change_no_bit() -> None:
+    without, triples, _ = pairs_hardly_known(10)
+    nothing = replace(without, higher={s: (value, 0.0) for s, value in triples.items()})
+    first, second = joint.fit(without), joint.fit(nothing)
+    np.testing.assert_array_equal(first.drawn, second.drawn)
+    np.testing.assert_array_equal(first.freedom, second.freedom)
+
+
+def test_observing_no_more_than_is_modelled_changes_no_bit() -> None:
+    parities, random = Parities(4, 3), np.random.default_rng(2)
+    seen, precision = 0.2 * random.normal(size=14), np.full(14, 200.0)
+    drawn = []
+    for observed in (None, parities, Parities(4, 3)):
+        random = np.random.default_rng(3)
+        model = LogLinear(parities, seen, precision, 3, random, observed)
+        drawn.append(np.concatenate(list(draw(model, random, 5, 5))))
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    np.testing.assert_array_equal(drawn[0], drawn[2])
+
+
+@pytest.mark.parametrize("d", [3, 4, 6, 10])
 def test_moments_that_contradict_each_other_beyond_all_doubt_still_give_a_table(d: int) -> None:
     sure = 1e15
     precision = np.where(np.eye(d) > 0, 0.0, sure)
