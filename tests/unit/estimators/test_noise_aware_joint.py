@@ -134,6 +134,9 @@ def test_the_density_takes_observed_triples_for_as_sure_as_noise_and_delta_are()
     found = model.density(state)[0] - pairs.density(state)[0]
     assert model.delta[1] > 10 * model.delta[0]
     np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+    likelihood = model._likelihood(model._gap(model.weights(state)))
+    alone = model.density(state)[0] - model._prior(state)[0]
+    np.testing.assert_allclose(likelihood, alone, rtol=1e-6)
 
 
 def test_the_curvature_is_that_of_the_observed_moments_and_the_prior() -> None:
