@@ -1,16 +1,22 @@
 """Who reports on what: shares that minimise the expected posterior error of the workload.
 
 A coefficient of an interaction of order o has prior variance s_o^2 and, with n reports on a view of
-L cells that holds it, noise variance V = L v / n (`statistics`); its expected posterior error is
-``s^2 V / (s^2 + V)``. The sum over the interactions of a k-way table, each weighted by the number
-of workload tables it is in over their cells, is convex in the shares. Of pair interactions one half
-of the prior energy is taken as shared (a few causes move all pairs), so that all d pairs of an
-attribute speak about it: its noise is that of d / 2 times as many reports. That is what makes pairs
-worth asking about when single ones drown in noise.
+L cells that holds it, noise variance V = L v / n (`statistics`).
 
-Candidates: all single attributes with all pairs, in any proportion; in an all-binary domain also
-all triples, or sets of four, with single attributes. A floor of 5 % stays on pairs, so that the
-sizes of interactions can be learnt whatever the prior says.
+**Categorical attributes**: all single ones with all pairs, in any proportion. The expected error
+``s^2 V / (s^2 + V)``, summed over the interactions of a k-way table, each weighted by the number of
+workload tables it is in over their cells, is convex in the shares. Of pair interactions one half of
+the prior energy is taken as shared (a few causes move all pairs), so that all d pairs of an
+attribute speak about it: its noise is that of d / 2 times as many reports.
+
+**Binary attributes**: all pairs, triples or sets of four (where these are read), with single
+attributes in nine proportions. There, a pair of attributes of means m_1 and m_2 has the moment
+m_1 m_2 plus what one has to do with the other, and so speaks about both means; `exchangeable` knows
+how much. Nobody knows m, nor the sizes of interactions, beforehand: the design taken is the one of
+least expected error, in the geometric mean over worlds from even to lopsided attributes and from
+small to large interactions, so that no one world, where errors are large anyway, decides.
+
+A floor stays on pairs, so that the sizes of interactions can be learnt whatever the prior says.
 """
 
 from __future__ import annotations
@@ -26,7 +32,8 @@ from numpy.typing import NDArray
 
 from estimators.covering import balanced
 from estimators.mechanisms import best_oracle
-from estimators.noise_aware.joint import SMALL
+from estimators.noise_aware.exchangeable import World, variances
+from estimators.noise_aware.joint import MAX_ATTRIBUTES, MAX_ORDER, MAX_VIEW, SMALL
 from estimators.noise_aware.statistics import cell_variance
 
 if TYPE_CHECKING:
@@ -43,15 +50,26 @@ PRIOR_SIZES = (0.6, 0.1, 0.05, 0.03)
 PAIR_SIZES = (0.05, 0.1, 0.2)
 """That of order 2 is not known beforehand: these are taken as equally likely."""
 
+MEANS = (0.13, 0.38, 0.66, 0.9)
+"""Means of binary attributes that are taken as equally likely where they are of size 0.6: tanh of
+the middles of four equal parts of a standard normal law, the prior of the joint model's fields."""
+
+LARGEST_MEAN = 0.97
+
+STRONG = 2.0
+"""One world more has pairs this many times as large as the largest likely ones: who asks about
+single attributes alone loses most where attributes depend most on each other."""
+
 LEAST_SIZE = 1e-3
 """Smaller sizes are taken as this one: what is said to be nothing keeps the floor's reports."""
 
 FLOOR = 0.05
+LARGEST_SET = 4
 MAX_SETS = 1024
 """Most sets of three or four attributes."""
 
 _ROUNDS = 60
-_SINGLE_SHARES = (0.0, 0.1, 0.2, 0.4, 0.6)
+_SINGLE_SHARES = (*(np.arange(8) / 8.0), 1.0 - FLOOR)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +80,8 @@ class Allocation:
         views: attribute sets.
         shares: shape (views,).
         size: attributes of the larger views.
-        expected: expected posterior SSE by size of marginal, 1 to 3 and k, under the prior.
+        expected: expected posterior SSE by size of marginal, 1 to 3 and k, in the mean over the
+            prior.
     """
 
     views: tuple[Attributes, ...]
@@ -106,14 +125,7 @@ def allocate(
     d = len(cardinalities)
     if d == 1:
         return Allocation(((0,),), np.ones(1), 1, problem.expected(problem.single, np.zeros(0), 1))
-    best, least = problem.pairs(k)
-    if all(r == 2 for r in cardinalities):
-        for size in (3, 4):
-            if size <= d:
-                found, error = problem.sets(size, k, least)
-                if found is not None:
-                    best, least = found, error
-    return best
+    return problem.sets(k) if all(r == 2 for r in cardinalities) else problem.pairs(k)
 
 
 @lru_cache(maxsize=4096)
@@ -165,21 +177,22 @@ class _Problem:
         return total, slope1, slope2
 
     def expected(self, one: Floats, two: Floats, k: int) -> dict[int, float]:
-        """Expected error of 1- to 3-way and k-way tables when pairs are the largest views."""
-        sizes = sorted({*range(1, min(self.d, 3) + 1), k})
-        return {t: self.error(one, two, t)[0] + self._higher(t, ()) for t in sizes}
+        """Expected error of 1- to 3-way and k-way tables."""
+        return {t: self.error(one, two, t)[0] + self._higher(t) for t in self._sizes(k)}
 
-    def _higher(self, k: int, precision: Sequence[float]) -> float:
-        """Expected error of orders three and above; what nobody reports on keeps its prior."""
+    def _sizes(self, k: int) -> list[int]:
+        return sorted({*range(1, min(self.d, 3) + 1), k})
+
+    def _higher(self, k: int) -> float:
+        """Expected error of orders three and above, which nobody reports on."""
         total = 0.0
         for order in range(3, min(k, len(self.prior.sizes)) + 1):
-            s2 = self.prior.sizes[order - 1] ** 2
-            known = precision[order - 3] if order - 3 < len(precision) else 0.0
             free = (1.0 - 1.0 / self.mean_cells) ** order
-            total += comb(k, order) * free * self.mean_cells ** (order - k) * s2 / (1 + s2 * known)
+            size = self.prior.sizes[order - 1]
+            total += comb(k, order) * free * self.mean_cells ** (order - k) * size**2
         return total
 
-    def pairs(self, k: int) -> tuple[Allocation, float]:
+    def pairs(self, k: int) -> Allocation:
         """All single attributes and all pairs, by multiplicative steps to the optimum."""
         i, j = self.upper
         one, two = np.full(self.d, 0.5 / self.d), np.full(i.size, 0.5 / i.size)
@@ -193,19 +206,17 @@ class _Problem:
             one, two = one / total, two / total
         one, two = one * (1 - FLOOR), two * (1 - FLOOR) + FLOOR / i.size
         a, b = self._precision(one, two)
-        error = self.error(a, b, k)[0] + self._higher(k, ())
         views = [(int(x),) for x in range(self.d)] + [
             (int(x), int(y)) for x, y in zip(i, j, strict=True)
         ]
         shares = np.concatenate([one, two])
         kept = shares > 1e-4 / shares.size
-        found = Allocation(
+        return Allocation(
             tuple(v for v, keep in zip(views, kept, strict=True) if keep),
             shares[kept] / shares[kept].sum(),
             2,
             self.expected(a, b, k),
         )
-        return found, error
 
     def _precision(self, one: Floats, two: Floats) -> tuple[Floats, Floats]:
         i, j = self.upper
@@ -214,42 +225,62 @@ class _Problem:
         first = first + np.bincount(i, second, self.d) + np.bincount(j, second, self.d)
         return first, second
 
-    def sets(self, size: int, k: int, bound: float) -> tuple[Allocation | None, float]:
-        """Sets of binary attributes, all alike, with the best of a few shares of single ones.
+    def sets(self, k: int) -> Allocation:
+        """Sets of binary attributes, all alike, with the best share of single ones.
 
-        The sets are only laid where their error is below the bound: of many attributes that takes
-        seconds.
+        Cost: designs, at most 27, times 16 worlds times a few small matrices.
         """
         d = self.d
+        largest = LARGEST_SET if d <= SMALL else min(LARGEST_SET, MAX_VIEW)
+        designs = [(s, v) for v in range(2, min(largest, d) + 1) for s in _SINGLE_SHARES]
+        precision = np.array([self._precisions(*design) for design in designs])
+        errors = {t: self._in_worlds(precision, t) for t in self._sizes(k)}
+        best = int(np.argmin(np.log(errors[k]).mean(axis=1)))
+        single, size = designs[best]
+        views, shares = _laid(d, size, single)
+        expected = {t: float(error[best].mean()) for t, error in errors.items()}
+        return Allocation(views, shares, size, expected)
+
+    def _precisions(self, single: float, size: int) -> Floats:
+        """Inverse noise variance of a moment of order 1, 2 and so on."""
         information = self.users * self._information(2.0**size)
+        held = [comb(size, o) / comb(self.d, o) for o in range(1, min(LARGEST_SET, self.d) + 1)]
+        out = (1.0 - single) * information * np.array(held)
+        out[0] += single / self.d * float(self.single[0])
+        return out
 
-        def precision(single: float, order: int) -> float:
-            held = comb(size, order) / comb(d, order)
-            return (1 - single) * information * held
+    def _in_worlds(self, precision: Floats, k: int) -> Floats:
+        """Expected error of k-way tables: shape (designs, worlds)."""
+        d, sizes = self.d, self.prior.sizes
+        modelled = min(MAX_ORDER if d <= SMALL else 2, d)
+        read = modelled if d > MAX_ATTRIBUTES else min(max(modelled, MAX_VIEW), d)
+        held = np.array([comb(k, o) / comb(d, o) for o in range(1, k + 1)]) / 2.0**k
+        errors = []
+        for mean in MEANS:
+            m = min(mean * sizes[0] / PRIOR_SIZES[0], LARGEST_MEAN)
+            for pair in (*self.prior.pairs, STRONG * max(self.prior.pairs)):
+                correlations = (pair, *sizes[2:])
+                weights = [c / (1.0 - m * m) ** (o / 2) for o, c in enumerate(correlations, 2)]
+                world = World(d, m, tuple(weights[: modelled - 1]), max(k, read))
+                total = variances(world, precision[:, :read])[:, :k] @ held
+                if modelled == 2 and k > 2 and len(sizes) > 2:
+                    own = sizes[2] ** 2
+                    total += comb(k, 3) / 2.0**k * own / (1.0 + own * precision[:, 2])
+                errors.append(total)
+        return np.stack(errors, axis=1)
 
-        def evaluate(single: float, k: int) -> float:
-            one = np.full(d, precision(single, 1) + single / d * self.single[0])
-            two = np.full(self.upper[0].size, precision(single, 2))
-            read = size if d <= SMALL else min(size, 3)  # what is recovered
-            higher = [precision(single, order) for order in range(3, read + 1)]
-            return self.error(one, two, k)[0] + self._higher(k, higher)
 
-        single = min(_SINGLE_SHARES, key=lambda s: evaluate(s, k))
-        if evaluate(single, k) >= bound:
-            return None, bound
-        count = comb(d, size)
-        sets = (
-            tuple(combinations(range(d), size))
-            if count <= MAX_SETS
-            else balanced(d, size, MAX_SETS)
-        )
-        views: tuple[Attributes, ...] = sets
-        shares = np.full(len(sets), (1 - single) / len(sets))
-        if single > 0:
-            views = tuple((i,) for i in range(d)) + views
-            shares = np.concatenate([np.full(d, single / d), shares])
-        expected = {t: evaluate(single, t) for t in sorted({1, 2, 3, k})}
-        return Allocation(views, shares, size, expected), evaluate(single, k)
+def _laid(d: int, size: int, single: float) -> tuple[tuple[Attributes, ...], Floats]:
+    """All sets of that size, or many spread evenly, with single attributes; shares."""
+    sets = (
+        tuple(combinations(range(d), size))
+        if comb(d, size) <= MAX_SETS
+        else balanced(d, size, MAX_SETS)
+    )
+    shares = np.full(len(sets), (1.0 - single) / len(sets))
+    if single == 0.0:
+        return sets, shares
+    return tuple((i,) for i in range(d)) + sets, np.append(np.full(d, single / d), shares)
 
 
 def _posterior(precision: Floats, prior: float, weight: Floats) -> tuple[float, Floats]:

@@ -39,8 +39,8 @@ MAX_VIEW = 3
 """Attributes of a view beyond which too much of what it says would be left aside."""
 
 MAX_CHAINS = 8
-CELLS = 1 << 15
-"""Cells of all chains' tables together, while there is more than one chain."""
+CELLS = 1 << 18
+"""Cells of all chains' tables together."""
 
 WARM_UP, SWEEPS = 40, 60
 
@@ -48,7 +48,7 @@ MOST_PRECISE = 1e10
 """A statistic is not taken to be known better than this: single precision knows no moment so well,
 and from 1e12 on curvatures of contradicting statistics cannot always be factored."""
 
-_KEPT_CELLS = 1 << 20
+_KEPT_CELLS = 1 << 22
 _SEED = 20181015
 
 
@@ -59,7 +59,6 @@ class Joint:
     Attributes:
         table: shape (rows, columns): its mean.
         drawn: shape (draws, rows, columns).
-        chains: side by side.
         members: sets of up to three attributes at least.
         coefficients: shape (sets,): theta of the mean table.
         freedom: shape (sets,): derivative of each coefficient by its own estimate.
@@ -67,7 +66,6 @@ class Joint:
 
     table: Floats
     drawn: Singles
-    chains: int
     members: tuple[Attributes, ...]
     coefficients: Floats
     freedom: Floats
@@ -89,12 +87,12 @@ def fit(statistics: Statistics) -> Joint:
     """Model of all attributes, which are binary and at most `MAX_ATTRIBUTES`.
 
     Cost: some 1,100 tables of each chain: 0.1 s for 8 attributes and pairs, 0.3 s with sets of four
-    or for 12 to 16 attributes, 0.5 s for 16 where triples are read.
+    or for 12 attributes, 1 s for 16, 2 s where triples are read.
     """
     d = statistics.means.size
     highest = MAX_ORDER if d <= SMALL else 2
     order = min(highest, max([2, *map(len, statistics.higher)]), d)
-    chains = int(np.clip(CELLS >> d, 1, MAX_CHAINS))
+    chains = min(CELLS >> d, MAX_CHAINS)
     parities = PairParities(d) if order == 2 else Parities(d, order)
     observed = Parities(d, READ_ORDER) if d > SMALL and _knows_triples(statistics) else parities
     seen, precision = statistics.of(observed.sets.members)
@@ -112,7 +110,6 @@ def fit(statistics: Statistics) -> Joint:
     return Joint(
         table,
         tables[:: max(tables.size // _KEPT_CELLS, 1)],
-        chains,
         sets.members,
         transform(table.ravel())[sets.index],
         freedom,

@@ -130,7 +130,7 @@ class NoiseAwareModel:
             seen,
             precision,
             weight,
-            prior=JOINT_PRIOR if found.chains > 1 else 0.0,
+            prior=JOINT_PRIOR,
         )
 
     def marginal(self, attributes: Attributes) -> Marginal:
@@ -167,8 +167,7 @@ class NoiseAwareModel:
     ) -> tuple[Floats, Floats]:
         """The mixture of a table with the log-linear model's, and its standard errors.
 
-        Of a mixture of two models: the mean of their variances and their disagreement. A lone
-        chain makes no interval shorter: nothing shows that it has been everywhere.
+        Of a mixture of two models: the mean of their variances and their disagreement.
         """
         own, variance = found.marginal(attributes)
         if self._tables is not None and len(attributes) > 2:
@@ -177,8 +176,6 @@ class NoiseAwareModel:
         sure = float(np.clip(self.joint_share, 1.0 - MOST_SURE, MOST_SURE))
         spread = sure * variance + (1.0 - sure) * np.square(stderr)
         spread += sure * (1.0 - sure) * np.square(own - table)
-        if found.chains == 1:
-            spread = np.maximum(spread, np.square(stderr))
         return self.joint_share * own + (1.0 - self.joint_share) * table, np.sqrt(spread)
 
     def product(self, attributes: Attributes) -> Floats:
