@@ -38,7 +38,10 @@ mostly 1.2: its prior is one of many that fit, and its draws know one only. In l
 `upper_error` does as much."""
 
 MAX_LOG_ERROR = 2.5
-"""A cell is not taken to be more than e^(1.96 times this) times its estimate."""
+"""To first order a cell is not taken to be more than e^(1.96 times this) times its estimate."""
+
+MAX_LOG_ERROR_BESIDE = 1.0
+"""The same where the log-linear model's draws speak about the cell as well."""
 
 JOINT_PRIOR = 0.75
 """Share of the log-linear model where statistics cannot tell: it knows that cells are positive."""
@@ -151,7 +154,13 @@ class NoiseAwareModel:
         else:
             table = self._shared_table(attributes)
             stderr = self._shared_error(attributes, table)
-        stderr = upper_error(table, stderr) if len(attributes) > 2 else WIDER * stderr
+        if len(attributes) <= 2:
+            stderr = WIDER * stderr
+        elif self._tables is None:
+            stderr = upper_of_draws(table, stderr)
+        else:
+            most = MAX_LOG_ERROR if self._joint is None else MAX_LOG_ERROR_BESIDE
+            stderr = upper_error(table, stderr, most)
         if self._joint is not None:
             table, stderr = self._with_joint(self._joint, attributes, table, stderr)
         table, stderr = table.ravel(), stderr.ravel()
@@ -172,7 +181,7 @@ class NoiseAwareModel:
         own, variance = found.marginal(attributes)
         if self._tables is not None and len(attributes) > 2:
             variance = variance + self._tables.unseen(attributes).reshape(variance.shape)
-        variance = np.square(upper_error(own, np.sqrt(variance)))
+        variance = np.square(upper_of_draws(own, np.sqrt(variance)))
         sure = float(np.clip(self.joint_share, 1.0 - MOST_SURE, MOST_SURE))
         spread = sure * variance + (1.0 - sure) * np.square(stderr)
         spread += sure * (1.0 - sure) * np.square(own - table)
@@ -237,17 +246,28 @@ class NoiseAwareModel:
         return np.asarray(self._posterior.residual**2 * np.square(product) * total)
 
 
-def upper_error(table: Floats, stderr: Floats) -> Floats:
+def upper_error(table: Floats, stderr: Floats, most: float = MAX_LOG_ERROR) -> Floats:
     """Standard errors whose 95 % intervals reach as far up as those of the logarithms.
 
     What is known of a nearly empty cell of a log-linear model is its order of magnitude: the normal
     law is one of log p, with deviation ``stderr / p``. The interval of the cell must hold the upper
-    end, ``p exp(1.96 stderr / p)``; 0 it holds anyway. Deviations of the logarithm are cut off at
-    `MAX_LOG_ERROR`.
+    end, ``p exp(1.96 stderr / p)``; 0 it holds anyway.
 
     Args:
         table: cells, not negative.
         stderr: to first order.
+        most: deviations of the logarithm are cut off here.
     """
-    ratio = np.minimum(stderr / np.maximum(table, 1e-300), MAX_LOG_ERROR)
+    ratio = np.minimum(stderr / np.maximum(table, 1e-300), most)
     return np.maximum(stderr, table * np.expm1(1.96 * ratio) / 1.96)
+
+
+def upper_of_draws(table: Floats, stderr: Floats) -> Floats:
+    """The same where table and standard error are mean and deviation over posterior draws.
+
+    Those of a log-normal law of deviation s are ``p`` and ``p sqrt(exp(s^2) - 1)``, and its upper
+    end is ``p exp(1.96 s - s^2 / 2)``: far nearer than the first order takes it to be.
+    """
+    square = np.log1p(np.square(stderr / np.maximum(table, 1e-150)))
+    upper = table * np.exp(1.96 * np.sqrt(square) - square / 2)
+    return np.maximum(stderr, (upper - table) / 1.96)
