@@ -40,9 +40,6 @@ mostly 1.2: its prior is one of many that fit, and its draws know one only. In l
 MAX_LOG_ERROR = 2.5
 """To first order a cell is not taken to be more than e^(1.96 times this) times its estimate."""
 
-MAX_LOG_ERROR_BESIDE = 1.0
-"""The same where the log-linear model's draws speak about the cell as well."""
-
 JOINT_PRIOR = 0.75
 """Share of the log-linear model where statistics cannot tell: it knows that cells are positive."""
 
@@ -156,11 +153,8 @@ class NoiseAwareModel:
             stderr = self._shared_error(attributes, table)
         if len(attributes) <= 2:
             stderr = WIDER * stderr
-        elif self._tables is None:
-            stderr = upper_of_draws(table, stderr)
         else:
-            most = MAX_LOG_ERROR if self._joint is None else MAX_LOG_ERROR_BESIDE
-            stderr = upper_error(table, stderr, most)
+            stderr = (upper_error if self._tables else upper_of_draws)(table, stderr)
         if self._joint is not None:
             table, stderr = self._with_joint(self._joint, attributes, table, stderr)
         table, stderr = table.ravel(), stderr.ravel()
@@ -246,19 +240,19 @@ class NoiseAwareModel:
         return np.asarray(self._posterior.residual**2 * np.square(product) * total)
 
 
-def upper_error(table: Floats, stderr: Floats, most: float = MAX_LOG_ERROR) -> Floats:
+def upper_error(table: Floats, stderr: Floats) -> Floats:
     """Standard errors whose 95 % intervals reach as far up as those of the logarithms.
 
     What is known of a nearly empty cell of a log-linear model is its order of magnitude: the normal
     law is one of log p, with deviation ``stderr / p``. The interval of the cell must hold the upper
-    end, ``p exp(1.96 stderr / p)``; 0 it holds anyway.
+    end, ``p exp(1.96 stderr / p)``; 0 it holds anyway. Deviations of the logarithm are cut off at
+    `MAX_LOG_ERROR`.
 
     Args:
         table: cells, not negative.
         stderr: to first order.
-        most: deviations of the logarithm are cut off here.
     """
-    ratio = np.minimum(stderr / np.maximum(table, 1e-300), most)
+    ratio = np.minimum(stderr / np.maximum(table, 1e-300), MAX_LOG_ERROR)
     return np.maximum(stderr, table * np.expm1(1.96 * ratio) / 1.96)
 
 
