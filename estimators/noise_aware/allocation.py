@@ -33,7 +33,13 @@ from numpy.typing import NDArray
 from estimators.covering import balanced
 from estimators.mechanisms import best_oracle
 from estimators.noise_aware.exchangeable import World, variances
-from estimators.noise_aware.joint import MAX_ATTRIBUTES, MAX_ORDER, MAX_VIEW, SMALL
+from estimators.noise_aware.joint import (
+    MAX_ATTRIBUTES,
+    MAX_ORDER,
+    MAX_VIEW,
+    READ_ORDER,
+    SMALL,
+)
 from estimators.noise_aware.statistics import cell_variance
 
 if TYPE_CHECKING:
@@ -101,7 +107,8 @@ class Prior:
     """How large interactions are thought to be.
 
     Attributes:
-        sizes: standard deviation of a coefficient of order 1, 2 and so on; beyond them 0.
+        sizes: standard deviation of a coefficient of order 1, 2 and so on; beyond them 0. Of binary
+            attributes that of order 1 is the size of means, and those above are of correlations.
         pairs: sizes of order 2, equally likely.
     """
 
@@ -237,7 +244,7 @@ class _Problem:
         Cost: designs, at most 27, times 16 worlds times a few small matrices.
         """
         d = self.d
-        largest = LARGEST_SET if d <= SMALL else min(LARGEST_SET, MAX_VIEW)
+        largest = LARGEST_SET if d <= SMALL else MAX_VIEW
         designs = [(s, v) for v in range(2, min(largest, d) + 1) for s in _SINGLE_SHARES]
         precision = np.array([self._precisions(*design) for design in designs])
         errors = {t: self._in_worlds(precision, t) for t in self._sizes(k)}
@@ -262,7 +269,7 @@ class _Problem:
         """Expected error of k-way tables: shape (designs, worlds)."""
         d, sizes = self.d, self.prior.sizes
         modelled = min(MAX_ORDER if d <= SMALL else 2, d)
-        read = modelled if d > MAX_ATTRIBUTES else min(max(modelled, MAX_VIEW), d)
+        read = modelled if d > MAX_ATTRIBUTES else min(max(modelled, READ_ORDER), d)
         held = np.array([comb(k, o) / comb(d, o) for o in range(1, k + 1)]) / 2.0**k
         errors = []
         for mean in MEANS:
