@@ -163,6 +163,7 @@ class NoiseAwareModel:
             flags.append("covered")
         if is_noise(table, stderr):
             flags.append("noise")
+        stderr = np.minimum(stderr, np.maximum(table, 1.0 - table) / 1.96)  # all of [0, 1] is held
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
 
     def _with_joint(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from estimators.methods.noise_aware import NoiseAware
 from estimators.noise_aware.model import MAX_LOG_ERROR, upper_error, upper_of_draws
+from tests.noise_aware_support import domain_of, plan_for, tallies_of
 
 
 @pytest.mark.parametrize("deviation", [0.05, 0.5, 1.0, 1.4])
@@ -36,3 +38,19 @@ def test_no_interval_gets_shorter_nor_anything_but_a_number(rule: object) -> Non
     found = rule(table, stderr)
     assert np.isfinite(found).all()
     assert (found >= stderr).all()
+
+
+@pytest.mark.parametrize("cards", [(2, 2, 2, 2), (3, 4, 2)])
+def test_where_hardly_anything_is_known_intervals_hold_all_that_is_possible_and_no_more(
+    cards: tuple[int, ...],
+) -> None:
+    domain = domain_of(*cards)
+    plan = plan_for(domain, "0.01", 200, 3)
+    codes = np.zeros((200, len(cards)), np.uint16)
+    model = NoiseAware().fit(plan, tallies_of(plan, codes, 1))
+    for attributes in ((0,), (0, 1), (0, 1, 2)):
+        found = model.marginal(attributes)
+        farthest = np.maximum(found.table, 1.0 - found.table)
+        assert "noise" in found.flags
+        assert (1.96 * found.stderr <= farthest + 1e-12).all()
+        assert (1.96 * found.stderr > 0.1 * farthest).all()
