@@ -247,15 +247,21 @@ class _Problem:
         largest = LARGEST_SET if d <= SMALL else MAX_VIEW
         designs = [(s, v) for v in range(2, min(largest, d) + 1) for s in _SINGLE_SHARES]
         precision = np.array([self._precisions(*design) for design in designs])
-        errors = {t: self._in_worlds(precision, t) for t in self._sizes(k)}
-        score = np.log(errors[k]).mean(axis=1)
+        sizes = self._sizes(k)
+        variance = self._in_worlds(precision, max(sizes))
+        score = np.log(variance @ self._held(k, max(sizes))).mean(axis=0)
         score += [FOURS_LACK if size > MAX_VIEW else 0.0 for _, size in designs]
         best = int(np.argmin(score))
         single, size = designs[best]
         views, shares = _laid(d, size, single)
-        even = len(self.prior.pairs)  # the first worlds
-        expected = {t: float(error[best, :even].mean()) for t, error in errors.items()}
+        even = variance[: len(self.prior.pairs), best].mean(axis=0)  # over the first worlds
+        expected = {t: float(even @ self._held(t, max(sizes))) for t in sizes}
         return Allocation(views, shares, size, expected)
+
+    def _held(self, k: int, top: int) -> Floats:
+        """What the summed variance of an order weighs in the error of k-way tables: (top,)."""
+        orders = range(1, top + 1)
+        return np.array([comb(k, o) / comb(self.d, o) for o in orders]) / 2.0**k
 
     def _precisions(self, single: float, size: int) -> Floats:
         """Inverse noise variance of a moment of order 1, 2 and so on."""
@@ -265,25 +271,24 @@ class _Problem:
         out[0] += single / self.d * float(self.single[0])
         return out
 
-    def _in_worlds(self, precision: Floats, k: int) -> Floats:
-        """Expected error of k-way tables: shape (designs, worlds)."""
+    def _in_worlds(self, precision: Floats, top: int) -> Floats:
+        """Posterior variances summed by order, 1 to ``top``: shape (worlds, designs, top)."""
         d, sizes = self.d, self.prior.sizes
         modelled = min(MAX_ORDER if d <= SMALL else 2, d)
         read = modelled if d > MAX_ATTRIBUTES else min(max(modelled, READ_ORDER), d)
-        held = np.array([comb(k, o) / comb(d, o) for o in range(1, k + 1)]) / 2.0**k
-        errors = []
+        found = []
         for mean in MEANS:
             m = min(mean * sizes[0] / PRIOR_SIZES[0], LARGEST_MEAN)
             for pair in (*self.prior.pairs, STRONG * max(self.prior.pairs)):
                 correlations = (pair, *sizes[2:])
                 weights = [c / (1.0 - m * m) ** (o / 2) for o, c in enumerate(correlations, 2)]
-                world = World(d, m, tuple(weights[: modelled - 1]), max(k, read))
-                total = variances(world, precision[:, :read])[:, :k] @ held
-                if modelled == 2 and k > 2 and len(sizes) > 2:
-                    own = sizes[2] ** 2
-                    total += comb(k, 3) / 2.0**k * own / (1.0 + own * precision[:, 2])
-                errors.append(total)
-        return np.stack(errors, axis=1)
+                world = World(d, m, tuple(weights[: modelled - 1]), max(top, read))
+                found.append(variances(world, precision[:, :read])[:, :top])
+        out = np.stack(found)
+        if modelled == 2 and top > 2 and len(sizes) > 2:
+            own = sizes[2] ** 2
+            out[:, :, 2] += comb(d, 3) * own / (1.0 + own * precision[:, 2])
+        return out
 
 
 def _laid(d: int, size: int, single: float) -> tuple[tuple[Attributes, ...], Floats]:

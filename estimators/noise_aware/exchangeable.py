@@ -115,7 +115,7 @@ def _parts(world: World) -> tuple[_Part, ...]:
             continue
         dimension = comb(d, j) - (comb(d, j - 1) if j else 0)
         back = _block(lambda t, s, both: slope(s, t, both), d, j, columns, rows)
-        inverse: Floats = np.linalg.inv(_block(prior, d, j, columns, columns)).astype(np.float64)
+        inverse = np.asarray(np.linalg.inv(_block(prior, d, j, columns, columns)), np.float64)
         found = _block(slope, d, j, rows, columns)
         out.append(_Part(dimension, np.array(rows), found, back, inverse))
     return tuple(out)

@@ -35,7 +35,7 @@ WIDER = 1.25
 """What the low-rank model's standard deviations of pairs are multiplied by. On data made for
 development, and columns that no benchmark uses, errors were 0.8 to 1.4 times as large as it claims,
 mostly 1.2: its prior is one of many that fit, and its draws know one only. In larger tables
-`upper_error` does as much."""
+`upper_error` and `upper_of_draws` do as much."""
 
 MAX_LOG_ERROR = 2.5
 """To first order a cell is not taken to be more than e^(1.96 times this) times its estimate."""
