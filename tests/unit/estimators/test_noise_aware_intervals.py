@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from estimators.methods.noise_aware import NoiseAware
 from estimators.noise_aware.model import MAX_LOG_ERROR, upper_error, upper_of_draws
 from tests.noise_aware_support import domain_of, plan_for, tallies_of
+
+Floats = NDArray[np.float64]
 
 
 @pytest.mark.parametrize("deviation", [0.05, 0.5, 1.0, 1.4])
@@ -31,8 +36,9 @@ def test_to_first_order_the_upper_end_is_that_of_the_logarithm() -> None:
 
 
 @pytest.mark.parametrize("rule", [upper_error, upper_of_draws])
-def test_no_interval_gets_shorter_nor_anything_but_a_number(rule: object) -> None:
-    assert callable(rule)
+def test_no_interval_gets_shorter_nor_anything_but_a_number(
+    rule: Callable[[Floats, Floats], Floats],
+) -> None:
     table = np.array([0.0, 0.0, 1e-300, 1e-12, 0.3, 1.0])
     stderr = np.array([0.0, 0.01, 1e-3, 1e-3, 1e-9, 0.5])
     found = rule(table, stderr)
