@@ -84,8 +84,10 @@ class NoiseAwareModel:
         ]
         self._k = plan.k
         self.joint_share = 0.0
+        # Of fewer attributes the joint model reads triples; this one need not.
+        alone = binary and len(self._cards) > joint.MAX_ATTRIBUTES
         self._posterior = (
-            shared.fit(self._features, self._statistics)
+            shared.fit(self._features, self._statistics, triples=alone)
             if self._views
             else shared.nothing(self._features)
         )
