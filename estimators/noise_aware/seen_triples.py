@@ -14,8 +14,8 @@ linear in its mean and deviation, and in its loadings,
 
 so triples add rows to the regressions that pairs make, and all conditionals stay exact. Where most
 bits are 0, means are near 1, and a triple says nearly as much about each of its pairs as a pair's
-own estimate does. What a triple says about residuals of its pairs is left aside: drawing these from
-both orders gave the same errors on data made for development.
+own estimate does. What a triple says about residuals of its pairs is left aside: solving for these
+with both orders left errors as they were on data made for development.
 
 Cost of one sweep: O(chains · triples · rank^2) with a dozen array operations per attribute.
 """
