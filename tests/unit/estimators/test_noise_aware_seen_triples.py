@@ -64,6 +64,7 @@ def _moments(m: Floats, s: Floats, u: Floats) -> tuple[Floats, dict[tuple[int, .
 def _likelihood(sampler: shared._Sampler, statistics: Statistics, weight: Floats) -> Floats:
     """Logarithm of the likelihood of means, pairs and triples, by its definition: (chains,)."""
     out = np.zeros(CHAINS)
+    alike = 3 * len(statistics.higher) / D  # triples of an attribute
     assert sampler.triples is not None
     for c in range(CHAINS):
         m = sampler.m[c]
@@ -72,7 +73,7 @@ def _likelihood(sampler: shared._Sampler, statistics: Statistics, weight: Floats
         for i, j in combinations(range(D), 2):
             out[c] -= 0.5 * weight[c, i, j] * (sampler.seen[i, j] - second[i, j]) ** 2
         for t, (estimate, precision) in statistics.higher.items():
-            variance = 1.0 / precision + sampler.triples.delta[c] ** 2
+            variance = 1.0 / precision + alike * sampler.triples.delta[c] ** 2
             out[c] -= 0.5 * (estimate - third[t]) ** 2 / variance
     return out
 
@@ -275,7 +276,7 @@ def test_triples_tell_means_and_pairs_that_are_hardly_known() -> None:
         error = np.square(post.products - products)[upper].sum()
         errors.append((np.square(post.means - means).sum(), error))
     (mean_without, pair_without), (mean_with, pair_with) = errors
-    assert mean_with < 0.5 * mean_without
+    assert mean_with < 0.8 * mean_without
     assert pair_with < 0.5 * pair_without
 
 
