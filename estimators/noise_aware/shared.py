@@ -202,8 +202,7 @@ class _Sampler:
         _, residual = self.moments()
         weight = np.where(self.known, 1.0 / (self.noise + residual), 0.0)
         for i in range(len(self.features.cardinalities)):
-            levers = self.s[:, :, None] * self.u
-            slope = self.triples.slope(i, self.m, levers) if self.triples else None
+            slope = self._slope(i)
             self._loadings(i, weight, slope)
             self._means(i, weight, slope)
         self._alphas()
@@ -212,6 +211,11 @@ class _Sampler:
         self._residuals()
         self._blocks()
         self._margins()
+
+    def _slope(self, i: int) -> Slope | None:
+        if not self.triples:
+            return None
+        return self.triples.slope(i, self.m, self.s[:, :, None] * self.u)
 
     def _loadings(self, i: int, weight: Floats, slope: Slope | None) -> None:
         own = self.features.slices[i]
