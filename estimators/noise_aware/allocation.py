@@ -9,13 +9,14 @@ workload tables it is in over their cells, is convex in the shares. Of pair inte
 the prior energy is taken as shared (a few causes move all pairs), so that all d pairs of an
 attribute speak about it: its noise is that of d / 2 times as many reports.
 
-**Binary attributes**: all pairs, triples or sets of four (where these are read), or two of these
-sizes in equal parts, with single attributes in nine proportions. There, a pair of attributes of
-means m_1 and m_2 has the moment m_1 m_2 plus what one has to do with the other, and so speaks about
-both means; `exchangeable` knows how much. Nobody knows m, nor the sizes of interactions,
-beforehand: the design taken is the one of least expected error, in the geometric mean over worlds
-from even to lopsided attributes and from small to large interactions, so that no one world, where
-errors are large anyway, decides.
+**Binary attributes**: all pairs, triples or sets of four (where these are read), with single
+attributes in nine proportions; of more than 16 attributes pairs and triples in equal parts too (of
+fewer, mixtures were no better on data made for development). There, a pair of attributes of means
+m_1 and m_2 has the moment m_1 m_2 plus what one has to do with the other, and so speaks about both
+means; `exchangeable` knows how much. Nobody knows m, nor the sizes of interactions, beforehand: the
+design taken is the one of least expected error, in the geometric mean over worlds from even to
+lopsided attributes and from small to large interactions, so that no one world, where errors are
+large anyway, decides.
 
 A floor stays on pairs, so that the sizes of interactions can be learnt whatever the prior says.
 """
@@ -35,6 +36,7 @@ from estimators.covering import balanced
 from estimators.mechanisms import best_oracle
 from estimators.noise_aware.exchangeable import World, variances
 from estimators.noise_aware.joint import (
+    MAX_ATTRIBUTES,
     MAX_ORDER,
     MAX_VIEW,
     READ_ORDER,
@@ -265,13 +267,14 @@ class _Problem:
     def sets(self, k: int) -> Allocation:
         """Sets of binary attributes, all alike, with the best share of single ones.
 
-        Cost: designs, at most 45, times 16 worlds times a few small matrices.
+        Cost: designs, at most 27, times 16 worlds times a few small matrices.
         """
         d = self.d
         largest = min(LARGEST_SET if d <= SMALL else MAX_VIEW, d)
-        pure = [(size,) for size in range(2, largest + 1)]
-        mixed = [(size, size + 1) for size in range(2, largest)]
-        designs = [_Design(s, larger) for larger in (*pure, *mixed) for s in _SINGLE_SHARES]
+        sets: list[tuple[int, ...]] = [(size,) for size in range(2, largest + 1)]
+        if d > MAX_ATTRIBUTES:
+            sets.append((2, 3))
+        designs = [_Design(s, larger) for larger in sets for s in _SINGLE_SHARES]
         precision = np.array([self._precisions(design) for design in designs])
         sizes = self._sizes(k)
         variance = self._in_worlds(precision, max(sizes))

@@ -66,9 +66,10 @@ LARGEST_ALPHA = 0.5
 RESIDUAL = 0.1
 """Prior size of tau, in units of a correlation (half-normal)."""
 
-CONCENTRATIONS = (0.05, 20.0)
-"""Range of Dirichlet concentrations, from one label that has nearly all to labels that are nearly
-even (as codes cut at quantiles are), on whose logarithmic scale the prior is even."""
+CONCENTRATION = 0.7
+"""Prior median of a Dirichlet concentration, between Jeffreys' and the even law; e times either way
+is one standard deviation. An even prior up to 20 had 7 % less error on categorical columns made for
+development, but left tables of pairs up to 9 % worse than the product of their margins."""
 
 MOST_PAIRS = 1 << 14
 """Pairs of features whose residuals tell their sizes in one sweep; of more, as many at random."""
@@ -85,7 +86,8 @@ _TAU_PRIOR = -0.5 * np.square(_TAU / RESIDUAL) + np.log(_TAU)
 _ALPHA = np.exp(np.linspace(np.log(5e-3), np.log(1.5), 40))
 _ALPHA2 = np.square(_ALPHA)
 _ALPHA_PRIOR = -0.5 * np.square(_ALPHA / LARGEST_ALPHA)
-_CONCENTRATION = np.geomspace(*CONCENTRATIONS, 28)
+_CONCENTRATION = np.exp(np.linspace(np.log(0.05), np.log(5.0), 20))
+_CONCENTRATION_PRIOR = -0.5 * np.square(np.log(_CONCENTRATION / CONCENTRATION))
 _KAPPA_PRIOR = np.log(_KAPPA / (1.0 + np.square(_KAPPA)))
 _MEANS = np.linspace(-4.2, 4.2, 161)
 _SPLITS = np.linspace(-3.5, 3.5, 41)
@@ -279,7 +281,7 @@ class _Sampler:
         self.m[:, own] = sqrt(r) * (share - 1.0 / r)
         norm = np.array([lgamma(r * a) - r * lgamma(a) for a in _CONCENTRATION])
         logs = np.log(np.maximum(share, 1e-12)).sum(axis=1)[:, None]
-        score = norm + _CONCENTRATION * logs
+        score = norm + _CONCENTRATION * logs + _CONCENTRATION_PRIOR
         self.concentration[:, i] = _CONCENTRATION[choose(self.random, score, axis=1)]
 
     def _alphas(self) -> None:
