@@ -10,13 +10,11 @@ the prior energy is taken as shared (a few causes move all pairs), so that all d
 attribute speak about it: its noise is that of d / 2 times as many reports.
 
 **Binary attributes**: all pairs, triples or sets of four (where these are read), with single
-attributes in nine proportions; of more than 16 attributes pairs and triples in equal parts too (of
-fewer, mixtures were no better on data made for development). There, a pair of attributes of means
-m_1 and m_2 has the moment m_1 m_2 plus what one has to do with the other, and so speaks about both
-means; `exchangeable` knows how much. Nobody knows m, nor the sizes of interactions, beforehand: the
-design taken is the one of least expected error, in the geometric mean over worlds from even to
-lopsided attributes and from small to large interactions, so that no one world, where errors are
-large anyway, decides.
+attributes in nine proportions. There, a pair of attributes of means m_1 and m_2 has the moment
+m_1 m_2 plus what one has to do with the other, and so speaks about both means; `exchangeable` knows
+how much. Nobody knows m, nor the sizes of interactions, beforehand: the design taken is the one of
+least expected error, in the geometric mean over worlds from even to lopsided attributes and from
+small to large interactions, so that no one world, where errors are large anyway, decides.
 
 A floor stays on pairs, so that the sizes of interactions can be learnt whatever the prior says.
 """
@@ -74,9 +72,10 @@ LEAST_SIZE = 1e-3
 FLOOR = 0.05
 LARGEST_SET = 4
 
-FOURS_LACK = 0.03
-"""Sets of four have to promise this much less error (its logarithm) than smaller ones. On data made
-for development they had a sixth more for tables of three where the promise was below that."""
+LARGEST_LACK = 0.03
+"""Sets of four, and with more than 16 attributes sets of three, have to promise this much less
+error (its logarithm) than smaller ones. On data made for development they had a sixth more for
+tables of three, or of two, where the promise was below that."""
 
 MAX_SETS = 1024
 """Most sets of three or four attributes."""
@@ -148,30 +147,6 @@ def oracle(epsilon: str, cells: int) -> tuple[Mechanism, float]:
     """The best oracle over ``cells`` and the information about one coefficient in one report."""
     mechanism = cast("Mechanism", best_oracle(epsilon, cells))
     return mechanism, 1.0 / (cells * cell_variance(mechanism))
-
-
-@dataclass(frozen=True, slots=True)
-class _Design:
-    """Of binary attributes: shares of reports on single ones and on sets of one or two sizes."""
-
-    single: float
-    larger: tuple[int, ...]
-
-    @property
-    def each(self) -> float:
-        """Share of every size of the larger sets."""
-        return (1.0 - self.single) / len(self.larger)
-
-    def laid(self, d: int) -> tuple[tuple[Attributes, ...], Floats]:
-        """All sets of a size, or many spread evenly, with single attributes; shares."""
-        views: list[Attributes] = [(i,) for i in range(d)] if self.single else []
-        shares = [self.single / d] * len(views)
-        for size in self.larger:
-            few = comb(d, size) <= MAX_SETS
-            sets = tuple(combinations(range(d), size)) if few else balanced(d, size, MAX_SETS)
-            views += sets
-            shares += [self.each / len(sets)] * len(sets)
-        return tuple(views), np.array(shares)
 
 
 class _Problem:
@@ -270,35 +245,32 @@ class _Problem:
         Cost: designs, at most 27, times 16 worlds times a few small matrices.
         """
         d = self.d
-        largest = min(LARGEST_SET if d <= SMALL else MAX_VIEW, d)
-        sets: list[tuple[int, ...]] = [(size,) for size in range(2, largest + 1)]
-        if d > MAX_ATTRIBUTES:
-            sets.append((2, 3))
-        designs = [_Design(s, larger) for larger in sets for s in _SINGLE_SHARES]
-        precision = np.array([self._precisions(design) for design in designs])
+        largest = LARGEST_SET if d <= SMALL else MAX_VIEW
+        designs = [(s, v) for v in range(2, min(largest, d) + 1) for s in _SINGLE_SHARES]
+        precision = np.array([self._precisions(*design) for design in designs])
         sizes = self._sizes(k)
         variance = self._in_worlds(precision, max(sizes))
         score = np.log(variance @ self._held(k, max(sizes))).mean(axis=0)
-        score += [FOURS_LACK if design.larger[-1] > MAX_VIEW else 0.0 for design in designs]
+        most = MAX_VIEW if d <= MAX_ATTRIBUTES else MAX_VIEW - 1
+        score += [LARGEST_LACK if size > most else 0.0 for _, size in designs]
         best = int(np.argmin(score))
-        views, shares = designs[best].laid(d)
+        single, size = designs[best]
+        views, shares = _laid(d, size, single)
         even = variance[: len(self.prior.pairs), best].mean(axis=0)  # over the first worlds
         expected = {t: float(even @ self._held(t, max(sizes))) for t in sizes}
-        return Allocation(views, shares, designs[best].larger[-1], expected)
+        return Allocation(views, shares, size, expected)
 
     def _held(self, k: int, top: int) -> Floats:
         """What the summed variance of an order weighs in the error of k-way tables: (top,)."""
         orders = range(1, top + 1)
         return np.array([comb(k, o) / comb(self.d, o) for o in orders]) / 2.0**k
 
-    def _precisions(self, design: _Design) -> Floats:
+    def _precisions(self, single: float, size: int) -> Floats:
         """Inverse noise variance of a moment of order 1, 2 and so on."""
-        orders = range(1, min(LARGEST_SET, self.d) + 1)
-        out = np.zeros(len(orders))
-        out[0] = design.single / self.d * float(self.single[0])
-        for size in design.larger:
-            information = design.each * self.users * self._information(2.0**size)
-            out += information * np.array([comb(size, o) / comb(self.d, o) for o in orders])
+        information = self.users * self._information(2.0**size)
+        held = [comb(size, o) / comb(self.d, o) for o in range(1, min(LARGEST_SET, self.d) + 1)]
+        out = (1.0 - single) * information * np.array(held)
+        out[0] += single / self.d * float(self.single[0])
         return out
 
     def _in_worlds(self, precision: Floats, top: int) -> Floats:
@@ -319,6 +291,19 @@ class _Problem:
             own = sizes[2] ** 2
             out[:, :, 2] += comb(d, 3) * own / (1.0 + own * precision[:, 2])
         return out
+
+
+def _laid(d: int, size: int, single: float) -> tuple[tuple[Attributes, ...], Floats]:
+    """All sets of that size, or many spread evenly, with single attributes; shares."""
+    sets = (
+        tuple(combinations(range(d), size))
+        if comb(d, size) <= MAX_SETS
+        else balanced(d, size, MAX_SETS)
+    )
+    shares = np.full(len(sets), (1.0 - single) / len(sets))
+    if single == 0.0:
+        return sets, shares
+    return tuple((i,) for i in range(d)) + sets, np.append(np.full(d, single / d), shares)
 
 
 def _posterior(precision: Floats, prior: float, weight: Floats) -> tuple[float, Floats]:
