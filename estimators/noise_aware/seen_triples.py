@@ -7,8 +7,8 @@ residuals. Without third cumulants they decide the third moments,
     estimate of M_ijk ~ N(M_ijk, v_ijk + delta^2),
 
 with v_ijk the known noise and delta, how far triples are from that (cumulants, residuals of pairs),
-one more size: half-normal, drawn from a grid. In the conditionals of attribute i the prediction is
-linear in its mean and deviation, and in its loadings,
+one more size: half-normal as in `loglinear`, drawn from a grid. In the conditionals of attribute i
+the prediction is linear in its mean and deviation, and in its loadings,
 
     M_ijk = m_i M_jk + s_i u_i · (m_j s_k u_k + m_k s_j u_j),
 
@@ -32,14 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.noise_aware.chances import choose
+from estimators.noise_aware.loglinear import BEYOND_SIZE
 
 if TYPE_CHECKING:
     from estimators.noise_aware.statistics import Statistics
 
 Floats = NDArray[np.float64]
-
-BEYOND_SIZE = 0.03
-"""Prior size of delta (half-normal), as that of the log-linear model."""
 
 _DELTA = np.exp(np.linspace(np.log(2e-3), np.log(0.3), 24))
 _DELTA_PRIOR = np.log(_DELTA) - 0.5 * np.square(_DELTA / BEYOND_SIZE)
