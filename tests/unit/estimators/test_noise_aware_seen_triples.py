@@ -87,11 +87,11 @@ def _weight(sampler: shared._Sampler) -> Floats:
 def test_the_conditional_of_a_mean_is_the_likelihood(
     i: int, sampler: shared._Sampler, statistics: Statistics
 ) -> None:
-    assert sampler.triples is not None
     weight, random = _weight(sampler), np.random.default_rng(i)
-    levers = sampler.s[:, :, None] * sampler.u
+    slope = sampler._slope(i)
+    assert slope is not None
     form = shared._Form(sampler, i, weight[:, i : i + 1])
-    form.add(sampler.triples.slope(i, sampler.m, levers).of_mean(sampler.u[:, i]))
+    form.add(slope.of_mean(sampler.u[:, i]))
     found, exact = [], []
     for _ in range(3):
         m, s = random.uniform(-1, 1, CHAINS), random.uniform(0, 1, CHAINS)
@@ -106,9 +106,8 @@ def test_the_loadings_are_drawn_from_their_conditional(
     i: int, sampler: shared._Sampler, statistics: Statistics
 ) -> None:
     """Its mode has no slope and its curvature is the prior's and the likelihood's."""
-    assert sampler.triples is not None
-    weight = _weight(sampler)
-    slope = sampler.triples.slope(i, sampler.m, sampler.s[:, :, None] * sampler.u)
+    weight, slope = _weight(sampler), sampler._slope(i)
+    assert slope is not None
 
     def posterior(u: Floats) -> Floats:
         before = sampler.u[:, i].copy()
