@@ -7,8 +7,8 @@ residuals. Without third cumulants they decide the third moments,
     estimate of M_ijk ~ N(M_ijk, v_ijk + delta^2),
 
 with v_ijk the known noise and delta, how far triples are from that (cumulants, residuals of pairs),
-one more size: half-normal as in `loglinear`, drawn from a grid. In the conditionals of attribute i
-the prediction is linear in its mean and deviation, and in its loadings,
+one more size: half-normal, of the size that `loglinear` takes, drawn from a grid. In the
+conditionals of attribute i the prediction is linear in its mean and deviation, and in its loadings,
 
     M_ijk = m_i M_jk + s_i u_i · (m_j s_k u_k + m_k s_j u_j),
 
