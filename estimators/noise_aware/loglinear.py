@@ -42,17 +42,23 @@ SHARED_SIZE = 0.2
 BEYOND_SIZE = 0.03
 """Prior size of delta (half-normal)."""
 
+CENTRE = 1.0
+"""Prior standard deviation of mu."""
+
 FIELD = 0.7
 """Prior median of sigma."""
 
-_FREEDOM = 3.0
+FIELD_SPREAD = 0.8
+"""Prior standard deviation of its logarithm."""
+
+FREEDOM = 3.0
+"""Degrees of freedom of Student's law: its tails let few interactions be large among many small."""
+
 _FIELDS = np.exp(np.linspace(np.log(0.05), np.log(2.5), 30))
-_FIELD_PRIOR = -0.5 * np.square(np.log(_FIELDS / FIELD) / 0.8)
-_CENTRES = np.linspace(-2.5, 2.5, 51)
 _SCALES = np.exp(np.linspace(np.log(2e-3), np.log(0.8), 40))
-_LEAST, _MOST = 1e-3, 2.0
-_STEP = 0.4
-_MOVES = 2
+_LEAST, _MOST = 1e-3, 2.5
+_STEPS_OF_SIZES = (0.3, 1.0, 2.5)
+"""Of the logarithm of a size, tried one after another: which fits depends on noise."""
 
 _MODE_FIELD = 2.0
 _MODE_SIZES = (0.2, 0.1, 0.05)
@@ -67,7 +73,8 @@ _SETTLED = 0.1
 class LogLinear:
     """Chains of the posterior side by side.
 
-    The state of a chain, shape (``size``,): g, r and higher lambda, a, m.
+    The state of a chain, shape (``size``,): g - mu, r and higher lambda, a, m, mu. A trajectory
+    moves mu too: given the g it hardly can.
 
     Attributes:
         parities: all sets whose interactions are modelled.
@@ -106,10 +113,10 @@ class LogLinear:
         self._shared = np.zeros((len(members), self._d + 1))
         self._shared[np.arange(len(members))[:, None], members] = 1.0
         self._shared[:, -1] = 1.0
-        self.size = self._sets + self._d + 1
+        self.size = self._sets + self._d + 2
         self._lay_out_precision(precision, chains)
         self._chart = self._charted(members)
-        self._mu, self._sigma = np.zeros(chains), np.full(chains, FIELD)
+        self._sigma = np.full(chains, FIELD)
         self._alpha = np.full(chains, 0.1)
         self._tau = np.full((chains, max(int(order.max()) - 1, 1)), 0.1)
         self.state = self._start(chains)
@@ -133,7 +140,8 @@ class LogLinear:
         """Lambda as a linear function of the state: shape (sets, size)."""
         centre = np.tanh(self._first_fields())
         chart = np.eye(self._sets, self.size)
-        chart[self._pairs, self._sets :] = self._shared
+        chart[: self._d, -1] = 1.0
+        chart[self._pairs, self._sets : -1] = self._shared
         for row, (i, j) in zip(chart[self._pairs].copy(), members, strict=True):
             chart[i] -= centre[j] * row
             chart[j] -= centre[i] * row
@@ -167,45 +175,36 @@ class LogLinear:
         return value, gradient + self.parities.moments(force) @ self._chart, tables
 
     def curvature(self) -> Floats:
-        """Expected curvature of minus the log posterior: shape (chains, size, size).
-
-        That of the likelihood is the mean over a few chains, that of the prior each chain's own.
-        """
+        """Expected curvature of minus the log likelihood, mean over a few chains: (size, size)."""
         some = self.state[:_LOOKED_AT]
         tables = self.parities.tables(self.weights(some))
         _, slope = self.observed.slopes(tables, self._sets)
         wide, precision = slope @ self._chart, self._precision[:_LOOKED_AT, :, None]
-        likelihood = ((wide * precision).transpose(0, 2, 1) @ wide).mean(axis=0)
-        out = np.repeat(likelihood[None], len(self.state), axis=0)
-        along = np.arange(self.size)
-        out[:, along, along] += self._prior_curvature()
-        return np.asarray(out)
+        return np.asarray(((wide * precision).transpose(0, 2, 1) @ wide).mean(axis=0))
+
+    def prior_curvature(self) -> Floats:
+        """The same of the prior, which is diagonal, given each chain's sizes: (chains, size)."""
+        out = np.square(self._prior_scales())
+        out[:, : self._sets] *= (FREEDOM + 3.0) / (FREEDOM + 1.0)  # of Student's law
+        return np.asarray(1.0 / out)
 
     def _prior_scales(self) -> Floats:
         singles = np.repeat(self._sigma[:, None], self._d, axis=1)
         shared = np.repeat(self._alpha[:, None], self._d + 1, axis=1)
         shared[:, -1] *= 2.0
-        return np.concatenate([singles, self._tau[:, self._order[self._d :] - 2], shared], axis=1)
+        taus, centre = self._tau[:, self._order[self._d :] - 2], np.full((len(singles), 1), CENTRE)
+        return np.concatenate([singles, taus, shared, centre], axis=1)
 
     def _prior(self, state: Floats) -> tuple[Floats, Floats]:
         """Logarithm of the prior of the states, up to what hyperparameters alone decide."""
         scale = self._prior_scales()
         z = state / scale
-        z[:, : self._d] -= self._mu[:, None] / self._sigma[:, None]
         heavy = slice(0, self._sets)  # of Student's law
         gradient, value = -z / scale, 0.5 * np.square(z)
         square = np.square(z[:, heavy])
-        value[:, heavy] = 0.5 * (_FREEDOM + 1.0) * np.log1p(square / _FREEDOM)
-        gradient[:, heavy] *= (_FREEDOM + 1.0) / (_FREEDOM + square)
+        value[:, heavy] = 0.5 * (FREEDOM + 1.0) * np.log1p(square / FREEDOM)
+        gradient[:, heavy] *= (FREEDOM + 1.0) / (FREEDOM + square)
         return -value.sum(axis=1), gradient
-
-    def _prior_curvature(self) -> Floats:
-        out = np.square(self._prior_scales())
-        away = self.state[:, : self._sets].copy()
-        away[:, : self._d] -= self._mu[:, None]
-        heavy = slice(0, self._sets)  # of Student's law
-        out[:, heavy] = (_FREEDOM * out[:, heavy] + np.square(away)) / (_FREEDOM + 1.0)
-        return 1.0 / out
 
     def _gap(self, weights: Floats) -> Floats:
         """Estimates less moments: shape (batch, sets) to (batch, observed sets)."""
@@ -223,41 +222,36 @@ class LogLinear:
         self._set_delta(choose(self._random, self._delta_score - 0.5 * left))
 
     def draw_sizes(self) -> None:
-        """Draw mu, sigma, delta, alpha and the taus: given the state, then with the state along.
+        """Draw delta, sigma, the taus and alpha: given the state, then with the state along.
 
-        The first alone mixes badly where noise is high, the second, of alpha and the taus, where it
-        is low.
+        The first alone mixes badly where noise is high, the second where it is low.
         """
-        single = self.state[:, None, : self._d]
-        away = (single - _CENTRES[:, None]) / self._sigma[:, None, None]
-        self._mu = _CENTRES[choose(self._random, _student(away) - 0.5 * np.square(_CENTRES))]
-        away = (single - self._mu[:, None, None]) / _FIELDS[:, None]
-        score = _student(away) - self._d * np.log(_FIELDS) + _FIELD_PRIOR
-        self._sigma = _FIELDS[choose(self._random, score)]
         gap = self._gap(self.weights(self.state))
         if self._sets < self._seen.size:
             self._draw_delta(gap)
         likelihood = self._likelihood(gap)
-        for order in range(2, int(self._order.max()) + 1):
+        for order in range(1, int(self._order.max()) + 1):
             own = np.nonzero(self._order == order)[0]
-            score = _student(self.state[:, None, own] / _SCALES[:, None])
-            score += _tau_prior(_SCALES, order) - own.size * np.log(_SCALES)
-            self._tau[:, order - 2] = _SCALES[choose(self._random, score)]
-            likelihood = self._move(own, self._tau[:, order - 2], order, likelihood)
-        own = np.arange(self._sets, self.size)
-        energy = np.square(self.state[:, own]).sum(axis=1) - 0.75 * np.square(self.state[:, -1])
+            grid = _SCALES if order > 1 else _FIELDS
+            score = _student(self.state[:, None, own] / grid[:, None])
+            score += _size_prior(grid, order) - own.size * np.log(grid)
+            size = self._sigma if order == 1 else self._tau[:, order - 2]
+            size[:] = grid[choose(self._random, score)]
+            likelihood = self._move(own, size, order, likelihood)
+        own = np.arange(self._sets, self.size - 1)
+        energy = np.square(self.state[:, own]).sum(axis=1) - 0.75 * np.square(self.state[:, -2])
         score = -0.5 * energy[:, None] / np.square(_SCALES) - own.size * np.log(_SCALES)
-        self._alpha = _SCALES[choose(self._random, score + _tau_prior(_SCALES, 0))]
+        self._alpha[:] = _SCALES[choose(self._random, score + _size_prior(_SCALES, 0))]
         self._move(own, self._alpha, 0, likelihood)
 
     def _move(self, own: NDArray[np.intp], scale: Floats, order: int, likelihood: Floats) -> Floats:
         """Metropolis steps that stretch a part of the state with its scale, which is changed."""
-        for _ in range(_MOVES if own.size else 0):
-            factor = np.exp(_STEP * self._random.normal(size=scale.size))
+        for step in _STEPS_OF_SIZES if own.size else ():
+            factor = np.exp(step * self._random.normal(size=scale.size))
             state, new = self.state.copy(), scale * factor
             state[:, own] *= factor[:, None]
             found = self._likelihood(self._gap(self.weights(state)))
-            gain = found - likelihood + _tau_prior(new, order) - _tau_prior(scale, order)
+            gain = found - likelihood + _size_prior(new, order) - _size_prior(scale, order)
             taken = (
                 (np.log(self._random.random(scale.size)) < gain) & (new > _LEAST) & (new < _MOST)
             )
@@ -272,10 +266,11 @@ class LogLinear:
         pairs = mode[self._pairs]
         ridge = np.diag(np.append(np.ones(self._d), 0.1))
         shared = np.linalg.solve(self._shared.T @ self._shared + ridge, self._shared.T @ pairs)
-        state = np.concatenate([mode, shared])
+        state = np.concatenate([mode, shared, [0.0]])
         state[self._pairs] -= self._shared @ shared
         state[: self._d] += mode[: self._d] - (self._chart @ state)[: self._d]
-        self._mu[:] = state[: self._d].mean()
+        state[-1] = state[: self._d].mean()
+        state[: self._d] -= state[-1]
         self._sigma[:] = max(float(state[: self._d].std()), 0.1)
         self._alpha[:] = max(float(shared[:-1].std()), 0.02)
         for order in range(2, int(self._order.max()) + 1):
@@ -312,11 +307,13 @@ class LogLinear:
 
 def _student(z: Floats) -> Floats:
     """Logarithm of Student's density, summed along the last axis."""
-    return np.asarray(-0.5 * (_FREEDOM + 1.0) * np.log1p(np.square(z) / _FREEDOM).sum(axis=-1))
+    return np.asarray(-0.5 * (FREEDOM + 1.0) * np.log1p(np.square(z) / FREEDOM).sum(axis=-1))
 
 
-def _tau_prior(scale: Floats, order: int) -> Floats:
-    """Logarithm of the density, on the logarithmic scale, of tau of that order; 0: of alpha."""
+def _size_prior(scale: Floats, order: int) -> Floats:
+    """Logarithm of the density, on the logarithmic scale, of sigma or a tau; 0: of alpha."""
+    if order == 1:
+        return np.asarray(-0.5 * np.square(np.log(scale / FIELD) / FIELD_SPREAD))
     size = SIZES[order - 2] if order else SHARED_SIZE
     even = np.log(scale) if order in (0, 2) else 0.0
     return np.asarray(even - 0.5 * np.square(scale / size))

@@ -10,8 +10,17 @@ import pytest
 from numpy.typing import NDArray
 
 from estimators.noise_aware import joint
-from estimators.noise_aware.hamiltonian import draw
-from estimators.noise_aware.loglinear import BEYOND_SIZE, FIELD, SHARED_SIZE, SIZES, LogLinear
+from estimators.noise_aware.hamiltonian import draw, inverse_of_triangle
+from estimators.noise_aware.loglinear import (
+    BEYOND_SIZE,
+    CENTRE,
+    FIELD,
+    FIELD_SPREAD,
+    FREEDOM,
+    SHARED_SIZE,
+    SIZES,
+    LogLinear,
+)
 from estimators.noise_aware.parities import PairParities, Parities
 from estimators.noise_aware.statistics import Statistics
 
@@ -102,8 +111,8 @@ def test_the_density_is_the_posterior_of_the_stated_model() -> None:
     chi, random = signs(3, 3), np.random.default_rng(1)
 
     def by_hand(state: Floats) -> float:
-        single, pair, triple = state[:3].copy(), state[3:6], state[6:7]
-        a, m = state[7:10], state[10]
+        pair, triple, a, m, mu = state[3:6], state[6:7], state[7:10], state[10], state[11]
+        single = state[:3] + mu
         full = [pair[n] + a[i] + a[j] + m for n, (i, j) in enumerate(combinations(range(3), 2))]
         centre = np.clip(seen[:3] * precision[:3] / (precision[:3] + 3.0), -0.97, 0.97)
         for value, (i, j) in zip(full, combinations(range(3), 2), strict=True):
@@ -111,11 +120,13 @@ def test_the_density_is_the_posterior_of_the_stated_model() -> None:
             single[j] -= value * centre[i]
         energy = chi @ np.concatenate([single, full, triple])
         theta = chi.T @ (np.exp(energy) / np.exp(energy).sum())
-        mu, sigma, tau, alpha = model._mu[0], model._sigma[0], model._tau[0], model._alpha[0]
-        student = [(state[:3] - mu) / sigma, pair / tau[0], triple / tau[1]]
+        sigma, tau, alpha = model._sigma[0], model._tau[0], model._alpha[0]
+        student = [state[:3] / sigma, pair / tau[0], triple / tau[1]]
         value = -0.5 * float((precision * (theta - seen) ** 2).sum())
-        value -= 2.0 * float(sum(np.log1p(z * z / 3.0).sum() for z in student))
-        return value - 0.5 * float((a * a).sum() / alpha**2 + (m / (2 * alpha)) ** 2)
+        logs = sum(np.log1p(z * z / FREEDOM).sum() for z in student)
+        value -= 0.5 * (FREEDOM + 1.0) * float(logs)
+        gauss = (a * a).sum() / alpha**2 + (m / (2 * alpha)) ** 2 + (mu / CENTRE) ** 2
+        return value - 0.5 * float(gauss)
 
     first, second = (model.state[0] + 0.2 * random.normal(size=model.size) for _ in range(2))
     difference = model.density(first[None])[0][0] - model.density(second[None])[0][0]
@@ -125,7 +136,7 @@ def test_the_density_is_the_posterior_of_the_stated_model() -> None:
 def test_the_density_takes_observed_triples_for_as_sure_as_noise_and_delta_are() -> None:
     model, seen, _ = model_of(5, 2, 0.05, read=3)
     pairs = LogLinear(model.parities, seen[:15], np.full(15, 400.0), 2, np.random.default_rng(0))
-    for size in ("_mu", "_sigma", "_tau", "_alpha"):
+    for size in ("_sigma", "_tau", "_alpha"):
         setattr(pairs, size, getattr(model, size))
     model._set_delta(np.array([8, 30]))
     state = model.state + 0.2 * np.random.default_rng(1).normal(size=model.state.shape)
@@ -139,7 +150,7 @@ def test_the_density_takes_observed_triples_for_as_sure_as_noise_and_delta_are()
     np.testing.assert_allclose(likelihood, alone, rtol=1e-6)
 
 
-def test_the_curvature_is_that_of_the_observed_moments_and_the_prior() -> None:
+def test_the_curvature_is_that_of_the_observed_moments() -> None:
     model, _, precision = model_of(4, 2, 0.1, read=3)
     model._set_delta(np.array([8, 30]))
     model.state = model.state + 0.2 * np.random.default_rng(1).normal(size=model.state.shape)
@@ -153,9 +164,32 @@ def test_the_curvature_is_that_of_the_observed_moments_and_the_prior() -> None:
         slope, known = (ahead - behind) / 2e-5, precision.copy()
         known[10:] = 1.0 / (1.0 / precision[10:] + model.delta[chain] ** 2)
         likelihood += (slope * known) @ slope.T / 2
-    prior = model.curvature() - likelihood
-    for chain, rest in enumerate(prior):
-        np.testing.assert_allclose(rest, np.diag(model._prior_curvature()[chain]), atol=2e-3)
+    np.testing.assert_allclose(model.curvature(), likelihood, atol=2e-3)
+
+
+def test_the_curvature_of_the_prior_is_the_mean_of_its_squared_slopes() -> None:
+    model, _, _ = model_of(4, 3, 0.1, chains=3)
+    model._sigma, model._alpha = np.array([0.2, 0.5, 1.0]), np.array([0.1, 0.02, 0.3])
+    model._tau = np.array([[0.1, 0.05], [0.03, 0.2], [0.3, 0.01]])
+    random, many = np.random.default_rng(7), 20_000
+    squares = np.zeros((3, model.size))
+    for _ in range(many):
+        state = random.normal(size=(3, model.size))
+        heavy = random.standard_t(FREEDOM, size=(3, 14))
+        sizes = [model._sigma, model._tau[:, 0], model._tau[:, 1], model._alpha]
+        sizes += [2.0 * model._alpha, np.full(3, CENTRE)]
+        scale = np.repeat(np.array(sizes), [4, 6, 4, 4, 1, 1], axis=0).T
+        state[:, :14] = heavy
+        squares += np.square(model._prior(scale * state)[1]) / many
+    np.testing.assert_allclose(model.prior_curvature(), squares, rtol=0.06)
+
+
+@pytest.mark.parametrize("size", [1, 24, 25, 97])
+def test_the_inverse_by_halves_is_the_inverse(size: int) -> None:
+    roots = np.tril(np.random.default_rng(size).normal(size=(2, size, size)), -1) / size
+    roots += 2.0 * np.eye(size)
+    found = inverse_of_triangle(roots)
+    np.testing.assert_allclose(found @ roots, np.tile(np.eye(size), (2, 1, 1)), atol=1e-12)
 
 
 def test_delta_is_drawn_from_its_posterior_on_the_grid() -> None:
@@ -186,16 +220,18 @@ def test_without_data_sizes_have_their_prior() -> None:
     d, sets = 3, 6
     random = np.random.default_rng(5)
     model = LogLinear(Parities(d, 2), np.zeros(sets), np.zeros(sets), 40, random)
-    tau, alpha, sigma = [], [], []
+    tau, alpha, sigma, centre = [], [], [], []
     for _ in draw(model, random, 60, 500):
         tau.append(model._tau[:, 0].copy())
         alpha.append(model._alpha.copy())
         sigma.append(model._sigma.copy())
+        centre.append(model.state[:, -1].copy())
     half_normal = np.sqrt(2.0 / np.pi)
     # 40 chains of some 50 independent draws each; grids end at 0.8 and begin at 0.002.
     assert np.mean(tau) == pytest.approx(SIZES[0] * half_normal, rel=0.06)
     assert np.mean(alpha) == pytest.approx(SHARED_SIZE * half_normal, rel=0.06)
     assert np.median(sigma) == pytest.approx(FIELD, rel=0.12)
+    assert np.mean(np.square(centre)) == pytest.approx(CENTRE**2, rel=0.06)
 
 
 def test_draws_have_the_posterior_that_weighted_prior_draws_have() -> None:
@@ -206,12 +242,13 @@ def test_draws_have_the_posterior_that_weighted_prior_draws_have() -> None:
     tables = np.concatenate(list(draw(model, random, 60, 400))).reshape(-1, 4)
 
     many = 400_000
-    sigma = np.exp(np.clip(np.log(FIELD) + 0.8 * random.normal(size=many), -3.0, 0.92))
-    single = random.normal(size=(many, 1)) + sigma[:, None] * random.standard_t(3, size=(many, 2))
+    sigma = np.exp(np.clip(np.log(FIELD) + FIELD_SPREAD * random.normal(size=many), -3.0, 0.92))
+    single = CENTRE * random.normal(size=(many, 1))
+    single = single + sigma[:, None] * random.standard_t(FREEDOM, size=(many, 2))
     alpha = SHARED_SIZE * np.abs(random.normal(size=many))
     tau = SIZES[0] * np.abs(random.normal(size=many))
     shared = random.normal(size=(many, 2)).sum(axis=1) + 2.0 * random.normal(size=many)
-    pair = alpha * shared + tau * random.standard_t(3, size=many)
+    pair = alpha * shared + tau * random.standard_t(FREEDOM, size=many)
     centre = seen[:2] * precision[:2] / (precision[:2] + 3.0)
     fields = single - pair[:, None] * centre[::-1]
     energy = np.column_stack([fields, pair]) @ chi.T
