@@ -24,15 +24,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.noise_aware.loglinear import FIELD
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Floats = NDArray[np.float64]
 
-CENTRE = 1.0
-"""Prior deviation of what the fields of all attributes share, as in `loglinear`."""
+CENTRE, FIELD = 1.0, 0.7
+"""Prior deviations of what the fields of all attributes share and of the rest of each; `loglinear`
+has the same first, and draws the second about its median of 0.5."""
 
 
 @dataclass(frozen=True, slots=True)

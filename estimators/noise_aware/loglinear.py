@@ -6,7 +6,7 @@ can be together. With the unbiased estimates t_S ~ N(theta_S(lambda), v_S) of kn
 
     lambda_i                = g_i - sum_j lambda_ij c_j,   g_i ~ mu + sigma T,  mu ~ N(0, 1)
     lambda_ij               = m + a_i + a_j + r_ij,   a_i ~ N(0, alpha^2),  m ~ N(0, (2 alpha)^2)
-    r_ij, lambda_ijk, ...   ~ tau_order T,   T Student's t of three degrees of freedom,
+    r_ij, lambda_ijk, ...   ~ tau_order T,   T Student's t of eight degrees of freedom,
 
 so what pairs share is how sociable attributes are, residuals are mostly small, and how much of each
 there is (mu, sigma, alpha, tau) is drawn with everything else. With c_j the estimated mean of
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 SIZES = (0.1, 0.05, 0.025)
 """Prior sizes of interactions of orders 2, 3 and 4 (half-normal)."""
 
-SHARED_SIZE = 0.2
+SHARED_SIZE = 0.1
 """Prior size of alpha (half-normal)."""
 
 BEYOND_SIZE = 0.03
@@ -45,13 +45,13 @@ BEYOND_SIZE = 0.03
 CENTRE = 1.0
 """Prior standard deviation of mu."""
 
-FIELD = 0.7
+FIELD = 0.5
 """Prior median of sigma."""
 
-FIELD_SPREAD = 0.8
+FIELD_SPREAD = 1.0
 """Prior standard deviation of its logarithm."""
 
-FREEDOM = 3.0
+FREEDOM = 8.0
 """Degrees of freedom of Student's law: its tails let few interactions be large among many small."""
 
 _FIELDS = np.exp(np.linspace(np.log(0.05), np.log(2.5), 30))

@@ -40,7 +40,7 @@ mostly 1.2: its prior is one of many that fit, and its draws know one only. In l
 MAX_LOG_ERROR = 2.5
 """To first order a cell is not taken to be more than e^(1.96 times this) times its estimate."""
 
-JOINT_PRIOR = 0.75
+JOINT_PRIOR = 1.0
 """Share of the log-linear model where statistics cannot tell: it knows that cells are positive."""
 
 WEIGHED_ORDER = 3
