@@ -1,4 +1,4 @@
-"""Tables over three and more binary attributes, from posterior moments, with standard errors."""
+"""Tables over three and more binary attributes, from posterior moments, and draws of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware import relaxed
+from estimators.noise_aware.intervals import WIDER
 from estimators.noise_aware.shared import draws_for
 from estimators.noise_aware.third import moments
 from estimators.noise_aware.walsh import AttributeSets, sets_up_to
@@ -27,6 +28,8 @@ MAX_WITH_TRIPLES = 16
 MAX_DECAY = 0.5
 """Each order is taken to be at most half as large as the one before."""
 
+_SEED = 20150301
+
 
 class BinaryTables:
     """Relaxed maximum entropy (`relaxed`) given pairs and, where they are known, triples."""
@@ -43,23 +46,26 @@ class BinaryTables:
         self._pair_size = float(np.sqrt(square.mean())) if square.size else 0.0
 
     def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """Table and standard deviations, shape (2,) * attributes both.
+        """Table, and draws of its cells: shapes (2,) * attributes and (draws, cells).
+
+        Draws of the moments are taken to lie `WIDER` times as far from their mean as they do, and
+        each is made a table. What no report speaks about moves its cells, though not below 0.
 
         Args:
             attributes: at least three, ascending.
 
-        Cost: O(sets^3 + draws · cells · attributes), a few ms for six attributes.
+        Cost: O(draws (sets^3 + cells · attributes)): 10 ms for six attributes where triples are
+        known, 0.2 s for ten, 2 s for 13 and more.
         """
-        k = len(attributes)
         found, changes = self._with_pairs(attributes)
         third = self._third_of(attributes)
         if third is not None:
             found, changes = self._with_triples(attributes, found, changes, third)
-        moved = found.moved(changes)
-        table = found.tables[0]
-        variance = moved.var(axis=0) + self.unseen(attributes)
-        shape = (2,) * k
-        return table.reshape(shape), np.sqrt(variance).reshape(shape)
+        drawn = found.again(WIDER * changes)
+        drawn += np.random.default_rng(_SEED).normal(size=drawn.shape) * np.sqrt(
+            self.unseen(attributes)
+        )
+        return found.tables[0].reshape((2,) * len(attributes)), np.maximum(drawn, 0.0)
 
     def _with_pairs(self, attributes: Attributes) -> tuple[relaxed.Relaxed, Floats]:
         """Table given first and second moments, and how draws of these differ."""

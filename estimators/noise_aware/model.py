@@ -15,6 +15,7 @@ from estimators.marginal import Marginal, is_noise, uniform
 from estimators.noise_aware import joint, shared, third
 from estimators.noise_aware.binary import BinaryTables
 from estimators.noise_aware.features import Features, cells_of
+from estimators.noise_aware.intervals import WIDER, half_width
 from estimators.noise_aware.risk import Candidate, share_of_first
 from estimators.noise_aware.statistics import collect
 from estimators.noise_aware.targets import outer, rake, valid_pair
@@ -30,15 +31,6 @@ Floats = NDArray[np.float64]
 
 MAX_CELLS = 1 << 22
 """Largest table that is made."""
-
-WIDER = 1.25
-"""What the low-rank model's standard deviations of pairs are multiplied by. On data made for
-development, and columns that no benchmark uses, errors were 0.8 to 1.4 times as large as it claims,
-mostly 1.2: its prior is one of many that fit, and its draws know one only. In larger tables
-`upper_error` and `upper_of_draws` do as much."""
-
-MAX_LOG_ERROR = 2.5
-"""To first order a cell is not taken to be more than e^(1.96 times this) times its estimate."""
 
 JOINT_PRIOR = 1.0
 """Share of the log-linear model where statistics cannot tell: it knows that cells are positive."""
@@ -149,14 +141,13 @@ class NoiseAwareModel:
         if not reports:
             return replace(uniform(attributes, cells), flags=("uniform", "noise"))
         if self._tables is not None and len(attributes) > 2:
-            table, stderr = self._tables.answer(attributes)
+            table, drawn = self._tables.answer(attributes)
+            stderr = half_width(table.ravel(), drawn).reshape(table.shape) / 1.96
         else:
             table = self._shared_table(attributes)
             stderr = self._shared_error(attributes, table)
-        if len(attributes) <= 2:
-            stderr = WIDER * stderr
-        else:
-            stderr = (upper_error if self._tables else upper_of_draws)(table, stderr)
+            few = len(attributes) <= 2
+            stderr = WIDER * stderr if few else upper_of_draws(table, stderr)
         if self._joint is not None:
             table, stderr = self._with_joint(self._joint, attributes, table, stderr)
         table, stderr = table.ravel(), stderr.ravel()
@@ -243,27 +234,14 @@ class NoiseAwareModel:
         return np.asarray(self._posterior.residual**2 * np.square(product) * total)
 
 
-def upper_error(table: Floats, stderr: Floats) -> Floats:
+def upper_of_draws(table: Floats, stderr: Floats) -> Floats:
     """Standard errors whose 95 % intervals reach as far up as those of the logarithms.
 
     What is known of a nearly empty cell of a log-linear model is its order of magnitude: the normal
-    law is one of log p, with deviation ``stderr / p``. The interval of the cell must hold the upper
-    end, ``p exp(1.96 stderr / p)``; 0 it holds anyway. Deviations of the logarithm are cut off at
-    `MAX_LOG_ERROR`.
-
-    Args:
-        table: cells, not negative.
-        stderr: to first order.
-    """
-    ratio = np.minimum(stderr / np.maximum(table, 1e-300), MAX_LOG_ERROR)
-    return np.maximum(stderr, table * np.expm1(1.96 * ratio) / 1.96)
-
-
-def upper_of_draws(table: Floats, stderr: Floats) -> Floats:
-    """The same where table and standard error are mean and deviation over posterior draws.
-
-    Those of a log-normal law of deviation s are ``p`` and ``p sqrt(exp(s^2) - 1)``, and its upper
-    end is ``p exp(1.96 s - s^2 / 2)``: far nearer than the first order takes it to be.
+    law is one of log p. 0 its interval holds anyway; it must hold the upper end too. Table and
+    standard error are mean and deviation over posterior draws. Those of a log-normal law of
+    deviation s are ``p`` and ``p sqrt(exp(s^2) - 1)``, and its upper end is
+    ``p exp(1.96 s - s^2 / 2)``, nearer than to first order in s.
     """
     square = np.log1p(np.square(stderr / np.maximum(table, 1e-150)))
     upper = table * np.exp(1.96 * np.sqrt(square) - square / 2)

@@ -31,6 +31,11 @@ LEAST_VARIANCE = 1e-7
 _STEPS = 40
 _HALVINGS = 12
 _SETTLED = 1e-7
+_AGAIN = (6, 1e-3)
+"""Most steps of `Relaxed.again`, and what settles them. Draws that need more steps hardly any table
+meets. Left on their way they put more into nearly empty cells than at their end: on data made for
+development intervals of six attributes then were a tenth wider, and covered 97.9 % instead of 97.6
+(and 94 instead of 92 % on heavy-tailed baskets, which need it)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,29 +44,40 @@ class Relaxed:
 
     Attributes:
         sets: the constraints.
+        targets: shape (batch, sets): t.
+        variances: shape (batch, sets): v.
         tables: shape (batch, cells); positive, sum to 1.
         weights: shape (batch, sets): lambda.
         hessian: shape (batch, sets, sets): derivative of the targets by lambda.
     """
 
     sets: AttributeSets
+    targets: Floats
+    variances: Floats
     tables: Floats
     weights: Floats
     hessian: Floats
 
-    def moved(self, changes: Floats) -> Floats:
-        """First-order change of the only table when its targets change.
+    def again(self, changes: Floats) -> Floats:
+        """The only table as it is where its targets are changed, by solving again from its weights.
+
+        To first order in the changes would not do: a cell that is nearly empty has no room to
+        move as far down as up, and its logarithm moves by many times what it can.
 
         Args:
             changes: shape (draws, sets).
 
         Returns:
-            Shape (draws, cells); sums to 0. Cost: O(sets^3 + draws cells log cells).
+            Shape (draws, cells); each positive, sums to 1. Cost: at most `_AGAIN` steps of `fit`.
         """
-        table = self.tables[0]
-        moves = np.linalg.solve(self.hessian[0], changes.T).T
-        energy = spread(self.sets, moves)
-        return np.asarray(table * (energy - (energy @ table)[:, None]), np.float64)
+        steps, settled = _AGAIN
+        variances = np.broadcast_to(self.variances, changes.shape)
+        start = np.broadcast_to(self.weights, changes.shape)
+        targets = self.targets + changes
+        # The first step alone is what small changes need, and too small a decrement to count.
+        return fit(
+            self.sets, targets, variances, start, steps=steps, settled=settled, least=1
+        ).tables
 
 
 def spread(sets: AttributeSets, weights: Floats) -> Floats:
@@ -72,7 +88,14 @@ def spread(sets: AttributeSets, weights: Floats) -> Floats:
 
 
 def fit(
-    sets: AttributeSets, targets: Floats, variances: Floats, start: Floats | None = None
+    sets: AttributeSets,
+    targets: Floats,
+    variances: Floats,
+    start: Floats | None = None,
+    *,
+    steps: int = _STEPS,
+    settled: float = _SETTLED,
+    least: int = 0,
 ) -> Relaxed:
     """The tables that meet the targets as far as their variances ask for.
 
@@ -81,6 +104,9 @@ def fit(
         targets: shape (batch, sets): t.
         variances: shape (batch, sets): v, not negative.
         start: shape (batch, sets): lambda to start from; by default independent attributes.
+        steps: at most so many.
+        settled: largest decrement (of the loss, twice) at which steps end.
+        least: at least so many, however small the decrement is.
 
     Cost: some 4 steps of O(batch (sets^3 + cells log cells)).
     """
@@ -91,12 +117,12 @@ def fit(
         start[:, :d] = np.arctanh(np.clip(targets[:, :d], -0.999, 0.999))
     lam = start
     tables, loss = _state(sets, lam, targets, v)
-    for _ in range(_STEPS):
+    for number in range(steps):
         theta, hessian = _derivatives(sets, tables, v)
         gradient = theta - targets + v * lam
         step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
         decrement = (gradient * step).sum(axis=1)
-        if not float(decrement.max()) > _SETTLED:
+        if number >= least and not float(decrement.max()) > settled:
             break
         length = np.ones(len(lam))
         for _ in range(_HALVINGS):
@@ -111,7 +137,7 @@ def fit(
         loss = np.where(worse, loss, reached)
         if worse.all():
             break
-    return Relaxed(sets, tables, lam, _derivatives(sets, tables, v)[1])
+    return Relaxed(sets, targets, variances, tables, lam, _derivatives(sets, tables, v)[1])
 
 
 def _state(

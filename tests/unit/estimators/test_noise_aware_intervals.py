@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from estimators.methods.noise_aware import NoiseAware
-from estimators.noise_aware.model import MAX_LOG_ERROR, upper_error, upper_of_draws
-from tests.noise_aware_support import domain_of, plan_for, tallies_of
-
-Floats = NDArray[np.float64]
+from estimators.noise_aware.intervals import FEW_DRAWS, half_width
+from estimators.noise_aware.model import upper_of_draws
+from tests.noise_aware_support import domain_of, plan_for, tallies_of, truth
 
 
 @pytest.mark.parametrize("deviation", [0.05, 0.5, 1.0, 1.4])
@@ -28,22 +24,57 @@ def test_draws_of_a_log_normal_law_are_held_up_to_their_own_upper_end(deviation:
     assert np.mean(draws > mean + 1.96 * found) <= 0.026
 
 
-def test_to_first_order_the_upper_end_is_that_of_the_logarithm() -> None:
-    table, stderr = np.array([0.2, 0.01, 1e-6]), np.array([0.002, 0.005, 1e-3])
-    found = upper_error(table, stderr)
-    wanted = table * np.expm1(1.96 * np.array([0.01, 0.5, MAX_LOG_ERROR])) / 1.96
-    np.testing.assert_allclose(found, np.maximum(stderr, wanted))
-
-
-@pytest.mark.parametrize("rule", [upper_error, upper_of_draws])
-def test_no_interval_gets_shorter_nor_anything_but_a_number(
-    rule: Callable[[Floats, Floats], Floats],
-) -> None:
+def test_nothing_known_of_a_cell_is_no_trouble() -> None:
     table = np.array([0.0, 0.0, 1e-300, 1e-12, 0.3, 1.0])
     stderr = np.array([0.0, 0.01, 1e-3, 1e-3, 1e-9, 0.5])
-    found = rule(table, stderr)
+    found = upper_of_draws(table, stderr)
     assert np.isfinite(found).all()
     assert (found >= stderr).all()
+    drawn = np.tile(table, (2, 1))
+    assert (half_width(table, drawn) == 0.0).all()
+
+
+def test_of_a_cell_known_well_both_ends_count() -> None:
+    drawn = 0.3 + 0.01 * np.random.default_rng(1).normal(size=(4000, 1))
+    found = half_width(np.array([0.3]), drawn)[0]
+    assert found == pytest.approx(1.96 * 0.01 * FEW_DRAWS, rel=0.06)
+
+
+def test_of_a_cell_that_may_be_empty_the_interval_is_one_sided() -> None:
+    drawn = np.random.default_rng(2).exponential(0.01, size=(4000, 1))
+    half = half_width(np.array([0.01]), drawn)[0]
+    upper = 0.01 * (1.0 + (-np.log(0.05) - 1.0)) ** FEW_DRAWS  # of 95 %, not of 97.5 %
+    assert half + 0.01 == pytest.approx(upper, rel=0.06)
+    assert half > 0.01  # and 0 is held
+
+
+@pytest.mark.parametrize(("draws", "least"), [(8, 0.87), (40, 0.94)])
+def test_few_draws_hold_a_new_one_no_less_than_they_say(draws: int, least: float) -> None:
+    random = np.random.default_rng(3)
+    drawn = np.exp(random.normal(size=(draws, 20_000)))
+    table, new = np.full(20_000, np.exp(0.5)), np.exp(random.normal(size=20_000))
+    held = np.mean(np.abs(new - table) <= half_width(table, drawn))
+    assert least <= held <= 0.97
+
+
+def test_sparse_baskets_are_covered_but_not_by_anything() -> None:
+    d, users = 20, 50_000
+    random = np.random.default_rng(4)
+    share = 0.25 * np.arange(1, d + 1) ** -0.8
+    activity = random.gamma(1.0, 1.0, (users, 1))
+    codes = (random.random((users, d)) < 1.0 - np.exp(-share * activity)).astype(np.uint16)
+    domain = domain_of(*[2] * d)
+    plan = plan_for(domain, "0.5", users, 6)
+    model = NoiseAware().fit(plan, tallies_of(plan, codes, 1))
+    inside, ratios = [], []
+    for _ in range(12):
+        attributes = tuple(sorted(random.choice(d, 6, replace=False).tolist()))
+        found = model.marginal(attributes)
+        gap = np.abs(found.table - truth(domain, codes, attributes))
+        inside.append(gap <= 1.96 * found.stderr)
+        ratios.append(1.96 * found.stderr / found.table)
+    assert 0.9 <= float(np.mean(inside)) <= 0.998
+    assert float(np.median(ratios)) < 12.0  # a first-order law of the logarithm reaches up 30 times
 
 
 @pytest.mark.parametrize("cards", [(2, 2, 2, 2), (3, 4, 2)])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware import relaxed, third
 from estimators.noise_aware.binary import BinaryTables
+from estimators.noise_aware.intervals import WIDER, half_width
 from estimators.noise_aware.shared import Posterior
 from estimators.noise_aware.shrinkage import gains
 from estimators.noise_aware.statistics import Statistics
@@ -101,14 +102,28 @@ def test_a_batch_is_its_members_one_by_one() -> None:
         np.testing.assert_allclose(all_at_once[n], alone, atol=1e-5)
 
 
-def test_changes_are_those_of_a_new_fit() -> None:
+def test_changed_targets_have_the_tables_of_new_fits() -> None:
     sets = sets_up_to(3, 2)
     targets = transform(_mixture(3, 3))[sets.index][None]
     variances = np.full(targets.shape, 0.01)
     found = relaxed.fit(sets, targets, variances)
-    small = 1e-4 * np.random.default_rng(3).normal(size=targets.shape)
-    again = relaxed.fit(sets, targets + small, variances)
-    np.testing.assert_allclose(found.moved(small)[0], (again.tables - found.tables)[0], atol=2e-6)
+    changes = 0.1 * np.random.default_rng(3).normal(size=(5, targets.size))
+    again = found.again(changes)
+    for change, table in zip(changes, again, strict=True):
+        alone = relaxed.fit(sets, targets + change, variances).tables[0]
+        np.testing.assert_allclose(table, alone, atol=1e-3)
+        assert np.abs(table - found.tables[0]).max() > 0.005
+
+
+def test_tables_of_changes_far_beyond_what_a_table_can_be_are_tables() -> None:
+    sets = sets_up_to(4, 2)
+    table = np.full(16, 0.001)
+    table[0] = 0.985  # nearly all cells are nearly empty
+    targets = transform(table)[sets.index][None]
+    found = relaxed.fit(sets, targets, np.full(targets.shape, 1e-4))
+    again = found.again(0.3 * np.random.default_rng(4).normal(size=(20, targets.size)))
+    assert (again >= 0).all()
+    np.testing.assert_allclose(again.sum(axis=1), 1.0)
 
 
 @settings(max_examples=60, deadline=None)
@@ -186,16 +201,30 @@ def test_residuals_of_zero_and_noise_leave_the_answer_of_the_pairs() -> None:
 def test_no_views_of_three_no_third_order() -> None:
     post = _posterior(_mixture(4, 9), 4, 1e-4)
     assert third.fit(_statistics(4, {}), post) is None
-    answer, stderr = BinaryTables(post, None).answer((0, 1, 3))
+    answer, drawn = BinaryTables(post, None).answer((0, 1, 3))
     assert answer.sum() == pytest.approx(1.0)
-    assert (stderr > 0).all()
+    assert (drawn >= 0).all()
+    assert (drawn.std(axis=0) > 0).all()
 
 
 def test_what_no_report_speaks_about_widens_intervals() -> None:
     post = _posterior(_mixture(6, 10), 6, 1e-6)
-    narrow = BinaryTables(replace(post, residual=0.0), None).answer((0, 1, 2, 3))[1]
-    wide = BinaryTables(replace(post, residual=0.2), None).answer((0, 1, 2, 3))[1]
-    assert (wide > narrow).all()
+    one, narrow = BinaryTables(replace(post, residual=0.0), None).answer((0, 1, 2, 3))
+    two, wide = BinaryTables(replace(post, residual=0.2), None).answer((0, 1, 2, 3))
+    np.testing.assert_array_equal(one, two)
+    assert (half_width(two.ravel(), wide) > 1.5 * half_width(one.ravel(), narrow)).mean() > 0.8
+
+
+def test_deviations_of_moments_are_widened_before_tables_are_made() -> None:
+    post = _posterior(_mixture(6, 10), 6, 1e-4)
+    random = np.random.default_rng(11)
+    drawn = post.means + 0.003 * random.normal(size=(40, 6))
+    products = np.broadcast_to(post.products, (40, 6, 6))
+    post = replace(post, drawn_means=drawn, drawn_products=products, residual=0.0)
+    _, tables = BinaryTables(post, None).answer((0, 1, 2))
+    one = tables.reshape(40, 2, 2, 2).sum(axis=(2, 3))
+    shares = np.stack([1.0 + drawn[:, 0], 1.0 - drawn[:, 0]], axis=1) / 2.0
+    assert one.std(axis=0) == pytest.approx(WIDER * shares.std(axis=0), rel=0.1)
 
 
 def test_nothing_at_all_is_believed_by_its_odds() -> None:
