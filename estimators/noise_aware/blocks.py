@@ -37,6 +37,7 @@ class Blocks:
     Attributes:
         count: number of blocks.
         table: shape (chains, size, size), symmetric: the present draw, 0 outside of blocks.
+        expected: same shape: its mean given all but one side of each block.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Blocks:
         """
         self._random = random
         self.table = np.zeros((chains, features.size, features.size))
+        self.expected = np.zeros_like(self.table)
         starts, widths = [s.start for s in features.slices], features.widths
         pairs = [
             (i, j)
@@ -90,23 +92,27 @@ class Blocks:
         information, seen = w * scaled * scaled, w * scaled * self._laid(gap)
         sigma = self._sigma[:, :, None, None]
         x = sigma * self._right[:, :, None, :]
-        self._left = self._normal((seen * x).sum(-1), (information * x * x).sum(-1))
+        self._left, _ = self._normal((seen * x).sum(-1), (information * x * x).sum(-1))
         x = sigma * self._left[:, :, :, None]
-        self._right = self._normal((seen * x).sum(-2), (information * x * x).sum(-2))
+        self._right, mean = self._normal((seen * x).sum(-2), (information * x * x).sum(-2))
+        self._lay(self.expected, x * mean[:, :, None, :])
         x = self._left[:, :, :, None] * self._right[:, :, None, :]
         self._sizes((seen * x).sum((-1, -2)), (information * x * x).sum((-1, -2)))
-        draw = (self._sigma[:, :, None, None] * x)[:, self._inside]
+        self._lay(self.table, self._sigma[:, :, None, None] * x)
+
+    def _lay(self, table: Floats, blocks: Floats) -> None:
+        """Write blocks into a table, both ways."""
         first, second = self._cells
-        self.table[:, first, second] = draw
-        self.table[:, second, first] = draw
+        table[:, first, second] = table[:, second, first] = blocks[:, self._inside]
 
     def _laid(self, values: Floats) -> Floats:
         return values[:, self._rows, self._columns]
 
-    def _normal(self, score: Floats, information: Floats) -> Floats:
+    def _normal(self, score: Floats, information: Floats) -> tuple[Floats, Floats]:
+        """A draw, and the mean of what it is drawn from."""
         precision = information + 1.0
-        noise = self._random.normal(size=score.shape)
-        return np.asarray(score / precision + noise / np.sqrt(precision), np.float64)
+        mean, noise = score / precision, self._random.normal(size=score.shape)
+        return mean + noise / np.sqrt(precision), mean
 
     def _sizes(self, score: Floats, information: Floats) -> None:
         """Sizes of blocks, then their common scale."""

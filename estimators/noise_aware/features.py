@@ -74,6 +74,16 @@ class Features:
         return mask
 
     @cached_property
+    def unit(self) -> Floats:
+        """What a category's correlations are counted in, (categories - 1)^-1/4: shape (size,).
+
+        Pearson's phi^2 of two attributes is the sum over cells of ``(1 - p)(1 - q)`` times squared
+        correlation, weights that sum to ``(r - 1)(r' - 1)``. So the mean square in these units is
+        ``phi^2 / sqrt((r - 1)(r' - 1))``, Tschuprow's T^2, which is at most 1 whatever r and r'.
+        """
+        return np.asarray((self.categories - 1.0) ** -0.25, np.float64)
+
+    @cached_property
     def codes(self) -> tuple[Floats, ...]:
         """Feature values of each attribute's categories: shape (categories, width) each."""
         return tuple(

@@ -221,13 +221,15 @@ class NoiseAwareModel:
         return np.asarray(np.sqrt(drawn.var(axis=0) + self._unseen(attributes)))
 
     def _unseen(self, attributes: Attributes) -> Floats:
-        """Variance from interactions of three: as large as the residuals of two."""
+        """Variance from interactions of three: as large as the residuals of two, in their units."""
         margins = [self._features.margin(i, self._means[None]) for i in attributes]
         product = outer(margins)[0]
         total = np.zeros_like(product)
         for members in combinations(range(len(attributes)), 3):
             inverse = [
-                1.0 / np.maximum(m, 1e-3) if a in members else np.ones_like(m)
+                1.0 / (np.sqrt(m.size - 1) * np.maximum(m, 1e-3))
+                if a in members
+                else np.ones_like(m)
                 for a, m in enumerate(margins)
             ]
             total += outer(inverse)[0]

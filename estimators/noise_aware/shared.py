@@ -5,23 +5,26 @@ For attributes i, j with feature means m and feature deviations s (a function of
     M_ij = m_i m_j + s_i s_j (u_i · u_j + b_ij + r_ij),  estimate of M_ij ~ N(M_ij, known variance),
     u_iq ~ N(0, alpha_q^2),   r_ij ~ N(0, tau^2 kappa_ij^2),   kappa_ij half-Cauchy,
 
-so a residual is a correlation, most are small and a few may be large (horseshoe); b is what two
-attributes of several categories have between them alone (`blocks`); and the low rank (a few shared
-causes, as basket size or age) is only as strong as the data say: alpha, tau, kappa and the priors
-of the margins (a beta law over binary attributes, a symmetric Dirichlet law of unknown
-concentration for others) are drawn with everything else. The prior of alpha is even on the
-logarithmic scale down to half a percent, where it stands for nothing at all: data without
-dependence must cost no more than the product of their margins does. That of tau is not: as even a
-prior makes intervals too short where few pairs in many depend on each other. How far to fit is
-decided by the posterior mean under this prior. The prior's own sizes are stated below; they are few
-and weak, but were chosen by people who had seen some of the public data.
+s of a category in `Features.unit`, so that priors speak about two attributes' dependence whatever
+their cardinalities. So a residual is a correlation, most are small and a few may be large
+(horseshoe); b is what two attributes of several categories have between them alone (`blocks`); and
+the low rank (a few shared causes, as basket size or age) is only as strong as the data say: alpha,
+tau, kappa and the priors of the margins (a beta law over binary attributes, `concentration` of
+others) are drawn with everything else. The prior of alpha is even on the logarithmic scale down to
+half a percent, where it stands for nothing at all: data without dependence must cost no more than
+the product of their margins does. That of tau is not: as even a prior makes intervals too short
+where few pairs in many depend on each other. How far to fit is decided by the posterior mean under
+this prior. The prior's own sizes are stated below; they are few and weak, but were chosen by people
+who had seen some of the public data.
 
 Sampling is Gibbs with exact conditionals: rows of u are normal; each binary mean, and the split of
 mass between two categories, is drawn from its conditional on a grid, in which m and s(m) enter a
 quadratic form; scales are drawn from grids, alpha both with u fixed and with u / alpha fixed, as
-either alone mixes badly where there is much noise or little. The residuals are integrated out. A
-few chains run side by side as one array; the generator's seed is fixed, so equal tallies give equal
-answers.
+either alone mixes badly where there is much noise or little. The residuals are integrated out. Of
+several categories the means of u and b given the rest are averaged, not their draws (Rao and
+Blackwell): the draws' own noise is more than all of their dependence where reports drown in noise.
+A few chains run side by side as one array; the generator's seed is fixed, so equal tallies give
+equal answers.
 
 Of binary attributes estimates of third moments can be read too (`seen_triples`). They add to the
 conditionals of means, loadings and alpha, and to nothing else.
@@ -38,6 +41,7 @@ from numpy.typing import NDArray
 
 from estimators.noise_aware.blocks import Blocks
 from estimators.noise_aware.chances import choose, truncated
+from estimators.noise_aware.concentration import Concentrations
 from estimators.noise_aware.seen_triples import SeenTriples
 
 if TYPE_CHECKING:
@@ -66,10 +70,9 @@ LARGEST_ALPHA = 0.5
 RESIDUAL = 0.1
 """Prior size of tau, in units of a correlation (half-normal)."""
 
-CONCENTRATION = 0.7
-"""Prior median of a Dirichlet concentration, between Jeffreys' and the even law; e times either way
-is one standard deviation. An even prior up to 20 had 7 % less error on categorical columns made for
-development, but left tables of pairs up to 9 % worse than the product of their margins."""
+LARGEST_CORRELATION = 0.25
+"""Prior deviation that no residual correlation of two categories exceeds: kappa's tail would speak
+of correlations far above 1, and where noise is high nothing else forbids them."""
 
 MOST_PAIRS = 1 << 14
 """Pairs of features whose residuals tell their sizes in one sweep; of more, as many at random."""
@@ -86,8 +89,6 @@ _TAU_PRIOR = -0.5 * np.square(_TAU / RESIDUAL) + np.log(_TAU)
 _ALPHA = np.exp(np.linspace(np.log(5e-3), np.log(1.5), 40))
 _ALPHA2 = np.square(_ALPHA)
 _ALPHA_PRIOR = -0.5 * np.square(_ALPHA / LARGEST_ALPHA)
-_CONCENTRATION = np.exp(np.linspace(np.log(0.05), np.log(5.0), 20))
-_CONCENTRATION_PRIOR = -0.5 * np.square(np.log(_CONCENTRATION / CONCENTRATION))
 _KAPPA_PRIOR = np.log(_KAPPA / (1.0 + np.square(_KAPPA)))
 _MEANS = np.linspace(-4.2, 4.2, 161)
 _SPLITS = np.linspace(-3.5, 3.5, 41)
@@ -178,26 +179,46 @@ class _Sampler:
         self.upper = np.nonzero(np.triu(self.known, 1))
         self.bounded = np.nonzero(features.binary[:, None] & features.binary[None])
         shape = (CHAINS, features.size)
-        self.m = np.repeat(_start(features, statistics)[None], CHAINS, 0)
+        self.m = np.repeat(statistics.valid_means(features)[None], CHAINS, 0)
         self.u = 0.2 * self.random.normal(size=(*shape, RANK))
         self.tau = np.full(CHAINS, 0.05)
         self.kappa2 = np.ones((*shape, features.size))
         self.alpha2 = np.full((CHAINS, RANK), 0.04)
         self.beta = np.ones((CHAINS, 2))
-        self.concentration = np.ones((CHAINS, len(features.cardinalities)))
+        self.concentration = Concentrations(features.cardinalities, CHAINS, self.random)
         self.s = self._deviation(self.m)
+        self.several = not features.binary.all()
+        self.factors = np.zeros_like(self.kappa2)
+        self.ceiling = np.square(LARGEST_CORRELATION / (features.unit[:, None] * features.unit))
         self.blocks = Blocks(features, self.known, CHAINS, self.random)
         self.triples: SeenTriples | None = None
 
     def _deviation(self, means: Floats) -> Floats:
-        return np.sqrt(np.maximum(self.features.variance(means), _LEAST_VARIANCE))
+        variance = np.maximum(self.features.variance(means), _LEAST_VARIANCE)
+        return np.asarray(self.features.unit * np.sqrt(variance), np.float64)
 
     def moments(self) -> tuple[Floats, Floats]:
         """Second moments but for residuals, and residual variances: (chains, size, size) both."""
         scale = self.s[:, :, None] * self.s[:, None, :]
         shared = self.u @ self.u.transpose(0, 2, 1) + self.blocks.table
         low = self.m[:, :, None] * self.m[:, None, :] + scale * shared
-        return low, np.square(scale) * self.kappa2 * np.square(self.tau)[:, None, None]
+        residual = np.square(scale) * self.kappa2 * np.square(self.tau)[:, None, None]
+        return low, self._possible(residual, np.square(scale), self.ceiling)
+
+    def expected(self, gain: Floats) -> Floats:
+        """Second moments given residual gains, by the last conditional means of u and of blocks.
+
+        Shape (chains, size, size) both. Each term is unbiased; `factors` has the gains of when u
+        was drawn.
+        """
+        scale = self.s[:, :, None] * self.s[:, None, :]
+        low = self.m[:, :, None] * self.m[:, None, :] + scale * self.blocks.expected
+        both = self.factors + self.factors.transpose(0, 2, 1)
+        return np.asarray(low + gain * (self.seen - low) + 0.5 * both, np.float64)
+
+    def _possible(self, residual: Floats, scale: Floats, ceiling: Floats) -> Floats:
+        """Residual variances, none above what a correlation of two categories can be."""
+        return np.minimum(residual, ceiling * scale) if self.several else residual
 
     def sweep(self) -> None:
         """One draw of everything."""
@@ -213,6 +234,7 @@ class _Sampler:
         self._residuals()
         self._blocks()
         self._margins()
+        self.concentration.draw_level()
 
     def _slope(self, i: int) -> Slope | None:
         if not self.triples:
@@ -237,8 +259,13 @@ class _Sampler:
             right[:, 0] += more_right
         root = np.linalg.cholesky(precision)
         half = np.linalg.solve(root, right[..., None])
+        back = root.transpose(0, 1, 3, 2)
+        if self.several:
+            mean = np.linalg.solve(back, half)[..., 0] @ others.transpose(0, 2, 1)
+            kept = np.where(self.known[own], self.noise[own] * w, 1.0)
+            self.factors[:, own] = kept * s[:, :, None] * mean
         half += self.random.normal(size=half.shape)
-        self.u[:, own] = np.linalg.solve(root.transpose(0, 1, 3, 2), half)[..., 0]
+        self.u[:, own] = np.linalg.solve(back, half)[..., 0]
 
     def _means(self, i: int, weight: Floats, slope: Slope | None) -> None:
         own, r = self.features.slices[i], self.features.cardinalities[i]
@@ -261,6 +288,7 @@ class _Sampler:
     def _splits(self, i: int, form: _Form) -> None:
         own, r = self.features.slices[i], self.features.cardinalities[i]
         share = 1.0 / r + self.m[:, own] / sqrt(r)
+        unit, concentration = self.features.unit[own.start], self.concentration.values[:, i, None]
         order = self.random.permutation(r)
         for a, b in zip(order, np.roll(order, 1), strict=True):
             both = share[:, a] + share[:, b]
@@ -270,19 +298,15 @@ class _Sampler:
                 for c, part in ((a, (1.0 + m) / 2.0), (b, (1.0 - m) / 2.0)):
                     p = both[:, None] * part
                     # The Dirichlet density times tanh's derivative, on whose scale the grid is.
-                    total = total + self.concentration[:, i, None] * np.log(part)
-                    total = total + form.score(
-                        c, sqrt(r) * (p - 1.0 / r), np.sqrt(np.maximum(r * p * (1.0 - p), 0.0))
-                    )
+                    total = total + concentration * np.log(part)
+                    s = unit * np.sqrt(np.maximum(r * p * (1.0 - p), 0.0))
+                    total = total + form.score(c, sqrt(r) * (p - 1.0 / r), s)
                 return total
 
             chosen = (1.0 + self._refined(split, _SPLITS)) / 2.0
             share[:, a], share[:, b] = both * chosen, both * (1.0 - chosen)
         self.m[:, own] = sqrt(r) * (share - 1.0 / r)
-        norm = np.array([lgamma(r * a) - r * lgamma(a) for a in _CONCENTRATION])
-        logs = np.log(np.maximum(share, 1e-12)).sum(axis=1)[:, None]
-        score = norm + _CONCENTRATION * logs + _CONCENTRATION_PRIOR
-        self.concentration[:, i] = _CONCENTRATION[choose(self.random, score, axis=1)]
+        self.concentration.draw(i, share)
 
     def _alphas(self) -> None:
         """Sizes of the factors: given u / alpha, which noise does not hold up, then given u."""
@@ -330,11 +354,14 @@ class _Sampler:
         gap2 = np.square(self.seen[i, j] - low[:, i, j])[:, None]
         scale = np.square(self.s[:, i] * self.s[:, j])[:, None]
         kappa2 = self.kappa2[:, i, j][:, None]
-        variance = self.noise[i, j] + np.square(_TAU)[None, :, None] * scale * kappa2
+        ceiling = self.ceiling[i, j]
+        variance = np.square(_TAU)[None, :, None] * scale * kappa2
+        variance = self.noise[i, j] + self._possible(variance, scale, ceiling)
         score = -0.5 * (gap2 / variance + np.log(variance)).sum(axis=2) + _TAU_PRIOR
         self.tau = _TAU[choose(self.random, score, axis=1)]
         own = scale * np.square(self.tau)[:, None, None]
-        variance = self.noise[i, j] + np.square(_KAPPA)[None, :, None] * own
+        variance = self._possible(np.square(_KAPPA)[None, :, None] * own, scale, ceiling)
+        variance = self.noise[i, j] + variance
         score = -0.5 * (gap2 / variance + np.log(variance)) + _KAPPA_PRIOR[None, :, None]
         chosen = np.square(_KAPPA[choose(self.random, score, axis=1)])
         self.kappa2[:, i, j] = chosen
@@ -429,7 +456,11 @@ class _Keep:
         self.count += CHAINS
         self.means += sampler.m.sum(axis=0)
         self.mean_squares += np.square(sampler.m).sum(axis=0)
-        self.products += mean.sum(axis=0)
+        best = mean
+        if sampler.several:
+            best = sampler.expected(gain)
+            best[:, i, j] = mean[:, i, j]
+        self.products += best.sum(axis=0)
         self.product_squares += (np.square(mean) + spread).sum(axis=0)
         self.tau += float(sampler.tau.sum())
         if draw:
@@ -457,17 +488,3 @@ def _bounds(sampler: _Sampler) -> tuple[Floats, Floats]:
     i, j = sampler.bounded
     a, b = sampler.m[:, i], sampler.m[:, j]
     return np.abs(a + b) - 1.0, 1.0 - np.abs(a - b)
-
-
-def _start(features: Features, statistics: Statistics) -> Floats:
-    """First-order estimates, shrunk and made valid."""
-    shrunk = statistics.means * statistics.mean_precision / (statistics.mean_precision + 3.0)
-    out = np.zeros(features.size)
-    for i, r in enumerate(features.cardinalities):
-        own = features.slices[i]
-        if r == 2:
-            out[own] = np.clip(shrunk[own], -0.98, 0.98)
-        else:
-            table = np.maximum(features.margin(i, shrunk), 0.2 / r)
-            out[own] = sqrt(r) * (table / table.sum() - 1.0 / r)
-    return out

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,6 +58,19 @@ class Statistics:
         looked = [self._look_up(members) for members in sets]
         estimates, precisions = np.array(looked, np.float64).reshape(-1, 2).T
         return estimates, precisions
+
+    def valid_means(self, features: Features) -> Floats:
+        """First-order estimates, shrunk and made margins without empty cells: shape (size,)."""
+        shrunk = self.means * self.mean_precision / (self.mean_precision + 3.0)
+        out = np.zeros(features.size)
+        for i, r in enumerate(features.cardinalities):
+            own = features.slices[i]
+            if r == 2:
+                out[own] = np.clip(shrunk[own], -0.98, 0.98)
+            else:
+                table = np.maximum(features.margin(i, shrunk), 0.2 / r)
+                out[own] = sqrt(r) * (table / table.sum() - 1.0 / r)
+        return out
 
     def _look_up(self, members: Attributes) -> tuple[float, float]:
         if len(members) == 1:
