@@ -6,13 +6,13 @@ can be together. With the unbiased estimates t_S ~ N(theta_S(lambda), v_S) of kn
 
     lambda_i                = g_i - sum_j lambda_ij c_j,   g_i ~ mu + sigma T,  mu ~ N(0, 1)
     lambda_ij               = m + a_i + a_j + r_ij,   a_i ~ N(0, alpha^2),  m ~ N(0, (2 alpha)^2)
-    r_ij, lambda_ijk, ...   ~ tau_order T,   T Student's t of eight degrees of freedom,
+    r_ij, lambda_ijk, ...   ~ tau_order T,   T Student's t of nu_order degrees of freedom,
 
 so what pairs share is how sociable attributes are, residuals are mostly small, and how much of each
-there is (mu, sigma, alpha, tau) is drawn with everything else. With c_j the estimated mean of
-attribute j, pairs hardly move the margins, which are g's. The priors of alpha and of tau of order
-two are even, so that intervals stay wide where data cannot tell; those of the taus of higher orders
-are even on the logarithmic scale.
+there is (mu, sigma, alpha, tau), and how heavy tails are (nu), is drawn with everything else. With
+c_j the estimated mean of attribute j, pairs hardly move the margins, which are g's. The priors of
+alpha and of tau of order two are even, so that intervals stay wide where data cannot tell; those of
+the taus of higher orders are even on the logarithmic scale.
 
 Estimates of higher orders than those modelled can be read too. What they are estimates of is then
 more than lambda foretells, so there t_S ~ N(theta_S(lambda), v_S + delta^2), and delta is drawn
@@ -21,6 +21,7 @@ like a tau: where it is small, they say as much about lambda as any estimate.
 
 from __future__ import annotations
 
+from math import lgamma, log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,9 +52,11 @@ FIELD = 0.5
 FIELD_SPREAD = 1.0
 """Prior standard deviation of its logarithm."""
 
-FREEDOM = 8.0
-"""Degrees of freedom of Student's law: its tails let few interactions be large among many small."""
+FREEDOMS = np.array([3.0, 6.0, 12.0, 24.0])
+"""Degrees of freedom that Student's law may have, all as likely: with few of them some interactions
+may be large among many small ones."""
 
+_NORM = np.array([lgamma((f + 1.0) / 2.0) - lgamma(f / 2.0) - 0.5 * log(f) for f in FREEDOMS])
 _FIELDS = np.exp(np.linspace(np.log(0.05), np.log(2.5), 30))
 _SCALES = np.exp(np.linspace(np.log(2e-3), np.log(0.8), 40))
 _LEAST, _MOST = 1e-3, 2.5
@@ -119,6 +122,7 @@ class LogLinear:
         self._sigma = np.full(chains, FIELD)
         self._alpha = np.full(chains, 0.1)
         self._tau = np.full((chains, max(int(order.max()) - 1, 1)), 0.1)
+        self._freedom = np.full((chains, int(order.max())), FREEDOMS[1])
         self.state = self._start(chains)
 
     def _lay_out_precision(self, precision: Floats, chains: int) -> None:
@@ -185,7 +189,8 @@ class LogLinear:
     def prior_curvature(self) -> Floats:
         """The same of the prior, which is diagonal, given each chain's sizes: (chains, size)."""
         out = np.square(self._prior_scales())
-        out[:, : self._sets] *= (FREEDOM + 3.0) / (FREEDOM + 1.0)  # of Student's law
+        freedom = self._freedom[:, self._order - 1]
+        out[:, : self._sets] *= (freedom + 3.0) / (freedom + 1.0)
         return np.asarray(1.0 / out)
 
     def _prior_scales(self) -> Floats:
@@ -201,9 +206,9 @@ class LogLinear:
         z = state / scale
         heavy = slice(0, self._sets)  # of Student's law
         gradient, value = -z / scale, 0.5 * np.square(z)
-        square = np.square(z[:, heavy])
-        value[:, heavy] = 0.5 * (FREEDOM + 1.0) * np.log1p(square / FREEDOM)
-        gradient[:, heavy] *= (FREEDOM + 1.0) / (FREEDOM + square)
+        square, freedom = np.square(z[:, heavy]), self._freedom[:, self._order - 1]
+        value[:, heavy] = 0.5 * (freedom + 1.0) * np.log1p(square / freedom)
+        gradient[:, heavy] *= (freedom + 1.0) / (freedom + square)
         return -value.sum(axis=1), gradient
 
     def _gap(self, weights: Floats) -> Floats:
@@ -222,9 +227,10 @@ class LogLinear:
         self._set_delta(choose(self._random, self._delta_score - 0.5 * left))
 
     def draw_sizes(self) -> None:
-        """Draw delta, sigma, the taus and alpha: given the state, then with the state along.
+        """Draw delta, the nus, sigma, the taus and alpha.
 
-        The first alone mixes badly where noise is high, the second where it is low.
+        Sizes are drawn given the state, then with the state along: the first alone mixes badly
+        where noise is high, the second where it is low.
         """
         gap = self._gap(self.weights(self.state))
         if self._sets < self._seen.size:
@@ -232,17 +238,24 @@ class LogLinear:
         likelihood = self._likelihood(gap)
         for order in range(1, int(self._order.max()) + 1):
             own = np.nonzero(self._order == order)[0]
-            grid = _SCALES if order > 1 else _FIELDS
-            score = _student(self.state[:, None, own] / grid[:, None])
-            score += _size_prior(grid, order) - own.size * np.log(grid)
             size = self._sigma if order == 1 else self._tau[:, order - 2]
-            size[:] = grid[choose(self._random, score)]
+            self._draw_size(self.state[:, None, own], size, order)
             likelihood = self._move(own, size, order, likelihood)
         own = np.arange(self._sets, self.size - 1)
         energy = np.square(self.state[:, own]).sum(axis=1) - 0.75 * np.square(self.state[:, -2])
         score = -0.5 * energy[:, None] / np.square(_SCALES) - own.size * np.log(_SCALES)
         self._alpha[:] = _SCALES[choose(self._random, score + _size_prior(_SCALES, 0))]
         self._move(own, self._alpha, 0, likelihood)
+
+    def _draw_size(self, state: Floats, size: Floats, order: int) -> None:
+        """Nu and a size of one order given the state, shape (chains, 1, sets), in place."""
+        count, grid = state.shape[2], _SCALES if order > 1 else _FIELDS
+        score = _student(state / size[:, None, None], FREEDOMS[:, None]) + count * _NORM
+        freedom = FREEDOMS[choose(self._random, score)]
+        self._freedom[:, order - 1] = freedom
+        score = _student(state / grid[:, None], freedom[:, None, None])
+        score += _size_prior(grid, order) - count * np.log(grid)
+        size[:] = grid[choose(self._random, score)]
 
     def _move(self, own: NDArray[np.intp], scale: Floats, order: int, likelihood: Floats) -> Floats:
         """Metropolis steps that stretch a part of the state with its scale, which is changed."""
@@ -305,9 +318,10 @@ class LogLinear:
         return np.asarray(tried[np.argmax(loss <= loss[-1] * (1.0 + 1e-6) + 1e-6)])
 
 
-def _student(z: Floats) -> Floats:
-    """Logarithm of Student's density, summed along the last axis."""
-    return np.asarray(-0.5 * (FREEDOM + 1.0) * np.log1p(np.square(z) / FREEDOM).sum(axis=-1))
+def _student(z: Floats, freedom: Floats) -> Floats:
+    """Logarithm of Student's density but for `_NORM`, summed along the last axis."""
+    logs = (freedom + 1.0) * np.log1p(np.square(z) / freedom)
+    return np.asarray(-0.5 * logs.sum(axis=-1))
 
 
 def _size_prior(scale: Floats, order: int) -> Floats:

@@ -16,7 +16,7 @@ from estimators.noise_aware.loglinear import (
     CENTRE,
     FIELD,
     FIELD_SPREAD,
-    FREEDOM,
+    FREEDOMS,
     SHARED_SIZE,
     SIZES,
     LogLinear,
@@ -108,6 +108,7 @@ def test_the_gradient_is_that_of_the_density(order: int, read: int) -> None:
 
 def test_the_density_is_the_posterior_of_the_stated_model() -> None:
     model, seen, precision = model_of(3, 3, 0.2, chains=1)
+    model._freedom = np.array([FREEDOMS[[0, 3, 1]]])
     chi, random = signs(3, 3), np.random.default_rng(1)
 
     def by_hand(state: Floats) -> float:
@@ -123,8 +124,8 @@ def test_the_density_is_the_posterior_of_the_stated_model() -> None:
         sigma, tau, alpha = model._sigma[0], model._tau[0], model._alpha[0]
         student = [state[:3] / sigma, pair / tau[0], triple / tau[1]]
         value = -0.5 * float((precision * (theta - seen) ** 2).sum())
-        logs = sum(np.log1p(z * z / FREEDOM).sum() for z in student)
-        value -= 0.5 * (FREEDOM + 1.0) * float(logs)
+        for z, nu in zip(student, model._freedom[0], strict=True):
+            value -= 0.5 * (nu + 1.0) * float(np.log1p(z * z / nu).sum())
         gauss = (a * a).sum() / alpha**2 + (m / (2 * alpha)) ** 2 + (mu / CENTRE) ** 2
         return value - 0.5 * float(gauss)
 
@@ -136,7 +137,7 @@ def test_the_density_is_the_posterior_of_the_stated_model() -> None:
 def test_the_density_takes_observed_triples_for_as_sure_as_noise_and_delta_are() -> None:
     model, seen, _ = model_of(5, 2, 0.05, read=3)
     pairs = LogLinear(model.parities, seen[:15], np.full(15, 400.0), 2, np.random.default_rng(0))
-    for size in ("_sigma", "_tau", "_alpha"):
+    for size in ("_sigma", "_tau", "_alpha", "_freedom"):
         setattr(pairs, size, getattr(model, size))
     model._set_delta(np.array([8, 30]))
     state = model.state + 0.2 * np.random.default_rng(1).normal(size=model.state.shape)
@@ -171,11 +172,12 @@ def test_the_curvature_of_the_prior_is_the_mean_of_its_squared_slopes() -> None:
     model, _, _ = model_of(4, 3, 0.1, chains=3)
     model._sigma, model._alpha = np.array([0.2, 0.5, 1.0]), np.array([0.1, 0.02, 0.3])
     model._tau = np.array([[0.1, 0.05], [0.03, 0.2], [0.3, 0.01]])
+    model._freedom = FREEDOMS[np.array([[0, 1, 2], [3, 3, 0], [1, 2, 3]])]
     random, many = np.random.default_rng(7), 20_000
     squares = np.zeros((3, model.size))
     for _ in range(many):
         state = random.normal(size=(3, model.size))
-        heavy = random.standard_t(FREEDOM, size=(3, 14))
+        heavy = random.standard_t(model._freedom[:, model.parities.sets.order - 1])
         sizes = [model._sigma, model._tau[:, 0], model._tau[:, 1], model._alpha]
         sizes += [2.0 * model._alpha, np.full(3, CENTRE)]
         scale = np.repeat(np.array(sizes), [4, 6, 4, 4, 1, 1], axis=0).T
@@ -220,18 +222,23 @@ def test_without_data_sizes_have_their_prior() -> None:
     d, sets = 3, 6
     random = np.random.default_rng(5)
     model = LogLinear(Parities(d, 2), np.zeros(sets), np.zeros(sets), 40, random)
-    tau, alpha, sigma, centre = [], [], [], []
+    tau, alpha, sigma, centre, freedom = [], [], [], [], []
     for _ in draw(model, random, 60, 500):
         tau.append(model._tau[:, 0].copy())
         alpha.append(model._alpha.copy())
         sigma.append(model._sigma.copy())
         centre.append(model.state[:, -1].copy())
+        freedom.append(model._freedom.copy())
     half_normal = np.sqrt(2.0 / np.pi)
     # 40 chains of some 50 independent draws each; grids end at 0.8 and begin at 0.002.
     assert np.mean(tau) == pytest.approx(SIZES[0] * half_normal, rel=0.06)
     assert np.mean(alpha) == pytest.approx(SHARED_SIZE * half_normal, rel=0.06)
     assert np.median(sigma) == pytest.approx(FIELD, rel=0.12)
     assert np.mean(np.square(centre)) == pytest.approx(CENTRE**2, rel=0.06)
+    for value in FREEDOMS:
+        np.testing.assert_allclose(
+            np.mean(np.array(freedom) == value, axis=(0, 1)), 0.25, atol=0.02
+        )
 
 
 def test_draws_have_the_posterior_that_weighted_prior_draws_have() -> None:
@@ -244,11 +251,12 @@ def test_draws_have_the_posterior_that_weighted_prior_draws_have() -> None:
     many = 400_000
     sigma = np.exp(np.clip(np.log(FIELD) + FIELD_SPREAD * random.normal(size=many), -3.0, 0.92))
     single = CENTRE * random.normal(size=(many, 1))
-    single = single + sigma[:, None] * random.standard_t(FREEDOM, size=(many, 2))
+    nu = random.choice(FREEDOMS, size=(many, 2))
+    single = single + sigma[:, None] * random.standard_t(nu[:, :1], size=(many, 2))
     alpha = SHARED_SIZE * np.abs(random.normal(size=many))
     tau = SIZES[0] * np.abs(random.normal(size=many))
     shared = random.normal(size=(many, 2)).sum(axis=1) + 2.0 * random.normal(size=many)
-    pair = alpha * shared + tau * random.standard_t(FREEDOM, size=many)
+    pair = alpha * shared + tau * random.standard_t(nu[:, 1])
     centre = seen[:2] * precision[:2] / (precision[:2] + 3.0)
     fields = single - pair[:, None] * centre[::-1]
     energy = np.column_stack([fields, pair]) @ chi.T
