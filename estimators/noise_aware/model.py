@@ -68,19 +68,19 @@ class NoiseAwareModel:
         few = binary and len(self._cards) <= joint.SMALL
         orders = joint.MAX_ORDER if few else 3 if binary else 2
         self._statistics = collect(plan, tallies, self._features, orders)
-        self._views = [
-            (frozenset(view.attributes), int(n))
-            for group, tally in zip(plan.groups, tallies, strict=True)
-            for view, n in zip(group.views, tally.n, strict=True)
-            if n > 0
-        ]
+        views = [view.attributes for group in plan.groups for view in group.views]
+        reports = np.concatenate([tally.n for tally in tallies])
+        self._asks = np.zeros((len(views), len(self._cards)), bool)  # views by attributes
+        for row, attributes in zip(self._asks, views, strict=True):
+            row[list(attributes)] = True
+        self._asks, self._reports = self._asks[reports > 0], reports[reports > 0]
         self._k = plan.k
         self.joint_share = 0.0
         # Of fewer attributes the joint model reads triples; this one need not.
         alone = binary and len(self._cards) > joint.MAX_ATTRIBUTES
         self._posterior = (
             shared.fit(self._features, self._statistics, triples=alone)
-            if self._views
+            if self._reports.size
             else shared.nothing(self._features)
         )
         self._means = self._posterior.means
@@ -93,7 +93,7 @@ class NoiseAwareModel:
             self.joint_share = self._weigh(self._joint, known)
 
     def _fits_joint(self) -> bool:
-        largest = max((len(view) for view, _ in self._views), default=0)
+        largest = int(self._asks.sum(axis=1).max(initial=0))
         d = len(self._cards)
         if d <= joint.SMALL:
             return d > 1 and largest > 0
@@ -136,8 +136,8 @@ class NoiseAwareModel:
         cells = cells_of(self._cards, attributes)
         if cells > MAX_CELLS:
             raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_CELLS:,} are made")
-        wanted = frozenset(attributes)
-        reports = sum(n for view, n in self._views if view & wanted)
+        asked = self._asks[:, attributes]
+        reports = int(self._reports[asked.any(axis=1)].sum())
         if not reports:
             return replace(uniform(attributes, cells), flags=("uniform", "noise"))
         if self._tables is not None and len(attributes) > 2:
@@ -152,7 +152,7 @@ class NoiseAwareModel:
             table, stderr = self._with_joint(self._joint, attributes, table, stderr)
         table, stderr = table.ravel(), stderr.ravel()
         flags = ["modelled"]
-        if any(view >= wanted for view, _ in self._views):
+        if asked.all(axis=1).any():
             flags.append("covered")
         if is_noise(table, stderr):
             flags.append("noise")

@@ -197,13 +197,17 @@ class _Sampler:
         variance = np.maximum(self.features.variance(means), _LEAST_VARIANCE)
         return np.asarray(self.features.unit * np.sqrt(variance), np.float64)
 
-    def moments(self) -> tuple[Floats, Floats]:
-        """Second moments but for residuals, and residual variances: (chains, size, size) both."""
+    def low(self) -> Floats:
+        """Second moments but for residuals: shape (chains, size, size)."""
         scale = self.s[:, :, None] * self.s[:, None, :]
         shared = self.u @ self.u.transpose(0, 2, 1) + self.blocks.table
-        low = self.m[:, :, None] * self.m[:, None, :] + scale * shared
-        residual = np.square(scale) * self.kappa2 * np.square(self.tau)[:, None, None]
-        return low, self._possible(residual, np.square(scale), self.ceiling)
+        return self.m[:, :, None] * self.m[:, None, :] + scale * shared
+
+    def residual(self) -> Floats:
+        """Variances of residuals: shape (chains, size, size)."""
+        scale = np.square(self.s[:, :, None] * self.s[:, None, :])
+        variance = scale * self.kappa2 * np.square(self.tau)[:, None, None]
+        return self._possible(variance, scale, self.ceiling)
 
     def expected(self, gain: Floats) -> Floats:
         """Second moments given residual gains, by the last conditional means of u and of blocks.
@@ -222,17 +226,17 @@ class _Sampler:
 
     def sweep(self) -> None:
         """One draw of everything."""
-        _, residual = self.moments()
-        weight = np.where(self.known, 1.0 / (self.noise + residual), 0.0)
+        weight = np.where(self.known, 1.0 / (self.noise + self.residual()), 0.0)
         for i in range(len(self.features.cardinalities)):
             slope = self._slope(i)
             self._loadings(i, weight, slope)
             self._means(i, weight, slope)
         self._alphas()
+        low = self.low()
         if self.triples:
-            self.triples.draw_delta(self.triples.gap(self.m, self.moments()[0]), self.random)
-        self._residuals()
-        self._blocks()
+            self.triples.draw_delta(self.triples.gap(self.m, low), self.random)
+        self._residuals(low)
+        self._blocks(low)
         self._margins()
         self.concentration.draw_level()
 
@@ -311,8 +315,8 @@ class _Sampler:
     def _alphas(self) -> None:
         """Sizes of the factors: given u / alpha, which noise does not hold up, then given u."""
         i, j = self.upper
-        low, residual = self.moments()
-        weight = 1.0 / (self.noise[i, j] + residual[:, i, j])
+        low = self.low()
+        weight = 1.0 / (self.noise[i, j] + self.residual()[:, i, j])
         gap = self.seen[i, j] - low[:, i, j]
         scale = self.s[:, i] * self.s[:, j]
         if self.triples:
@@ -335,22 +339,20 @@ class _Sampler:
         chosen = choose(self.random, score.reshape(CHAINS * RANK, -1))
         self.alpha2 = _ALPHA2[chosen].reshape(CHAINS, RANK)
 
-    def _blocks(self) -> None:
+    def _blocks(self, low: Floats) -> None:
         if not self.blocks.count:
             return
-        low, residual = self.moments()
         scale = self.s[:, :, None] * self.s[:, None, :]
         gap = self.seen - low + scale * self.blocks.table
-        self.blocks.sweep(gap, 1.0 / (self.noise + residual), scale)
+        self.blocks.sweep(gap, 1.0 / (self.noise + self.residual()), scale)
 
-    def _residuals(self) -> None:
+    def _residuals(self, low: Floats) -> None:
         i, j = self.upper
         if not i.size:
             return
         if i.size > MOST_PAIRS:
             some = self.random.integers(i.size, size=MOST_PAIRS)
             i, j = i[some], j[some]
-        low, _ = self.moments()
         gap2 = np.square(self.seen[i, j] - low[:, i, j])[:, None]
         scale = np.square(self.s[:, i] * self.s[:, j])[:, None]
         kappa2 = self.kappa2[:, i, j][:, None]
@@ -444,7 +446,7 @@ class _Keep:
         self.drawn: list[tuple[Floats, Floats]] = []
 
     def add(self, sampler: _Sampler, *, draw: bool) -> None:
-        low, residual = sampler.moments()
+        low, residual = sampler.low(), sampler.residual()
         gain = np.where(sampler.known, residual / (residual + sampler.noise), 0.0)
         mean = low + gain * (sampler.seen - low)
         spread = residual * (1.0 - gain)

@@ -84,7 +84,7 @@ def test_sampled_moments_and_their_conditional_means_agree() -> None:
         sampler.sweep()
         if number < 100:
             continue
-        low, residual = sampler.moments()
+        low, residual = sampler.low(), sampler.residual()
         gain = np.where(sampler.known, residual / (residual + sampler.noise), 0.0)
         drawn.append((low + gain * (sampler.seen - low)).mean(axis=0))
         smooth.append(sampler.expected(gain).mean(axis=0))

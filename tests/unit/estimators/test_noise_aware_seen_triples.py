@@ -79,7 +79,7 @@ def _likelihood(sampler: shared._Sampler, statistics: Statistics, weight: Floats
 
 
 def _weight(sampler: shared._Sampler) -> Floats:
-    residual = sampler.moments()[1]
+    residual = sampler.residual()
     return np.asarray(np.where(sampler.known, 1.0 / (sampler.noise + residual), 0.0))
 
 
@@ -188,7 +188,7 @@ def test_gaps_and_moves_are_those_of_the_stated_moments(
     sampler: shared._Sampler, statistics: Statistics
 ) -> None:
     assert sampler.triples is not None
-    gap = sampler.triples.gap(sampler.m, sampler.moments()[0])
+    gap = sampler.triples.gap(sampler.m, sampler.low())
     moved = sum(
         sampler.triples.moved(sampler.m, sampler.s * sampler.u[:, :, q]) for q in range(shared.RANK)
     )
