@@ -9,8 +9,7 @@ import pytest
 
 from estimators.noise_aware import allocation
 from estimators.noise_aware.allocation import Prior, allocate
-from estimators.noise_aware.exchangeable import CENTRE, World, variances
-from estimators.noise_aware.loglinear import FIELD
+from estimators.noise_aware.exchangeable import CENTRE, FIELD, World, variances
 
 
 def moments_by_enumeration(world: World) -> tuple[list[frozenset[int]], np.ndarray]:
