@@ -86,8 +86,8 @@ class Joint:
 def fit(statistics: Statistics) -> Joint:
     """Model of all attributes, which are binary and at most `MAX_ATTRIBUTES`.
 
-    Cost: some 1,800 tables of each chain: 0.3 s for 8 attributes and pairs, 1 s with sets of four, 4
-    s for 16, 5 s where triples are read.
+    Cost: some 1,800 tables of each chain: 0.3 s for 8 attributes and pairs, 1 s with sets of four,
+    4 s for 16 attributes, 5 s where triples are read.
     """
     d = statistics.means.size
     highest = MAX_ORDER if d <= SMALL else 2
