@@ -56,3 +56,17 @@ def half_width(table: Floats, drawn: Floats) -> Floats:
     half = (1.0 - part) * away[below] + part * away[below + 1]
     safe = np.maximum(table, 1e-12)
     return np.asarray(np.maximum(half, safe * np.expm1(FEW_DRAWS * np.log1p(half / safe))))
+
+
+def upper_of_draws(table: Floats, stderr: Floats) -> Floats:
+    """Standard errors whose 95 % intervals reach as far up as those of the logarithms.
+
+    What is known of a nearly empty cell of a log-linear model is its order of magnitude: the normal
+    law is one of log p. 0 its interval holds anyway; it must hold the upper end too. Table and
+    standard error are mean and deviation over posterior draws. Those of a log-normal law of
+    deviation s are ``p`` and ``p sqrt(exp(s^2) - 1)``, and its upper end is
+    ``p exp(1.96 s - s^2 / 2)``, nearer than to first order in s.
+    """
+    square = np.log1p(np.square(stderr / np.maximum(table, 1e-150)))
+    upper = table * np.exp(1.96 * np.sqrt(square) - square / 2)
+    return np.maximum(stderr, (upper - table) / 1.96)

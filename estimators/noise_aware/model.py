@@ -15,7 +15,7 @@ from estimators.marginal import Marginal, is_noise, uniform
 from estimators.noise_aware import joint, shared, third
 from estimators.noise_aware.binary import BinaryTables
 from estimators.noise_aware.features import Features, cells_of
-from estimators.noise_aware.intervals import WIDER, half_width
+from estimators.noise_aware.intervals import WIDER, half_width, upper_of_draws
 from estimators.noise_aware.risk import Candidate, share_of_first
 from estimators.noise_aware.statistics import collect
 from estimators.noise_aware.targets import outer, rake, valid_pair
@@ -234,17 +234,3 @@ class NoiseAwareModel:
             ]
             total += outer(inverse)[0]
         return np.asarray(self._posterior.residual**2 * np.square(product) * total)
-
-
-def upper_of_draws(table: Floats, stderr: Floats) -> Floats:
-    """Standard errors whose 95 % intervals reach as far up as those of the logarithms.
-
-    What is known of a nearly empty cell of a log-linear model is its order of magnitude: the normal
-    law is one of log p. 0 its interval holds anyway; it must hold the upper end too. Table and
-    standard error are mean and deviation over posterior draws. Those of a log-normal law of
-    deviation s are ``p`` and ``p sqrt(exp(s^2) - 1)``, and its upper end is
-    ``p exp(1.96 s - s^2 / 2)``, nearer than to first order in s.
-    """
-    square = np.log1p(np.square(stderr / np.maximum(table, 1e-150)))
-    upper = table * np.exp(1.96 * np.sqrt(square) - square / 2)
-    return np.maximum(stderr, (upper - table) / 1.96)

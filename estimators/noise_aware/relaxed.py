@@ -48,7 +48,6 @@ class Relaxed:
         variances: shape (batch, sets): v.
         tables: shape (batch, cells); positive, sum to 1.
         weights: shape (batch, sets): lambda.
-        hessian: shape (batch, sets, sets): derivative of the targets by lambda.
     """
 
     sets: AttributeSets
@@ -56,7 +55,11 @@ class Relaxed:
     variances: Floats
     tables: Floats
     weights: Floats
-    hessian: Floats
+
+    @property
+    def hessian(self) -> Floats:
+        """Derivative of the targets by lambda: shape (batch, sets, sets); made when asked for."""
+        return _derivatives(self.sets, self.tables, self.variances + LEAST_VARIANCE)[1]
 
     def again(self, changes: Floats) -> Floats:
         """The only table as it is where its targets are changed, by solving again from its weights.
@@ -137,7 +140,7 @@ def fit(
         loss = np.where(worse, loss, reached)
         if worse.all():
             break
-    return Relaxed(sets, targets, variances, tables, lam, _derivatives(sets, tables, v)[1])
+    return Relaxed(sets, targets, variances, tables, lam)
 
 
 def _state(

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from estimators.methods.noise_aware import NoiseAware
-from estimators.noise_aware.intervals import FEW_DRAWS, half_width
-from estimators.noise_aware.model import upper_of_draws
+from estimators.noise_aware.intervals import FEW_DRAWS, half_width, upper_of_draws
 from tests.noise_aware_support import domain_of, plan_for, tallies_of, truth
 
 
