@@ -223,14 +223,14 @@ class NoiseAwareModel:
     def _unseen(self, attributes: Attributes) -> Floats:
         """Variance from interactions of three: as large as the residuals of two, in their units."""
         margins = [self._features.margin(i, self._means[None]) for i in attributes]
+        starts = [self._features.slices[i].start for i in attributes]
+        scales = np.square(self._features.unit[starts])
         product = outer(margins)[0]
         total = np.zeros_like(product)
         for members in combinations(range(len(attributes)), 3):
             inverse = [
-                1.0 / (np.sqrt(m.size - 1) * np.maximum(m, 1e-3))
-                if a in members
-                else np.ones_like(m)
-                for a, m in enumerate(margins)
+                scale / np.maximum(m, 1e-3) if a in members else np.ones_like(m)
+                for a, (m, scale) in enumerate(zip(margins, scales, strict=True))
             ]
             total += outer(inverse)[0]
         return np.asarray(self._posterior.residual**2 * np.square(product) * total)
