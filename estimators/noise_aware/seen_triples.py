@@ -48,16 +48,11 @@ class Slope:
     """How the third moments of one attribute move with it: ``m straight + s u · turned``.
 
     Attributes:
-        seen: shape (chains, triples of the attribute): their estimates.
-        weight: the same shape: inverse variances.
-        straight: the same shape: second moments of the other two.
-        turned: shape (chains, triples, rank).
+        products: shape (chains, 2 + rank, 2 + rank): sums over its triples of weighted products of
+            straight, of turned and of the estimates, in this order.
     """
 
-    seen: Floats
-    weight: Floats
-    straight: Floats
-    turned: Floats
+    products: Floats
 
     def of_loadings(self, m: Floats, s: Floats) -> tuple[Floats, Floats]:
         """Normal equations of the loadings given mean and deviation, shape (chains,) both.
@@ -65,10 +60,9 @@ class Slope:
         Returns:
             Matrix (chains, rank, rank) and right side (chains, rank).
         """
-        regressors = self.turned * s[:, None, None]
-        weighted = (regressors * self.weight[:, :, None]).transpose(0, 2, 1)
-        gap = self.seen - m[:, None] * self.straight
-        return weighted @ regressors, (weighted @ gap[:, :, None])[:, :, 0]
+        turned = self.products[:, 1:-1]
+        right = s[:, None] * (turned[:, :, -1] - m[:, None] * turned[:, :, 0])
+        return np.square(s)[:, None, None] * turned[:, :, 1:-1], right
 
     def of_mean(self, u: Floats) -> Floats:
         """Weighted products of what m and s are multiplied by, and of the estimates.
@@ -79,8 +73,10 @@ class Slope:
         Returns:
             Shape (chains, 3, 3); rows and columns are m, s and the estimates.
         """
-        rows = np.stack([self.straight, (self.turned @ u[:, :, None])[:, :, 0], self.seen], axis=1)
-        return np.asarray((rows * self.weight[:, None]) @ rows.transpose(0, 2, 1))
+        rows = np.zeros((len(u), 3, 2 + u.shape[1]))
+        rows[:, 0, 0] = rows[:, 2, -1] = 1.0
+        rows[:, 1, 1:-1] = u
+        return rows @ self.products @ rows.transpose(0, 2, 1)
 
 
 class SeenTriples:
@@ -104,6 +100,7 @@ class SeenTriples:
             t for t, (_, known) in statistics.higher.items() if len(t) == 3 and known > 0
         )
         self.members = np.array(order, np.intp).reshape(-1, 3)
+        self._columns = np.ascontiguousarray(self.members.T)
         seen, precision = statistics.of(order)
         self._seen = np.tile(seen, (chains, 1))
         self._own = []
@@ -128,26 +125,29 @@ class SeenTriples:
         Args:
             i: attribute.
             means: m, shape (chains, attributes).
-            levers: s u, shape (chains, attributes, rank).
+            levers: s u, shape (chains, rank, attributes).
         """
         rows, others, seen = self._own[i]
-        m, lever = means.take(others, 1), levers.take(others, 1)
-        straight = m[:, 0] * m[:, 1] + np.einsum("ctr,ctr->ct", lever[:, 0], lever[:, 1])
-        turned = np.einsum("cot,cotr->ctr", m[:, ::-1], lever)
-        return Slope(seen, self.weight.take(rows, 1), straight, turned)
+        m, (left, right) = means.take(others, 1), levers.take(others, 2).transpose(2, 0, 1, 3)
+        parts = np.empty((len(m), 2 + levers.shape[1], rows.size))
+        parts[:, 0] = m[:, 0] * m[:, 1] + (left * right).sum(axis=1)
+        parts[:, 1:-1] = m[:, 1, None] * left + m[:, 0, None] * right
+        parts[:, -1] = seen
+        weighted = parts * self.weight.take(rows, 1)[:, None]
+        return Slope(weighted @ parts.transpose(0, 2, 1))
 
     def gap(self, means: Floats, products: Floats) -> Floats:
         """Estimates less what first and second moments foretell: shape (chains, triples)."""
-        a, b, c = self.members.T
-        m_a, m_b, m_c = means[:, a], means[:, b], means[:, c]
+        a, b, c = self._columns
+        m_a, m_b, m_c = means.take(self._columns, 1).transpose(1, 0, 2)
         foretold = m_a * products[:, b, c] + m_b * products[:, a, c] + m_c * products[:, a, b]
         return np.asarray(self._seen - foretold + 2.0 * m_a * m_b * m_c)
 
     def moved(self, means: Floats, levers: Floats) -> Floats:
         """How third moments move with one factor, of levers (chains, attributes), all alike."""
-        a, b, c = self.members.T
-        l_a, l_b, l_c = levers[:, a], levers[:, b], levers[:, c]
-        return means[:, a] * l_b * l_c + means[:, b] * l_a * l_c + means[:, c] * l_a * l_b
+        m_a, m_b, m_c = means.take(self._columns, 1).transpose(1, 0, 2)
+        l_a, l_b, l_c = levers.take(self._columns, 1).transpose(1, 0, 2)
+        return np.asarray(m_a * l_b * l_c + m_b * l_a * l_c + m_c * l_a * l_b, np.float64)
 
     def draw_delta(self, gap: Floats, random: np.random.Generator) -> None:
         """Given what is left of the estimates, (chains, triples): exact on the grid."""

@@ -42,11 +42,10 @@ from numpy.typing import NDArray
 from estimators.noise_aware.blocks import Blocks
 from estimators.noise_aware.chances import choose, truncated
 from estimators.noise_aware.concentration import Concentrations
+from estimators.noise_aware.form import Form, laid, refined
 from estimators.noise_aware.seen_triples import SeenTriples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from estimators.noise_aware.features import Features
     from estimators.noise_aware.seen_triples import Slope
     from estimators.noise_aware.statistics import Statistics
@@ -91,15 +90,8 @@ _ALPHA2 = np.square(_ALPHA)
 _ALPHA_PRIOR = -0.5 * np.square(_ALPHA / LARGEST_ALPHA)
 _KAPPA_PRIOR = np.log(_KAPPA / (1.0 + np.square(_KAPPA)))
 _MEANS = np.linspace(-4.2, 4.2, 161)
+_LAID, _LOG_COSH = laid(np.tanh(_MEANS), 1.0 / np.cosh(_MEANS)), np.log(np.cosh(_MEANS))
 _SPLITS = np.linspace(-3.5, 3.5, 41)
-_WITHIN = np.linspace(-0.6, 0.6, 25)
-"""Steps of the fine grid about a point of a coarse one, in steps of that: a mean that many reports
-know lies between two points of the coarse grid."""
-
-_SHARP, _FINEST = 4.0, 1e-7
-"""How much more likely (in nats) the best point of a grid is than the second where the grid is too
-coarse, and the step below which none is."""
-
 _BETA = np.exp(np.linspace(np.log(0.15), np.log(20.0), 14))
 _LGAMMA = np.array([lgamma(a) for a in _BETA])
 _LGAMMA_SUM = np.array([[lgamma(a + b) for b in _BETA] for a in _BETA])
@@ -183,7 +175,7 @@ class _Sampler:
         self.u = 0.2 * self.random.normal(size=(*shape, RANK))
         self.tau = np.full(CHAINS, 0.05)
         self.kappa2 = np.ones((*shape, features.size))
-        self.alpha2 = np.full((CHAINS, RANK), 0.04)
+        self._set_alphas(np.full((CHAINS, RANK), 0.04))
         self.beta = np.ones((CHAINS, 2))
         self.concentration = Concentrations(features.cardinalities, CHAINS, self.random)
         self.s = self._deviation(self.m)
@@ -192,6 +184,9 @@ class _Sampler:
         self.ceiling = np.square(LARGEST_CORRELATION / (features.unit[:, None] * features.unit))
         self.blocks = Blocks(features, self.known, CHAINS, self.random)
         self.triples: SeenTriples | None = None
+        self.levers = np.empty((*shape, RANK))
+        self.across = np.empty((CHAINS, RANK, features.size))
+        self.squares = np.empty((*shape, RANK * RANK))
 
     def _deviation(self, means: Floats) -> Floats:
         variance = np.maximum(self.features.variance(means), _LEAST_VARIANCE)
@@ -224,13 +219,23 @@ class _Sampler:
         """Residual variances, none above what a correlation of two categories can be."""
         return np.minimum(residual, ceiling * scale) if self.several else residual
 
+    def lay(self, own: slice = slice(None)) -> None:
+        """Keep ``levers``, s u, ``across``, the same by factor, and products: of some features."""
+        levers = self.s[:, own, None] * self.u[:, own]
+        self.levers[:, own] = levers
+        self.across[:, :, own] = levers.transpose(0, 2, 1)
+        squares = levers[:, :, :, None] * levers[:, :, None, :]
+        self.squares[:, own] = squares.reshape(*levers.shape[:2], -1)
+
     def sweep(self) -> None:
         """One draw of everything."""
+        self.lay()
         weight = np.where(self.known, 1.0 / (self.noise + self.residual()), 0.0)
         for i in range(len(self.features.cardinalities)):
             slope = self._slope(i)
             self._loadings(i, weight, slope)
             self._means(i, weight, slope)
+            self.lay(self.features.slices[i])
         self._alphas()
         low = self.low()
         if self.triples:
@@ -241,22 +246,19 @@ class _Sampler:
         self.concentration.draw_level()
 
     def _slope(self, i: int) -> Slope | None:
-        if not self.triples:
-            return None
-        return self.triples.slope(i, self.m, self.s[:, :, None] * self.u)
+        return self.triples.slope(i, self.m, self.across) if self.triples else None
 
     def _loadings(self, i: int, weight: Floats, slope: Slope | None) -> None:
         own = self.features.slices[i]
         w, s = weight[:, own], self.s[:, own]
-        others = self.s[:, :, None] * self.u
-        squares = others[:, :, :, None] * others[:, :, None, :]
-        info = (w @ squares.reshape(CHAINS, -1, RANK * RANK)).reshape(CHAINS, -1, RANK, RANK)
+        info = (w @ self.squares).reshape(CHAINS, -1, RANK, RANK)
         precision = info * np.square(s)[:, :, None, None]
-        precision += np.eye(RANK) / self.alpha2[:, None, None, :]
+        precision += self.prior
         rest = self.m[:, own, None] * self.m[:, None, :]
-        rest += s[:, :, None] * self.s[:, None, :] * self.blocks.table[:, own]
+        if self.blocks.count:
+            rest += s[:, :, None] * self.s[:, None, :] * self.blocks.table[:, own]
         gap = self.seen[own] - rest
-        right = ((w * gap) @ others) * s[:, :, None]
+        right = ((w * gap) @ self.levers) * s[:, :, None]
         if slope:
             more_precision, more_right = slope.of_loadings(self.m[:, own.start], s[:, 0])
             precision[:, 0] += more_precision
@@ -265,7 +267,7 @@ class _Sampler:
         half = np.linalg.solve(root, right[..., None])
         back = root.transpose(0, 1, 3, 2)
         if self.several:
-            mean = np.linalg.solve(back, half)[..., 0] @ others.transpose(0, 2, 1)
+            mean = np.linalg.solve(back, half)[..., 0] @ self.levers.transpose(0, 2, 1)
             kept = np.where(self.known[own], self.noise[own] * w, 1.0)
             self.factors[:, own] = kept * s[:, :, None] * mean
         half += self.random.normal(size=half.shape)
@@ -273,23 +275,38 @@ class _Sampler:
 
     def _means(self, i: int, weight: Floats, slope: Slope | None) -> None:
         own, r = self.features.slices[i], self.features.cardinalities[i]
-        form = _Form(self, i, weight[:, own])
+        form = self._form(i, weight)
         if slope:
-            form.add(slope.of_mean(self.u[:, own.start]))
-        if r == 2:
-
-            def score(m: Floats) -> Floats:
-                # Beta(a, b) density times the derivative of tanh, on whose scale the grid is even.
-                up = self.beta[:, :1] * np.log((1.0 + m) / 2.0)
-                down = self.beta[:, 1:] * np.log((1.0 - m) / 2.0)
-                return form.score(0, m, np.sqrt(1.0 - np.square(m))) + up + down
-
-            self.m[:, own.start] = self._refined(score, _MEANS)
-        else:
+            form.products[:, 0] += slope.of_mean(self.u[:, own.start])
+        if r > 2:
             self._splits(i, form)
-        self.s[:, own] = self._deviation(self.m)[:, own]
+            self.s[:, own] = self._deviation(self.m)[:, own]
+            return
+        # The prior of m = tanh z: Beta(a, b) density times the derivative of tanh, on whose scale
+        # the grid is even. With (1 + m) / 2 = exp(z) / (2 cosh z) it needs no logarithm of m.
+        skew, total = self.beta[:, :1] - self.beta[:, 1:], self.beta.sum(axis=1)[:, None]
 
-    def _splits(self, i: int, form: _Form) -> None:
+        def score(z: Floats) -> Floats:
+            wide = np.cosh(z)
+            likely = form.score(0, np.tanh(z), 1.0 / wide)
+            return np.asarray(likely + skew * z - total * np.log(wide))
+
+        coarse = form.on(0, _LAID) + skew * _MEANS - total * _LOG_COSH
+        m = refined(self.random, coarse, score, _MEANS)
+        self.m[:, own.start] = m
+        self.s[:, own.start] = np.sqrt(np.maximum(1.0 - np.square(m), _LEAST_VARIANCE))
+
+    def _form(self, i: int, weight: Floats) -> Form:
+        """What first and second moments say about the means of attribute i."""
+        own = self.features.slices[i]
+        shared = self.u[:, own] @ self.levers.transpose(0, 2, 1)
+        if self.blocks.count:
+            shared += self.s[:, None, :] * self.blocks.table[:, own]
+        form = Form(self.m, shared, self.seen[own], weight[:, own])
+        form.add_mean(self.mean_precision[own], self.mean_seen[own])
+        return form
+
+    def _splits(self, i: int, form: Form) -> None:
         own, r = self.features.slices[i], self.features.cardinalities[i]
         share = 1.0 / r + self.m[:, own] / sqrt(r)
         unit, concentration = self.features.unit[own.start], self.concentration.values[:, i, None]
@@ -297,8 +314,8 @@ class _Sampler:
         for a, b in zip(order, np.roll(order, 1), strict=True):
             both = share[:, a] + share[:, b]
 
-            def split(m: Floats, a: int = int(a), b: int = int(b), both: Floats = both) -> Floats:
-                total = np.zeros(1)
+            def split(z: Floats, a: int = int(a), b: int = int(b), both: Floats = both) -> Floats:
+                m, total = np.tanh(z), np.zeros(1)
                 for c, part in ((a, (1.0 + m) / 2.0), (b, (1.0 - m) / 2.0)):
                     p = both[:, None] * part
                     # The Dirichlet density times tanh's derivative, on whose scale the grid is.
@@ -307,7 +324,8 @@ class _Sampler:
                     total = total + form.score(c, sqrt(r) * (p - 1.0 / r), s)
                 return total
 
-            chosen = (1.0 + self._refined(split, _SPLITS)) / 2.0
+            drawn = refined(self.random, split(_SPLITS), split, _SPLITS)
+            chosen = (1.0 + drawn) / 2.0
             share[:, a], share[:, b] = both * chosen, both * (1.0 - chosen)
         self.m[:, own] = sqrt(r) * (share - 1.0 / r)
         self.concentration.draw(i, share)
@@ -318,18 +336,19 @@ class _Sampler:
         low = self.low()
         weight = 1.0 / (self.noise[i, j] + self.residual()[:, i, j])
         gap = self.seen[i, j] - low[:, i, j]
-        scale = self.s[:, i] * self.s[:, j]
+        scale = self.s.take(i, 1) * self.s.take(j, 1)
         if self.triples:
             weight = np.hstack([weight, self.triples.weight])
             gap = np.hstack([gap, self.triples.gap(self.m, low)])
         for q in range(RANK):
             unit = self.u[:, :, q] / np.sqrt(self.alpha2[:, q, None])
-            moved = scale * unit[:, i] * unit[:, j]
+            moved = scale * unit.take(i, 1) * unit.take(j, 1)
             if self.triples:
                 moved = np.hstack([moved, self.triples.moved(self.m, self.s * unit)])
             gap = gap + self.alpha2[:, q, None] * moved
-            slope = (weight * moved * gap).sum(axis=1)[:, None]
-            bend = (weight * moved * moved).sum(axis=1)[:, None]
+            weighted = weight * moved
+            slope = (weighted * gap).sum(axis=1)[:, None]
+            bend = (weighted * moved).sum(axis=1)[:, None]
             score = slope * _ALPHA2 - 0.5 * bend * np.square(_ALPHA2) + _ALPHA_PRIOR
             self.alpha2[:, q] = _ALPHA2[choose(self.random, score, axis=1)]
             self.u[:, :, q] = unit * np.sqrt(self.alpha2[:, q, None])
@@ -337,7 +356,11 @@ class _Sampler:
         energy = np.square(self.u).sum(axis=1)[:, :, None]
         score = -0.5 * (energy / _ALPHA2 + self.features.size * np.log(_ALPHA2)) + _ALPHA_PRIOR
         chosen = choose(self.random, score.reshape(CHAINS * RANK, -1))
-        self.alpha2 = _ALPHA2[chosen].reshape(CHAINS, RANK)
+        self._set_alphas(_ALPHA2[chosen].reshape(CHAINS, RANK))
+
+    def _set_alphas(self, squares: Floats) -> None:
+        """Sizes of the factors, and the prior precision of loadings that they make."""
+        self.alpha2, self.prior = squares, np.eye(RANK) / squares[:, None, None, :]
 
     def _blocks(self, low: Floats) -> None:
         if not self.blocks.count:
@@ -357,14 +380,14 @@ class _Sampler:
         scale = np.square(self.s[:, i] * self.s[:, j])[:, None]
         kappa2 = self.kappa2[:, i, j][:, None]
         ceiling = self.ceiling[i, j]
-        variance = np.square(_TAU)[None, :, None] * scale * kappa2
-        variance = self.noise[i, j] + self._possible(variance, scale, ceiling)
-        score = -0.5 * (gap2 / variance + np.log(variance)).sum(axis=2) + _TAU_PRIOR
+        variance = np.square(_TAU)[None, :, None] * scale
+        variance *= kappa2
+        energy = _energy(gap2, self.noise[i, j], self._possible(variance, scale, ceiling))
+        score = -0.5 * energy.sum(axis=2) + _TAU_PRIOR
         self.tau = _TAU[choose(self.random, score, axis=1)]
         own = scale * np.square(self.tau)[:, None, None]
         variance = self._possible(np.square(_KAPPA)[None, :, None] * own, scale, ceiling)
-        variance = self.noise[i, j] + variance
-        score = -0.5 * (gap2 / variance + np.log(variance)) + _KAPPA_PRIOR[None, :, None]
+        score = -0.5 * _energy(gap2, self.noise[i, j], variance) + _KAPPA_PRIOR[None, :, None]
         chosen = np.square(_KAPPA[choose(self.random, score, axis=1)])
         self.kappa2[:, i, j] = chosen
         self.kappa2[:, j, i] = chosen
@@ -380,59 +403,13 @@ class _Sampler:
         chosen = choose(self.random, score.reshape(CHAINS, -1))
         self.beta = np.stack([_BETA[chosen // _BETA.size], _BETA[chosen % _BETA.size]], axis=1)
 
-    def _refined(self, score: Callable[[Floats], Floats], grid: Floats) -> Floats:
-        """A draw of tanh(z) for each chain: z from an even grid, then from a finer one about it.
 
-        Of very many reports even that grid is too coarse, and one point takes all: then from a
-        finer one about that point, and so on.
-        """
-        z, step = grid[choose(self.random, score(np.tanh(grid)))], grid[1] - grid[0]
-        chains = np.arange(CHAINS)
-        while True:
-            near = z[:, None] + step * _WITHIN
-            fine = np.tanh(near)
-            value = score(fine)
-            at = choose(self.random, value)
-            second, first = np.partition(value, -2, axis=1)[:, -2:].T
-            step *= _WITHIN[1] - _WITHIN[0]
-            if float((first - second).max()) < _SHARP or step < _FINEST:
-                return np.asarray(fine[chains, at], np.float64)
-            z = near[chains, at]
-
-
-class _Form:
-    """Log-likelihood of one feature's mean m and deviation s: quadratic in (m, s)."""
-
-    def __init__(self, sampler: _Sampler, i: int, weight: Floats) -> None:
-        own = sampler.features.slices[i]
-        loadings = sampler.s[:, :, None] * sampler.u
-        shared = sampler.u[:, own] @ loadings.transpose(0, 2, 1)
-        shared += sampler.s[:, None, :] * sampler.blocks.table[:, own]
-        others = sampler.m[:, None, :]
-        seen = weight * sampler.seen[own]
-        precision = sampler.mean_precision[own]
-        self._mm = (weight * others * others).sum(axis=2) + precision
-        self._ms = (weight * others * shared).sum(axis=2)
-        self._ss = (weight * shared * shared).sum(axis=2)
-        self._m = (seen * others).sum(axis=2) + precision * sampler.mean_seen[own]
-        self._s = (seen * shared).sum(axis=2)
-
-    def add(self, products: Floats) -> None:
-        """What triples say about a binary attribute; see `Slope.of_mean`."""
-        self._mm[:, 0] += products[:, 0, 0]
-        self._ms[:, 0] += products[:, 0, 1]
-        self._ss[:, 0] += products[:, 1, 1]
-        self._m[:, 0] += products[:, 0, 2]
-        self._s[:, 0] += products[:, 1, 2]
-
-    def score(self, c: int, m: Floats, s: Floats) -> Floats:
-        """Of the c-th feature at m and s, shape (grid,) or (chains, grid): (chains, grid)."""
-        quadratic = (
-            self._mm[:, c, None] * m * m
-            + 2.0 * self._ms[:, c, None] * m * s
-            + self._ss[:, c, None] * s * s
-        )
-        return np.asarray(self._m[:, c, None] * m + self._s[:, c, None] * s - 0.5 * quadratic)
+def _energy(squares: Floats, noise: Floats, variance: Floats) -> Floats:
+    """Minus twice the normal log-likelihood; in place of ``variance``, as it is a large array."""
+    variance += noise
+    out = squares / variance
+    out += np.log(variance, out=variance)
+    return out
 
 
 class _Keep:

@@ -48,6 +48,7 @@ def sampler(statistics: Statistics) -> shared._Sampler:
     out.u = random.normal(size=out.u.shape)
     out.triples = SeenTriples(statistics, CHAINS)
     out.triples._set_delta(np.array([2, 9, 17, 21]))
+    out.lay()
     return out
 
 
@@ -90,8 +91,8 @@ def test_the_conditional_of_a_mean_is_the_likelihood(
     weight, random = _weight(sampler), np.random.default_rng(i)
     slope = sampler._slope(i)
     assert slope is not None
-    form = shared._Form(sampler, i, weight[:, i : i + 1])
-    form.add(slope.of_mean(sampler.u[:, i]))
+    form = sampler._form(i, weight)
+    form.products[:, 0] += slope.of_mean(sampler.u[:, i])
     found, exact = [], []
     for _ in range(3):
         m, s = random.uniform(-1, 1, CHAINS), random.uniform(0, 1, CHAINS)
@@ -224,11 +225,11 @@ def test_an_attribute_in_no_triple_has_nothing_added(statistics: Statistics) -> 
     statistics.higher.clear()
     statistics.higher[0, 1, 2] = (0.3, 50.0)
     triples = SeenTriples(statistics, CHAINS)
-    m, levers = np.full((CHAINS, D), 0.5), np.full((CHAINS, D, shared.RANK), 0.1)
+    m, levers = np.full((CHAINS, D), 0.5), np.full((CHAINS, shared.RANK, D), 0.1)
     slope = triples.slope(4, m, levers)
-    assert not slope.of_mean(levers[:, 4]).any()
+    assert not slope.of_mean(levers[:, :, 4]).any()
     assert not any(part.any() for part in slope.of_loadings(m[:, 4], m[:, 4]))
-    assert triples.slope(1, m, levers).of_mean(levers[:, 1]).any()
+    assert triples.slope(1, m, levers).of_mean(levers[:, :, 1]).any()
 
 
 def _baskets(n: int, d: int) -> NDArray[np.uint16]:
