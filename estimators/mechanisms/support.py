@@ -84,9 +84,14 @@ class SupportOracle(ABC):
         """(C / n - q) / (p - q): unbiased, not normalised, may be negative; zeros when n is 0."""
         if n == 0:
             return np.zeros(self.cells)
-        gap = float(self.p - self.q)
+        other, gap = self._rates
         supports = self.supports(counts, n).astype(np.float64)
-        return (supports - n * float(self.q)) / (n * gap)
+        return (supports - n * other) / (n * gap)
+
+    @cached_property
+    def _rates(self) -> tuple[float, float]:
+        """Both q and p - q as floats: the exact ones take as long as an estimate."""
+        return float(self.q), float(self.p - self.q)
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
         """Exact variance of each cell's estimate given the data: shape (L,)."""
