@@ -124,19 +124,22 @@ class Features:
             table = 1.0 / self.cardinalities[i] + own / sqrt(self.cardinalities[i])
         return table
 
-    def pair(self, i: int, j: int, means: Floats, products: Floats) -> Floats:
+    def pair(
+        self, i: int, j: int, margins: tuple[Floats, Floats], means: Floats, products: Floats
+    ) -> Floats:
         """The table over attributes i < j from means and mean products of features.
 
         Args:
             i: first attribute.
             j: second attribute.
+            margins: theirs, as `margin` makes them of these means.
             means: shape (..., size).
             products: shape (..., size, size).
 
         Returns:
             Shape (..., categories of i, categories of j); sums to 1, may be negative.
         """
-        a, b = self.margin(i, means), self.margin(j, means)
+        a, b = margins
         si, sj = self.slices[i], self.slices[j]
         own = products[..., si, sj] - means[..., si, None] * means[..., None, sj]
         left = self.codes[i] / self.cardinalities[i]

@@ -183,19 +183,21 @@ class NoiseAwareModel:
     def _pair(self, i: int, j: int) -> Floats:
         if (i, j) not in self._pairs:
             means, products = self._means[None], self._products[None]
-            self._pairs[i, j] = np.asarray(self._valid(i, j, means, products)[0])
+            margins = (self._features.margin(i, means), self._features.margin(j, means))
+            self._pairs[i, j] = np.asarray(self._valid(i, j, margins, means, products)[0])
         return self._pairs[i, j]
 
-    def _valid(self, i: int, j: int, means: Floats, products: Floats) -> Floats:
-        f = self._features
-        return valid_pair(f.pair(i, j, means, products), f.margin(i, means), f.margin(j, means))
+    def _valid(
+        self, i: int, j: int, margins: tuple[Floats, Floats], means: Floats, products: Floats
+    ) -> Floats:
+        return valid_pair(self._features.pair(i, j, margins, means, products), *margins)
 
     def _shared_table(self, attributes: Attributes) -> Floats:
+        if len(attributes) == 2:
+            return self._pair(*attributes)
         margins = [self._features.margin(i, self._means[None]) for i in attributes]
         if len(attributes) == 1:
             return np.asarray(margins[0][0], np.float64)
-        if len(attributes) == 2:
-            return self._pair(*attributes)
         targets = [
             ((a, b), self._pair(attributes[a], attributes[b])[None])
             for a, b in combinations(range(len(attributes)), 2)
@@ -211,7 +213,9 @@ class NoiseAwareModel:
         if len(attributes) == 1:
             return np.asarray(margins[0].std(axis=0))
         pairs = {
-            (a, b): self._valid(attributes[a], attributes[b], means, products)
+            (a, b): self._valid(
+                attributes[a], attributes[b], (margins[a], margins[b]), means, products
+            )
             for a, b in combinations(range(len(attributes)), 2)
         }
         if len(attributes) == 2:

@@ -41,7 +41,10 @@ def test_a_pair_is_rebuilt_from_its_moments() -> None:
     means = np.concatenate([parts[1:, 0], parts[0, 1:]])
     products = np.zeros((4, 4))
     products[0, 1:] = parts[1:, 1:].ravel()
-    np.testing.assert_allclose(features.pair(0, 1, means, products).ravel(), table, atol=1e-12)
+    margins = (features.margin(0, means), features.margin(1, means))
+    np.testing.assert_allclose(
+        features.pair(0, 1, margins, means, products).ravel(), table, atol=1e-12
+    )
 
 
 def test_feature_variance_is_that_of_the_categories() -> None:
