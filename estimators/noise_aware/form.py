@@ -9,7 +9,8 @@ so what estimates of them say is a quadratic form in (m, s).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ coarse, and the step below which none is."""
 _TERMS = [0, 1, 4, 2, 5]  # of a 3 x 3 matrix: mm, ms, ss, m and s with the estimates
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Form:
     """Quadratic in the mean and deviation of each feature of an attribute.
 
@@ -40,7 +42,10 @@ class Form:
             by and of the estimates, in this order.
     """
 
-    def __init__(self, others: Floats, shared: Floats, seen: Floats, weight: Floats) -> None:
+    products: Floats
+
+    @classmethod
+    def of_pairs(cls, others: Floats, shared: Floats, seen: Floats, weight: Floats) -> Self:
         """Sum over the features of other attributes.
 
         Args:
@@ -55,7 +60,7 @@ class Form:
         rows[:, :, 0] = others[:, None]
         rows[:, :, 1] = shared
         rows[:, :, 2] = seen
-        self.products: Floats = (rows * weight[:, :, None]) @ rows.transpose(0, 1, 3, 2)
+        return cls((rows * weight[:, :, None]) @ rows.transpose(0, 1, 3, 2))
 
     def add_mean(self, precision: Floats, seen: Floats) -> None:
         """Estimates of the means themselves: shape (features,) both."""

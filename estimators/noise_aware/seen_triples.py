@@ -12,7 +12,8 @@ conditionals of attribute i the prediction is linear in its mean and deviation, 
 
     M_ijk = m_i M_jk + s_i u_i · (m_j s_k u_k + m_k s_j u_j),
 
-so triples add rows to the regressions that pairs make. There delta counts as an error that all
+so triples add rows to the regressions that pairs make, where straight is m_j and turned s_j u_j:
+one sum of weighted products serves both conditionals. There delta counts as an error that all
 triples of an attribute have in common (cumulants are: one cause moves them all), as many times its
 square as there are such triples: however many they are, what they add is no surer than delta. With
 independent errors, attributes known well had up to a fifth more error. Where most bits are 0, means
@@ -45,27 +46,29 @@ _DELTA_PRIOR = np.log(_DELTA) - 0.5 * np.square(_DELTA / BEYOND_SIZE)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slope:
-    """How the third moments of one attribute move with it: ``m straight + s u · turned``.
+    """How moments of one attribute move with it: ``m straight + s u · turned``.
+
+    Of a pair straight is the mean of the other attribute, and turned its s u.
 
     Attributes:
-        products: shape (chains, 2 + rank, 2 + rank): sums over its triples of weighted products of
-            straight, of turned and of the estimates, in this order.
+        products: shape (chains, 2 + rank, 2 + rank): sums over its triples and pairs of weighted
+            products of straight, of turned and of the estimates, in this order.
     """
 
     products: Floats
 
     def of_loadings(self, m: Floats, s: Floats) -> tuple[Floats, Floats]:
-        """Normal equations of the loadings given mean and deviation, shape (chains,) both.
+        """Normal equations of the loadings given mean and deviation, shape (chains, 1) both.
 
         Returns:
-            Matrix (chains, rank, rank) and right side (chains, rank).
+            Matrix (chains, 1, rank, rank) and right side (chains, 1, rank).
         """
-        turned = self.products[:, 1:-1]
-        right = s[:, None] * (turned[:, :, -1] - m[:, None] * turned[:, :, 0])
-        return np.square(s)[:, None, None] * turned[:, :, 1:-1], right
+        turned = self.products[:, None, 1:-1]
+        right = s[:, :, None] * (turned[..., -1] - m[:, :, None] * turned[..., 0])
+        return np.square(s)[:, :, None, None] * turned[..., 1:-1], right
 
     def of_mean(self, u: Floats) -> Floats:
-        """Weighted products of what m and s are multiplied by, and of the estimates.
+        """The same of what m and s are multiplied by, and of the estimates; see `form`.
 
         Args:
             u: the attribute's loadings, shape (chains, rank).
@@ -101,6 +104,8 @@ class SeenTriples:
         )
         self.members = np.array(order, np.intp).reshape(-1, 3)
         self._columns = np.ascontiguousarray(self.members.T)
+        (a, b, c), size = self._columns, statistics.means.size
+        self._others = np.stack([b * size + c, a * size + c, a * size + b])
         seen, precision = statistics.of(order)
         self._seen = np.tile(seen, (chains, 1))
         self._own = []
@@ -119,28 +124,33 @@ class SeenTriples:
         """Each chain's delta is the one at its place in the grid."""
         self.delta, self.weight = _DELTA[places], self._weights[places]
 
-    def slope(self, i: int, means: Floats, levers: Floats) -> Slope:
-        """How triples depend on attribute i, the others held.
+    def slope(self, i: int, means: Floats, levers: Floats, pairs: tuple[Floats, Floats]) -> Slope:
+        """How what was estimated depends on attribute i, the others held.
 
         Args:
             i: attribute.
             means: m, shape (chains, attributes).
             levers: s u, shape (chains, rank, attributes).
+            pairs: estimates of its pairs, shape (attributes,), and their inverse variances, shape
+                (chains, attributes), 0 where there is none.
         """
         rows, others, seen = self._own[i]
+        end = rows.size
         m, (left, right) = means.take(others, 1), levers.take(others, 2).transpose(2, 0, 1, 3)
-        parts = np.empty((len(m), 2 + levers.shape[1], rows.size))
-        parts[:, 0] = m[:, 0] * m[:, 1] + (left * right).sum(axis=1)
-        parts[:, 1:-1] = m[:, 1, None] * left + m[:, 0, None] * right
-        parts[:, -1] = seen
-        weighted = parts * self.weight.take(rows, 1)[:, None]
+        parts = np.empty((len(m), 2 + levers.shape[1], end + means.shape[1]))
+        parts[:, 0, :end] = m[:, 0] * m[:, 1] + (left * right).sum(axis=1)
+        parts[:, 1:-1, :end] = m[:, 1, None] * left + m[:, 0, None] * right
+        parts[:, -1, :end] = seen
+        parts[:, 0, end:], parts[:, 1:-1, end:], parts[:, -1, end:] = means, levers, pairs[0]
+        weighted = parts * np.hstack([self.weight.take(rows, 1), pairs[1]])[:, None]
         return Slope(weighted @ parts.transpose(0, 2, 1))
 
     def gap(self, means: Floats, products: Floats) -> Floats:
         """Estimates less what first and second moments foretell: shape (chains, triples)."""
-        a, b, c = self._columns
         m_a, m_b, m_c = means.take(self._columns, 1).transpose(1, 0, 2)
-        foretold = m_a * products[:, b, c] + m_b * products[:, a, c] + m_c * products[:, a, b]
+        flat = products.reshape(len(products), -1)
+        bc, ac, ab = flat.take(self._others, 1).transpose(1, 0, 2)
+        foretold = m_a * bc + m_b * ac + m_c * ab
         return np.asarray(self._seen - foretold + 2.0 * m_a * m_b * m_c)
 
     def moved(self, means: Floats, levers: Floats) -> Floats:

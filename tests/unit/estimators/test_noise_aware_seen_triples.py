@@ -89,10 +89,7 @@ def test_the_conditional_of_a_mean_is_the_likelihood(
     i: int, sampler: shared._Sampler, statistics: Statistics
 ) -> None:
     weight, random = _weight(sampler), np.random.default_rng(i)
-    slope = sampler._slope(i)
-    assert slope is not None
-    form = sampler._form(i, weight)
-    form.products[:, 0] += slope.of_mean(sampler.u[:, i])
+    form = sampler._form(slice(i, i + 1), weight[:, [i]], sampler._slope(i, weight))
     found, exact = [], []
     for _ in range(3):
         m, s = random.uniform(-1, 1, CHAINS), random.uniform(0, 1, CHAINS)
@@ -107,7 +104,8 @@ def test_the_loadings_are_drawn_from_their_conditional(
     i: int, sampler: shared._Sampler, statistics: Statistics
 ) -> None:
     """Its mode has no slope and its curvature is the prior's and the likelihood's."""
-    weight, slope = _weight(sampler), sampler._slope(i)
+    weight = _weight(sampler)
+    slope = sampler._slope(i, weight)
     assert slope is not None
 
     def posterior(u: Floats) -> Floats:
@@ -226,10 +224,11 @@ def test_an_attribute_in_no_triple_has_nothing_added(statistics: Statistics) -> 
     statistics.higher[0, 1, 2] = (0.3, 50.0)
     triples = SeenTriples(statistics, CHAINS)
     m, levers = np.full((CHAINS, D), 0.5), np.full((CHAINS, shared.RANK, D), 0.1)
-    slope = triples.slope(4, m, levers)
+    none = (np.zeros(D), np.zeros((CHAINS, D)))
+    slope = triples.slope(4, m, levers, none)
     assert not slope.of_mean(levers[:, :, 4]).any()
-    assert not any(part.any() for part in slope.of_loadings(m[:, 4], m[:, 4]))
-    assert triples.slope(1, m, levers).of_mean(levers[:, :, 1]).any()
+    assert not any(part.any() for part in slope.of_loadings(m[:, [4]], m[:, [4]]))
+    assert triples.slope(1, m, levers, none).of_mean(levers[:, :, 1]).any()
 
 
 def _baskets(n: int, d: int) -> NDArray[np.uint16]:
