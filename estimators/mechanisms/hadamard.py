@@ -28,9 +28,10 @@ def transform(table: NDArray[Any]) -> NDArray[Any]:
     half = 1
     while half < size:
         pairs = out.reshape(*table.shape[:-1], size // (2 * half), 2, half)
-        total = pairs[..., 0, :] + pairs[..., 1, :]
-        pairs[..., 1, :] = pairs[..., 0, :] - pairs[..., 1, :]
-        pairs[..., 0, :] = total
+        first, second = pairs[..., 0, :], pairs[..., 1, :]
+        total = first + second
+        np.subtract(first, second, out=second)
+        first[...] = total
         half *= 2
     return out
 
