@@ -16,7 +16,7 @@ from estimators.noise_aware import joint, shared, third
 from estimators.noise_aware.binary import BinaryTables
 from estimators.noise_aware.features import Features, cells_of
 from estimators.noise_aware.intervals import WIDER, half_width, upper_of_draws
-from estimators.noise_aware.risk import Candidate, share_of_first
+from estimators.noise_aware.risk import Candidate, Share, share_of_first
 from estimators.noise_aware.statistics import collect
 from estimators.noise_aware.targets import outer, rake, valid_pair
 
@@ -39,7 +39,11 @@ WEIGHED_ORDER = 3
 """Highest order that both models speak about."""
 
 MOST_SURE = 0.75
-"""Standard errors take neither of two models for more likely than this, whatever its share."""
+"""Standard errors take neither of two models for more likely than this, whatever its share. Of so
+few attributes that the log-linear model has interactions of more than two, it may be sure as far as
+statistics decide the share; of more it errs in ways that its draws do not know. On development data
+with 8 attributes 47 of 144 cells were covered by more than 99 % then instead of 64, two by less
+than 90 % instead of one."""
 
 FIRST_PASSES = 40
 DRAW_PASSES = 3
@@ -75,7 +79,7 @@ class NoiseAwareModel:
             row[list(attributes)] = True
         self._asks, self._reports = self._asks[reports > 0], reports[reports > 0]
         self._k = plan.k
-        self.joint_share = 0.0
+        self.joint_share, self._most_sure = 0.0, MOST_SURE
         # Of fewer attributes the joint model reads triples; this one need not.
         alone = binary and len(self._cards) > joint.MAX_ATTRIBUTES
         self._posterior = (
@@ -90,7 +94,10 @@ class NoiseAwareModel:
         known = third.fit(self._statistics, self._posterior) if self._statistics.higher else None
         self._tables = BinaryTables(self._posterior, known) if binary else None
         if self._joint:
-            self.joint_share = self._weigh(self._joint, known)
+            share = self._weigh(self._joint, known)
+            self.joint_share = share.value
+            if len(self._cards) <= joint.SMALL:
+                self._most_sure = MOST_SURE + (1.0 - MOST_SURE) * share.known
 
     def _fits_joint(self) -> bool:
         largest = int(self._asks.sum(axis=1).max(initial=0))
@@ -99,7 +106,7 @@ class NoiseAwareModel:
             return d > 1 and largest > 0
         return d <= joint.MAX_ATTRIBUTES and 0 < largest <= joint.MAX_VIEW
 
-    def _weigh(self, found: joint.Joint, known: third.Third | None) -> float:
+    def _weigh(self, found: joint.Joint, known: third.Third | None) -> Share:
         """Share of the log-linear model, by the estimated error on orders one to three."""
         stats, post = self._statistics, self._posterior
         d, k = len(self._cards), max(self._k, 2)
@@ -170,7 +177,7 @@ class NoiseAwareModel:
         if self._tables is not None and len(attributes) > 2:
             variance = variance + self._tables.unseen(attributes).reshape(variance.shape)
         variance = np.square(upper_of_draws(own, np.sqrt(variance)))
-        sure = float(np.clip(self.joint_share, 1.0 - MOST_SURE, MOST_SURE))
+        sure = float(np.clip(self.joint_share, 1.0 - self._most_sure, self._most_sure))
         spread = sure * variance + (1.0 - sure) * np.square(stderr)
         spread += sure * (1.0 - sure) * np.square(own - table)
         return self.joint_share * own + (1.0 - self.joint_share) * table, np.sqrt(spread)

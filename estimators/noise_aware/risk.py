@@ -36,6 +36,19 @@ class Candidate:
     freedom: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much of the first of two candidates to take.
+
+    Attributes:
+        value: the share, 0 to 1.
+        known: how far the statistics decide it, from 0, where it is the prior's, to 1.
+    """
+
+    value: float
+    known: float
+
+
 def share_of_first(
     first: Candidate,
     second: Candidate,
@@ -43,7 +56,7 @@ def share_of_first(
     precision: Floats,
     weight: Floats,
     prior: float,
-) -> float:
+) -> Share:
     """The share of the first candidate that minimises the estimated error of the mixture.
 
     Args:
@@ -53,18 +66,15 @@ def share_of_first(
         precision: shape (statistics,): 1 / v; statistics with 0 are left out.
         weight: shape (statistics,): w, what an error in each costs.
         prior: share when the statistics cannot tell.
-
-    Returns:
-        Between 0 and 1.
     """
-    known = precision > 0
-    v = 1.0 / precision[known]
-    f, g, t, w = first.values[known], second.values[known], seen[known], weight[known]
+    told = precision > 0
+    v = 1.0 / precision[told]
+    f, g, t, w = first.values[told], second.values[told], seen[told], weight[told]
     apart = float((w * np.square(f - g)).sum())
     if apart <= 0.0:
-        return prior
-    slope = first.freedom[known] - second.freedom[known]
+        return Share(prior, 0.0)
+    slope = first.freedom[told] - second.freedom[told]
     best = float((w * ((f - g) * (t - g) - v * slope)).sum()) / apart
     variance = float((np.square(w) * v * np.square(f - g)).sum()) / apart**2
-    shrunk = (best / variance + prior / _PRIOR_VARIANCE) / (1.0 / variance + 1.0 / _PRIOR_VARIANCE)
-    return float(np.clip(shrunk, 0.0, 1.0))
+    known = _PRIOR_VARIANCE / (variance + _PRIOR_VARIANCE)
+    return Share(float(np.clip(known * best + (1.0 - known) * prior, 0.0, 1.0)), known)

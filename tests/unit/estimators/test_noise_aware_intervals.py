@@ -7,7 +7,8 @@ import pytest
 
 from estimators.methods.noise_aware import NoiseAware
 from estimators.noise_aware.intervals import FEW_DRAWS, half_width, upper_of_draws
-from tests.noise_aware_support import domain_of, plan_for, tallies_of, truth
+from estimators.noise_aware.model import MOST_SURE
+from tests.noise_aware_support import chain, domain_of, plan_for, tallies_of, truth
 
 
 @pytest.mark.parametrize("deviation", [0.05, 0.5, 1.0, 1.4])
@@ -90,3 +91,22 @@ def test_where_hardly_anything_is_known_intervals_hold_all_that_is_possible_and_
         assert "noise" in found.flags
         assert (1.96 * found.stderr <= farthest + 1e-12).all()
         assert (1.96 * found.stderr > 0.1 * farthest).all()
+
+
+def test_the_likelier_model_is_doubted_as_far_as_reports_leave_it_open() -> None:
+    sure = []
+    for d, users in ((4, 400), (4, 400_000), (10, 20_000)):
+        codes = chain(users, d, 6, keep=0.6)
+        plan = plan_for(domain_of(*[2] * d), "2", users, 3)
+        model = NoiseAware().fit(plan, tallies_of(plan, codes, 7))
+        sure.append(model._most_sure)
+        if users == 400_000:
+            model.joint_share = model._most_sure = 1.0
+            own = model._joint
+            assert own is not None
+            mean, variance = own.marginal((0, 1))
+            np.testing.assert_allclose(
+                model.marginal((0, 1)).stderr, upper_of_draws(mean, np.sqrt(variance)).ravel()
+            )
+    assert all(MOST_SURE < each < 1.0 for each in sure[:2])
+    assert sure[2] == MOST_SURE, "of more attributes it has pairs alone"

@@ -12,7 +12,7 @@ from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware import allocation
 from estimators.noise_aware.chances import erf, truncated
 from estimators.noise_aware.features import Features
-from estimators.noise_aware.risk import Candidate, share_of_first
+from estimators.noise_aware.risk import Candidate, Share, share_of_first
 from estimators.noise_aware.shrinkage import gains
 from estimators.noise_aware.statistics import cell_variance, collect
 from estimators.noise_aware.targets import outer, rake, valid_pair
@@ -116,16 +116,33 @@ def test_risk_prefers_the_estimate_that_is_nearer_the_truth() -> None:
     half = Candidate(seen / 2, np.full(400, 0.5))
     raw, zero = Candidate(seen, np.ones(400)), Candidate(0 * seen, np.zeros(400))
     ones = np.ones(400)
-    assert share_of_first(half, raw, seen, ones, ones, 0.5) > 0.85
-    assert share_of_first(half, zero, seen, ones, ones, 0.5) > 0.85
-    assert share_of_first(raw, zero, seen, ones, ones, 0.5) == pytest.approx(0.5, abs=0.12)
-    assert share_of_first(half, half, seen, ones, ones, 0.3) == 0.3
+    assert share_of_first(half, raw, seen, ones, ones, 0.5).value > 0.85
+    assert share_of_first(half, zero, seen, ones, ones, 0.5).value > 0.85
+    assert share_of_first(raw, zero, seen, ones, ones, 0.5).value == pytest.approx(0.5, abs=0.12)
+    assert share_of_first(half, half, seen, ones, ones, 0.3) == Share(0.3, 0.0)
+
+
+def test_a_share_is_known_as_far_as_statistics_decide_it() -> None:
+    random = np.random.default_rng(5)
+    theta = random.normal(0, 1, 400)
+    first, second = Candidate(theta, np.zeros(400)), Candidate(0 * theta, np.zeros(400))
+    ones = np.ones(400)
+    known = []
+    for precision in (1e-4, 1.0, 1e4):
+        seen = theta + random.normal(0, 1, 400) / np.sqrt(precision)
+        found = share_of_first(first, second, seen, precision * ones, ones, 0.5)
+        # The estimate's variance is 1 / (precision sum theta^2), the prior's 1/4.
+        assert found.known == pytest.approx(0.25 / (0.25 + 1 / (precision * (theta @ theta))))
+        known.append(found.known)
+    assert known[0] < 0.02
+    assert known[2] > 0.999
 
 
 def test_risk_falls_back_on_the_prior_when_noise_hides_everything() -> None:
     first, second = Candidate(np.array([0.01]), np.zeros(1)), Candidate(np.zeros(1), np.zeros(1))
     share = share_of_first(first, second, np.array([50.0]), np.array([1e-6]), np.ones(1), 0.5)
-    assert share == pytest.approx(0.5, abs=0.02)
+    assert share.known < 0.01
+    assert share.value == pytest.approx(0.5, abs=0.02)
 
 
 def test_walsh_hadamard_is_its_definition() -> None:
