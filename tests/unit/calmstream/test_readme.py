@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import statistics
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -57,6 +58,17 @@ def test_the_errors_of_the_readme_are_those_of_the_grid(method: str) -> None:
         cell = json.loads((GRID / f"kosarak-d16-k3-eps{epsilon}-n18.json").read_text())
         errors = cell["errors"][method]
         assert float(told) == pytest.approx(sum(errors) / len(errors), rel=0.05), epsilon
+
+
+def test_the_coverage_of_the_readme_is_that_of_the_grid() -> None:
+    cells = [
+        json.loads(path.read_text())["coverage"]["noise-aware"] for path in GRID.glob("*.json")
+    ]
+    shares = sorted(100 * sum(cell) / len(cell) for cell in cells)
+    low, high, middle = re.search(r"(\d+) to ([\d.]+) %, in the\s+median (\d+) %", README).groups()  # type: ignore[union-attr]
+    assert float(low) == pytest.approx(shares[0], abs=0.6)
+    assert float(high) == pytest.approx(shares[-1], abs=0.06)
+    assert float(middle) == pytest.approx(statistics.median(shares), abs=0.6)
 
 
 def test_the_plan_of_the_readme_publishes_what_it_watches(here: Path) -> None:
