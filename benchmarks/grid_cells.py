@@ -29,8 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.populations import first
-from calmstream.evaluate import draw_targets, local_plan
+from calmstream.evaluate import draw_targets
 from calmstream.population import collect
+from calmstream.rounds import local_plan
 from estimators import methods
 from estimators.domain import Attributes, Codes, Domain
 from estimators.errors import CalmstreamError

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from benchmarks.grid_cells import OURS, devices, targets_of, truths
 from benchmarks.populations import first
-from calmstream.evaluate import local_plan
 from calmstream.population import collect
+from calmstream.rounds import local_plan
 from estimators import methods
 from estimators.covering import balanced
 from estimators.domain import Attributes, Domain

@@ -99,6 +99,17 @@ def rate(text: str) -> float:
     return number
 
 
+def share(text: str) -> float:
+    """A number above 0 and below 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < 1.0:
+        raise argparse.ArgumentTypeError(f"expected a share above 0 and below 1, got {text!r}")
+    return number
+
+
 def json_object(text: str) -> dict[str, Any]:
     """A JSON object."""
     try:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from calmstream.methods_page import note
 from calmstream.population import collect, draw
+from calmstream.rounds import local_plan, two_rounds
 from estimators import methods as registry
 from estimators import planning
 from estimators.errors import InvalidInput
 from estimators.marginal import largest_error, sse, total_variation
 from estimators.methods import auto
-from estimators.methods.base import LinearAnswers, Piloted, ReadsReports, Request
-from estimators.plan import Plan
+from estimators.methods.base import Follows, LinearAnswers, Piloted, ReadsReports, Request
 from estimators.randomness import SeededRandomness
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from calmstream.tables import Table
     from estimators.domain import Attributes, Codes
     from estimators.methods.auto import Prediction
-    from estimators.methods.base import Design, Method, Model
+    from estimators.methods.base import Method, Model
+    from estimators.plan import Plan
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +40,7 @@ AUTO = "auto"
 """In place of a method's name: the one of least predicted error."""
 
 PILOT_SHARE = 0.1
-"""Of the devices, for methods that learn from a pilot what to ask the others."""
+"""Of the devices, for methods that need a pilot to know what to ask, unless another is stated."""
 
 _TARGETS, _DEVICES, _COLLECTION = range(3)
 
@@ -95,6 +96,7 @@ def evaluate(
     seed: int,
     tallies: Literal["devices", "law"],
     raw: bool = False,
+    pilot: float = 0.0,
     progress: Callable[[], object] | None = None,
     chosen: Callable[[str, Prediction], object] | None = None,
     worse: Callable[[Result, float], object] | None = None,
@@ -117,6 +119,8 @@ def evaluate(
         seed: of everything random.
         tallies: see `collect`.
         raw: measure unbiased tables, before negative cells are corrected.
+        pilot: share of the devices, below 1, that are asked first by methods that learn from a
+            pilot what to ask the others; 0: as each method needs.
         progress: called after every repeat of every method and epsilon.
         chosen: called with every epsilon and the choice of ``auto`` there, before all else.
         worse: called with a result whose error is above the uniform table's on the same targets and
@@ -127,6 +131,8 @@ def evaluate(
     """
     if min(targets, repeats) < 1 or seed < 0:
         raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
+    if not 0.0 <= pilot < 1.0:
+        raise InvalidInput(f"a pilot's share is above 0 and below 1, got {pilot:g}")
     for name in methods:
         if name != AUTO and tallies == "law" and isinstance(registry.get(name), ReadsReports):
             raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")
@@ -135,6 +141,9 @@ def evaluate(
         for name in methods
         for epsilon in epsilons
     ]
+    taught = [m.name for m, _ in plans if _pilot_share(m, pilot)]
+    if taught and users < 2:
+        raise InvalidInput(f"method {taught[0]} asks a pilot first: it takes at least 2 devices")
     measured = draw_targets(len(table.domain), k, targets, _generator(seed, _TARGETS))
     largest = max(table.domain.size(target) for target in measured)
     if largest > MAX_TARGET_CELLS:
@@ -144,7 +153,7 @@ def evaluate(
     for method, plan in plans:
         if not isinstance(method, Piloted):
             _require_answers(method, plan, measured, raw=raw)
-    campaign = _Campaign(table, dataset, measured, users, repeats, seed, tallies, raw)
+    campaign = _Campaign(table, dataset, measured, users, repeats, seed, tallies, raw, pilot)
     return campaign.run(plans, progress, worse)
 
 
@@ -160,6 +169,7 @@ class _Campaign:
     seed: int
     tallies: str
     raw: bool
+    pilot: float
     truths: dict[int, list[Floats]] = field(default_factory=dict)
 
     def run(
@@ -212,25 +222,19 @@ class _Campaign:
     ) -> Callable[[], Model]:
         """Collect, and how to make a model of it.
 
-        A method that reads reports gets them as they are, where a stream would only count. A
-        method that learns from a pilot has ``plan`` asked of the first tenth of the devices and its
-        own plan, which they teach, of all others: nobody is asked twice.
+        A method that reads reports gets them as they are, where a stream would only count. One
+        that learns from a pilot has its share of the devices asked first.
         """
         law = self.tallies == "law"
         if isinstance(method, ReadsReports):
             values = plan.groups[0].views[0].inputs(codes, plan.domain)
             reports = plan.mechanisms[0].perturb(values, SeededRandomness(noise))
             return partial(method.fit_reports, plan, reports)
-        if not isinstance(method, Piloted):
+        share = _pilot_share(method, self.pilot)
+        if not share:
             return partial(method.fit, plan, collect(plan, codes, noise, law=law))
-        mixed = codes[np.random.default_rng(noise.spawn(1)[0]).permutation(len(codes))]
-        share = max(1, int(PILOT_SHARE * len(codes)))
-        first, second = noise.spawn(2)
-        taught = registry.get(method.pilot).fit(plan, collect(plan, mixed[:share], first, law=law))
-        parameters = method.learn(plan.domain, taught)
-        request = Request(plan.domain, plan.epsilon, len(codes) - share, plan.k, parameters)
-        followed = local_plan(method, request)
-        return partial(method.fit, followed, collect(followed, mixed[share:], second, law=law))
+        request = Request(plan.domain, plan.epsilon, len(codes), plan.k)
+        return two_rounds(method, request, codes, noise, share, law=law)
 
     def _result(self, method: Method, plan: Plan, rows: Floats) -> Result:
         """Means over the repeats: rows of `_once`, shape (repeats, 5)."""
@@ -253,6 +257,13 @@ class _Campaign:
             collect_seconds=means[3],
             estimate_seconds=means[4],
         )
+
+
+def _pilot_share(method: Method, stated: float) -> float:
+    """Of the devices, for the pilot of a method that learns from one; 0: there is none."""
+    if isinstance(method, Piloted):
+        return stated or PILOT_SHARE
+    return stated if isinstance(method, Follows) else 0.0
 
 
 def _answer(model: Model, target: Attributes, *, raw: bool) -> Floats:
@@ -303,37 +314,6 @@ def _planned(
     method = registry.get(name)
     first = registry.get(method.pilot) if isinstance(method, Piloted) else method
     return method, local_plan(first, request, design)
-
-
-def local_plan(method: Method, request: Request, design: Design | None = None) -> Plan:
-    """A plan that is never sent: one window, everything but the design at its simplest.
-
-    Args:
-        method: makes the design, unless there is one already.
-        request: what is wanted.
-        design: the method's, for this very request.
-    """
-    planning.check(request)
-    design = method.design(request) if design is None else design
-    return Plan(
-        name="evaluation",
-        purpose="evaluation on a local table",
-        owner="evaluate",
-        lineage="0" * 32,
-        domain=request.domain,
-        epsilon=request.epsilon,
-        k=request.k,
-        method=method.name,
-        parameters=design.parameters,
-        groups=design.groups,
-        start=0,
-        expires=60,
-        window=60,
-        grace=0,
-        skew=0,
-        users=request.users,
-        marginals=((0,),),
-    )
 
 
 def _generator(*entropy: int) -> np.random.Generator:

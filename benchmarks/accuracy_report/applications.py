@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.accuracy_report.em_failures import ROWS, failures
 from benchmarks.accuracy_report.populations import Devices, table
-from calmstream.evaluate import local_plan
 from calmstream.population import collect
+from calmstream.rounds import local_plan
 from estimators import methods
 from estimators.analysis import chow_liu, mutual_information, statistic
 from estimators.analysis.report import check_pair

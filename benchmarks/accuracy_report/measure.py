@@ -14,8 +14,8 @@ import orjson
 
 from benchmarks.accuracy_report.pieces import Piece
 from benchmarks.accuracy_report.populations import devices
-from calmstream.evaluate import local_plan
 from calmstream.population import collect
+from calmstream.rounds import local_plan
 from estimators import methods
 from estimators.errors import InvalidInput
 from estimators.marginal import sse, total_variation

@@ -62,6 +62,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="perturb every record, or draw the tallies from their exact distribution",
     )
     parser.add_argument(
+        "--pilot",
+        type=arguments.share,
+        metavar="SHARE",
+        help="of the devices, asked first by methods that learn from them what to ask the others "
+        "(rr-clusters: 0.1 when left out; noise-aware: no pilot)",
+    )
+    parser.add_argument(
         "--raw", action="store_true", help="measure before negative cells are corrected"
     )
     parser.add_argument("--json", action="store_true", help="one object a line")
@@ -90,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
             seed=args.seed,
             tallies=args.tallies,
             raw=args.raw,
+            pilot=args.pilot or 0.0,
             progress=lambda: progress.advance(task),
             chosen=_tell,
             worse=_warn,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from calmstream import rounds
 from calmstream.evaluate import Result, evaluate
+from calmstream.population import collect
 from calmstream.tables import Table
+from estimators import methods as registry
 from estimators.castell.design import product_group
 from estimators.errors import InvalidInput
 from estimators.methods.base import Request
+from estimators.plan import Plan
 from estimators.randomness import SeededRandomness
 from tests.plan_support import mixed_domain
 
@@ -23,7 +29,9 @@ def dependent() -> Table:
     return Table(mixed_domain(3, 3, 2), codes, {})
 
 
-def run(*methods: str, tallies: str = "devices", targets: int = 3) -> list[Result]:
+def run(
+    *methods: str, tallies: str = "devices", targets: int = 3, pilot: float = 0.0
+) -> list[Result]:
     return list(
         evaluate(
             dependent(),
@@ -36,6 +44,7 @@ def run(*methods: str, tallies: str = "devices", targets: int = 3) -> list[Resul
             repeats=2,
             seed=32,
             tallies=tallies,  # type: ignore[arg-type]
+            pilot=pilot,
         )
     )
 
@@ -50,6 +59,58 @@ def test_clusters_are_learnt_from_a_tenth_of_the_devices() -> None:
 @pytest.mark.parametrize("tallies", ["devices", "law"])
 def test_clusters_work_with_both_kinds_of_tallies(tallies: str) -> None:
     assert run("rr-clusters", tallies=tallies)[0].sse_mean < 0.02
+
+
+def test_a_pilot_of_another_share_and_of_methods_that_need_none() -> None:
+    tenth, half = run("rr-clusters")[0], run("rr-clusters", pilot=0.5)[0]
+    assert run("rr-clusters", pilot=0.1)[0].sse_mean == tenth.sse_mean != half.sse_mean
+    for tallies in ("devices", "law"):
+        once, twice = (run("noise-aware", pilot=p, tallies=tallies)[0] for p in (0.0, 0.3))
+        assert once.sse_mean != twice.sse_mean < 0.01
+    assert run("calm", pilot=0.3)[0].sse_mean == run("calm")[0].sse_mean, "it learns nothing"
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+def test_a_pilot_of_no_share_is_refused(share: float) -> None:
+    with pytest.raises(InvalidInput, match="a pilot's share is above 0 and below 1"):
+        run("noise-aware", pilot=share)
+
+
+def test_nobody_is_asked_in_both_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[np.ndarray] = []
+
+    def counting(plan: Plan, codes: np.ndarray, *rest: Any, **options: Any) -> Any:
+        asked.append(codes)
+        return collect(plan, codes, *rest, **options)
+
+    monkeypatch.setattr(rounds, "collect", counting)
+    codes = np.arange(1000, dtype=np.uint16).reshape(500, 2) % 2
+    codes[:200, 0] = 1 - codes[:200, 0]
+    request = Request(mixed_domain(2, 2), "1", 500, 2)
+    noise = np.random.SeedSequence(33)
+    rounds.two_rounds(registry.get("noise-aware"), request, codes, noise, 0.3, law=True)()
+    assert [len(part) for part in asked] == [150, 350]
+    together = np.concatenate(asked)
+    assert sorted(map(tuple, together.tolist())) == sorted(map(tuple, codes.tolist()))
+    assert (together != codes).any(), "the pilot is no beginning of the table"
+
+
+def test_one_device_is_too_few_for_two_rounds() -> None:
+    for method, pilot in (("noise-aware", 0.3), ("rr-clusters", 0.0)):
+        with pytest.raises(InvalidInput, match="at least 2 devices"):
+            evaluate(
+                dependent(),
+                dataset="",
+                methods=[method],
+                epsilons=["1"],
+                k=2,
+                users=1,
+                targets=1,
+                repeats=1,
+                seed=1,
+                tallies="law",
+                pilot=pilot,
+            )
 
 
 def test_em_reads_the_reports_and_beats_the_lasso() -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from calmstream.cli import main
-from calmstream.evaluate import local_plan
 from calmstream.expectations import uniform_errors
 from calmstream.methods_page import EXACT, JOINT, LOCAL, NOTES, TOGETHER, UPPER, note
 from calmstream.population import collect
+from calmstream.rounds import local_plan
 from calmstream.tables import read_table
 from estimators import methods
 from estimators.domain import Attribute, Domain

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from calmstream.cli import main
-from calmstream.evaluate import local_plan
 from calmstream.methods_page import CENTRAL, EVALUATION, LOCAL, NOTES, note, page
 from calmstream.population import collect
+from calmstream.rounds import local_plan
 from estimators import methods
 from estimators.domain import Attribute, Domain
 from estimators.methods.base import Model, Piloted, ReadsReports, Request
