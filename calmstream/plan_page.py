@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from rich.console import Console
@@ -16,7 +16,7 @@ from estimators.errors import InvalidInput
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from calmstream.tables import Table
     from estimators.central.plan import CentralPlan
@@ -38,6 +38,7 @@ def deliver(
     plan: Plan | CentralPlan,
     warnings: Sequence[str],
     show: Callable[[Console], None],
+    more: Mapping[str, Any] | None = None,
 ) -> int:
     """Write the plan where it was asked for, and tell about it: in JSON, or as ``show`` does.
 
@@ -46,6 +47,7 @@ def deliver(
         plan: of either model.
         warnings: one line each.
         show: the plan for people, without the warnings, which follow it.
+        more: what JSON tells beside plan and warnings; people were shown it already.
 
     Returns:
         The exit code.
@@ -56,7 +58,7 @@ def deliver(
     if args.out:
         _write(plan, args.out)
     if args.json:
-        told = {"plan": plan.to_json(), "warnings": warnings}
+        told = {"plan": plan.to_json(), "warnings": warnings} | dict(more or {})
         sys.stdout.buffer.write(orjson.dumps(told, option=orjson.OPT_SORT_KEYS) + b"\n")
         return 0
     console = Console()

@@ -6,6 +6,7 @@ import argparse
 import secrets
 import time
 from pathlib import Path
+from typing import Any
 
 import orjson
 from rich.console import Console
@@ -187,8 +188,9 @@ def run(args: argparse.Namespace) -> int:
     if args.pilot:
         _follow(args, domain)
     request = Request(domain, args.epsilon, args.users, args.k, args.parameters)
+    method, predicted = _method(args.method, request, quiet=args.json)
     plan, design = planning.draft(
-        _method(args.method, request, quiet=args.json),
+        method,
         request,
         name=args.name,
         purpose=args.purpose,
@@ -203,7 +205,7 @@ def run(args: argparse.Namespace) -> int:
     )
     warnings = plan_page.warnings(plan, design, data=data, now=time.time())
     return plan_page.deliver(
-        args, plan, warnings, lambda console: plan_page.show(console, plan, design)
+        args, plan, warnings, lambda console: plan_page.show(console, plan, design), predicted
     )
 
 
@@ -246,13 +248,17 @@ def _follow(args: argparse.Namespace, domain: Domain) -> None:
     args.lineage = pilot.lineage
 
 
-def _method(name: str, request: Request, *, quiet: bool) -> str:
+def _method(name: str, request: Request, *, quiet: bool) -> tuple[str, dict[str, Any]]:
     """The named method, or with ``auto`` the one of least predicted error, shown with the others.
 
     A method's own parameters name the method, so ``auto`` goes without.
+
+    Returns:
+        Its registry name, and what JSON tells of the choice: ``predictions``, the best first, with
+        ``error`` null where ``reason`` says why the method cannot serve.
     """
     if name != "auto":
-        return name
+        return name, {}
     if request.parameters:
         raise InvalidInput("--parameters belong to one method; --method auto chooses it")
     found = auto.predictions(request)
@@ -262,7 +268,8 @@ def _method(name: str, request: Request, *, quiet: bool) -> str:
             told = f"{prediction.error:.2g}" if prediction.error is not None else prediction.reason
             grid.add_row(prediction.method, told)
         Console().print(grid)
-    return auto.pick(found).method
+    rows = [{"method": p.method, "error": p.error, "reason": p.reason} for p in found]
+    return auto.pick(found).method, {"predictions": rows}
 
 
 def _domain(args: argparse.Namespace) -> tuple[Domain, Table | None]:

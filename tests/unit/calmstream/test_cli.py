@@ -76,6 +76,24 @@ def test_a_domain_learnt_from_data_is_warned_about(
     assert "learnt from data" in json.loads(capsys.readouterr().out)["warnings"][0]
 
 
+def test_auto_tells_every_method_s_prediction(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [*planned(dictionary, "--json"), "--method", "auto"]
+    assert main(asked) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told) == {"plan", "predictions", "warnings"}
+    rows = told["predictions"]
+    errors = [row["error"] for row in rows if row["error"] is not None]
+    assert errors == sorted(errors)
+    assert all((row["error"] is None) == bool(row["reason"]) for row in rows)
+    assert {"noise-aware", "calm", "ft"} <= {row["method"] for row in rows}
+    able = {row["method"] for row in rows if row["error"] is not None}
+    assert told["plan"]["method"]["name"] in able
+    assert main([arg for arg in asked if arg != "--json"]) == 0
+    assert "predicted squared error" in capsys.readouterr().out
+
+
 def test_the_printed_document_is_the_plan(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
