@@ -84,7 +84,7 @@ def two_rounds(
     else:
         assert isinstance(method, Follows)
         learnt = method.follow(pilot, counted)
-    parameters = {**request.parameters, **learnt}
+    parameters = {**learnt, **request.parameters}
     plan = local_plan(method, replace(request, users=len(codes) - asked, parameters=parameters))
     tallies = collect(plan, mixed[asked:], second, law=law)
     fit = method.fit_total if isinstance(method, Follows) else method.fit

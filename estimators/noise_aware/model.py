@@ -96,7 +96,7 @@ class NoiseAwareModel:
         if self._joint:
             share = self._weigh(self._joint, known)
             self.joint_share = share.value
-            if len(self._cards) <= joint.SMALL:
+            if few:
                 self._most_sure = MOST_SURE + (1.0 - MOST_SURE) * share.known
 
     def _fits_joint(self) -> bool:
