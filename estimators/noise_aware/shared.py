@@ -220,13 +220,18 @@ class _Sampler:
         return np.minimum(residual, ceiling * scale) if self.several else residual
 
     def lay(self, own: slice = slice(None)) -> None:
-        """Keep ``levers``, s u, ``across``, the same by factor, and products: of some features."""
+        """Keep s u of some features, as it is read.
+
+        By factor (``across``) where triples are, else by feature (``levers``), with its products
+        (``squares``).
+        """
         levers = self.s[:, own, None] * self.u[:, own]
+        if self.triples:
+            self.across[:, :, own] = levers.transpose(0, 2, 1)
+            return
         self.levers[:, own] = levers
-        self.across[:, :, own] = levers.transpose(0, 2, 1)
-        if not self.triples:
-            squares = levers[:, :, :, None] * levers[:, :, None, :]
-            self.squares[:, own] = squares.reshape(*levers.shape[:2], -1)
+        squares = levers[:, :, :, None] * levers[:, :, None, :]
+        self.squares[:, own] = squares.reshape(*levers.shape[:2], -1)
 
     def sweep(self) -> None:
         """One draw of everything."""
