@@ -90,10 +90,7 @@ def positive(text: str) -> int:
 
 def rate(text: str) -> float:
     """A number above 0, not infinite."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
+    number = _number(text)
     if not 0.0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
     return number
@@ -101,13 +98,18 @@ def rate(text: str) -> float:
 
 def share(text: str) -> float:
     """A number above 0 and below 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
+    number = _number(text)
     if not 0.0 < number < 1.0:
         raise argparse.ArgumentTypeError(f"expected a share above 0 and below 1, got {text!r}")
     return number
+
+
+def _number(text: str) -> float:
+    """0, which no option that asks for one takes, where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import comb
 from typing import TYPE_CHECKING, Literal
@@ -137,13 +137,10 @@ def evaluate(
         if name != AUTO and tallies == "law" and isinstance(registry.get(name), ReadsReports):
             raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")
     plans = [
-        _planned(name, Request(table.domain, epsilon, users, k), chosen)
+        _planned(name, Request(table.domain, epsilon, users, k), pilot, chosen)
         for name in methods
         for epsilon in epsilons
     ]
-    taught = [m.name for m, _ in plans if _pilot_share(m, pilot)]
-    if taught and users < 2:
-        raise InvalidInput(f"method {taught[0]} asks a pilot first: it takes at least 2 devices")
     measured = draw_targets(len(table.domain), k, targets, _generator(seed, _TARGETS))
     largest = max(table.domain.size(target) for target in measured)
     if largest > MAX_TARGET_CELLS:
@@ -153,7 +150,7 @@ def evaluate(
     for method, plan in plans:
         if not isinstance(method, Piloted):
             _require_answers(method, plan, measured, raw=raw)
-    campaign = _Campaign(table, dataset, measured, users, repeats, seed, tallies, raw, pilot)
+    campaign = _Campaign(table, dataset, measured, users, repeats, seed, tallies, raw)
     return campaign.run(plans, progress, worse)
 
 
@@ -169,7 +166,6 @@ class _Campaign:
     seed: int
     tallies: str
     raw: bool
-    pilot: float
     truths: dict[int, list[Floats]] = field(default_factory=dict)
 
     def run(
@@ -222,19 +218,17 @@ class _Campaign:
     ) -> Callable[[], Model]:
         """Collect, and how to make a model of it.
 
-        A method that reads reports gets them as they are, where a stream would only count. One
-        that learns from a pilot has its share of the devices asked first.
+        A method that reads reports gets them as they are, where a stream would only count. A
+        plan for fewer devices than there are is a pilot's.
         """
         law = self.tallies == "law"
         if isinstance(method, ReadsReports):
             values = plan.groups[0].views[0].inputs(codes, plan.domain)
             reports = plan.mechanisms[0].perturb(values, SeededRandomness(noise))
             return partial(method.fit_reports, plan, reports)
-        share = _pilot_share(method, self.pilot)
-        if not share:
-            return partial(method.fit, plan, collect(plan, codes, noise, law=law))
-        request = Request(plan.domain, plan.epsilon, len(codes), plan.k)
-        return two_rounds(method, request, codes, noise, share, law=law)
+        if plan.users < len(codes):
+            return two_rounds(method, plan, codes, noise, law=law)
+        return partial(method.fit, plan, collect(plan, codes, noise, law=law))
 
     def _result(self, method: Method, plan: Plan, rows: Floats) -> Result:
         """Means over the repeats: rows of `_once`, shape (repeats, 5)."""
@@ -301,7 +295,10 @@ def draw_targets(
 
 
 def _planned(
-    name: str, request: Request, chosen: Callable[[str, Prediction], object] | None
+    name: str,
+    request: Request,
+    pilot: float,
+    chosen: Callable[[str, Prediction], object] | None,
 ) -> tuple[Method, Plan]:
     """A method and its plan, or that of the pilot it learns from; `auto` is chosen here."""
     design = None
@@ -312,8 +309,14 @@ def _planned(
         if chosen is not None:
             chosen(request.epsilon, choice)
     method = registry.get(name)
+    share = _pilot_share(method, pilot)
+    if not share:
+        return method, local_plan(method, request, design)
+    if request.users < 2:
+        raise InvalidInput(f"method {name} asks a pilot first: it takes at least 2 devices")
+    asked = replace(request, users=max(1, int(share * request.users)))
     first = registry.get(method.pilot) if isinstance(method, Piloted) else method
-    return method, local_plan(first, request, design)
+    return method, local_plan(first, asked)
 
 
 def _generator(*entropy: int) -> np.random.Generator:

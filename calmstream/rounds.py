@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,14 @@ import numpy as np
 
 from calmstream.population import collect
 from estimators import methods, planning
-from estimators.methods.base import Follows, Piloted
+from estimators.methods.base import Follows, Piloted, Request
 from estimators.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from estimators.domain import Codes
-    from estimators.methods.base import Design, Method, Model, Request
+    from estimators.methods.base import Design, Method, Model
 
 
 def local_plan(method: Method, request: Request, design: Design | None = None) -> Plan:
@@ -52,40 +51,30 @@ def local_plan(method: Method, request: Request, design: Design | None = None) -
 
 
 def two_rounds(
-    method: Method,
-    request: Request,
-    codes: Codes,
-    noise: np.random.SeedSequence,
-    share: float,
-    *,
-    law: bool,
+    method: Method, pilot: Plan, codes: Codes, noise: np.random.SeedSequence, *, law: bool
 ) -> Callable[[], Model]:
     """Ask a pilot's devices first, and all others what it taught to ask: nobody is asked twice.
 
     Args:
         method: one that learns from a pilot (`Piloted`, `Follows`).
-        request: what is wanted of all devices together, without a pilot.
-        codes: shape (devices, attributes); at least two devices.
+        pilot: of the method's teacher; its ``users`` are asked.
+        codes: shape (devices, attributes); more devices than the pilot asks.
         noise: seed of everything random.
-        share: of the devices in the pilot, above 0 and below 1.
         law: as in `collect`.
 
     Returns:
         Both rounds are over; how to make a model of them.
     """
     mixed = codes[np.random.default_rng(noise.spawn(1)[0]).permutation(len(codes))]
-    asked = max(1, int(share * len(codes)))
     first, second = noise.spawn(2)
-    teacher = methods.get(method.pilot) if isinstance(method, Piloted) else method
-    pilot = local_plan(teacher, replace(request, users=asked))
-    counted = collect(pilot, mixed[:asked], first, law=law)
+    asked, others = mixed[: pilot.users], mixed[pilot.users :]
+    counted = collect(pilot, asked, first, law=law)
     if isinstance(method, Piloted):
-        learnt = method.learn(request.domain, teacher.fit(pilot, counted))
+        learnt = method.learn(pilot.domain, methods.get(method.pilot).fit(pilot, counted))
     else:
         assert isinstance(method, Follows)
         learnt = method.follow(pilot, counted)
-    parameters = {**learnt, **request.parameters}
-    plan = local_plan(method, replace(request, users=len(codes) - asked, parameters=parameters))
-    tallies = collect(plan, mixed[asked:], second, law=law)
+    plan = local_plan(method, Request(pilot.domain, pilot.epsilon, len(others), pilot.k, learnt))
+    tallies = collect(plan, others, second, law=law)
     fit = method.fit_total if isinstance(method, Follows) else method.fit
     return partial(fit, plan, tallies)

@@ -86,9 +86,9 @@ def test_nobody_is_asked_in_both_rounds(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(rounds, "collect", counting)
     codes = np.arange(1000, dtype=np.uint16).reshape(500, 2) % 2
     codes[:200, 0] = 1 - codes[:200, 0]
-    request = Request(mixed_domain(2, 2), "1", 500, 2)
-    noise = np.random.SeedSequence(33)
-    rounds.two_rounds(registry.get("noise-aware"), request, codes, noise, 0.3, law=True)()
+    method = registry.get("noise-aware")
+    pilot = rounds.local_plan(method, Request(mixed_domain(2, 2), "1", 150, 2))
+    rounds.two_rounds(method, pilot, codes, np.random.SeedSequence(33), law=True)()
     assert [len(part) for part in asked] == [150, 350]
     together = np.concatenate(asked)
     assert sorted(map(tuple, together.tolist())) == sorted(map(tuple, codes.tolist()))
