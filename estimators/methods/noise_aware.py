@@ -90,7 +90,7 @@ class NoiseAware:
         return model
 
     def follow(self, plan: Plan, tallies: Sequence[Tally]) -> dict[str, Any]:
-        """Sizes of interactions and the counts themselves; cost as `shared.fit`.
+        """Sizes of interactions and the counts themselves; cost as `NoiseAwareModel`.
 
         Raises:
             PlanError: a method whose counts it does not understand, no reports, too many counters.

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware import relaxed
-from estimators.noise_aware.intervals import WIDER
-from estimators.noise_aware.shared import draws_for
+from estimators.noise_aware.intervals import WIDER_TRAITS
+from estimators.noise_aware.posterior import draws_for
 from estimators.noise_aware.third import moments
 from estimators.noise_aware.walsh import AttributeSets, sets_up_to
 
 if TYPE_CHECKING:
     from estimators.domain import Attributes
-    from estimators.noise_aware.shared import Posterior
+    from estimators.noise_aware.posterior import Posterior
     from estimators.noise_aware.third import Third
 
 Floats = NDArray[np.float64]
@@ -48,8 +48,8 @@ class BinaryTables:
     def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Table, and draws of its cells: shapes (2,) * attributes and (draws, cells).
 
-        Draws of the moments are taken to lie `WIDER` times as far from their mean as they do, and
-        each is made a table. What no report speaks about moves its cells, though not below 0.
+        Draws of moments are taken to lie `WIDER_TRAITS` times as far from their mean as they do,
+        and each is made a table. What no report speaks about moves its cells, though not below 0.
 
         Args:
             attributes: at least three, ascending.
@@ -61,7 +61,7 @@ class BinaryTables:
         third = self._third_of(attributes)
         if third is not None:
             found, changes = self._with_triples(attributes, found, changes, third)
-        drawn = found.again(WIDER * changes)
+        drawn = found.again(WIDER_TRAITS * changes)
         drawn += np.random.default_rng(_SEED).normal(size=drawn.shape) * np.sqrt(
             self.unseen(attributes)
         )

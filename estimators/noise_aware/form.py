@@ -1,6 +1,6 @@
 """The log-likelihood of one attribute's means and deviations, everything else held, and draws.
 
-Second moments (and third ones, `seen_triples`) are linear in an attribute's mean m and deviation s,
+Second moments are linear in an attribute's mean m and deviation s,
 
     M_ij = m m_j + s shared_j,
 

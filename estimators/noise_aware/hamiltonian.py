@@ -9,7 +9,7 @@ by dual averaging (Hoffman and Gelman, JMLR 2014, section 3.2), one for all chai
 from __future__ import annotations
 
 from math import exp, sqrt
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
+Kept = TypeVar("Kept", bound=NDArray[np.floating[Any]])
+Kept_co = TypeVar("Kept_co", bound=NDArray[np.floating[Any]], covariant=True)
 
 LEAPS = 8
 ACCEPTED = 0.8
@@ -33,12 +34,12 @@ _SMALL = 24
 """Size of a matrix that is not worth halving."""
 
 
-class Target(Protocol):
+class Target(Protocol[Kept_co]):
     """What is drawn from."""
 
     state: Floats
 
-    def density(self, state: Floats) -> tuple[Floats, Floats, Singles]:
+    def density(self, state: Floats) -> tuple[Floats, Floats, Kept_co]:
         """Log density (chains,), gradient (chains, size) and something worth keeping."""
 
     def curvature(self) -> Floats:
@@ -52,8 +53,8 @@ class Target(Protocol):
 
 
 def draw(
-    target: Target, random: np.random.Generator, warm_up: int, sweeps: int
-) -> Iterator[Singles]:
+    target: Target[Kept], random: np.random.Generator, warm_up: int, sweeps: int
+) -> Iterator[Kept]:
     """What the density returns third, once per kept sweep.
 
     Args:
@@ -86,8 +87,8 @@ def draw(
 
 
 def _trajectory(
-    target: Target, random: np.random.Generator, white: Floats, length: float
-) -> tuple[Singles, float]:
+    target: Target[Kept], random: np.random.Generator, white: Floats, length: float
+) -> tuple[Kept, float]:
     """Move every chain along one trajectory, or leave it; what is kept, and acceptance."""
     chains = len(target.state)
     step = length * random.uniform(1.0 - _JITTER, 1.0 + _JITTER, size=(chains, 1))
@@ -105,10 +106,11 @@ def _trajectory(
     chance = np.exp(np.minimum(np.nan_to_num(after - before, nan=-np.inf), 0.0))
     taken = random.random(chains) < chance
     target.state = np.where(taken[:, None], state, target.state)
-    return np.where(taken[:, None, None], new, old), float(chance.mean())
+    old[taken] = new[taken]
+    return old, float(chance.mean())
 
 
-def _whitening(likelihood: Floats, target: Target) -> Floats:
+def _whitening(likelihood: Floats, target: Target[Any]) -> Floats:
     """W with W W^T the inverse curvature: shape (chains, size, size)."""
     prior = target.prior_curvature()
     both = np.repeat(likelihood[None], len(prior), axis=0)

@@ -18,6 +18,7 @@ from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware.hamiltonian import draw
 from estimators.noise_aware.loglinear import LogLinear
 from estimators.noise_aware.parities import PairParities, Parities
+from estimators.noise_aware.statistics import MOST_PRECISE
 from estimators.noise_aware.walsh import sets_up_to
 
 if TYPE_CHECKING:
@@ -43,10 +44,6 @@ CELLS = 1 << 18
 """Cells of all chains' tables together."""
 
 WARM_UP, SWEEPS = 40, 60
-
-MOST_PRECISE = 1e10
-"""A statistic is not taken to be known better than this: single precision knows no moment so well,
-and from 1e12 on curvatures of contradicting statistics cannot always be factored."""
 
 _KEPT_CELLS = 1 << 22
 _SEED = 20181015

@@ -25,14 +25,10 @@ several categories the means of u and b given the rest are averaged, not their d
 Blackwell): the draws' own noise is more than all of their dependence where reports drown in noise.
 A few chains run side by side as one array; the generator's seed is fixed, so equal tallies give
 equal answers.
-
-Of binary attributes estimates of third moments can be read too (`seen_triples`). They add to the
-conditionals of means, loadings and alpha, and to nothing else.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import lgamma, sqrt
 from typing import TYPE_CHECKING
 
@@ -40,14 +36,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.noise_aware.blocks import Blocks
-from estimators.noise_aware.chances import choose, truncated
+from estimators.noise_aware.chances import choose
 from estimators.noise_aware.concentration import Concentrations
 from estimators.noise_aware.form import Form, laid, refined
-from estimators.noise_aware.seen_triples import SeenTriples
+from estimators.noise_aware.posterior import Keep, Look, Looks, Posterior
+from estimators.noise_aware.residuals import draw_sizes
 
 if TYPE_CHECKING:
     from estimators.noise_aware.features import Features
-    from estimators.noise_aware.seen_triples import Slope
     from estimators.noise_aware.statistics import Statistics
 
 Floats = NDArray[np.float64]
@@ -56,18 +52,8 @@ CHAINS = 4
 RANK = 4
 WARM_UP = 30
 SWEEPS = 50
-DRAWS = 40
-"""Posterior draws kept for standard errors."""
-
-LEAST_DRAWS = 8
-MAX_DRAWN_CELLS = 1 << 18
-"""Cells times draws beyond which fewer draws, down to `LEAST_DRAWS`, make the standard errors."""
-
 LARGEST_ALPHA = 0.5
 """Above it a loading becomes unlikely (half-normal cut of an even prior of log alpha)."""
-
-RESIDUAL = 0.1
-"""Prior size of tau, in units of a correlation (half-normal)."""
 
 LARGEST_CORRELATION = 0.25
 """Prior deviation that no residual correlation of two categories exceeds: kappa's tail would speak
@@ -82,13 +68,9 @@ LARGE = 256
 LARGE_SWEEPS = (20, 25)
 
 _SEED = 20140926
-_TAU = np.exp(np.linspace(np.log(2e-3), np.log(0.6), 32))
-_KAPPA = np.exp(np.linspace(np.log(0.05), np.log(20.0), 13))
-_TAU_PRIOR = -0.5 * np.square(_TAU / RESIDUAL) + np.log(_TAU)
 _ALPHA = np.exp(np.linspace(np.log(5e-3), np.log(1.5), 40))
 _ALPHA2 = np.square(_ALPHA)
 _ALPHA_PRIOR = -0.5 * np.square(_ALPHA / LARGEST_ALPHA)
-_KAPPA_PRIOR = np.log(_KAPPA / (1.0 + np.square(_KAPPA)))
 _MEANS = np.linspace(-4.2, 4.2, 161)
 _LAID, _LOG_COSH = laid(np.tanh(_MEANS), 1.0 / np.cosh(_MEANS)), np.log(np.cosh(_MEANS))
 _SPLITS = np.linspace(-3.5, 3.5, 41)
@@ -99,63 +81,27 @@ _BETA_PRIOR = -0.5 * (np.log(_BETA)[:, None] ** 2 + np.log(_BETA)[None] ** 2) / 
 _LEAST_VARIANCE = 1e-4
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Posterior:
-    """Means, variances and draws of the first and second moments.
-
-    Attributes:
-        means: shape (size,).
-        mean_variance: shape (size,).
-        products: shape (size, size); means inside blocks of one attribute have no meaning.
-        product_variance: shape (size, size).
-        residual: posterior mean of tau.
-        drawn_means: shape (draws, size).
-        drawn_products: shape (draws, size, size).
-    """
-
-    means: Floats
-    mean_variance: Floats
-    products: Floats
-    product_variance: Floats
-    residual: float
-    drawn_means: Floats
-    drawn_products: Floats
-
-
-def draws_for(cells: int) -> int:
-    """How many draws make the standard errors of a table."""
-    return max(LEAST_DRAWS, min(DRAWS, MAX_DRAWN_CELLS // cells))
-
-
-def nothing(features: Features) -> Posterior:
-    """What is known without any report: every attribute even, certain of nothing."""
-    size = features.size
-    ones, zeros = np.ones(size), np.zeros((size, size))
-    one, two = np.zeros((1, size)), np.zeros((1, size, size))
-    return Posterior(np.zeros(size), ones, zeros, np.ones_like(zeros), 0.0, one, two)
-
-
-def fit(features: Features, statistics: Statistics, *, triples: bool = False) -> Posterior:
+def fit(features: Features, statistics: Statistics) -> Posterior:
     """Posterior of the moments given the statistics.
 
     Args:
         features: of all attributes.
         statistics: of them.
-        triples: read the estimates of third moments too (`seen_triples`); of binary attributes.
 
-    Cost: O(sweeps · chains · size² · rank²): 0.2 s for 16 binary attributes, 0.5 s for 32, 0.6 s
-    where it reads 1,024 triples of these, 16 s for 600 categories in all.
+    Cost: O(sweeps · chains · size² · rank²): 0.2 s for 16 categories in all, 0.5 s for 32,
+    16 s for 600.
     """
     sampler = _Sampler(features, statistics)
-    if triples and statistics.higher:
-        sampler.triples = SeenTriples(statistics, CHAINS)
     warm_up, sweeps = (WARM_UP, SWEEPS) if features.size <= LARGE else LARGE_SWEEPS
     for _ in range(warm_up):
         sampler.sweep()
-    keep = _Keep(features.size)
+    bounded = np.nonzero(features.binary[:, None] & features.binary[None])
+    keep = Keep(Looks(sampler.seen, sampler.noise, sampler.known, bounded), sampler.random)
     for number in range(sweeps):
         sampler.sweep()
-        keep.add(sampler, draw=number % 5 < 4)
+        look = Look(sampler.m, sampler.low(), sampler.residual(), sampler.tau)
+        expected = sampler.expected if sampler.several else None
+        keep.add(look, expected, draw=number % 5 < 4)
     return keep.posterior()
 
 
@@ -169,7 +115,6 @@ class _Sampler:
         self.seen = np.where(self.known, statistics.products, 0.0)
         self.mean_precision, self.mean_seen = statistics.mean_precision, statistics.means
         self.upper = np.nonzero(np.triu(self.known, 1))
-        self.bounded = np.nonzero(features.binary[:, None] & features.binary[None])
         shape = (CHAINS, features.size)
         self.m = np.repeat(statistics.valid_means(features)[None], CHAINS, 0)
         self.u = 0.2 * self.random.normal(size=(*shape, RANK))
@@ -183,9 +128,7 @@ class _Sampler:
         self.factors = np.zeros_like(self.kappa2)
         self.ceiling = np.square(LARGEST_CORRELATION / (features.unit[:, None] * features.unit))
         self.blocks = Blocks(features, self.known, CHAINS, self.random)
-        self.triples: SeenTriples | None = None
         self.levers = np.empty((*shape, RANK))
-        self.across = np.empty((CHAINS, RANK, features.size))
         self.squares = np.empty((*shape, RANK * RANK))
 
     def _deviation(self, means: Floats) -> Floats:
@@ -202,7 +145,9 @@ class _Sampler:
         """Variances of residuals: shape (chains, size, size)."""
         scale = np.square(self.s[:, :, None] * self.s[:, None, :])
         variance = scale * self.kappa2 * np.square(self.tau)[:, None, None]
-        return self._possible(variance, scale, self.ceiling)
+        if self.several:
+            np.minimum(variance, self.ceiling * scale, out=variance)
+        return np.asarray(variance, np.float64)
 
     def expected(self, gain: Floats) -> Floats:
         """Second moments given residual gains, by the last conditional means of u and of blocks.
@@ -215,20 +160,9 @@ class _Sampler:
         both = self.factors + self.factors.transpose(0, 2, 1)
         return np.asarray(low + gain * (self.seen - low) + 0.5 * both, np.float64)
 
-    def _possible(self, residual: Floats, scale: Floats, ceiling: Floats) -> Floats:
-        """Residual variances, none above what a correlation of two categories can be."""
-        return np.minimum(residual, ceiling * scale) if self.several else residual
-
     def lay(self, own: slice = slice(None)) -> None:
-        """Keep s u of some features, as it is read.
-
-        By factor (``across``) where triples are, else by feature (``levers``), with its products
-        (``squares``).
-        """
+        """Keep s u of some features and its products, as they are read."""
         levers = self.s[:, own, None] * self.u[:, own]
-        if self.triples:
-            self.across[:, :, own] = levers.transpose(0, 2, 1)
-            return
         self.levers[:, own] = levers
         squares = levers[:, :, :, None] * levers[:, :, None, :]
         self.squares[:, own] = squares.reshape(*levers.shape[:2], -1)
@@ -238,31 +172,19 @@ class _Sampler:
         self.lay()
         weight = np.where(self.known, 1.0 / (self.noise + self.residual()), 0.0)
         for i in range(len(self.features.cardinalities)):
-            slope = self._slope(i, weight)
-            self._loadings(i, weight, slope)
-            self._means(i, weight, slope)
+            self._loadings(i, weight)
+            self._means(i, weight)
             self.lay(self.features.slices[i])
         self._alphas()
         low = self.low()
-        if self.triples:
-            self.triples.draw_delta(self.triples.gap(self.m, low), self.random)
         self._residuals(low)
         self._blocks(low)
         self._margins()
         self.concentration.draw_level()
 
-    def _slope(self, i: int, weight: Floats) -> Slope | None:
-        """Pairs and triples of attribute i, where triples are read."""
-        if not self.triples:
-            return None
-        return self.triples.slope(i, self.m, self.across, (self.seen[i], weight[:, i]))
-
-    def _loadings(self, i: int, weight: Floats, slope: Slope | None) -> None:
+    def _loadings(self, i: int, weight: Floats) -> None:
         own = self.features.slices[i]
-        if slope:
-            precision, right = slope.of_loadings(self.m[:, own], self.s[:, own])
-        else:
-            precision, right = self._of_pairs(own, weight[:, own])
+        precision, right = self._of_pairs(own, weight[:, own])
         root = np.linalg.cholesky(precision + self.prior)
         half = np.linalg.solve(root, right[..., None])
         back = root.transpose(0, 1, 3, 2)
@@ -283,9 +205,9 @@ class _Sampler:
         right = ((w * (self.seen[own] - rest)) @ self.levers) * s[:, :, None]
         return info * np.square(s)[:, :, None, None], right
 
-    def _means(self, i: int, weight: Floats, slope: Slope | None) -> None:
+    def _means(self, i: int, weight: Floats) -> None:
         own, r = self.features.slices[i], self.features.cardinalities[i]
-        form = self._form(own, weight[:, own], slope)
+        form = self._form(own, weight[:, own])
         if r > 2:
             self._splits(i, form)
             self.s[:, own] = self._deviation(self.m)[:, own]
@@ -304,15 +226,12 @@ class _Sampler:
         self.m[:, own.start] = m
         self.s[:, own.start] = np.sqrt(np.maximum(1.0 - np.square(m), _LEAST_VARIANCE))
 
-    def _form(self, own: slice, w: Floats, slope: Slope | None) -> Form:
+    def _form(self, own: slice, w: Floats) -> Form:
         """What moments say about the means of an attribute."""
-        if slope:
-            form = Form(slope.of_mean(self.u[:, own.start])[:, None])
-        else:
-            shared = self.u[:, own] @ self.levers.transpose(0, 2, 1)
-            if self.blocks.count:
-                shared += self.s[:, None, :] * self.blocks.table[:, own]
-            form = Form.of_pairs(self.m, shared, self.seen[own], w)
+        shared = self.u[:, own] @ self.levers.transpose(0, 2, 1)
+        if self.blocks.count:
+            shared += self.s[:, None, :] * self.blocks.table[:, own]
+        form = Form.of_pairs(self.m, shared, self.seen[own], w)
         form.add_mean(self.mean_precision[own], self.mean_seen[own])
         return form
 
@@ -347,14 +266,9 @@ class _Sampler:
         weight = 1.0 / (self.noise[i, j] + self.residual()[:, i, j])
         gap = self.seen[i, j] - low[:, i, j]
         scale = self.s.take(i, 1) * self.s.take(j, 1)
-        if self.triples:
-            weight = np.hstack([weight, self.triples.weight])
-            gap = np.hstack([gap, self.triples.gap(self.m, low)])
         for q in range(RANK):
             unit = self.u[:, :, q] / np.sqrt(self.alpha2[:, q, None])
             moved = scale * unit.take(i, 1) * unit.take(j, 1)
-            if self.triples:
-                moved = np.hstack([moved, self.triples.moved(self.m, self.s * unit)])
             gap = gap + self.alpha2[:, q, None] * moved
             weighted = weight * moved
             slope = (weighted * gap).sum(axis=1)[:, None]
@@ -386,21 +300,16 @@ class _Sampler:
         if i.size > MOST_PAIRS:
             some = self.random.integers(i.size, size=MOST_PAIRS)
             i, j = i[some], j[some]
-        gap2 = np.square(self.seen[i, j] - low[:, i, j])[:, None]
-        scale = np.square(self.s[:, i] * self.s[:, j])[:, None]
-        kappa2 = self.kappa2[:, i, j][:, None]
-        ceiling = self.ceiling[i, j]
-        variance = np.square(_TAU)[None, :, None] * scale
-        variance *= kappa2
-        energy = _energy(gap2, self.noise[i, j], self._possible(variance, scale, ceiling))
-        score = -0.5 * energy.sum(axis=2) + _TAU_PRIOR
-        self.tau = _TAU[choose(self.random, score, axis=1)]
-        own = scale * np.square(self.tau)[:, None, None]
-        variance = self._possible(np.square(_KAPPA)[None, :, None] * own, scale, ceiling)
-        score = -0.5 * _energy(gap2, self.noise[i, j], variance) + _KAPPA_PRIOR[None, :, None]
-        chosen = np.square(_KAPPA[choose(self.random, score, axis=1)])
-        self.kappa2[:, i, j] = chosen
-        self.kappa2[:, j, i] = chosen
+        scale = np.square(self.s[:, i] * self.s[:, j])
+        self.tau, chosen = draw_sizes(
+            self.random,
+            np.square(self.seen[i, j] - low[:, i, j]),
+            self.noise[i, j],
+            scale,
+            self.kappa2[:, i, j],
+            self.ceiling[i, j] * scale if self.several else None,
+        )
+        self.kappa2[:, i, j] = self.kappa2[:, j, i] = chosen
 
     def _margins(self) -> None:
         binary = self.m[:, self.features.binary]
@@ -412,68 +321,3 @@ class _Sampler:
         score = _BETA[:, None] * up + _BETA * down + norm + _BETA_PRIOR
         chosen = choose(self.random, score.reshape(CHAINS, -1))
         self.beta = np.stack([_BETA[chosen // _BETA.size], _BETA[chosen % _BETA.size]], axis=1)
-
-
-def _energy(squares: Floats, noise: Floats, variance: Floats) -> Floats:
-    """Minus twice the normal log-likelihood; in place of ``variance``, as it is a large array."""
-    variance += noise
-    out = squares / variance
-    out += np.log(variance, out=variance)
-    return out
-
-
-class _Keep:
-    """Running sums over the kept sweeps."""
-
-    def __init__(self, size: int) -> None:
-        self.count = 0
-        self.means, self.mean_squares = np.zeros(size), np.zeros(size)
-        self.products, self.product_squares = np.zeros((size, size)), np.zeros((size, size))
-        self.tau = 0.0
-        self.drawn: list[tuple[Floats, Floats]] = []
-
-    def add(self, sampler: _Sampler, *, draw: bool) -> None:
-        low, residual = sampler.low(), sampler.residual()
-        gain = np.where(sampler.known, residual / (residual + sampler.noise), 0.0)
-        mean = low + gain * (sampler.seen - low)
-        spread = residual * (1.0 - gain)
-        i, j = sampler.bounded
-        floor, ceiling = _bounds(sampler)
-        mean[:, i, j], spread[:, i, j] = truncated(
-            mean[:, i, j], np.sqrt(spread[:, i, j]) + 1e-9, floor, ceiling
-        )
-        self.count += CHAINS
-        self.means += sampler.m.sum(axis=0)
-        self.mean_squares += np.square(sampler.m).sum(axis=0)
-        best = mean
-        if sampler.several:
-            best = sampler.expected(gain)
-            best[:, i, j] = mean[:, i, j]
-        self.products += best.sum(axis=0)
-        self.product_squares += (np.square(mean) + spread).sum(axis=0)
-        self.tau += float(sampler.tau.sum())
-        if draw:
-            c = len(self.drawn) % CHAINS  # every chain: within one, draws resemble each other
-            noise = np.triu(sampler.random.normal(size=mean[c].shape), 1)
-            drawn = mean[c] + np.sqrt(spread[c]) * (noise + noise.T)
-            drawn[i, j] = np.clip(drawn[i, j], floor[c], ceiling[c])
-            self.drawn.append((sampler.m[c].copy(), drawn))
-
-    def posterior(self) -> Posterior:
-        means, products = self.means / self.count, self.products / self.count
-        return Posterior(
-            means,
-            np.maximum(self.mean_squares / self.count - np.square(means), 0.0),
-            products,
-            np.maximum(self.product_squares / self.count - np.square(products), 0.0),
-            self.tau / self.count,
-            np.array([m for m, _ in self.drawn]),
-            np.array([p for _, p in self.drawn]),
-        )
-
-
-def _bounds(sampler: _Sampler) -> tuple[Floats, Floats]:
-    """Frechet's bounds of the mean products of binary pairs: shape (chains, pairs)."""
-    i, j = sampler.bounded
-    a, b = sampler.m[:, i], sampler.m[:, j]
-    return np.abs(a + b) - 1.0, 1.0 - np.abs(a - b)

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+MOST_PRECISE = 1e10
+"""A statistic is not taken to be known better than this by models that draw: single precision knows
+no moment so well, and from 1e12 on curvatures of contradicting statistics cannot always be
+factored."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:

@@ -37,7 +37,7 @@ from estimators.noise_aware.walsh import sets_up_to
 
 if TYPE_CHECKING:
     from estimators.domain import Attributes
-    from estimators.noise_aware.shared import Posterior
+    from estimators.noise_aware.posterior import Posterior
     from estimators.noise_aware.statistics import Statistics
 
 Floats = NDArray[np.float64]
