@@ -37,8 +37,15 @@ SECONDS = 600
 
 def digest(problem: Problem, *more: object) -> str:
     """Of all that Private-PGM is told, of what it is asked, and of how."""
-    found = hashlib.sha256(orjson.dumps([asdict(problem.point), problem.repeat, version("mbi")]))
-    found.update(repr((problem.targets, more)).encode())
+    found = hashlib.sha256(orjson.dumps([told(problem), version("mbi")]))
+    found.update(repr(more).encode())
+    return found.hexdigest()[:32]
+
+
+def told(problem: Problem) -> str:
+    """Digest of what both are told and asked: two problems of one digest are the same."""
+    found = hashlib.sha256(orjson.dumps([asdict(problem.point), problem.repeat]))
+    found.update(repr(problem.targets).encode())
     for m in problem.measurements:
         found.update(repr((m.attributes, m.deviation)).encode())
         found.update(m.table.tobytes())
@@ -63,12 +70,30 @@ def accuracy(point: Point, repeats: int) -> dict[str, Any]:
     """Errors of both, repeat by repeat, over the noise-aware plan's own views."""
     plan = point.plan()
     rows: dict[str, list[dict[str, Any]]] = {"ours": [], **{s: [] for s in SOLVERS}}
+    digests = []
     for repeat in range(repeats):
         problem = draw(point, plan, repeat)
+        digests.append(told(problem))
         rows["ours"].append(ours(problem))
         for solver in SOLVERS:
             rows[solver].append(kept(problem, "fast", solver, lambda: _fast(problem, solver)))  # noqa: B023 - called at once
-    return {"part": "accuracy", "point": asdict(point), "views": _views(plan), "rows": rows}
+    found = {"part": "accuracy", "point": asdict(point), "views": _views(plan)}
+    return found | {"problems": digests, "rows": rows}
+
+
+def ours_again(point: Point, old: dict[str, Any]) -> dict[str, Any]:
+    """An accuracy result with our side measured again, and Private-PGM's as it is.
+
+    Raises:
+        ValueError: the views or tallies are not those that Private-PGM was given.
+    """
+    plan = point.plan()
+    problems = [draw(point, plan, repeat) for repeat in range(len(old["rows"]["ours"]))]
+    digests = [told(problem) for problem in problems]
+    if old.get("problems", digests) != digests or old["views"] != _views(plan):
+        raise ValueError(f"{point.name}: other views or tallies than Private-PGM was given")
+    rows = old["rows"] | {"ours": [ours(problem) for problem in problems]}
+    return old | {"problems": digests, "rows": rows}
 
 
 def _fast(problem: Problem, solver: str) -> dict[str, Any]:
