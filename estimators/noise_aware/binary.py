@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware import relaxed
-from estimators.noise_aware.intervals import WIDER_TRAITS
+from estimators.noise_aware.intervals import WIDER
 from estimators.noise_aware.posterior import draws_for
 from estimators.noise_aware.third import moments
 from estimators.noise_aware.walsh import AttributeSets, sets_up_to
@@ -34,9 +34,15 @@ _SEED = 20150301
 class BinaryTables:
     """Relaxed maximum entropy (`relaxed`) given pairs and, where they are known, triples."""
 
-    def __init__(self, posterior: Posterior, third: Third | None) -> None:
-        """Keep the posterior of first and second moments and that of the third."""
-        self._posterior, self._third = posterior, third
+    def __init__(self, posterior: Posterior, third: Third | None, wider: float = WIDER) -> None:
+        """Keep what is known.
+
+        Args:
+            posterior: of first and second moments.
+            third: of third moments.
+            wider: how much farther from their mean than they do draws are taken to lie.
+        """
+        self._posterior, self._third, self._wider = posterior, third, wider
         size = posterior.means.size
         spread = np.maximum(1.0 - np.square(posterior.means), 1e-4)
         above = np.triu_indices(size, 1)
@@ -48,8 +54,8 @@ class BinaryTables:
     def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Table, and draws of its cells: shapes (2,) * attributes and (draws, cells).
 
-        Draws of moments are taken to lie `WIDER_TRAITS` times as far from their mean as they do,
-        and each is made a table. What no report speaks about moves its cells, though not below 0.
+        Draws of moments are moved away from their mean, and each is made a table. What no report
+        speaks about moves its cells, though not below 0.
 
         Args:
             attributes: at least three, ascending.
@@ -61,7 +67,7 @@ class BinaryTables:
         third = self._third_of(attributes)
         if third is not None:
             found, changes = self._with_triples(attributes, found, changes, third)
-        drawn = found.again(WIDER_TRAITS * changes)
+        drawn = found.again(self._wider * changes)
         drawn += np.random.default_rng(_SEED).normal(size=drawn.shape) * np.sqrt(
             self.unseen(attributes)
         )

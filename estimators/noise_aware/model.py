@@ -98,7 +98,8 @@ class NoiseAwareModel:
         self._joint = joint.fit(self._statistics) if binary and self._fits_joint() else None
         self._pairs: dict[Attributes, Floats] = {}
         known = third.fit(self._statistics, self._posterior) if self._statistics.higher else None
-        self._tables = BinaryTables(self._posterior, known) if binary else None
+        self._wider = WIDER_TRAITS if binary and not few else WIDER
+        self._tables = BinaryTables(self._posterior, known, self._wider) if binary else None
         if self._joint:
             share = self._weigh(self._joint, known, JOINT_PRIOR[0 if few else 1])
             self.joint_share = share.value
@@ -159,9 +160,8 @@ class NoiseAwareModel:
         else:
             table = self._shared_table(attributes)
             stderr = self._shared_error(attributes, table)
-            wider = WIDER if self._tables is None else WIDER_TRAITS
             few = len(attributes) <= 2
-            stderr = wider * stderr if few else upper_of_draws(table, stderr)
+            stderr = self._wider * stderr if few else upper_of_draws(table, stderr)
         if self._joint is not None:
             table, stderr = self._with_joint(self._joint, attributes, table, stderr)
         table, stderr = table.ravel(), stderr.ravel()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from estimators.mechanisms.hadamard import transform
 from estimators.noise_aware import relaxed, third
 from estimators.noise_aware.binary import BinaryTables
-from estimators.noise_aware.intervals import WIDER_TRAITS, half_width
+from estimators.noise_aware.intervals import WIDER, half_width
 from estimators.noise_aware.posterior import Posterior
 from estimators.noise_aware.shrinkage import gains
 from estimators.noise_aware.statistics import Statistics
@@ -224,7 +224,7 @@ def test_deviations_of_moments_are_widened_before_tables_are_made() -> None:
     _, tables = BinaryTables(post, None).answer((0, 1, 2))
     one = tables.reshape(40, 2, 2, 2).sum(axis=(2, 3))
     shares = np.stack([1.0 + drawn[:, 0], 1.0 - drawn[:, 0]], axis=1) / 2.0
-    assert one.std(axis=0) == pytest.approx(WIDER_TRAITS * shares.std(axis=0), rel=0.1)
+    assert one.std(axis=0) == pytest.approx(WIDER * shares.std(axis=0), rel=0.1)
 
 
 def test_nothing_at_all_is_believed_by_its_odds() -> None:
