@@ -90,7 +90,8 @@ class NoiseAwareModel:
         if not self._reports.size:
             self._posterior = posterior.nothing(self._features)
         elif binary and len(self._cards) <= traits.MAX_ATTRIBUTES:
-            self._posterior = traits.fit(self._statistics)
+            sweeps = traits.LONG_SWEEPS if self._fits_joint() else traits.SWEEPS
+            self._posterior = traits.fit(self._statistics, sweeps)
         else:
             self._posterior = shared.fit(self._features, self._statistics)
         self._means = self._posterior.means

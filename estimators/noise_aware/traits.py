@@ -37,7 +37,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.noise_aware import joint
 from estimators.noise_aware.chances import choose
 from estimators.noise_aware.hamiltonian import draw
 from estimators.noise_aware.loglinear import BEYOND_SIZE, CENTRE, FIELD, FIELD_SPREAD
@@ -61,7 +60,7 @@ NODES = 3
 
 WARM_UP, SWEEPS = 30, 45
 LONG_SWEEPS = 150
-"""Of so few attributes that the log-linear model, which takes longer, is fitted too (`joint`)."""
+"""Where the log-linear model, which takes longer, is fitted too (`joint`)."""
 
 COMMON = 2.0
 """Prior size of beta."""
@@ -86,21 +85,21 @@ _STRETCHES = (0.3, 1.0, 2.5)
 """Steps of log alpha with its loadings along: which fits depends on noise, so one at random."""
 
 
-def fit(statistics: Statistics) -> Posterior:
+def fit(statistics: Statistics, sweeps: int = SWEEPS) -> Posterior:
     """Posterior of first and second moments given estimates of moments up to the third.
 
     Args:
         statistics: of binary attributes.
+        sweeps: that are kept.
 
-    Cost: some 800 densities of `mixture`: 0.35 s for 32 attributes, 0.5 s where 1,024 triples are
-    read; twice as many for 16 attributes and fewer: 0.5 s.
+    Cost: some 800 densities of `mixture`: 0.2 s for 16 attributes, 0.35 s for 32, 0.5 s where 1,024
+    triples are read; twice that of `LONG_SWEEPS`.
     """
     random = np.random.default_rng(_SEED)
     model = Traits(statistics, random)
     seen, size = model.mixtures, model.mixtures.d
     i, j = np.indices((size, size)).reshape(2, -1)
     keep = Keep(Looks(seen.seen_two, seen.noise_two, seen.known, (i, j)), random)
-    sweeps = LONG_SWEEPS if size <= joint.MAX_ATTRIBUTES else SWEEPS
     for number, means in enumerate(draw(model, random, WARM_UP, sweeps)):
         keep.add(model.look(means), draw=number * DRAWS % sweeps < DRAWS)
     return keep.posterior()

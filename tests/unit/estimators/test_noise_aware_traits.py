@@ -425,7 +425,8 @@ def test_one_attribute_alone() -> None:
 @pytest.mark.parametrize("d", [6, 12, 18])
 def test_binary_domains_are_fitted_with_traits(d: int) -> None:
     model = _fitted(d)
-    expected = traits.fit(model._statistics)
+    sweeps = traits.SWEEPS if d == 18 else traits.LONG_SWEEPS
+    expected = traits.fit(model._statistics, sweeps)
     np.testing.assert_array_equal(model._posterior.products, expected.products)
 
 
