@@ -202,7 +202,7 @@ def test_sizes_are_drawn_from_their_conditionals(
     score -= 0.5 * (grid / traits.LARGEST_ALPHA) ** 2
     chance = np.exp(score - score.max(axis=1, keepdims=True))
     chance /= chance.sum(axis=1, keepdims=True)
-    count, draws = np.zeros_like(chance), 4000
+    count, draws = np.zeros_like(chance), 2000
     for _ in range(draws):
         model.draw_sizes()
         count += model._alpha[:, q, None] == grid
@@ -245,7 +245,7 @@ def test_delta_and_sigma_are_drawn_from_their_conditionals(
     nu, z = traits.FREEDOM, model.state[:, None, :D] / sigma[:, None]
     of_sigma = -0.5 * (nu + 1.0) * np.log1p(z**2 / nu).sum(axis=2) - D * np.log(sigma)
     of_sigma -= 0.5 * (np.log(sigma / traits.FIELD) / traits.FIELD_SPREAD) ** 2
-    counts, draws = [np.zeros_like(of_delta), np.zeros_like(of_sigma)], 4000
+    counts, draws = [np.zeros_like(of_delta), np.zeros_like(of_sigma)], 2000
     for _ in range(draws):
         model.draw_sizes()
         counts[0] += model._delta[:, None] == delta
