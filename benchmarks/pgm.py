@@ -76,8 +76,9 @@ def run(part: str, args: argparse.Namespace) -> None:
     started = time.monotonic()
     for point in points(part, args):
         path = RESULTS / f"{part}-{point.name}.json"
-        wanted = args.ours if path.exists() else not args.ours
-        if not (wanted or (args.again and not args.ours)):
+        there = path.exists()
+        wanted = there if args.ours else args.again or not there
+        if not wanted:
             continue
         if args.ours:
             result = ours_again(point, orjson.loads(path.read_bytes()))

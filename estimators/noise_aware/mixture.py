@@ -134,11 +134,16 @@ class Mixtures:
 
     def gaps(self, means: Floats) -> Gaps:
         """Estimates less moments; cost O(chains d^2 nodes), d times that with triples."""
+        return self._gaps_and_products(means)[0]
+
+    def _gaps_and_products(self, means: Floats) -> tuple[Gaps, Singles | None]:
+        """The same, and products of pairs given nodes where there are triples."""
         one, two = self.first_two(means)
-        three = np.zeros((len(means), 0))
+        three, products = np.zeros((len(means), 0)), None
         if self.noise_three.size:
-            three = self._third(means.astype(np.float32))[0]
-        return Gaps(self.seen - one, self.seen_two - two, self._seen_three - three)
+            three, products = self._third(means.astype(np.float32))
+        gaps = Gaps(self.seen - one, self.seen_two - two, self._seen_three - three)
+        return gaps, products
 
     def _third(self, means: Singles) -> tuple[Floats, Singles]:
         """Third moments of the triples, and products of pairs given nodes: (chains, pairs, nodes).
@@ -154,14 +159,12 @@ class Mixtures:
     def density(self, parameters: Floats, weights: Weights) -> tuple[Floats, Floats, Floats]:
         """Log likelihood (chains,), its derivatives by the parameters, and means given nodes."""
         means = self.given_nodes(parameters)
-        one, two = self.first_two(means)
-        three, pull = np.zeros((len(means), 0)), np.zeros_like(means)
-        if self.noise_three.size:
-            three, products = self._third(means.astype(np.float32))
+        gaps, products = self._gaps_and_products(means)
+        pull = np.zeros_like(means)
+        if products is not None:
             laid = np.zeros((len(means), self.d * self._j.size), np.float32)
-            laid[:, self._places] = np.tile(weights.three * (self._seen_three - three), 3)
+            laid[:, self._places] = np.tile(weights.three * gaps.three, 3)
             pull += laid.reshape(len(means), self.d, -1) @ products
-        gaps = Gaps(self.seen - one, self.seen_two - two, self._seen_three - three)
         pull += (weights.two * gaps.two) @ means
         pull += (weights.one * gaps.one)[:, :, None]
         pull *= (1.0 - np.square(means)) * self._weight
@@ -200,8 +203,7 @@ class Mixtures:
         block = np.arange(width * width)[:, None] * d * d
         total = np.zeros(width * width * d * d)
         for a, b in product(range(3), repeat=2):
-            rows, columns = (np.roll(self._triples, turn, axis=0)[0] for turn in (a, b))
             values = np.einsum("cs,cps,crs->prs", weight, slopes[a], slopes[b])
-            places = (block + rows * d + columns).ravel()
+            places = (block + self._triples[-a] * d + self._triples[-b]).ravel()
             total += np.bincount(places, values.ravel(), total.size)
         return total.reshape(width, width, d, d)

@@ -87,16 +87,17 @@ class NoiseAwareModel:
         self._asks, self._reports = self._asks[reports > 0], reports[reports > 0]
         self._k = plan.k
         self.joint_share, self._most_sure = 0.0, MOST_SURE
+        both = binary and self._fits_joint()
         if not self._reports.size:
             self._posterior = posterior.nothing(self._features)
         elif binary and len(self._cards) <= traits.MAX_ATTRIBUTES:
-            sweeps = traits.LONG_SWEEPS if self._fits_joint() else traits.SWEEPS
+            sweeps = traits.LONG_SWEEPS if both else traits.SWEEPS
             self._posterior = traits.fit(self._statistics, sweeps)
         else:
             self._posterior = shared.fit(self._features, self._statistics)
         self._means = self._posterior.means
         self._products = self._posterior.products
-        self._joint = joint.fit(self._statistics) if binary and self._fits_joint() else None
+        self._joint = joint.fit(self._statistics) if both else None
         self._pairs: dict[Attributes, Floats] = {}
         known = third.fit(self._statistics, self._posterior) if self._statistics.higher else None
         self._wider = WIDER_TRAITS if binary and not few else WIDER

@@ -67,7 +67,7 @@ def nothing(features: Features) -> Posterior:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Looks:
+class Estimates:
     """What every sweep's residuals are measured against.
 
     Attributes:
@@ -103,10 +103,10 @@ class Look:
 class Keep:
     """Running sums over the kept sweeps."""
 
-    def __init__(self, looks: Looks, random: np.random.Generator) -> None:
+    def __init__(self, estimates: Estimates, random: np.random.Generator) -> None:
         """Nothing yet."""
-        size = len(looks.seen)
-        self._looks, self._random = looks, random
+        size = len(estimates.seen)
+        self._estimates, self._random = estimates, random
         self._count = 0
         self._means, self._mean_squares = np.zeros(size), np.zeros(size)
         self._products, self._product_squares = np.zeros((size, size)), np.zeros((size, size))
@@ -124,7 +124,7 @@ class Keep:
                 are known better than by the sweep's own draw; shape (chains, size, size) both.
             draw: keep a draw of one chain.
         """
-        own, means = self._looks, look.means
+        own, means = self._estimates, look.means
         gain = np.where(own.known, look.residual / (look.residual + own.noise), 0.0)
         mean = look.low + gain * (own.seen - look.low)
         spread = look.residual * (1.0 - gain)

@@ -39,7 +39,7 @@ from estimators.noise_aware.blocks import Blocks
 from estimators.noise_aware.chances import choose
 from estimators.noise_aware.concentration import Concentrations
 from estimators.noise_aware.form import Form, laid, refined
-from estimators.noise_aware.posterior import Keep, Look, Looks, Posterior
+from estimators.noise_aware.posterior import Estimates, Keep, Look, Posterior
 from estimators.noise_aware.residuals import draw_sizes
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def fit(features: Features, statistics: Statistics) -> Posterior:
     for _ in range(warm_up):
         sampler.sweep()
     bounded = np.nonzero(features.binary[:, None] & features.binary[None])
-    keep = Keep(Looks(sampler.seen, sampler.noise, sampler.known, bounded), sampler.random)
+    keep = Keep(Estimates(sampler.seen, sampler.noise, sampler.known, bounded), sampler.random)
     for number in range(sweeps):
         sampler.sweep()
         look = Look(sampler.m, sampler.low(), sampler.residual(), sampler.tau)

@@ -41,7 +41,7 @@ from estimators.noise_aware.chances import choose
 from estimators.noise_aware.hamiltonian import draw
 from estimators.noise_aware.loglinear import BEYOND_SIZE, CENTRE, FIELD, FIELD_SPREAD
 from estimators.noise_aware.mixture import Gaps, Mixtures, Weights
-from estimators.noise_aware.posterior import DRAWS, Keep, Look, Looks, Posterior
+from estimators.noise_aware.posterior import DRAWS, Estimates, Keep, Look, Posterior
 from estimators.noise_aware.residuals import draw_sizes
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def fit(statistics: Statistics, sweeps: int = SWEEPS) -> Posterior:
     model = Traits(statistics, random)
     seen, size = model.mixtures, model.mixtures.d
     i, j = np.indices((size, size)).reshape(2, -1)
-    keep = Keep(Looks(seen.seen_two, seen.noise_two, seen.known, (i, j)), random)
+    keep = Keep(Estimates(seen.seen_two, seen.noise_two, seen.known, (i, j)), random)
     for number, means in enumerate(draw(model, random, WARM_UP, sweeps)):
         keep.add(model.look(means), draw=number * DRAWS % sweeps < DRAWS)
     return keep.posterior()
@@ -127,6 +127,8 @@ class Traits:
         self._tau = np.full(CHAINS, 0.02)
         self._kappa2 = np.ones((CHAINS, d, d))
         self._delta = np.full(CHAINS, BEYOND_SIZE)
+        variance = self.mixtures.noise_three + np.square(_DELTA)[:, None]
+        self._by_delta, self._delta_cost = (1.0 / variance).T, np.log(variance).sum(axis=1)
         fields = np.arctanh(shrunk)
         self.state = np.zeros((CHAINS, self._own + 1 + TRAITS))
         self.state[:, :d] = fields - fields.mean()
@@ -229,8 +231,7 @@ class Traits:
         return np.append(np.arange((1 + q) * d, (2 + q) * d), self._own + 1 + q)
 
     def _draw_delta(self, square: Floats) -> None:
-        variance = self.mixtures.noise_three + np.square(_DELTA)[:, None]
-        score = square @ (1.0 / variance).T + np.log(variance).sum(axis=1)
+        score = square @ self._by_delta + self._delta_cost
         self._delta = _DELTA[choose(self._random, _DELTA_PRIOR - 0.5 * score)]
 
     def _stretch(self, q: int, likelihood: Floats) -> None:
