@@ -68,6 +68,10 @@ class AcceptedBatches:
         self._ids.pop(period, None)
         self._first.pop(period, None)
 
+    def accepted(self, period: int) -> int:
+        """How many batches were accepted into this window."""
+        return len(self._ids.get(period, ()))
+
     def resume_point(self) -> tuple[int, int] | None:
         """(offset, clock before it) of the first accepted batch of an open window, if any."""
         return min(self._first.values(), default=None)
@@ -127,8 +131,30 @@ class Judge:
         check_period(self._plan, batch.period, self.clock, self.closed_through)
         if self.batches.seen(batch.period, key):
             raise Rejection(Reason.DUPLICATE, "this batch id was accepted before in this window")
+        self._check_limits(batch)
         self.batches.add(batch.period, key, record.offset, self._before)
         return batch
+
+    def _check_limits(self, batch: Batch) -> None:
+        """Judged last, so that a resend of an accepted batch is a duplicate and nothing else.
+
+        Raises:
+            Rejection: over_limit; the batch leaves no id.
+        """
+        limits = self._plan.limits
+        if limits is None:
+            return
+        if batch.n > limits.batch_reports:
+            raise Rejection(
+                Reason.OVER_LIMIT,
+                f"{batch.n} reports; the plan allows {limits.batch_reports} in a batch",
+            )
+        if self.batches.accepted(batch.period) >= limits.batches:
+            raise Rejection(
+                Reason.OVER_LIMIT,
+                f"the partition has accepted {limits.batches} batches of this window, the most "
+                "that the plan allows",
+            )
 
     def replay(self, record: Record) -> Batch | None:
         """Advance and judge a record that was folded before, for its id alone; None if it has none.

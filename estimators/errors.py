@@ -44,7 +44,8 @@ class Reason(StrEnum):
     """Why a record of a reports topic was refused. Closed: a new reason is a new wire minor.
 
     The first three can only come from a foreign or broken sender; the next six from a sender that
-    speaks the format but breaks the plan; the last four depend on the log's clock.
+    speaks the format but breaks the plan; the next four depend on the log's clock. The last one is
+    a limit that plans state from version 2 on.
     """
 
     UNDECODABLE = "undecodable"
@@ -60,6 +61,7 @@ class Reason(StrEnum):
     LATE = "late"
     EARLY = "early"
     DUPLICATE = "duplicate"
+    OVER_LIMIT = "over_limit"
 
 
 class Rejection(CalmstreamError):  # noqa: N818 - it is an outcome, not a defect

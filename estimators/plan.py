@@ -13,14 +13,17 @@ import numpy as np
 import orjson
 
 from estimators.domain import Attributes, Domain
-from estimators.errors import PlanError
+from estimators.errors import PlanError, Reason
 from estimators.mechanisms import build
 from estimators.mechanisms.base import Mechanism
+from estimators.plan_limits import Limits, check_bounds, exact_numbers, standard_limits
 from estimators.randomness import parse_epsilon
 from estimators.state_size import record_bytes
 from estimators.view import View
 
-PLAN_VERSION = 1
+PLAN_VERSION = 2
+"""What `calmstream plan` writes; plans of version 1 are read and run for ever."""
+
 WIRE_MAJOR = 1
 MAX_GROUPS = 256
 MAX_STATE_RECORD_BYTES = 8 << 20
@@ -118,6 +121,11 @@ class Plan:
         users: reports expected per window.
         marginals: attribute tuples published at every window.
         analysis: whether snapshots carry the association of all published pairs and a tree.
+        version: of the document. The fields below stand in it from version 2 on.
+        limits: what one window may receive; None in version 1, the standard ones by default.
+        on_suspicion: what happens to a set whose raw counts look forged: ``flag`` marks every
+            table, ``withhold`` publishes the manifest without tables.
+        lineage_name: what the operator calls the lineage; empty where it is a random number.
     """
 
     name: str
@@ -142,6 +150,10 @@ class Plan:
     wire: int = WIRE_MAJOR
     lineage_epsilon: str = ""
     analysis: bool = False
+    version: int = PLAN_VERSION
+    limits: Limits | None = None
+    on_suspicion: str = "flag"
+    lineage_name: str = ""
 
     def __post_init__(self) -> None:
         if not self.lineage_epsilon:
@@ -149,6 +161,7 @@ class Plan:
         self._check_names()
         self._check_times()
         self._check_domain()
+        self._check_version()
         size = self.state_record_bytes
         if size > MAX_STATE_RECORD_BYTES:
             raise PlanError(
@@ -206,6 +219,25 @@ class Plan:
             if not marginal or list(marginal) != sorted(set(marginal)) or marginal[-1] >= d:
                 raise PlanError(f"marginals: {list(marginal)} is not a set of attributes")
 
+    def _check_version(self) -> None:
+        """What each version of the document can say; version 2 gets its standard limits here."""
+        if self.version == 1:
+            if self.limits is not None or self.on_suspicion != "flag" or self.lineage_name:
+                raise PlanError("limits, on_suspicion and lineage_name need version 2")
+            return
+        if self.version != PLAN_VERSION:
+            raise PlanError(f"version: this release reads 1 to {PLAN_VERSION}, got {self.version}")
+        check_bounds(self)
+        parameters = exact_numbers(self.parameters, "method.parameters")
+        object.__setattr__(self, "parameters", parameters)
+        if self.limits is None:
+            object.__setattr__(self, "limits", standard_limits(self))
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why a record of this plan can be rejected."""
+        return tuple(r for r in Reason if self.limits is not None or r is not Reason.OVER_LIMIT)
+
     @cached_property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """The mechanism of every group."""
@@ -246,6 +278,7 @@ class Plan:
                 users=self.users,
                 windows=self.windows,
                 open_windows=min(open_windows, self.windows),
+                reasons=self.reasons,
             )
             for group, mechanism in zip(self.groups, self.mechanisms, strict=True)
         )
@@ -269,9 +302,13 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """The document; an optional field stands in it only when it says something."""
-        optional = {"analysis": True} if self.analysis else {}
+        optional: dict[str, Any] = {"analysis": True} if self.analysis else {}
+        if self.limits is not None:
+            optional |= {"limits": self.limits.to_json(), "on_suspicion": self.on_suspicion}
+        if self.lineage_name:
+            optional["lineage_name"] = self.lineage_name
         return optional | {
-            "version": PLAN_VERSION,
+            "version": self.version,
             "name": self.name,
             "purpose": self.purpose,
             "owner": self.owner,

@@ -14,6 +14,7 @@ import orjson
 from estimators.domain import Domain
 from estimators.errors import DomainError, PlanError
 from estimators.plan import PLAN_VERSION, Group, Guarantee, Plan
+from estimators.plan_limits import Limits, exact_numbers
 from estimators.view import View
 
 T = TypeVar("T")
@@ -46,6 +47,9 @@ _FIELDS: dict[str, type] = {
 
 _OPTIONAL: dict[str, type] = {"analysis": bool}
 
+_FIELDS_2: dict[str, type] = {**_FIELDS, "limits": dict, "on_suspicion": str}
+_OPTIONAL_2: dict[str, type] = {**_OPTIONAL, "lineage_name": str}
+
 
 def read_plan(raw: bytes) -> Plan:
     """The plan in ``raw``.
@@ -66,11 +70,7 @@ def read_plan(raw: bytes) -> Plan:
             f"model: this is a {document['model']} plan, for raw records and a trusted aggregator; "
             "local reports take none of it: calmstream central"
         )
-    if isinstance(document, dict) and document.get("version", PLAN_VERSION) != PLAN_VERSION:
-        raise PlanError(
-            f"version: this release reads plan version {PLAN_VERSION}, got {document['version']!r}"
-        )
-    fields = _object(document, "plan", _FIELDS, _OPTIONAL)
+    fields = _fields(document)
     try:
         domain = Domain.from_json(fields["domain"])
     except DomainError as error:
@@ -91,7 +91,36 @@ def read_plan(raw: bytes) -> Plan:
         groups=read_groups(fields["groups"], "groups"),
         marginals=_each(fields["marginals"], "marginals", _integers),
         analysis=fields.get("analysis", False),
+        **_since_2(fields),
     )
+
+
+def _fields(document: object) -> dict[str, Any]:
+    """The fields of a document of either version."""
+    version = document.get("version", 1) if isinstance(document, dict) else 1
+    if version == 1:
+        return _object(document, "plan", _FIELDS, _OPTIONAL)
+    if version == PLAN_VERSION:
+        return _object(document, "plan", _FIELDS_2, _OPTIONAL_2)
+    raise PlanError(f"version: this release reads plan versions 1 and 2, got {_shown(version)}")
+
+
+def _since_2(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What a plan of version 2 states beyond version 1."""
+    if fields["version"] == 1:
+        return {"version": 1}
+    limits = _object(fields["limits"], "limits", {"batch_reports": int, "batches": int})
+    if "lineage_name" in fields and not fields["lineage_name"]:
+        raise PlanError("lineage_name: expected a name, or no such field")
+    parameters = fields["method"]["parameters"]
+    if exact_numbers(parameters, "method.parameters") != parameters:
+        raise PlanError("method.parameters: fractions are decimal strings")
+    return {
+        "version": fields["version"],
+        "limits": Limits(**limits),
+        "on_suspicion": fields["on_suspicion"],
+        "lineage_name": fields.get("lineage_name", ""),
+    }
 
 
 def read_groups(entries: object, where: str) -> tuple[Group, ...]:

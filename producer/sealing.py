@@ -85,10 +85,11 @@ def permutation(n: int, randomness: Randomness) -> NDArray[np.int64]:
 
 
 def most_reports(plan: Plan, group: int) -> int:
-    """Most reports of the group that one record may carry, from the longest body possible."""
+    """Most reports of the group that one record may carry, by size and by the plan's limit."""
     size = float(len(str(len(plan.groups[group].views))) + 1)
     for column in plan.mechanisms[group].columns:
         row = -(-column.bound // 8)
         size += row * 4 / 3 if column.kind == "bits" else len(str(column.bound)) + 1
     room = MAX_BATCH_BYTES - FRAME_BYTES - HEAD_BYTES
-    return max(1, min(MAX_BATCH_REPORTS, int(room / size)))
+    allowed = MAX_BATCH_REPORTS if plan.limits is None else plan.limits.batch_reports
+    return max(1, min(allowed, int(room / size)))

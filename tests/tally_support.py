@@ -13,6 +13,7 @@ from broker.transport import Partition, Record
 from estimators.domain import Domain
 from estimators.errors import Reason
 from estimators.plan import Group, Plan
+from estimators.plan_limits import Limits
 from estimators.view import View
 from estimators.wire.batch import TICK, Batch, encode_batch
 from estimators.wire.state import PartitionState
@@ -31,6 +32,7 @@ def small_plan(
     groups: int = 1,
     packed: bool = False,
     start: int = START,
+    limits: Limits | None = None,
 ) -> Plan:
     """A plan over four bits: GRR on pairs; ``packed`` puts two views into every group."""
     first = (View((0, 1)), View((2, 3))) if packed else (View((0, 1)),)
@@ -54,6 +56,7 @@ def small_plan(
         grace=grace,
         skew=skew,
         partitions=partitions,
+        limits=limits,
     )
 
 
@@ -122,6 +125,7 @@ class Reference:
             return
         if reason is None:
             reason = self._time(period, clock) or self._again(period, key)
+            reason = reason or self._limited(period, cells)
         if reason is None:
             self.accepted.append((offset, period, key, cells, before))
             return
@@ -148,6 +152,13 @@ class Reference:
     def _again(self, period: int, key: bytes) -> Reason | None:
         seen = [(p, k) for _, p, k, _, _ in self.accepted]
         return Reason.DUPLICATE if (period, key) in seen else None
+
+    def _limited(self, period: int, cells: list[int]) -> Reason | None:
+        limits = self.plan.limits
+        assert limits is not None
+        held = sum(p == period for _, p, _, _, _ in self.accepted)
+        over = len(cells) > limits.batch_reports or held >= limits.batches
+        return Reason.OVER_LIMIT if over else None
 
     # What a partition record says, each field from the lists.
 

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from estimators.errors import PlanError
+from estimators.plan_limits import as_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,12 +27,12 @@ def only_parameters(method: str, parameters: Mapping[str, Any], *known: str) -> 
 def number_parameter(
     parameters: Mapping[str, Any], name: str, default: float, low: float, high: float
 ) -> float:
-    """A number from low to high.
+    """A number from low to high, or the string that a plan of version 2 writes for it.
 
     Raises:
         PlanError: anything else.
     """
-    value = parameters.get(name, default)
+    value = as_number(parameters.get(name, default))
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise PlanError(f"parameter {name} must be a number, got {value!r}")
     if not low <= value <= high:

@@ -13,6 +13,7 @@ from estimators.errors import PlanError
 from estimators.noise_aware.allocation import LEAST_SIZE, PRIOR_SIZES, Prior
 from estimators.noise_aware.features import Features
 from estimators.noise_aware.statistics import collect
+from estimators.plan_limits import as_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,6 +124,7 @@ def read_sizes(value: Any) -> Prior:
     name = "parameter prior_sizes"
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_ORDERS:
         raise PlanError(f"{name}: expected 1 to {MAX_ORDERS} numbers, of order 1, 2 and so on")
+    value = [[*map(as_number, v)] if isinstance(v, list) else as_number(v) for v in value]
     several = len(value) > 1 and isinstance(value[1], list)
     pairs = value[1] if several else value[1:2]
     if several and not 1 <= len(pairs) <= MAX_LIKELY:

@@ -14,6 +14,7 @@ from consumer.admission import Judge
 from consumer.fold import PartitionFold
 from estimators.errors import Reason
 from estimators.plan import Plan
+from estimators.plan_limits import Limits
 from estimators.wire.state import (
     PartitionState,
     decode_closed,
@@ -40,7 +41,14 @@ PLANS = (
     small_plan(grace=0, skew=0),
     small_plan(grace=25, skew=15, windows=6),
     small_plan(windows=1, grace=1, skew=30),
+    small_plan(grace=25, skew=15, windows=6, limits=Limits(batch_reports=2, batches=2)),
 )
+
+
+def _named(plan: Plan) -> str:
+    assert plan.limits is not None
+    return f"g{plan.grace}s{plan.skew}w{plan.windows}b{plan.limits.batches}"
+
 
 # A log is steps: the clock moves by some seconds (back too), then one of the record kinds comes.
 steps = st.lists(
@@ -88,7 +96,7 @@ def restore(plan: Plan, state: PartitionState, records: list[Record]) -> Any:
     return PartitionFold(plan, 0, judge, state)
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda p: f"g{p.grace}s{p.skew}w{p.windows}")
+@pytest.mark.parametrize("plan", PLANS, ids=_named)
 @settings(max_examples=60, deadline=None)
 @given(log=steps)
 def test_every_record_equals_the_reference(plan: Plan, log: Any) -> None:
@@ -108,7 +116,7 @@ def test_every_record_equals_the_reference(plan: Plan, log: Any) -> None:
         assert plain(c.total) == reference.count(set(range(c.window + 1)))
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda p: f"g{p.grace}s{p.skew}w{p.windows}")
+@pytest.mark.parametrize("plan", PLANS, ids=_named)
 @settings(max_examples=40, deadline=None)
 @given(log=steps)
 def test_a_restore_at_every_prefix_is_the_live_state(plan: Plan, log: Any) -> None:
@@ -124,7 +132,7 @@ def test_a_restore_at_every_prefix_is_the_live_state(plan: Plan, log: Any) -> No
         assert restored.next_close == live.next_close
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda p: f"g{p.grace}s{p.skew}w{p.windows}")
+@pytest.mark.parametrize("plan", PLANS, ids=_named)
 @settings(max_examples=40, deadline=None)
 @given(log=steps, cut=st.integers(0, 30))
 def test_restored_in_the_middle_ends_as_if_never_stopped(plan: Plan, log: Any, cut: int) -> None:

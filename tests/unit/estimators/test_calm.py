@@ -100,7 +100,7 @@ def test_design_says_what_it_does() -> None:
     )
     assert "m = 120 views of l = 2" in design.reason[0]
     assert any("would be needed to reach theta" in line for line in design.reason)
-    assert dict(plan.parameters) == {"theta": 1e-3}
+    assert dict(plan.parameters) == {"theta": "0.001"}
 
 
 def test_more_views_than_groups_are_packed_evenly() -> None:

@@ -25,7 +25,8 @@ def test_a_draft_is_a_valid_plan_with_the_defaults() -> None:
     assert plan.marginals == ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
     assert (plan.windows, plan.users, plan.guarantee.windows) == (7, 1234, 3)
     assert plan.groups == design.groups
-    assert (plan.method, plan.parameters) == ("calm", design.parameters)
+    assert (plan.method, plan.parameters) == ("calm", {"theta": "0.001"})
+    assert float(design.parameters["theta"]) == 0.001
 
 
 def test_marginals_can_be_chosen() -> None:

@@ -19,6 +19,7 @@ from estimators.errors import CalmstreamError
 from estimators.methods.base import Request
 from estimators.plan import Guarantee, Plan
 from estimators.plan_document import read_plan
+from estimators.plan_limits import exact_numbers
 from estimators.wire.snapshot import Kind, decode
 from tests.publisher_support import count_of, published_plan
 
@@ -29,7 +30,8 @@ def validator(name: str) -> Draft202012Validator:
     return Draft202012Validator(schema)
 
 
-PLAN = validator("plan-1")
+PLAN = validator("plan-2")
+PLAN_1 = validator("plan-1")
 SNAPSHOT = validator("snapshot-1")
 
 
@@ -52,7 +54,7 @@ def designed(method: str) -> Plan:
         "domain": domain.to_json(),
         "epsilon": "1.5",
         "lineage_epsilon": "3",
-        "method": {"name": method, "parameters": dict(design.parameters)},
+        "method": {"name": method, "parameters": exact_numbers(design.parameters, "")},
         "groups": [
             {
                 "mechanism": dict(group.mechanism),
@@ -98,7 +100,7 @@ def put(*path: Any) -> Callable[[dict[str, Any]], None]:
 
 BROKEN_PLANS = {
     "unknown field": put("colour", "red"),
-    "other version": put("version", 2),
+    "other version": put("version", 3),
     "upper-case name": put("name", "Adult"),
     "long name": put("name", "a" * 49),
     "short lineage": put("lineage", "0" * 31),
@@ -136,6 +138,15 @@ BROKEN_PLANS = {
     "marginal twice": put("marginals", [[0], [0]]),
     "null k": put("k", None),
     "analysis as a word": put("analysis", "yes"),
+    "a batch of none": put("limits", "batch_reports", 0),
+    "a batch above the wire's": put("limits", "batch_reports", 65_537),
+    "no batches": put("limits", "batches", 0),
+    "another limit": put("limits", "records", 7),
+    "suspicion that stops": put("on_suspicion", "stop"),
+    "a lineage without a name": put("lineage_name", ""),
+    "a long lineage name": put("lineage_name", "a" * 129),
+    "a fraction as a number": put("method", "parameters", {"theta": 0.5}),
+    "an integer that not all readers hold": put("method", "parameters", {"theta": 1 << 53}),
 }
 
 
@@ -157,6 +168,22 @@ def test_a_plan_lacks_nothing(field: str) -> None:
     assert not PLAN.is_valid(document)
     with pytest.raises(CalmstreamError):
         read_plan(orjson.dumps(document))
+
+
+def test_a_plan_of_version_1_is_read_as_it_was() -> None:
+    """Same fields, same digest, no limits: what it admits does not change with the release."""
+    document = orjson.loads(published_plan().to_bytes())
+    document |= {"version": 1}
+    del document["limits"], document["on_suspicion"]
+    PLAN_1.validate(document)
+    plan = read_plan(orjson.dumps(document))
+    assert plan.limits is None
+    assert orjson.loads(plan.to_bytes()) == document
+    for field in ("limits", "on_suspicion", "lineage_name"):
+        later = document | {field: published_plan().to_json().get(field, "name")}
+        assert not PLAN_1.is_valid(later)
+        with pytest.raises(CalmstreamError, match=field):
+            read_plan(orjson.dumps(later))
 
 
 def values(kind: Kind, reports: int = 50) -> list[dict[str, Any]]:

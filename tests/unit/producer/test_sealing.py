@@ -8,6 +8,7 @@ import pytest
 
 from estimators.domain import Domain
 from estimators.plan import Group, Plan
+from estimators.plan_limits import Limits
 from estimators.randomness import SeededRandomness, SystemRandomness
 from estimators.view import View
 from estimators.wire.batch import MAX_BATCH_BYTES, decode_batch
@@ -92,6 +93,7 @@ def wide_plan(mechanism: str) -> Plan:
         window=10,
         users=1,
         marginals=((0, 1),),
+        limits=Limits(batch_reports=65_536, batches=1 << 14),
     )
 
 
