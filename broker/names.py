@@ -109,12 +109,12 @@ class TopicNames:
             "min.cleanable.dirty.ratio": "0.1",
             "delete.retention.ms": str(_DAY_MS),
         }
-        # Room for the largest record that a reports topic takes, and for the headers around it:
-        # a rejected record that could not be kept would stop the stream.
+        # Bounded in size too: whoever may write to a reports topic can have records rejected.
         letters = {
             "cleanup.policy": "delete",
             "retention.ms": str(30 * _DAY_MS),
-            "max.message.bytes": str(MAX_RECORD_BYTES + 4096),
+            "retention.bytes": str(1 << 30),
+            "max.message.bytes": str(1 << 20),
         }
         return [
             *(TopicSpec(name, self.partitions, reports) for name in self.all_reports),

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 Headers = tuple[tuple[str, bytes], ...]
+"""Names and contents. Whoever reads the headers of strangers' records expects any names."""
 
 
 class Partition(NamedTuple):
@@ -31,17 +32,36 @@ class Partition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Damage:
+    """Why some records of the log could not be decoded.
+
+    Attributes:
+        first_offset: of the records concerned.
+        records: how many there are, as their sender stated.
+        why: one line; a function of the bytes in the log.
+    """
+
+    first_offset: int
+    records: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
-    """One record as read from the log.
+    """One record as read from the log, or several that could not be decoded.
+
+    The broker stores some bytes that nobody can decode: it does not look into compressed records.
+    They are returned as one record with ``damage``, so that a reader can go past them.
 
     Attributes:
         partition: where it lies.
-        offset: its position there.
+        offset: its position there; with damage that of the last one.
         timestamp: milliseconds since the epoch.
         append_time: whether the broker set the timestamp (LogAppendTime) or the sender did.
-        key: bytes or None.
-        value: bytes, or None for a tombstone.
-        headers: in the order of sending.
+        key: bytes or None; None with damage.
+        value: bytes, or None for a tombstone; with damage the bytes that could not be decoded.
+        headers: in the order of sending; empty where they could not be decoded.
+        damage: None for a record that was decoded.
     """
 
     partition: Partition
@@ -51,6 +71,7 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+    damage: Damage | None = None
 
 
 @dataclass(frozen=True, slots=True)

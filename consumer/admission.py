@@ -123,6 +123,12 @@ class Judge:
         Raises:
             Rejection: it is not counted, and leaves no id.
         """
+        if record.damage is not None:
+            raise Rejection(
+                Reason.UNDECODABLE,
+                f"{record.damage.records} records from offset {record.damage.first_offset} cannot "
+                f"be decoded: {record.damage.why}",
+            )
         key, value = record.key, record.value
         if key is None and value == TICK:
             return None

@@ -1,4 +1,4 @@
-"""Rejected records, kept: raw bytes in the dead-letter topic, everything else in headers."""
+"""Rejected records, kept: their first bytes in the dead-letter topic, all else in headers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ from collections.abc import Callable
 
 from broker.names import TopicNames
 from broker.transport import Record
+from consumer.fold import Outcome
 from consumer.outbox import Outbox, Write
 from estimators.errors import Rejection
 from estimators.plan import Plan
-from estimators.wire.dead_letter import DeadLetter
+from estimators.wire.dead_letter import DeadLetter, content_hash
 
-# A compressed record can be larger than any record that may be sent on; what is cut off is said in
-# the detail. Both together stay below the topic's limit, headers included.
-MAX_KEPT_BYTES = 4 << 20
-MAX_KEPT_KEY_BYTES = 64 << 10
-# What the dead-letter topic must take: both, headers, and the broker's own overhead.
-MAX_LETTER_BYTES = MAX_KEPT_BYTES + 2 * MAX_KEPT_KEY_BYTES
+MAX_KEPT_BYTES = 4 << 10
+"""Of a value, and of a key. The log holds the rest; a hash tells whether it still does."""
+
+MAX_LETTER_BYTES = 4 * MAX_KEPT_BYTES
+"""What the dead-letter topic must take: both, the headers, and the broker's own overhead."""
+
+KEPT_PER_REASON = 1000
+"""Most dead letters of one reason, window and partition; further records are counted alone.
+
+The number before a record follows from the state, so a worker that reads the log again keeps the
+same ones.
+"""
 
 
 class DeadLetters:
@@ -27,42 +34,56 @@ class DeadLetters:
         names: of its topics.
         outbox: what keeps them until they are acknowledged.
         acknowledged: called for each one that is.
+        omitted: called for each rejected record that gets none.
     """
 
     def __init__(
-        self, plan: Plan, names: TopicNames, outbox: Outbox, acknowledged: Callable[[], None]
+        self,
+        plan: Plan,
+        names: TopicNames,
+        outbox: Outbox,
+        *,
+        acknowledged: Callable[[], None],
+        omitted: Callable[[], None],
     ) -> None:
         self._plan = plan
         self._topic = names.dead_letters
         self._outbox = outbox
         self._acknowledged = acknowledged
+        self._omitted = omitted
 
-    def keep(self, record: Record, rejection: Rejection) -> None:
+    def keep(self, record: Record, outcome: Outcome) -> None:
         """Send a rejected record to the dead-letter topic; the same origin twice is harmless."""
-        value, key, detail = record.value or b"", record.key, rejection.detail
-        if len(value) > MAX_KEPT_BYTES:
-            detail += f"; the first {MAX_KEPT_BYTES} of {len(value)} bytes are kept"
-            value = value[:MAX_KEPT_BYTES]
-        if key is not None and len(key) > MAX_KEPT_KEY_BYTES:
-            detail += f"; the first {MAX_KEPT_KEY_BYTES} of {len(key)} key bytes are kept"
-            key = key[:MAX_KEPT_KEY_BYTES]
-        letter = DeadLetter(
-            rejection.reason,
-            detail,
-            record.partition.topic,
-            record.partition.number,
-            record.offset,
-            record.timestamp,
-            self._plan.digest,
-        )
+        rejection = outcome.rejection
+        assert rejection is not None, "only rejected records are kept"
+        if outcome.rejects > KEPT_PER_REASON:
+            self._omitted()
+            return
+        value = (record.value or b"")[:MAX_KEPT_BYTES]
         self._outbox.send(
             Write(
                 source=record.partition,
                 topic=self._topic,
                 partition=0,
-                key=key,
+                key=None if record.key is None else record.key[:MAX_KEPT_BYTES],
                 encode=lambda: value,
-                headers=letter.headers(),
+                headers=self._describe(record, rejection).headers(),
                 acknowledged=self._acknowledged,
             )
+        )
+
+    def _describe(self, record: Record, rejection: Rejection) -> DeadLetter:
+        damage = record.damage
+        return DeadLetter(
+            reason=rejection.reason,
+            detail=rejection.detail,
+            topic=record.partition.topic,
+            partition=record.partition.number,
+            offset=record.offset,
+            timestamp=record.timestamp,
+            plan=self._plan.digest,
+            length=len(record.value or b""),
+            sha256=content_hash(record.value),
+            first_offset=record.offset if damage is None else damage.first_offset,
+            records=1 if damage is None else damage.records,
         )

@@ -152,6 +152,7 @@ class TallyWorker:
             self._names,
             self._outbox,
             acknowledged=lambda: self._metrics.inc(m.DEAD_LETTERS),
+            omitted=lambda: self._metrics.inc(m.DEAD_LETTERS_OMITTED),
         )
         self._checkpointer = Checkpointer(
             self._plan, self._names, self._outbox, clock, self._metrics
@@ -344,7 +345,7 @@ class TallyWorker:
         if outcome.closed:
             self._checkpointer.write_closed(record.partition, outcome.closed)
         if outcome.rejection is not None:
-            self._letters.keep(record, outcome.rejection)
+            self._letters.keep(record, outcome)
             self._metrics.inc(m.REJECTIONS, reason=outcome.rejection.reason.value)
             self._poison.note(outcome.rejection.reason)
         elif outcome.reports:

@@ -26,12 +26,15 @@ class Outcome:
         rejection: why it was not counted; None for a batch or a tick.
         closed: windows that its time closed, in order, empty ones too.
         period: window that its reports were counted in; None for a tick or a rejected record.
+        rejects: how many records its window has rejected for this reason, this one included; 0
+            where it was not rejected.
     """
 
     reports: int = 0
     rejection: Rejection | None = None
     closed: tuple[ClosedWindow, ...] = ()
     period: int | None = None
+    rejects: int = 0
 
     @property
     def tick(self) -> bool:
@@ -60,9 +63,10 @@ class Accumulator:
         for reason, count in other.rejects.items():
             self.reject(reason, count)
 
-    def reject(self, reason: Reason, count: int = 1) -> None:
-        """Book rejects."""
-        self.rejects[reason] = self.rejects.get(reason, 0) + count
+    def reject(self, reason: Reason, count: int = 1) -> int:
+        """Add rejected records; how many there are of the reason now."""
+        self.rejects[reason] = total = self.rejects.get(reason, 0) + count
+        return total
 
     def copy(self) -> WindowCount:
         """The counts as they stand."""
@@ -152,8 +156,7 @@ class PartitionFold:
         try:
             batch = self._judge.admit(record)
         except Rejection as rejection:
-            self._book(rejection.reason)
-            return Outcome(0, rejection, closed)
+            return Outcome(0, rejection, closed, rejects=self._reject(rejection.reason))
         if batch is None:
             return Outcome(0, None, closed)
         self._count(batch)
@@ -167,13 +170,12 @@ class PartitionFold:
             window.n += np.bincount(batch.view, minlength=self._views)
         window.counts += self._mechanism.tally(batch.columns, batch.view, self._views)
 
-    def _book(self, reason: Reason) -> None:
+    def _reject(self, reason: Reason) -> int:
         number = window_of_clock(self._plan, self.clock, self.closed_through)
         if number is None:
-            self._total.reject(reason)
             self._total_copy = None
-        else:
-            self._window(number).reject(reason)
+            return self._total.reject(reason)
+        return self._window(number).reject(reason)
 
     def _window(self, number: int) -> Accumulator:
         window = self._open.get(number)

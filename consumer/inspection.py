@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Reader, TopicInfo, Topics
 from consumer.clock import Clock
+from consumer.foreign import ForeignRecords, key_of
 from consumer.reading import read_whole
-from estimators.errors import FatalError, Reason
+from estimators.errors import FatalError, ForeignRecord, Reason
 from estimators.plan import Plan
 from estimators.wire import snapshot, state
 from estimators.wire.snapshot import Kind, Manifest
@@ -171,18 +172,24 @@ def newest_states(
     """The newest partition record of every (group, partition) that has one.
 
     Raises:
-        FatalError: a record that does not belong to the plan.
+        FatalError: a record of a newer version.
         RecoverableError: the broker does not answer.
     """
     found: dict[tuple[int, int], PartitionState] = {}
     partitions = [Partition(names.state, number) for number in range(plan.partitions)]
+    foreign = ForeignRecords("inspect")
     for record in read_whole(reader, topics, partitions, clock):
-        group, number, window = state.parse_key(record.key or b"")
-        if window is None and record.value is not None:
+        try:
+            group, number, window = state.parse_key(key_of(record))
+            if window is not None or record.value is None:
+                continue
             one = state.decode_state(plan, group, record.value)
-            known = found.get((group, number))
-            if known is None or one.next_offset > known.next_offset:
-                found[group, number] = one
+        except ForeignRecord as error:
+            foreign.skip(record, error)
+            continue
+        known = found.get((group, number))
+        if known is None or one.next_offset > known.next_offset:
+            found[group, number] = one
     return found
 
 
@@ -191,11 +198,16 @@ def _published(
 ) -> tuple[set[int], set[int]]:
     """Windows with a final manifest and with an early one; the manifest is written last."""
     found: dict[Kind, set[int]] = {kind: set() for kind in Kind}
+    foreign = ForeignRecords("inspect")
     for record in read_whole(reader, topics, [Partition(names.snapshots, 0)], clock):
-        window, kind, manifest = snapshot.parse_key(record.key or b"")
-        if manifest and record.value is not None:
-            assert isinstance(snapshot.decode(record.value), Manifest)
-            found[kind].add(window)
+        try:
+            window, kind, manifest = snapshot.parse_key(key_of(record))
+            if not manifest or record.value is None:
+                continue
+            if isinstance(snapshot.decode(record.value), Manifest):
+                found[kind].add(window)
+        except ForeignRecord as error:
+            foreign.skip(record, error)
     return found[Kind.FINAL], found[Kind.EARLY]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-from estimators.errors import FatalError
+from estimators.errors import FatalError, ForeignRecord
 from estimators.plan import Plan
 from estimators.tally import Tally
 from estimators.wire.snapshot import Kind, Revision
@@ -77,12 +77,12 @@ class StateMerger:
         """Take one record, or the tombstone of a closed record.
 
         Raises:
-            FatalError: not a record of this plan, of a newer version, or in contradiction with one
-                read before.
+            ForeignRecord: not a record of this plan.
+            FatalError: of a newer version, or in contradiction with one read before.
         """
         group, partition, window = parse_key(key)
         if not (0 <= group < len(self._plan.groups) and 0 <= partition < self._plan.partitions):
-            raise FatalError(
+            raise ForeignRecord(
                 f"the state topic names group {group} partition {partition}, "
                 "which the plan does not have"
             )
@@ -97,12 +97,14 @@ class StateMerger:
                 self._states[slot] = state
 
     def _read_closed(self, group: int, slot: int, window: int, value: bytes | None) -> None:
+        closed = None if value is None else decode_closed(self._plan, group, value)
+        if closed is not None and closed.window != window:
+            raise ForeignRecord(f"a closed record of window {closed.window} under another key")
         places = self._closed_at.setdefault(window, {})
-        if value is None:
+        if closed is None:
             places.pop(slot, None)
             self._closed.get(window, {}).pop(slot, None)
         else:
-            closed = decode_closed(self._plan, group, value)
             if places.setdefault(slot, closed.closed_at) != closed.closed_at:
                 raise FatalError(
                     f"group {group}, window {window}: closed at input offset {places[slot]} and "

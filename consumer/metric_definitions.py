@@ -138,6 +138,14 @@ DEAD_LETTERS = MetricDefinition(
     "Dead letters acknowledged by the broker; the same origin twice counts twice.",
     "See rejections for the reasons.",
 )
+DEAD_LETTERS_OMITTED = MetricDefinition(
+    "calmstream_dead_letters_omitted_total",
+    "counter",
+    "records",
+    ("plan",),
+    "Rejected records without a dead letter: their window has 1,000 of their reason already.",
+    "Rising: somebody floods a reports topic; see rejections for the reason.",
+)
 IN_FLIGHT = MetricDefinition(
     "calmstream_writes_in_flight",
     "gauge",
@@ -196,6 +204,7 @@ TALLY_METRICS: tuple[MetricDefinition, ...] = (
     REBALANCES,
     TICKS,
     DEAD_LETTERS,
+    DEAD_LETTERS_OMITTED,
     IN_FLIGHT,
     SEND_RETRIES,
     LAST_POLL,

@@ -19,6 +19,7 @@ from broker.transport import Broker, Partition, Record
 from consumer.assembler import SnapshotAssembler, above
 from consumer.clock import Clock
 from consumer.estimate import Estimate
+from consumer.foreign import ForeignRecords, key_of
 from consumer.merge import MergedWindow, StateMerger
 from consumer.metric_definitions import MetricDefinition
 from consumer.metrics import Metrics
@@ -28,6 +29,7 @@ from consumer.publisher_metrics import (
     ESTIMATE_DURATION,
     FINAL_PUBLISHED,
     FINAL_REPORTS,
+    FOREIGN,
     LAST_SNAPSHOT,
     OPEN_REPORTS,
     PUBLISH_DURATION,
@@ -42,7 +44,7 @@ from consumer.publisher_metrics import (
     WINDOWS_WAITING,
 )
 from consumer.snapshots import SnapshotSet
-from estimators.errors import FatalError
+from estimators.errors import ForeignRecord
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind, Manifest, Revision, parse_key
 from estimators.wire.state import closed_key
@@ -52,7 +54,9 @@ _PUBLISHED: dict[Kind, MetricDefinition] = {
     Kind.FINAL: FINAL_PUBLISHED,
     Kind.TOTAL: RUNNING_TOTAL_PUBLISHED,
 }
-_MAX_ATTEMPTS = 5
+_QUICK_ATTEMPTS = 5
+"""So often a set that is not found complete is written again at once; then with a pause."""
+
 _PATIENCE_SECONDS = 1.0
 
 
@@ -86,6 +90,7 @@ class Publication:
         self._log = structlog.get_logger("calmstream.publisher").bind(plan=plan.digest[:8])
         self._merger = StateMerger(plan)
         self._assembler = SnapshotAssembler()
+        self._foreign = ForeignRecords("publisher", lambda: metrics.inc(FOREIGN))
         self._snapshots = Partition(names.snapshots, 0)
         self._state = [
             Partition(names.state, number)
@@ -95,6 +100,7 @@ class Publication:
         self._assigned: list[Partition] = []
         self._ends: dict[Partition, int] = {}
         self._sent: dict[tuple[int, Kind], tuple[int, int]] = {}
+        self._rewrite_at: dict[tuple[int, Kind], float] = {}
         self._sent_early: dict[int, Revision] = {}
         self._early_keys: dict[int, set[bytes]] = {}
         self._early_due: deque[int] = deque()
@@ -133,7 +139,7 @@ class Publication:
 
         Raises:
             RecoverableError: the broker does not answer, a set was not acknowledged in time.
-            FatalError: foreign or contradictory records, or a newer version's.
+            FatalError: contradictory records, or a newer version's.
             InvalidInput: snapshots of a newer version.
         """
         if self._unread:
@@ -177,12 +183,14 @@ class Publication:
 
     def _read(self, timeout: float) -> None:
         for record in self._reader.poll(timeout):
-            if record.key is None:
-                raise FatalError(f"{record.partition} holds a record without a key")
-            if record.partition == self._snapshots:
-                self._read_snapshot(record.key, record)
-            else:
-                self._merger.read(record.key, record.value)
+            try:
+                key = key_of(record)
+                if record.partition == self._snapshots:
+                    self._read_snapshot(key, record)
+                else:
+                    self._merger.read(key, record.value)
+            except ForeignRecord as error:
+                self._foreign.skip(record, error)
 
     def _read_snapshot(self, key: bytes, record: Record) -> None:
         window, kind, _ = parse_key(key)
@@ -192,6 +200,7 @@ class Publication:
         if found is None or kind is Kind.EARLY:
             return
         self._sent.pop((window, kind), None)
+        self._rewrite_at.pop((window, kind), None)
         self._metrics.set(WINDOWS_FINAL, self._assembler.count(Kind.FINAL))
         if kind is Kind.TOTAL:
             self._show_shares(found.manifest)
@@ -253,9 +262,13 @@ class Publication:
         return None
 
     def _on_its_way(self, window: int, kind: Kind) -> bool:
-        """Whether it was written, and not read back yet."""
-        sent = self._sent.get((window, kind))
-        return sent is not None and self._reader.position(self._snapshots) <= sent[0]
+        """Whether it was written and not read back yet, or waits to be written again."""
+        place = (window, kind)
+        sent = self._sent.get(place)
+        if sent is None:
+            return False
+        waits = self._clock.monotonic() < self._rewrite_at.get(place, 0.0)
+        return waits or self._reader.position(self._snapshots) <= sent[0]
 
     def _next_early(self) -> MergedWindow | None:
         """The next early revision of this round that says more than the one found."""
@@ -296,10 +309,14 @@ class Publication:
     def _publish(self, snapshot: SnapshotSet, merged: MergedWindow) -> None:
         place = (merged.window, merged.kind)
         attempts = self._sent.get(place, (0, 0))[1] + 1
-        if attempts > _MAX_ATTEMPTS:
-            raise FatalError(
-                f"window {merged.window}: the {merged.kind} set was written {_MAX_ATTEMPTS} times "
-                f"and never found complete in {self._names.snapshots}; who else writes to it?"
+        if attempts >= _QUICK_ATTEMPTS:
+            self._rewrite_at[place] = self._clock.monotonic() + self._config.rewrite_seconds
+            self._log.error(
+                "a set was written and not found complete; who else writes to the topic?",
+                window=merged.window,
+                kind=merged.kind.value,
+                attempts=attempts,
+                topic=self._names.snapshots,
             )
         began = self._clock.monotonic()
         offset = self._write(snapshot)

@@ -19,6 +19,8 @@ class PublisherConfig(Settings):
         clean_seconds: between two looks for records that may be deleted.
         clean_records: most deletions of a kind in one look.
         retry_seconds: how long failures that may pass are tried again before the publisher exits.
+        rewrite_seconds: pause before a set that was written several times and never found complete
+            is written again.
         topic_check_seconds: between two looks whether the topics are still there.
     """
 
@@ -28,6 +30,7 @@ class PublisherConfig(Settings):
     clean_seconds: float = Field(60.0, ge=0, le=86_400)
     clean_records: int = Field(10_000, ge=1, le=1_000_000)
     retry_seconds: float = Field(60.0, gt=0, le=3600)
+    rewrite_seconds: float = Field(60.0, gt=0, le=86_400)
     topic_check_seconds: float = Field(10.0, gt=0, le=3600)
 
     def refresh(self, plan: Plan) -> float:

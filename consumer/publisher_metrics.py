@@ -65,6 +65,14 @@ WINDOWS_WAITING = MetricDefinition(
     "Windows that a partition says it has closed while its closed record was not read.",
     "Above 0 for minutes: closed records are missing from the state topic.",
 )
+FOREIGN = MetricDefinition(
+    "calmstream_foreign_records_total",
+    "counter",
+    "records",
+    ("plan",),
+    "Records of the state and snapshots topics that calmstream did not write; they are passed.",
+    "Above 0: somebody else may write to these topics; see the access rules.",
+)
 ESTIMATE_DURATION = MetricDefinition(
     "calmstream_estimate_duration_seconds",
     "histogram",
@@ -183,6 +191,7 @@ PUBLISHER_METRICS: tuple[MetricDefinition, ...] = (
     SUSPECTED,
     SUSPICIOUS,
     TOMBSTONES,
+    FOREIGN,
     FAILURES,
 )
 

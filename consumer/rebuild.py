@@ -1,9 +1,12 @@
-"""Counting windows again from the log, with dead letters re-admitted where that is asked for.
+"""Counting windows again from the log, with rejected records admitted where that is asked for.
 
 One process reads every input partition once, up to an end fetched at the beginning, and publishes
 the windows that every partition has closed by then. Nothing is kept between runs: a run that fails
-is started again into another namespace. Without dead letters the sets are, byte for byte, what the
+is started again into another namespace. Without admissions the sets are, byte for byte, what the
 live service published (on the same image).
+
+Rejected records are taken from the log, which is read a second time for them: dead letters hold no
+more than their first bytes. The dead letters show which rejected records the log has lost.
 """
 
 from __future__ import annotations
@@ -19,15 +22,16 @@ from broker.transport import Broker, Partition, Record, Topics
 from consumer.admission import check_append_time
 from consumer.clock import Clock
 from consumer.fold import Outcome, PartitionFold
+from consumer.foreign import ForeignRecords
 from consumer.merge import MergedWindow, StateMerger
 from consumer.reading import read_span, read_whole
 from consumer.snapshots import SnapshotSet, build_set
 from consumer.windows import window_of_clock
-from estimators.errors import FatalError, InvalidInput, Reason, Rejection
+from estimators.errors import FatalError, ForeignRecord, InvalidInput, Reason, Rejection
 from estimators.plan import Plan
 from estimators.tally import Tally
 from estimators.wire.batch import Batch, decode_batch
-from estimators.wire.dead_letter import DeadLetter
+from estimators.wire.dead_letter import DeadLetter, content_hash
 from estimators.wire.state import ClosedWindow, WindowCount, closed_key, encode_closed
 
 _SEND_SECONDS = 60.0
@@ -43,8 +47,9 @@ class Rebuilt:
         windows: published, ascending.
         totals: whether running totals were published too: only from the first window on.
         reports: counted in these windows.
-        admitted: dead letters counted now, by the reason they were refused for.
-        refused: dead letters of the chosen reasons that were not counted, by why not.
+        admitted: rejected records counted now, by the reason they were rejected for.
+        refused: rejected records of the chosen reasons that were not counted, by why not; ``gone``
+            are those of which only the dead letter is left.
     """
 
     windows: tuple[int, ...]
@@ -75,8 +80,8 @@ def rebuild(
         clock: for patience and for the guard against append times ahead of now.
         first: first window.
         last: last window; None for the last one that every partition has closed.
-        admit: reasons of dead letters to count after all; each is de-duplicated by its origin and
-            by (period, batch id) against everything that the log accepted.
+        admit: reasons of rejected records to count after all; each is de-duplicated by (period,
+            batch id) against everything that the log accepted.
 
     Raises:
         InvalidInput: the target is not new, or a window asked for is not closed everywhere.
@@ -95,10 +100,12 @@ def rebuild(
                 check_append_time(record, clock.now_ms())
                 log.read(record)
             windows = log.closed_windows(last)
-            letters = Partition(source.dead_letters, 0)
             if admit:
-                for record in read_whole(reader, topics, [letters], clock):
-                    log.read_letter(record, windows)
+                letters = [Partition(source.dead_letters, 0)]
+                for record in read_whole(reader, topics, letters, clock):
+                    log.read_letter(record)
+                for record in read_span(reader, log.rejected_spans(), clock):
+                    log.admit(record, windows)
         finally:
             reader.close()
     finally:
@@ -118,7 +125,7 @@ def _prepare(topics: Topics, source: TopicNames, target: TopicNames) -> None:
 
 
 class _Log:
-    """All input partitions, folded; and the dead letters that are counted after all."""
+    """All input partitions, folded; and the rejected records that are counted after all."""
 
     def __init__(
         self,
@@ -141,8 +148,10 @@ class _Log:
         }
         self._closed: dict[int, dict[Partition, ClosedWindow]] = defaultdict(dict)
         self._accepted: set[tuple[int, int, bytes | None]] = set()
-        self._booked: dict[tuple[str, int, int], int | None] = {}
-        self._origins: set[tuple[str, int, int]] = set()
+        self._booked: dict[tuple[str, int, int], tuple[Reason, int | None]] = {}
+        self._foreign = ForeignRecords("replay")
+        self._hashes: dict[tuple[str, int, int], str] = {}
+        self._gone: set[tuple[str, int, int]] = set()
         self.admitted: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         for partition, (start, end) in self.spans.items():
@@ -177,7 +186,7 @@ class _Log:
             self._accepted.add((fold.group, outcome.period, record.key))
         elif outcome.rejection is not None and outcome.rejection.reason in self._admit:
             window = window_of_clock(self._plan, fold.clock, fold.closed_through)
-            self._booked[(*record.partition, record.offset)] = window
+            self._booked[(*record.partition, record.offset)] = (outcome.rejection.reason, window)
 
     def closed_windows(self, last: int | None) -> list[int]:
         """The windows to publish: closed by every partition.
@@ -197,15 +206,42 @@ class _Log:
             raise InvalidInput(f"no window from {self._first} on is closed in every partition")
         return list(range(self._first, end + 1))
 
-    def read_letter(self, record: Record, windows: Collection[int]) -> None:
-        """Count a dead letter after all, if it is of a chosen reason and can be."""
-        letter = DeadLetter.from_headers(record.headers)
-        origin = (letter.topic, letter.partition, letter.offset)
-        where = Partition(letter.topic, letter.partition)
-        if letter.reason not in self._admit or origin in self._origins or where not in self._folds:
+    def read_letter(self, record: Record) -> None:
+        """Note what a dead letter of a chosen reason says about the record that it is about."""
+        try:
+            letter = DeadLetter.from_headers(record.headers)
+        except ForeignRecord as error:
+            self._foreign.skip(record, error)
             return
-        self._origins.add(origin)
-        group = self._names.group_of(letter.topic)
+        where = Partition(letter.topic, letter.partition)
+        if letter.reason not in self._admit or where not in self._folds:
+            return
+        origin = (*where, letter.offset)
+        if letter.offset < self.spans[where][0] and origin not in self._gone:
+            self._gone.add(origin)
+            self.refused["gone"] += 1
+        elif letter.sha256:
+            self._hashes[origin] = letter.sha256
+
+    def rejected_spans(self) -> dict[Partition, tuple[int, int]]:
+        """From the first to the last rejected record of the chosen reasons, per partition."""
+        spans: dict[Partition, tuple[int, int]] = {}
+        for topic, number, offset in self._booked:
+            where = Partition(topic, number)
+            first, end = spans.get(where, (offset, offset + 1))
+            spans[where] = (min(first, offset), max(end, offset + 1))
+        return spans
+
+    def admit(self, record: Record, windows: Collection[int]) -> None:
+        """Count a record that was rejected for a chosen reason, if it can be counted."""
+        origin = (*record.partition, record.offset)
+        if origin not in self._booked:
+            return
+        reason, window = self._booked[origin]
+        if self._hashes.get(origin, "") not in ("", content_hash(record.value)):
+            self.refused["gone"] += 1
+            return
+        group = self._names.group_of(record.partition.topic)
         try:
             batch = decode_batch(self._plan, group, record.key, record.value)
         except Rejection as still:
@@ -218,9 +254,9 @@ class _Log:
             self.refused["other_window"] += 1
         else:
             self._accepted.add(identity)
-            self.admitted[letter.reason.value] += 1
-            self._count(where, batch, group)
-            self._unbook(where, self._booked.get(origin), letter.reason)
+            self.admitted[reason.value] += 1
+            self._count(record.partition, batch, group)
+            self._unbook(record.partition, window, reason)
 
     def _count(self, where: Partition, batch: Batch, group: int) -> None:
         views = len(self._plan.groups[group].views)
@@ -267,7 +303,7 @@ def _publish(
     whole: bool,
 ) -> int:
     merger = log.merger(windows)
-    notes = tuple(f"dead letters re-admitted: {r} {n:,}" for r, n in sorted(log.admitted.items()))
+    notes = tuple(f"rejected records admitted: {r} {n:,}" for r, n in sorted(log.admitted.items()))
     reports = 0
     sink = broker.sink()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 import structlog
 
@@ -10,8 +11,9 @@ from broker.names import TopicNames
 from broker.transport import Broker, Partition, Topics
 from consumer.assembler import SnapshotAssembler
 from consumer.clock import Clock
+from consumer.foreign import key_of
 from consumer.health import RoleHealth
-from estimators.errors import FatalError, RecoverableError
+from estimators.errors import FatalError, ForeignRecord, RecoverableError
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
 
@@ -104,7 +106,8 @@ class FinalsAwaited:
                     )
                 try:
                     for record in reader.poll(_LOOK_SECONDS):
-                        assembler.read(record.key or b"", record.value)
+                        with suppress(ForeignRecord):
+                            assembler.read(key_of(record), record.value)
                 except RecoverableError as error:
                     structlog.get_logger("calmstream.retire").warning("waiting", error=str(error))
                     stop.wait(_LOOK_SECONDS)

@@ -11,7 +11,8 @@ from broker.transport import Partition, Reader, Record, TopicInfo, Topics
 from consumer.admission import Judge
 from consumer.clock import Clock
 from consumer.fold import PartitionFold
-from estimators.errors import FatalError, RecoverableError
+from consumer.foreign import ForeignRecords
+from estimators.errors import FatalError, ForeignRecord, RecoverableError
 from estimators.plan import Plan
 from estimators.wire.state import PartitionState, decode_state, partition_key
 
@@ -90,25 +91,46 @@ class Restorer:
         return PartitionFold(self._plan, group, judges[partition], states[partition])
 
     def _read_states(self, partitions: Collection[Partition]) -> dict[Partition, PartitionState]:
-        """The partition record with the largest next_offset of each; a zombie's is smaller."""
+        """The partition record with the largest next_offset of each; a zombie's is smaller.
+
+        Whether a record is one of ours is looked at only where it would be used. If it is not, the
+        topic is read again and each record is decoded.
+        """
+        best = self._newest(partitions, _next_offset)
+        try:
+            return {p: self._decoded(p, value) for p, value in best.items()}
+        except ForeignRecord:
+            best = self._newest(partitions, lambda p, value: self._decoded(p, value).next_offset)
+            return {p: self._decoded(p, value) for p, value in best.items()}
+
+    def _decoded(self, partition: Partition, value: bytes) -> PartitionState:
+        return decode_state(self._plan, self._names.group_of(partition.topic), value)
+
+    def _newest(
+        self, partitions: Collection[Partition], next_offset: Callable[[Partition, bytes], int]
+    ) -> dict[Partition, bytes]:
+        """The one of each with the largest ``next_offset``; foreign records are passed."""
         wanted = {
             (self._state_partition(p), partition_key(self._names.group_of(p.topic), p.number)): p
             for p in partitions
         }
         best: dict[Partition, tuple[int, bytes]] = {}
+        foreign = ForeignRecords("tally")
 
         def collect(record: Record) -> None:
             partition = wanted.get((record.partition, record.key or b""))
-            if partition is not None and record.value is not None:
-                offset = _next_offset(record.value)
-                if partition not in best or offset > best[partition][0]:
-                    best[partition] = (offset, record.value)
+            if partition is None or record.value is None:
+                return
+            try:
+                offset = next_offset(partition, record.value)
+            except ForeignRecord as error:
+                foreign.skip(record, error)
+                return
+            if partition not in best or offset > best[partition][0]:
+                best[partition] = (offset, record.value)
 
         self._read_all({self._state_partition(p) for p in partitions}, collect)
-        return {
-            partition: decode_state(self._plan, self._names.group_of(partition.topic), value)
-            for partition, (_, value) in best.items()
-        }
+        return {partition: value for partition, (_, value) in best.items()}
 
     def _state_partition(self, partition: Partition) -> Partition:
         return Partition(self._names.state, self._names.state_partition(partition.number))
@@ -153,8 +175,7 @@ class Restorer:
         while left:
             positions = {partition: self._reader.position(partition) for partition in left}
             for record in self._poll(patience, positions):
-                if record.offset < states[record.partition].next_offset:
-                    judges[record.partition].replay(record)
+                _replay(judges[record.partition], record, states[record.partition].next_offset)
             done = {p for p in left if self._reader.position(p) >= states[p].next_offset}
             left -= done
             if done and left:
@@ -231,11 +252,26 @@ def check_log(
         )
 
 
-def _next_offset(value: bytes) -> int:
-    """next_offset of a partition record, without reading its counts."""
+def _replay(judge: Judge, record: Record, next_offset: int) -> None:
+    """Find a record's id again if it was folded before ``next_offset``.
+
+    A record batch that cannot be decoded can begin below that offset: an earlier release read such
+    a batch up to the record at fault. The ids of those records are not known any more. Their time
+    is, since all records of a batch have the same one.
+    """
+    if record.offset < next_offset:
+        judge.replay(record)
+    elif record.damage is not None and record.damage.first_offset < next_offset:
+        judge.advance(record.timestamp)
+
+
+def _next_offset(_partition: Partition, value: bytes) -> int:
+    """next_offset of a partition record, without reading its counts.
+
+    Raises:
+        ForeignRecord: no partition record.
+    """
     try:
         return int(orjson.loads(value)["next_offset"])
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-        raise FatalError(
-            "the state topic holds a value that is no state record; who else writes to it?"
-        ) from None
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, OverflowError):
+        raise ForeignRecord("the state topic holds a value that is no state record") from None

@@ -12,7 +12,8 @@ from broker.names import TopicNames
 from broker.transport import Broker, Partition, Reader, Record, Topics
 from consumer.assembler import Snapshot, SnapshotAssembler, Table
 from consumer.delivery_order import DeliveryOrder
-from estimators.errors import FatalError, RecoverableError
+from consumer.foreign import ForeignRecords, key_of
+from estimators.errors import FatalError, ForeignRecord, RecoverableError
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
 
@@ -72,7 +73,7 @@ def subscribe(
     Raises:
         InvalidInput: a snapshot of a newer version, which says so.
         RecoverableError: the broker did not answer for ``retry_seconds``.
-        FatalError: no such topic, or something else writes to it.
+        FatalError: no such topic.
     """
     names = plan_names(plan, namespace, output_namespace)
     wanted = frozenset(map(Kind, kinds))
@@ -83,7 +84,7 @@ def subscribe(
         stack.callback(topics.close)
         reader = transport.reader()
         stack.callback(reader.close)
-        assembler = SnapshotAssembler()
+        assembler, foreign = SnapshotAssembler(), ForeignRecords("subscribe")
         source = _Source(reader, topics, names.snapshots)
         latest = from_window == "latest"
         order = DeliveryOrder(0 if latest or from_window is None else int(from_window), latest)
@@ -91,9 +92,11 @@ def subscribe(
             if record is None:
                 yield from order.at_end()
                 continue
-            if record.key is None:
-                raise FatalError(f"{names.snapshots} holds a record without a key")
-            found = assembler.read(record.key, record.value)
+            try:
+                found = assembler.read(key_of(record), record.value)
+            except ForeignRecord as error:
+                foreign.skip(record, error)
+                continue
             if found is not None and found.kind in wanted:
                 yield from order.take(found)
 

@@ -7,6 +7,7 @@
     ├── Rejection              bad input in the stream: counted by reason and kept, never fatal
     ├── RecoverableError       worth another try within a budget (a broker that does not answer)
     └── FatalError             stop loudly, exit code 1, say the remedy
+        └── ForeignRecord      somebody else wrote to a topic of ours; readers go past it
 
 Messages say what was expected and what came. They never contain a report or a record.
 """
@@ -38,6 +39,14 @@ class RecoverableError(CalmstreamError):
 
 class FatalError(CalmstreamError):
     """Going on could lose or double a report; the process must stop and say the remedy."""
+
+
+class ForeignRecord(FatalError):  # noqa: N818 - named for what was found
+    """A record of the state, snapshots or dead-letter topic that calmstream did not write.
+
+    Whoever reads a topic goes past it and reports it. Code that has no way to go on lets it end the
+    process, as any :class:`FatalError` does.
+    """
 
 
 class Reason(StrEnum):

@@ -31,8 +31,8 @@ class InProcessBroker:
         faults: what happens to sends.
 
     Besides the protocol it offers what only a test bench has: :meth:`compact`,
-    :meth:`apply_retention`, :meth:`stall`, :meth:`release`, :meth:`records`, and on its group
-    readers ``expire()``, which makes the member a zombie.
+    :meth:`apply_retention`, :meth:`stall`, :meth:`release`, :meth:`append_batch`, :meth:`records`,
+    and on its group readers ``expire()``, which makes the member a zombie.
     """
 
     def __init__(
@@ -102,6 +102,16 @@ class InProcessBroker:
         """End a stall: what waited is appended in order and acknowledged."""
         with self._cluster.monitor:
             self._cluster.release(partition)
+
+    def append_batch(self, partition: Partition, raw: bytes) -> int:
+        """Append a record batch in Kafka's own encoding, damaged or not; its first offset.
+
+        Kafka sets the batch's first offset when it appends it, so here it is stated as 0.
+        """
+        with self._cluster.monitor:
+            offset = self._cluster.log(partition).append_batch(raw, self._cluster.clock())
+            self._cluster.monitor.notify()
+            return offset
 
     def records(self, partition: Partition) -> list[Record]:
         """All records that the partition holds now."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
 
 from broker.in_process.settings import LogRules
+from broker.record_batches import as_records, decode_batches
 from broker.transport import Headers, Partition, Record
 from estimators.errors import FatalError
 
@@ -77,13 +79,40 @@ class PartitionLog:
         """Add a checked record, stamped ``now``; its offset. Amortised O(1)."""
         offset = self.end
         append_time = self._rules.append_time
-        record = Record(self.partition, offset, now, append_time, key, value, headers)
-        self._offsets.append(offset)
-        self._records.append(record)
-        self._bytes += stored_bytes(key, value, headers)
-        self.end = offset + 1
-        self._keep_bounded(now)
+        self._add(Record(self.partition, offset, now, append_time, key, value, headers), now)
         return offset
+
+    def append_batch(self, raw: bytes, now: int) -> int:
+        """Add a record batch as a sender of Kafka's protocol encoded it; its first offset.
+
+        What it holds is looked at when it is read, as with Kafka; here that is now.
+        """
+        first = self.end
+        (piece,) = decode_batches(raw)
+        for record in as_records(self.partition, piece):
+            damage = record.damage and replace(
+                record.damage, first_offset=first + record.damage.first_offset
+            )
+            stamped = self._rules.append_time
+            self._add(
+                replace(
+                    record,
+                    offset=first + record.offset,
+                    timestamp=now if stamped else record.timestamp,
+                    append_time=stamped,
+                    damage=damage,
+                ),
+                now,
+            )
+        self.end = first + piece.next_offset
+        return first
+
+    def _add(self, record: Record, now: int) -> None:
+        self._offsets.append(record.offset)
+        self._records.append(record)
+        self._bytes += stored_bytes(record.key, record.value, record.headers)
+        self.end = record.offset + 1
+        self._keep_bounded(now)
 
     def read(self, position: int, limit: int) -> list[Record]:
         """At most ``limit`` records from ``position`` on; empty at the end.
@@ -133,7 +162,7 @@ class PartitionLog:
             return
         cut = max(len(self._records) - active, 0)
         last = {record.key: record.offset for record in self._records[:cut]}
-        kept = [r for r in self._records[:cut] if last[r.key] == r.offset]
+        kept = [r for r in self._records[:cut] if r.damage or last[r.key] == r.offset]
         if not tombstones:
             for record in kept:
                 if record.value is None:

@@ -8,14 +8,14 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 
+from broker.kafka.fetched import decode_by_ourselves
 from broker.kafka.limits import milliseconds
 from broker.kafka.node_choice import avoid_hanging
 from broker.kafka.translate import translated
-from broker.transport import Headers, Partition, Record
+from broker.transport import Partition, Record
 from estimators.errors import FatalError
 
 DEFAULT_MAX_RECORDS = 500
-_APPEND_TIME = 1
 # What one answer of a broker may bring: this, not the backlog, is what a reader holds. Two
 # partitions may fill it, so that a reader of few partitions asks no more often than one of many;
 # brokers take turns among partitions. A record larger than these still comes, alone (KIP-74).
@@ -38,29 +38,8 @@ def new_consumer(settings: dict[str, Any], **more: Any) -> KafkaConsumer:
         **more,
     )
     avoid_hanging(consumer)
+    decode_by_ourselves(consumer)
     return consumer
-
-
-def to_records(fetched: dict[TopicPartition, list[Any]]) -> list[Record]:
-    """The client's records as ours, partition after partition."""
-    return [
-        Record(
-            Partition(*where),
-            item.offset,
-            item.timestamp,
-            item.timestamp_type == _APPEND_TIME,
-            item.key,
-            item.value,
-            to_headers(item.headers),
-        )
-        for where, items in fetched.items()
-        for item in items
-    ]
-
-
-def to_headers(headers: list[tuple[str, bytes | None]]) -> Headers:
-    """Headers with a null value, which Kafka allows, read as empty."""
-    return tuple((name, content or b"") for name, content in headers)
 
 
 class ConsumerBase:
@@ -91,7 +70,7 @@ class ConsumerBase:
             raise FatalError("the reader is closed")
         with translated(self._reading()):
             fetched = self._consumer.poll(timeout_ms=milliseconds(timeout), max_records=max_records)
-        return to_records(fetched)
+        return [record for records in fetched.values() for record in records]
 
     def _reading(self) -> str:
         """What a failing poll was doing, for messages."""

@@ -1,4 +1,4 @@
-"""``calmstream replay``: count windows again from the log, or count dead letters after all."""
+"""``calmstream replay``: count windows again from the log, rejected records too if asked."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="count windows again from the log into a new namespace",
         description="Read the reports topics once and publish the windows that every partition "
         "has closed into the snapshots topic of a new namespace; what stands is never touched. "
-        "With --admit, dead letters of these reasons are counted too, unless their batch was "
-        "counted already. For logs too long for one process: calmstream consume "
+        "With --admit, rejected records of these reasons are counted too, unless their batch "
+        "was counted already. For logs too long for one process: calmstream consume "
         "--output-namespace, with any number of workers.",
     )
     arguments.add_plan(parser)
@@ -41,7 +41,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         type=_reasons,
         default=(),
         metavar="REASON,..",
-        help=f"dead letters to count after all: {', '.join(_ADMISSIBLE)}",
+        help=f"rejected records to count after all: {', '.join(_ADMISSIBLE)}",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.set_defaults(run=run)
@@ -81,7 +81,7 @@ def _show(done: Rebuilt, namespace: str) -> None:
     for told, counts in (("counted after all", done.admitted), ("still refused", done.refused)):
         if counts:
             listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
-            console.print(f"dead letters {told}: {listed}")
+            console.print(f"rejected records {told}: {listed}")
 
 
 def _reasons(text: str) -> tuple[Reason, ...]:

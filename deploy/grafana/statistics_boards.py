@@ -23,8 +23,17 @@ QUALITY = (
             Panel(
                 "Dead letters",
                 "cps",
-                ((rate("dead_letters_total"), "{{plan}}"),),
-                "Refused records kept in the dead-letter topic.",
+                (
+                    (rate("dead_letters_total"), "{{plan}}"),
+                    (rate("dead_letters_omitted_total"), "{{plan}}, counted only"),
+                ),
+                "Refused records kept in the dead-letter topic: 1,000 of a reason and window.",
+            ),
+            Panel(
+                "Foreign records",
+                "cps",
+                ((rate("foreign_records_total"), "{{plan}}"),),
+                "On the state and snapshots topics, where calmstream alone should write.",
             ),
         ),
     ),

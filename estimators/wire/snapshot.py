@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from estimators.errors import FatalError, InvalidInput
+from estimators.errors import ForeignRecord, InvalidInput
 
 VERSION = "1.1"
 _MANIFEST = "manifest"
@@ -156,13 +156,13 @@ def parse_key(key: bytes) -> tuple[int, Kind, bool]:
     """(window, kind, whether it is the manifest's) of a record, also of a tombstone.
 
     Raises:
-        FatalError: no key of a snapshots topic; something else writes there.
+        ForeignRecord: no key of a snapshots topic; something else writes there.
     """
     try:
         window, kind, name = key.decode().split("/")
         return int(window), Kind(kind), name == _MANIFEST
     except ValueError:
-        raise FatalError(
+        raise ForeignRecord(
             "the snapshots topic holds a record with a foreign key; who else writes to it?"
         ) from None
 
@@ -179,21 +179,21 @@ def decode(raw: bytes) -> MarginalRecord | Manifest:
 
     Raises:
         InvalidInput: a snapshot of a newer major version.
-        FatalError: not a snapshot record.
+        ForeignRecord: not a snapshot record.
     """
     try:
         body = orjson.loads(raw)
         major = int(body["v"].split(".")[0])
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
-        raise FatalError("the snapshots topic holds a value that is no snapshot") from None
+        raise ForeignRecord("the snapshots topic holds a value that is no snapshot") from None
     if major != 1:
         raise InvalidInput(
             f"snapshot version {body['v']} is newer than {VERSION}: upgrade to read it"
         )
     try:
         return _manifest(body) if body["type"] == "manifest" else _marginal(body)
-    except (KeyError, TypeError, ValueError) as error:
-        raise FatalError(f"a snapshot record is damaged: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ForeignRecord(f"a snapshot record is damaged: {error}") from None
 
 
 def _marginal(body: Mapping[str, Any]) -> MarginalRecord:

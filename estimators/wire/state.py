@@ -14,11 +14,12 @@ from typing import Any
 
 import orjson
 
-from estimators.errors import FatalError, Reason
+from estimators.errors import FatalError, ForeignRecord, Reason
 from estimators.plan import Plan
 from estimators.tally import Tally
 
 VERSION = "1.0"
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def parse_key(key: bytes) -> tuple[int, int, int | None]:
     """(group, partition, window or None for the partition record).
 
     Raises:
-        FatalError: no key of a state topic; something else writes there.
+        ForeignRecord: no key of a state topic.
     """
     try:
         parts = [int(part) for part in key.decode("ascii").split("/")]
@@ -117,7 +118,7 @@ def parse_key(key: bytes) -> tuple[int, int, int | None]:
         return parts[0], parts[1], None
     if len(parts) == 3:
         return parts[0], parts[1], parts[2]
-    raise FatalError("the state topic holds a record with a foreign key; who else writes to it?")
+    raise ForeignRecord("the state topic holds a record with a foreign key; who else writes to it?")
 
 
 def encode_state(plan: Plan, state: PartitionState) -> bytes:
@@ -142,7 +143,8 @@ def decode_state(plan: Plan, group: int, raw: bytes) -> PartitionState:
     """Inverse of :func:`encode_state`.
 
     Raises:
-        FatalError: newer version, another plan, or not a state record at all.
+        ForeignRecord: not a state record of this plan.
+        FatalError: a newer version.
     """
     body, views, width = _body(plan, group, raw)
     try:
@@ -159,8 +161,8 @@ def decode_state(plan: Plan, group: int, raw: bytes) -> PartitionState:
                 for w, count in body["open"].items()
             },
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FatalError(f"a state record of group {group} is damaged: {error}") from None
+    except _UNREADABLE as error:
+        raise ForeignRecord(f"a state record of group {group} is damaged: {error}") from None
 
 
 def encode_closed(plan: Plan, closed: ClosedWindow) -> bytes:
@@ -187,8 +189,8 @@ def decode_closed(plan: Plan, group: int, raw: bytes) -> ClosedWindow:
             count=WindowCount.from_json(body["count"], views, width),
             total=WindowCount.from_json(body["total"], views, width),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FatalError(f"a closed record of group {group} is damaged: {error}") from None
+    except _UNREADABLE as error:
+        raise ForeignRecord(f"a closed record of group {group} is damaged: {error}") from None
 
 
 def _body(plan: Plan, group: int, raw: bytes) -> tuple[dict[str, Any], int, int]:
@@ -196,14 +198,14 @@ def _body(plan: Plan, group: int, raw: bytes) -> tuple[dict[str, Any], int, int]
         body = orjson.loads(raw)
         version = tuple(int(part) for part in body["v"].split("."))
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
-        raise FatalError("the state topic holds a value that is no state record") from None
+        raise ForeignRecord("the state topic holds a value that is no state record") from None
     if version > tuple(int(part) for part in VERSION.split(".")):
         raise FatalError(
             f"state version {body['v']} is newer than {VERSION}: run the newer release again, "
             "or count into a new namespace"
         )
     if body.get("plan") != plan.digest:
-        raise FatalError("the state topic holds records of another plan")
+        raise ForeignRecord("the state topic holds records of another plan")
     if not 0 <= group < len(plan.groups):
-        raise FatalError(f"the state topic names group {group}, which the plan does not have")
+        raise ForeignRecord(f"the state topic names group {group}, which the plan does not have")
     return body, len(plan.groups[group].views), plan.mechanisms[group].width

@@ -12,6 +12,7 @@ import pytest
 from broker.in_process import InProcessBroker
 from broker.kafka import connect
 from broker.transport import Broker, GroupReader, Partition, Reader, Record, Sink, TopicSpec
+from tests.batches import produce
 
 DEADLINE = 30.0
 SESSION_SECONDS = 20.0
@@ -25,11 +26,13 @@ class Bench:
         broker: it.
         kind: ``in_process`` or ``kafka``.
         expire: makes the group expel the member that the reader is, its only one.
+        append_batch: appends a record batch in Kafka's encoding; its first offset.
     """
 
     broker: Broker
     kind: str
     expire: Callable[[str, GroupReader], None]
+    append_batch: Callable[[Partition, bytes], int]
 
     def name(self, stem: str = "t") -> str:
         """A name that no other test uses."""
@@ -96,10 +99,15 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     if request.param == "kafka":
         bootstrap = request.getfixturevalue("kafka_bootstrap")
         broker = connect(bootstrap, session_seconds=SESSION_SECONDS)
-        yield Bench(broker, "kafka", _expire_in_kafka(bootstrap))
+        yield Bench(
+            broker,
+            "kafka",
+            _expire_in_kafka(bootstrap),
+            lambda where, raw: produce(bootstrap, *where, raw),
+        )
     else:
         broker = InProcessBroker()
-        yield Bench(broker, "in_process", _expire_in_process)
+        yield Bench(broker, "in_process", _expire_in_process, broker.append_batch)
     broker.close()
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 
 import orjson
 import pytest
 
+from consumer.dead_letters import KEPT_PER_REASON, MAX_KEPT_BYTES
 from estimators.errors import Reason
+from estimators.plan_limits import Limits
 from estimators.wire.batch import MAX_BATCH_BYTES
+from estimators.wire.dead_letter import content_hash
+from tests.batches import GZIP, frame
 from tests.tally_bench import Stage, sample
 from tests.tally_support import batch_id, body, small_plan
 
@@ -77,7 +82,9 @@ def test_it_is_counted_and_kept_and_the_stream_goes_on(
     assert (letter.topic, letter.partition, letter.offset) == (*stage.input(), offset)
     assert letter.timestamp == stage.broker.records(stage.input())[0].timestamp
     assert letter.plan == PLAN.digest
-    assert kept.value == (value or b"")
+    assert kept.value == (value or b"")[:MAX_KEPT_BYTES]
+    assert (letter.length, letter.sha256) == (len(value or b""), content_hash(value))
+    assert (letter.first_offset, letter.records) == (offset, 1)
     assert kept.key == key
     state = stage.states()[-1]
     assert dict(state.open[0].rejects) == {reason: 1}
@@ -125,8 +132,71 @@ def test_the_same_id_in_another_window_is_another_batch() -> None:
 
 
 def test_every_reason_has_its_test() -> None:
-    elsewhere = {Reason.DUPLICATE}
+    elsewhere = {Reason.DUPLICATE, Reason.OVER_LIMIT}
     assert {r for r, *_ in BAD} | elsewhere == set(Reason)
+
+
+def test_what_exceeds_the_plans_limits_is_rejected_last_and_leaves_no_id() -> None:
+    stage = Stage(small_plan(limits=Limits(batch_reports=2, batches=2)))
+    worker = stage.worker()
+    stage.batch(0, [1, 2, 3], number=1)  # too many reports
+    stage.batch(0, [1, 2], number=1)  # its id is free
+    stage.batch(0, [3], number=2)
+    stage.batch(0, [3], number=3)  # a third batch
+    stage.batch(0, [1, 2], number=1)  # a resend is a duplicate all the same
+    stage.move_to(9)
+    stage.batch(1, [0], number=3)  # another window has room
+    stage.turns(worker)
+    assert sample(worker, "rejections_total", reason="over_limit") == 2
+    assert sample(worker, "rejections_total", reason="duplicate") == 1
+    assert [letter.offset for letter, _ in stage.letters()] == [0, 3, 4]
+    state = stage.states()[-1]
+    assert state.open[0].tally.counts.tolist() == [[0, 1, 1, 1]]
+    assert state.open[1].tally.counts.tolist() == [[1, 0, 0, 0]]
+
+
+def test_records_that_cannot_be_decoded_are_one_rejection_at_the_last_of_them() -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    stage.batch(0, [3])
+    raw = frame(gzip.compress(b"no records"), 7, codec=GZIP)
+    assert stage.broker.append_batch(stage.input(), raw) == 1
+    stage.batch(0, [2], number=9)
+    stage.turns(worker)
+    assert sample(worker, "rejections_total", reason="undecodable") == 1
+    assert sample(worker, "reports_accepted_total", group="0") == 2
+    ((letter, kept),) = stage.letters()
+    assert (letter.first_offset, letter.offset, letter.records) == (1, 7, 7)
+    assert (kept.key, kept.value) == (None, raw)
+    state = stage.states()[-1]
+    assert state.next_offset == 9
+    assert state.open[0].tally.counts.tolist() == [[0, 0, 1, 1]]
+
+
+def test_a_flood_of_bad_records_leaves_a_bounded_number_of_dead_letters() -> None:
+    """Also when the worker dies in the middle of it: the number kept follows from the state."""
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    for number in range(KEPT_PER_REASON - 10):
+        stage.send(KEY, b"{")
+        if number == 50:
+            stage.turns(worker, step=0.0)
+            worker.checkpoint()
+        if number == 100:
+            stage.turns(worker, step=0.0)
+            worker.abandon()
+            worker = stage.worker()
+    stage.turns(worker, step=0.0)
+    for _ in range(20):
+        stage.send(KEY, b"{")
+    stage.send(b"short", GOOD)  # another reason has dead letters of its own
+    stage.turns(worker, step=0.0)
+    origins = {letter.offset for letter, _ in stage.letters()}
+    assert origins == {*range(KEPT_PER_REASON), KEPT_PER_REASON + 10}
+    assert sample(worker, "dead_letters_omitted_total") == 10
+    worker.checkpoint()
+    rejects = stage.states()[-1].open[0].rejects
+    assert dict(rejects) == {Reason.UNDECODABLE: KEPT_PER_REASON + 10, Reason.BAD_BATCH_ID: 1}
 
 
 def test_rejects_after_the_last_window_go_to_the_total() -> None:

@@ -130,7 +130,7 @@ def test_late_reports_are_counted_after_all_and_only_once() -> None:
     assert done.refused == {"duplicate": 2}
     before, after = final(stage, stage.names, 1), final(stage, names, 1)
     assert after.manifest.reports == before.manifest.reports + 7
-    assert after.manifest.processing[0] == "dead letters re-admitted: late 2"
+    assert after.manifest.processing[0] == "rejected records admitted: late 2"
     assert (
         final(stage, names, 2).manifest.reports == final(stage, stage.names, 2).manifest.reports + 1
     )

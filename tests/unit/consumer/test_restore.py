@@ -3,12 +3,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from broker.transport import Partition, TopicInfo
 from consumer.clock import ManualClock
 from consumer.state import Restorer, check_log
-from estimators.errors import FatalError, RecoverableError
+from estimators.errors import FatalError, Reason, RecoverableError
 from estimators.tally import Tally
 from estimators.wire.state import (
     ClosedWindow,
@@ -19,8 +20,9 @@ from estimators.wire.state import (
     encode_state,
     partition_key,
 )
+from tests.batches import ZSTD, frame
 from tests.tally_bench import Stage
-from tests.tally_support import small_plan
+from tests.tally_support import at, small_plan
 
 PLAN = small_plan(partitions=2, groups=3)
 ZERO = WindowCount(Tally.zero(1, 4))
@@ -148,11 +150,62 @@ def test_a_record_that_compaction_moves_past_the_reader_is_found() -> None:
     assert fold.next_offset == 2
 
 
-def test_foreign_values_in_the_state_topic_stop_the_restore() -> None:
+FOREIGN = [
+    b"hello",
+    b"[]",
+    b'{"next_offset": 1e400}',
+    b'{"next_offset": 999}',
+    b'{"v": "1.0", "next_offset": 999, "plan": "other"}',
+]
+
+
+@pytest.mark.parametrize("value", FOREIGN)
+def test_foreign_values_in_the_state_topic_are_passed(value: bytes) -> None:
     stage = Stage(small_plan())
-    stage.sink.send(stage.names.state, partition_key(0, 0), b"hello", partition=0).wait(1)
-    with pytest.raises(FatalError, match="who else writes"):
+    stage.batch(0, [1])
+    worker = stage.worker()
+    stage.turns(worker)
+    worker.finish()
+    stage.sink.send(stage.names.state, partition_key(0, 0), value, partition=0).wait(1)
+    raw = frame(b"no records", 3, codec=ZSTD)
+    stage.broker.append_batch(Partition(stage.names.state, 0), raw)
+    fold = restorer(stage).restore([stage.input()])[stage.input()]
+    assert fold.next_offset == stage.topics.log_ends([stage.input()])[stage.input()] > 0
+
+
+@pytest.mark.parametrize("value", FOREIGN)
+def test_where_a_foreign_value_is_all_that_is_left_the_log_is_counted_again(value: bytes) -> None:
+    stage = Stage(small_plan())
+    stage.batch(0, [1])
+    stage.sink.send(stage.names.state, partition_key(0, 0), value, partition=0).wait(1)
+    assert restorer(stage).restore([stage.input()])[stage.input()].next_offset == 0
+    stage.topics.trim({stage.input(): 1})
+    with pytest.raises(FatalError, match="nothing was ever counted"):
         restorer(stage).restore([stage.input()])
+
+
+def test_a_batch_that_an_earlier_release_had_read_in_part_is_gone_past() -> None:
+    """It counted two of five records, then stopped at the third, and at every restart."""
+    stage = Stage(small_plan())
+    stage.move_to(1)
+    stage.batch(0, [1])
+    stage.move_to(2)
+    raw = frame(b"no records", 5, codec=ZSTD)
+    assert stage.broker.append_batch(stage.input(), raw) == 1
+    info = stage.topics.describe([stage.input().topic])[stage.input().topic]
+    held = {0: WindowCount(Tally(np.array([3]), np.array([[0, 3, 0, 0]])))}
+    state = PartitionState(info.id, 3, at(2), -1, 0, 0, ZERO, held)
+    stage.sink.send(
+        stage.names.state, partition_key(0, 0), encode_state(stage.plan, state), partition=0
+    ).wait(1)
+    worker = stage.worker()
+    stage.move_to(3)
+    stage.batch(0, [2], number=7)
+    stage.turns(worker)
+    last = stage.states()[-1]
+    assert last.next_offset == 7
+    assert last.open[0].tally.counts.tolist() == [[0, 3, 1, 0]]
+    assert dict(last.open[0].rejects) == {Reason.UNDECODABLE: 1}
 
 
 def test_an_altered_log_is_noticed() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import orjson
 import pytest
 
+from broker.transport import Partition
 from consumer.assembler import SnapshotAssembler, above
 from consumer.merge import MergedWindow
 from consumer.snapshots import SnapshotSet, build_set
@@ -16,6 +17,7 @@ from consumer.subscribe import plan_names, subscribe
 from estimators.errors import FatalError, InvalidInput, RecoverableError
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
+from tests.batches import ZSTD, frame
 from tests.publisher_support import Bench, count_of, published_plan
 
 
@@ -283,11 +285,25 @@ def test_a_later_minor_with_more_fields_is_read(bench: Bench) -> None:
     assert seen(bench) == [(0, Kind.FINAL, (2, 2))]
 
 
-@pytest.mark.parametrize(("key", "value"), [(b"0/final/x", b"{}"), (b"other", b"{}")])
-def test_a_foreign_record_stops_it(bench: Bench, key: bytes, value: bytes) -> None:
+FOREIGN = [
+    (b"0/final/x", b"{}"),
+    (b"0/final/x", b"\xff"),
+    (b"other", b"{}"),
+    (b"\xff/final/x", b"{}"),
+    (b"0/final/manifest", b'{"v": "1.0", "type": "manifest"}'),
+    (b"0/final/x", b'{"v": "1.0", "type": "marginal", "window": 1e999}'),
+    (b"0/late/x", None),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), FOREIGN)
+def test_a_foreign_record_is_passed(bench: Bench, key: bytes, value: bytes | None) -> None:
     bench.sink.send(bench.names.snapshots, key, value).wait(5)
-    with pytest.raises(FatalError, match="snapshots topic holds"):
-        seen(bench)
+    raw = frame(b"no records", 3, codec=ZSTD)
+    bench.broker.append_batch(Partition(bench.names.snapshots, 0), raw)
+    built = a_set(bench.plan, 0, Kind.FINAL, (2, 2), reports=0)
+    bench.sink.send(bench.names.snapshots, *built.closing()).wait(5)
+    assert seen(bench) == [(0, Kind.FINAL, (2, 2))]
 
 
 def test_a_missing_topic_says_how_to_create_it(plan: Plan) -> None:

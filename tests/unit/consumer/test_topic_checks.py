@@ -48,7 +48,7 @@ WRONG = [
     (NAMES.state, "cleanup.policy", "delete"),
     (NAMES.state, "max.message.bytes", "1000"),
     (NAMES.snapshots, "cleanup.policy", "delete"),
-    (NAMES.dead_letters, "max.message.bytes", "1048576"),
+    (NAMES.dead_letters, "max.message.bytes", "16383"),
 ]
 
 

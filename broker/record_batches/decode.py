@@ -1,0 +1,298 @@
+"""From the bytes of a fetch to columns of records and damaged batches, in the order of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from broker.record_batches.batch_header import (
+    HEADER_BYTES,
+    MAGIC,
+    BatchHeader,
+    CorruptBatch,
+    batch_headers,
+)
+from broker.record_batches.codecs import MAX_BYTES, NotDecompressible, decompress
+from broker.record_batches.record_fields import Fields, Flags, read_fields, record_spans
+
+MAX_RECORDS = 1 << 16
+"""Most records of one batch; more is damage."""
+
+_RUN_RECORDS = 1 << 14
+"""So many records of neighbouring batches are decoded at once."""
+
+_NOT_FILLED = "the stated records do not fill the batch"
+_BAD_FIELD = "a record does not hold the fields that it states"
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A batch whose checksum is right and whose content cannot be decoded.
+
+    Attributes:
+        first_offset, last_offset: the offsets that it covers.
+        records: how many its header states.
+        timestamp: milliseconds since the epoch; of the batch.
+        append_time: whether the broker set it.
+        why: one line; depends on the bytes alone.
+        raw: the whole batch.
+        leader_epoch: of the broker that appended it.
+    """
+
+    first_offset: int
+    last_offset: int
+    records: int
+    timestamp: int
+    append_time: bool
+    why: str
+    raw: bytes
+    leader_epoch: int
+
+    @property
+    def next_offset(self) -> int:
+        """Where the log goes on."""
+        return self.last_offset + 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """n records in the order of the log, none of them below the offset that was asked for.
+
+    Attributes:
+        data: what the positions refer to.
+        offset: shape (n,), int64, ascending.
+        timestamp: shape (n,), int64, milliseconds since the epoch.
+        append_time: shape (n,), bool, whether the broker set the time.
+        key, value: shape (n, 2), int64: start and end in ``data``; (-1, -1) where there is none.
+        headers: shape (n, 2), int64: the header section, its number included.
+        next_offset: where the log goes on behind the last batch; it can lie above the last offset.
+        leader_epoch: of the broker that appended them.
+    """
+
+    data: bytes
+    offset: Integers
+    timestamp: Integers
+    append_time: NDArray[np.bool_]
+    key: Integers
+    value: Integers
+    headers: Integers
+    next_offset: int
+    leader_epoch: int
+
+
+def decode_batches(data: bytes, from_offset: int = 0) -> Iterator[Columns | Damaged]:
+    """Decode what one fetch brought of one partition.
+
+    Each batch is decoded whole before anything of it is yielded. Transaction markers are skipped.
+    Records of aborted transactions are yielded, as ``read_uncommitted`` means it.
+
+    Args:
+        data: whole record batches, perhaps one cut off at the end.
+        from_offset: records below it are left out.
+
+    Yields:
+        Columns and damaged batches, in the order of their offsets. Memory: the input, one
+        decompressed batch (at most 32 MiB), and some 200 bytes a record of a piece of at most
+        2^16 + 2^14 records.
+
+    Raises:
+        CorruptBatch: a checksum does not match; what lies before was yielded.
+    """
+    run = _Run(data, from_offset)
+    headers = batch_headers(data)
+    while True:
+        try:
+            batch = next(headers, None)
+        except CorruptBatch:
+            yield from run.flush()
+            raise
+        if batch is None:
+            break
+        if batch.last_offset < from_offset:
+            continue
+        if run.full or run.leader_epoch not in (None, batch.leader_epoch):
+            yield from run.flush()
+        if batch.control:
+            run.skip(batch)
+        elif (fault := _fault(batch)) or batch.codec:
+            yield from run.flush()
+            yield _damaged(batch, data, fault) if fault else _decompressed(batch, data, from_offset)
+        elif not run.add(batch, batch.start + HEADER_BYTES, batch.end):
+            yield from run.flush()
+            yield _damaged(batch, data, _NOT_FILLED)
+    yield from run.flush()
+
+
+def _fault(batch: BatchHeader) -> str:
+    """What is wrong with a batch by its header alone; empty for nothing."""
+    if batch.magic != MAGIC:
+        return f"record format {batch.magic}, expected {MAGIC}"
+    if not 0 <= batch.records <= MAX_RECORDS:
+        return f"a batch of {batch.records} records, at most {MAX_RECORDS} are read"
+    if batch.end - batch.start > MAX_BYTES:
+        return f"a batch of {batch.end - batch.start} bytes, at most {MAX_BYTES} are read"
+    if batch.records > batch.last_offset - batch.first_offset + 1:
+        return "more records than offsets"
+    return ""
+
+
+def _damaged(batch: BatchHeader, data: bytes, why: str) -> Damaged:
+    return Damaged(
+        batch.first_offset,
+        batch.last_offset,
+        batch.records,
+        batch.max_timestamp,
+        batch.append_time,
+        why,
+        data[batch.start : batch.end],
+        batch.leader_epoch,
+    )
+
+
+def _decompressed(batch: BatchHeader, data: bytes, from_offset: int) -> Columns | Damaged:
+    """A compressed batch, alone in its buffer."""
+    try:
+        plain = decompress(batch.codec, memoryview(data)[batch.start + HEADER_BYTES : batch.end])
+    except NotDecompressible as error:
+        return _damaged(batch, data, str(error))
+    run = _Run(plain, from_offset)
+    if not run.add(batch, 0, len(plain)):
+        return _damaged(batch, data, _NOT_FILLED)
+    (piece,) = run.flush()
+    return piece if isinstance(piece, Columns) else _damaged(batch, data, piece.why)
+
+
+class _Run:
+    """Neighbouring batches in one buffer that are decoded together.
+
+    Args:
+        data: the buffer.
+        from_offset: records below it are left out.
+    """
+
+    def __init__(self, data: bytes, from_offset: int) -> None:
+        self._data = data
+        self._from = from_offset
+        self._clear()
+
+    def _clear(self) -> None:
+        self._batches: list[BatchHeader] = []
+        self._sizes: list[int] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether it holds as many records as are decoded at once."""
+        return len(self._starts) >= _RUN_RECORDS
+
+    @property
+    def leader_epoch(self) -> int | None:
+        """The one that all its batches have; None where it is empty."""
+        return self._batches[0].leader_epoch if self._batches else None
+
+    def skip(self, batch: BatchHeader) -> None:
+        """Pass over a batch without records for the reader."""
+        self._batches.append(batch)
+        self._sizes.append(0)
+
+    def add(self, batch: BatchHeader, start: int, end: int) -> bool:
+        """Take the records between two positions; False where they do not fill the space."""
+        spans = record_spans(self._data, start, end, batch.records)
+        if spans is None:
+            return False
+        self._batches.append(batch)
+        self._sizes.append(batch.records)
+        self._starts += spans[0]
+        self._ends += spans[1]
+        return True
+
+    def flush(self) -> Iterator[Columns | Damaged]:
+        """Decode what was taken: pieces without damage, and each damaged batch on its own."""
+        batches, sizes = self._batches, self._sizes
+        if not batches:
+            return
+        table = _Table.decode(self._data, batches, sizes, self._starts, self._ends)
+        self._clear()
+        first = 0
+        for i in [*np.flatnonzero(table.damaged).tolist(), len(batches)]:
+            if i > first:
+                yield table.columns(first, i, self._from)
+            if i < len(batches):
+                yield _damaged(batches[i], self._data, _BAD_FIELD)
+            first = i + 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """All records of a run.
+
+    Attributes:
+        data: the buffer.
+        batches: its batches.
+        bounds: shape (batches + 1,), where each batch's records begin among all.
+        fields: of all records.
+        offset: shape (records,).
+        damaged: shape (batches,), bool.
+    """
+
+    data: bytes
+    batches: list[BatchHeader]
+    bounds: Integers
+    fields: Fields
+    offset: Integers
+    damaged: Flags
+
+    @classmethod
+    def decode(
+        cls,
+        data: bytes,
+        batches: list[BatchHeader],
+        sizes: list[int],
+        starts: list[int],
+        ends: list[int],
+    ) -> _Table:
+        fields = read_fields(data, starts, ends)
+        bounds = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        owner = np.repeat(np.arange(len(batches)), sizes)
+        base = np.array([b.first_offset for b in batches], np.int64)
+        reach = np.array([b.last_offset - b.first_offset for b in batches], np.int64)
+        delta = fields.offset_delta
+        bad = fields.bad | (delta < 0) | (delta > reach[owner])
+        same = owner[1:] == owner[:-1]
+        bad[1:] |= same & (delta[1:] <= delta[:-1])
+        damaged = np.zeros(len(batches), np.bool_)
+        damaged[owner[bad]] = True
+        return cls(data, batches, bounds, fields, base[owner] + delta, damaged)
+
+    def columns(self, first: int, last: int, from_offset: int) -> Columns:
+        """The records of batches ``first`` to ``last``, without the last one."""
+        batches = self.batches[first:last]
+        rows = slice(int(self.bounds[first]), int(self.bounds[last]))
+        sizes = np.diff(self.bounds[first : last + 1])
+        stamped = np.repeat(np.array([b.append_time for b in batches], np.bool_), sizes)
+        largest = np.repeat(np.array([b.max_timestamp for b in batches], np.int64), sizes)
+        base = np.repeat(np.array([b.first_timestamp for b in batches], np.int64), sizes)
+        f = self.fields
+        time = np.where(stamped, largest, base + f.time_delta[rows])
+        kept = np.flatnonzero(self.offset[rows] >= from_offset)
+
+        def spans(start: Integers, end: Integers) -> Integers:
+            return np.stack([start[rows], end[rows]], axis=1)[kept]
+
+        return Columns(
+            self.data,
+            self.offset[rows][kept],
+            time[kept],
+            stamped[kept],
+            spans(f.key_start, f.key_end),
+            spans(f.value_start, f.value_end),
+            spans(f.headers_start, f.headers_end),
+            next_offset=batches[-1].last_offset + 1,
+            leader_epoch=batches[-1].leader_epoch,
+        )

@@ -1,0 +1,55 @@
+"""Records that calmstream did not write, on topics that only calmstream should write to.
+
+They change nothing: a reader goes past them, counts them and logs the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+from broker.transport import Record
+from estimators.errors import ForeignRecord
+
+
+class ForeignRecords:
+    """What one reader has passed.
+
+    Args:
+        reader: its name in the log.
+        counted: called for each one.
+
+    Attributes:
+        count: how many there were.
+    """
+
+    def __init__(self, reader: str, counted: Callable[[], None] = lambda: None) -> None:
+        self.count = 0
+        self._log = structlog.get_logger(f"calmstream.{reader}")
+        self._counted = counted
+
+    def skip(self, record: Record, error: ForeignRecord) -> None:
+        """Note a record that is passed."""
+        self.count += 1
+        self._counted()
+        if self.count == 1:
+            self._log.warning(
+                "passing records that calmstream did not write; who else may write to the topic?",
+                topic=record.partition.topic,
+                offset=record.offset,
+                error=str(error),
+            )
+
+
+def key_of(record: Record) -> bytes:
+    """The key of a record of a compacted topic.
+
+    Raises:
+        ForeignRecord: it has none, or could not be decoded.
+    """
+    if record.damage is not None:
+        raise ForeignRecord(f"records that cannot be decoded: {record.damage.why}")
+    if record.key is None:
+        raise ForeignRecord("a record without a key")
+    return record.key

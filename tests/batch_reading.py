@@ -1,0 +1,77 @@
+"""A slow reading of the records of a batch, one by one: what the decoder is held against."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Read(NamedTuple):
+    """One record of a batch."""
+
+    offset_delta: int
+    time_delta: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Unreadable(Exception):  # noqa: N818 - a verdict on the bytes
+    """The bytes do not hold what they state."""
+
+
+class Place:
+    """A position in some bytes that must not be left."""
+
+    def __init__(self, data: bytes, at: int, end: int) -> None:
+        self.data, self.at, self.end = data, at, end
+
+    def take(self, size: int) -> bytes:
+        if self.at + size > self.end:
+            raise Unreadable
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def number(self, most: int) -> int:
+        """A zigzag varint of at most so many bytes; five of them hold at most 32 bits."""
+        value = 0
+        for i in range(most):
+            (byte,) = self.take(1)
+            value |= (byte & 0x7F) << 7 * i
+            if byte < 0x80:
+                break
+        else:
+            raise Unreadable
+        if most == 5 and value >= 1 << 32:
+            raise Unreadable
+        value &= (1 << 64) - 1
+        return (value >> 1) ^ -(value & 1)
+
+    def content(self) -> bytes | None:
+        size = self.number(5)
+        return None if size < 0 else self.take(size)
+
+
+def slow_reading(data: bytes, count: int) -> list[Read] | None:
+    """The records of an uncompressed batch that covers ``count`` offsets; None for damage."""
+    place = Place(data, 0, len(data))
+    found: list[Read] = []
+    try:
+        for _ in range(count):
+            found.append(_record(place, count, found))
+    except Unreadable:
+        return None
+    return found if place.at == place.end else None
+
+
+def _record(place: Place, count: int, before: list[Read]) -> Read:
+    size = place.number(5)
+    if size < 0 or place.at + size > place.end:
+        raise Unreadable
+    own = Place(place.data, place.at, place.at + size)
+    place.at += size
+    own.take(1)
+    time = own.number(10)
+    offset = own.number(5)
+    read = Read(offset, time, own.content(), own.content())
+    if not 0 <= offset < count or (before and offset <= before[-1].offset_delta):
+        raise Unreadable
+    return read

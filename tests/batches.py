@@ -1,0 +1,181 @@
+"""Record batches made byte by byte, right or wrong, and a way to send them to a real broker.
+
+This is the senders' side, written from the format's description alone: it shares no code with the
+decoder under test, nor with a Kafka client.
+"""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cramjam
+import crc32c
+import lz4.frame
+
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+CODECS = {"none": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
+CONTROL, TRANSACTIONAL, APPEND_TIME = 0x20, 0x10, 0x08
+
+PRODUCE, PRODUCE_VERSION = 0, 7
+SECONDS = 20.0
+
+Header = tuple[bytes, bytes | None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record as its sender states it."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Sequence[Header] = ()
+    time_delta: int = 0
+    offset_delta: int | None = None
+
+
+def varint(number: int) -> bytes:
+    """Zigzag, seven bits a byte, the lowest first."""
+    rest = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def sized(content: bytes | None) -> bytes:
+    return varint(-1) if content is None else varint(len(content)) + content
+
+
+def encode_row(row: Row, index: int) -> bytes:
+    delta = index if row.offset_delta is None else row.offset_delta
+    headers = b"".join(sized(name) + sized(content) for name, content in row.headers)
+    body = (
+        b"\x00"
+        + varint(row.time_delta)
+        + varint(delta)
+        + sized(row.key)
+        + sized(row.value)
+        + varint(len(row.headers))
+        + headers
+    )
+    return varint(len(body)) + body
+
+
+def encode_rows(rows: Sequence[Row]) -> bytes:
+    """The records of a batch, not compressed."""
+    return b"".join(encode_row(row, i) for i, row in enumerate(rows))
+
+
+def compress(codec: int, plain: bytes) -> bytes:
+    """As a sender that speaks the codec does it; snappy in one raw block."""
+    if codec == GZIP:
+        return gzip.compress(plain, 6)
+    if codec == SNAPPY:
+        return bytes(cramjam.snappy.compress_raw(plain))
+    if codec == LZ4:
+        # Kafka's own decoder knows no blocks that depend on each other.
+        return bytes(lz4.frame.compress(plain, block_linked=False))
+    if codec == ZSTD:
+        return bytes(cramjam.zstd.compress(plain))
+    return plain
+
+
+def java_snappy(plain: bytes, block: int = 32 << 10) -> bytes:
+    """The stream that Java's clients write."""
+    blocks = (
+        bytes(cramjam.snappy.compress_raw(plain[at : at + block]))
+        for at in range(0, len(plain), block)
+    )
+    head = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+    return head + b"".join(struct.pack(">i", len(one)) + one for one in blocks)
+
+
+def frame(
+    payload: bytes,
+    count: int,
+    *,
+    codec: int = 0,
+    attributes: int = 0,
+    base_offset: int = 0,
+    last_delta: int | None = None,
+    first_time: int = 1_700_000_000_000,
+    max_time: int | None = None,
+    epoch: int = -1,
+    magic: int = 2,
+    checksum: int | None = None,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+) -> bytes:
+    """A batch around any payload; the checksum is right unless another one is given."""
+    rest = struct.pack(
+        ">hiqqqhii",
+        attributes | codec,
+        count - 1 if last_delta is None else last_delta,
+        first_time,
+        first_time if max_time is None else max_time,
+        *producer,
+        count,
+    )
+    rest += payload
+    crc = crc32c.crc32c(rest) if checksum is None else checksum
+    body = struct.pack(">ibI", epoch, magic, crc) + rest
+    return struct.pack(">qi", base_offset, len(body)) + body
+
+
+def batch(rows: Sequence[Row], codec: int = 0, **stated: object) -> bytes:
+    """A well-formed batch."""
+    payload = compress(codec, encode_rows(rows))
+    return frame(payload, len(rows), codec=codec, **stated)  # type: ignore[arg-type]
+
+
+class RefusedError(Exception):
+    """The broker refused a batch with this error code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"error code {code}")
+        self.code = code
+
+
+def produce(bootstrap: str, topic: str, partition: int, records: bytes) -> int:
+    """Send these bytes as one batch and await the acknowledgement; the first offset.
+
+    Raises:
+        RefusedError: the broker refused it.
+    """
+    host, _, port = bootstrap.partition(",")[0].rpartition(":")
+    name = topic.encode()
+    body = (
+        struct.pack(">h", -1)
+        + struct.pack(">hi", -1, int(SECONDS * 1000))
+        + struct.pack(">i", 1)
+        + struct.pack(">h", len(name))
+        + name
+        + struct.pack(">iii", 1, partition, len(records))
+        + records
+    )
+    client = b"raw"
+    head = struct.pack(">hhih", PRODUCE, PRODUCE_VERSION, 1, len(client)) + client
+    with socket.create_connection((host, int(port)), SECONDS) as link:
+        link.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
+        size = struct.unpack(">i", _receive(link, 4))[0]
+        answer = _receive(link, size)
+    at = 4 + 4 + 2 + len(name) + 4 + 4
+    code, offset = struct.unpack_from(">hq", answer, at)
+    if code:
+        raise RefusedError(code)
+    return int(offset)
+
+
+def _receive(link: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        part = link.recv(size - len(found))
+        if not part:
+            raise ConnectionError("the broker closed the connection")
+        found += part
+    return found

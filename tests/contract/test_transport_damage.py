@@ -1,0 +1,92 @@
+"""What a hostile or foreign sender can append: it is read past, on every transport alike.
+
+The batches here are those that a current broker accepts. What older or other brokers let through
+is tried in ``tests/integration/test_planted_log.py`` and in the decoder's own tests.
+"""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from broker.transport import Partition, Record
+from tests.batches import CODECS, GZIP, SNAPPY, Row, batch, encode_rows, frame, java_snappy
+from tests.contract.conftest import Bench, until
+
+ROWS = [Row(b"%d" % i, b"key") for i in range(3)]
+
+
+def around(bench: Bench, raw: bytes) -> tuple[Record, list[Record]]:
+    """Append a batch between two good ones; what was read in its place, and everything."""
+    where = Partition(bench.topic(message_timestamp_type="LogAppendTime"), 0)
+    bench.append_batch(where, batch(ROWS))
+    first = bench.append_batch(where, raw)
+    last = bench.append_batch(where, batch(ROWS))
+    records = bench.read(where)
+    assert [r.offset for r in records if r.offset < first] == [0, 1, 2]
+    assert [r.value for r in records if r.offset >= last] == [b"0", b"1", b"2"]
+    assert first == 3
+    assert all(r.append_time for r in records)
+    (between,) = [r for r in records if first <= r.offset < last]
+    return between, records
+
+
+def test_a_header_name_that_is_not_utf_8_does_no_harm(bench: Bench) -> None:
+    record, _ = around(bench, batch([Row(b"v", b"key", [(b"\xff\xfe", b"x")])]))
+    assert (record.key, record.value, record.damage) == (b"key", b"v", None)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_codec_is_read_without_further_packages(bench: Bench, codec: str) -> None:
+    record, _ = around(bench, batch([Row(b"v" * 1000, b"key")], CODECS[codec]))
+    assert (record.key, record.value, record.damage) == (b"key", b"v" * 1000, None)
+
+
+def test_javas_snappy_stream_is_read(bench: Bench) -> None:
+    plain = encode_rows([Row(b"v" * 100_000, b"key")])
+    record, _ = around(bench, frame(java_snappy(plain), 1, codec=SNAPPY))
+    assert (record.key, record.value, record.damage) == (b"key", b"v" * 100_000, None)
+
+
+def test_what_expands_beyond_the_bound_is_one_damaged_record(bench: Bench) -> None:
+    raw = frame(gzip.compress(encode_rows([Row(bytes(40 << 20), b"key")])), 1, codec=GZIP)
+    record, _ = around(bench, raw)
+    assert (record.key, record.damage is None) == (None, False)
+    assert record.value is not None
+    assert record.value[61:] == raw[61:]  # the broker writes into the header
+
+
+def test_more_records_than_are_read_are_one_damaged_record_at_the_last_of_them(
+    bench: Bench,
+) -> None:
+    count = 70_000
+    raw = frame(gzip.compress(encode_rows([Row(b"")] * count)), count, codec=GZIP)
+    record, records = around(bench, raw)
+    assert record.damage is not None
+    assert (record.damage.first_offset, record.offset) == (3, 3 + count - 1)
+    assert record.damage.records == count
+    assert len(records) == 7
+
+
+def test_an_offset_beyond_its_batch_is_damage(bench: Bench) -> None:
+    record, _ = around(bench, batch([Row(b"v", b"key", offset_delta=7)]))
+    assert record.damage is not None
+    assert record.offset == 3
+
+
+def test_group_members_read_past_damage_too(bench: Bench) -> None:
+    where = Partition(bench.topic(message_timestamp_type="LogAppendTime"), 0)
+    bench.append_batch(where, batch(ROWS))
+    bench.append_batch(where, batch([Row(b"v", b"key", offset_delta=7)]))
+    bench.append_batch(where, batch(ROWS))
+    member = bench.broker.group_reader(bench.name("group"))
+    member.subscribe([where.topic])
+    until(lambda: member.poll(0.2) or member.assignment())
+    member.seek(where, 0)
+    member.resume([where])
+    got: list[Record] = []
+    until(lambda: got.extend(member.poll(0.2)) or len(got) == 7)
+    assert [r.damage is not None for r in got] == [False] * 3 + [True] + [False] * 3
+    assert member.position(where) == 7
+    member.close(5)
