@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 
 import cramjam
+import numpy as np
+from numpy.typing import NDArray
+
+Room = NDArray[np.uint8]
 
 MAX_BYTES = 32 << 20
 """Most bytes that the records of one batch may take up; more is damage, whatever the codec."""
-
-_FIRST_GUESS = 16
-_LEAST_GUESS = 1 << 16
 
 # Java's snappy output stream: magic, version and least version, then blocks behind their lengths.
 _STREAM_MAGIC = b"\x82SNAPPY\x00"
@@ -30,7 +32,8 @@ def decompress(codec: int, data: memoryview) -> bytes:
         data: what follows the header.
 
     Returns:
-        At most ``MAX_BYTES`` bytes. Memory: twice that at most, whatever the input claims.
+        At most ``MAX_BYTES`` bytes. Memory: twice that at most, whatever the input claims; half of
+        it stays with the thread.
 
     Raises:
         NotDecompressible: and nothing else.
@@ -38,38 +41,49 @@ def decompress(codec: int, data: memoryview) -> bytes:
     if codec not in CODECS:
         raise NotDecompressible(f"there is no codec {codec}")
     name, into = CODECS[codec]
-    guess = min(MAX_BYTES, max(_LEAST_GUESS, _FIRST_GUESS * len(data)))
-    for size in (guess, MAX_BYTES):
-        out = bytearray(size)
-        try:
-            written = into(bytes(data), out)
-        except _Failure:
-            continue  # the room may have been too small; the largest room decides
-        return bytes(memoryview(out)[:written])
-    raise NotDecompressible(f"not {name} of at most {MAX_BYTES} bytes")
+    room = _room()
+    try:
+        written = into(bytes(data), room)
+    except _FAILURES as error:
+        raise NotDecompressible(f"not {name} of at most {MAX_BYTES} bytes") from error
+    return room[:written].tobytes()
 
 
-_Failure = (cramjam.DecompressionError, ValueError, OverflowError)
+class _Rooms(threading.local):
+    """One buffer a thread. The system gives its memory page by page, as it is first written to."""
+
+    room: Room | None = None
 
 
-def _gzip(data: bytes, out: bytearray) -> int:
+_rooms = _Rooms()
+
+
+def _room() -> Room:
+    if _rooms.room is None:
+        _rooms.room = np.empty(MAX_BYTES, np.uint8)
+    return _rooms.room
+
+
+_FAILURES = (cramjam.DecompressionError, ValueError, OverflowError)
+
+
+def _gzip(data: bytes, out: Room) -> int:
     return int(cramjam.gzip.decompress_into(data, out))
 
 
-def _lz4(data: bytes, out: bytearray) -> int:
+def _lz4(data: bytes, out: Room) -> int:
     return int(cramjam.lz4.decompress_into(data, out))
 
 
-def _zstd(data: bytes, out: bytearray) -> int:
+def _zstd(data: bytes, out: Room) -> int:
     return int(cramjam.zstd.decompress_into(data, out))
 
 
-def _snappy(data: bytes, out: bytearray) -> int:
+def _snappy(data: bytes, out: Room) -> int:
     """One raw block, or the blocks of Java's stream."""
     if not data.startswith(_STREAM_MAGIC):
-        return _snappy_block(data, memoryview(out))
+        return _snappy_block(data, out)
     at, written = _STREAM_HEADER, 0
-    room = memoryview(out)
     if len(data) < at:
         raise ValueError("the stream's header is cut off")
     while at < len(data):
@@ -77,21 +91,18 @@ def _snappy(data: bytes, out: bytearray) -> int:
         at += _LENGTH_BYTES
         if length == 0 or at + length > len(data):
             raise ValueError("a block is empty or cut off")
-        written += _snappy_block(data[at : at + length], room[written:])
+        written += _snappy_block(data[at : at + length], out[written:])
         at += length
     return written
 
 
-def _snappy_block(block: bytes, room: memoryview) -> int:
-    size = int(cramjam.snappy.decompress_raw_len(block))
-    if size > len(room):
+def _snappy_block(block: bytes, room: Room) -> int:
+    if cramjam.snappy.decompress_raw_len(block) > len(room):
         raise ValueError("a block is larger than the room")
-    plain = bytes(cramjam.snappy.decompress_raw(block))
-    room[: len(plain)] = plain
-    return len(plain)
+    return int(cramjam.snappy.decompress_raw_into(block, room))
 
 
-CODECS: Mapping[int, tuple[str, Callable[[bytes, bytearray], int]]] = {
+CODECS: Mapping[int, tuple[str, Callable[[bytes, Room], int]]] = {
     1: ("gzip", _gzip),
     2: ("snappy", _snappy),
     3: ("lz4", _lz4),

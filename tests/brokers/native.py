@@ -77,6 +77,7 @@ class NativeKafka:
         bootstrap: its address, HOST:PORT.
         node: its id in the cluster.
         log: the file that it writes its log to.
+        data: the directory with its topics.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class NativeKafka:
         self._java_pid = 0
         self.bootstrap = f"127.0.0.1:{self._port}"
         self.log = self._dir / "broker.log"
+        self.data = self._dir / "data"
 
     def start(self, timeout: float = START_SECONDS) -> NativeKafka:
         """Start it and wait until it answers; the broker itself."""
