@@ -244,7 +244,12 @@ class GroupReader(Protocol):
         """
 
     def end_offset(self, partition: Partition) -> int | None:
-        """Offset after the last record as far as fetches have shown; None before the first."""
+        """Offset after the last record as fetches have shown it since the partition was assigned.
+
+        None before the first time. That can last for as long as nothing is appended: to a member
+        that lost a partition and got it back, the broker does not show an end again that it has
+        shown before. Whoever needs to know asks :meth:`Topics.log_ends`.
+        """
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
         """Commit for lag tools, best effort; nothing depends on it. Never raises or blocks long."""

@@ -1,14 +1,14 @@
 """Where the logs of owned partitions end, asked of the broker beside the loop.
 
-Fetches tell the end of a log too, but only while they are answered: a partition whose leader died
-while it was read to its end looks as if nothing had been sent. A question that is not answered
-tells the two apart.
+Fetches show the end of a log too, but not always. A partition whose leader died while it was read
+to its end looks as if nothing had been sent; a question that is not answered tells the two apart.
+And to a member that lost a partition and got it back, fetches show the end of a silent log no more.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from broker.transport import Partition, Topics
 from consumer.clock import Clock
@@ -48,8 +48,13 @@ class EndWatch:
             self._asking.start()
 
     def end(self, partition: Partition) -> int | None:
-        """Offset after the last record when it was last told; None if it never was."""
+        """Offset after the last record when it was asked for last; None if it never was."""
         return self._ends.get(partition)
+
+    def note(self, ends: Mapping[Partition, int]) -> None:
+        """Somebody else has asked, as a restore does: so far these logs go at least."""
+        with self._lock:
+            self._ends = _furthest(self._ends, ends)
 
     def silent(self, partition: Partition) -> bool:
         """Whether the last question about this partition was not answered."""
@@ -69,7 +74,7 @@ class EndWatch:
         ends = self._answers(asked)
         if ends is not None:
             with self._lock:
-                self._ends, self._silent = ends, frozenset()
+                self._ends, self._silent = _furthest(self._ends, ends), frozenset()
             return
         # It may be any: each is asked alone, and what was known of it stands until then. One whose
         # broker is well must not be held up by a question that went to one that is not.
@@ -81,7 +86,7 @@ class EndWatch:
                 if told is None:
                     self._silent |= {partition}
                 else:
-                    self._ends = self._ends | told
+                    self._ends = _furthest(self._ends, told)
                     self._silent -= {partition}
 
     def _answers(self, asked: frozenset[Partition]) -> dict[Partition, int] | None:
@@ -89,3 +94,8 @@ class EndWatch:
             return self._topics.log_ends(asked) if asked else {}
         except CalmstreamError:
             return None
+
+
+def _furthest(one: Mapping[Partition, int], other: Mapping[Partition, int]) -> dict[Partition, int]:
+    """The larger end of each: a log grows, and an answer can be older than what is known."""
+    return {p: max(one.get(p, 0), other.get(p, 0)) for p in one.keys() | other.keys()}

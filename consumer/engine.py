@@ -26,7 +26,7 @@ from consumer.observe import Gauges
 from consumer.outbox import Outbox
 from consumer.poison import PoisonWatch
 from consumer.progress import Progress
-from consumer.state import Restorer
+from consumer.state import Restored, Restorer
 from consumer.ticks import Ticker
 from consumer.topic_checks import verify_topics
 from consumer.topic_watch import TopicWatch
@@ -285,19 +285,20 @@ class TallyWorker:
             return
         self.health.not_ready("restoring")
         began = self._clock.monotonic()
-        folds = self._retry("the state topic", lambda: self._restored(wanted))
-        offsets = {partition: fold.next_offset for partition, fold in folds.items()}
+        restored = self._retry("the state topic", lambda: self._restored(wanted))
+        offsets = {partition: one.fold.next_offset for partition, one in restored.items()}
+        self._ends.note({partition: one.log_end for partition, one in restored.items()})
         for partition in self._membership.activate(offsets):
-            self._folds[partition] = folds[partition]
+            self._folds[partition] = restored[partition].fold
             self._checkpointer.begin(partition, offsets[partition])
         seconds = self._clock.monotonic() - began
-        self._metrics.inc(m.RESTORES, len(folds))
+        self._metrics.inc(m.RESTORES, len(restored))
         self._metrics.observe(m.RESTORE_DURATION, seconds)
         self._log.info(
-            "partitions restored", partitions=sorted(map(str, folds)), seconds=round(seconds, 3)
+            "partitions restored", partitions=sorted(map(str, restored)), seconds=round(seconds, 3)
         )
 
-    def _restored(self, wanted: frozenset[Partition]) -> dict[Partition, PartitionFold]:
+    def _restored(self, wanted: frozenset[Partition]) -> dict[Partition, Restored]:
         """Those of the wanted ones that answer; the others are late, and hold up none of these."""
         self._late -= wanted
         try:
@@ -311,10 +312,10 @@ class TallyWorker:
                 partitions=sorted(map(str, silent)),
                 error=str(error),
             )
-            folds = self._restorer.restore(wanted - silent) if wanted - silent else {}
+            restored = self._restorer.restore(wanted - silent) if wanted - silent else {}
             self._ends.doubt(silent)
             self._late |= silent
-            return folds
+            return restored
 
     def _answers(self, partition: Partition) -> bool:
         self._keep_alive_or_stop()
@@ -358,11 +359,11 @@ class TallyWorker:
     def _at_end(self, partition: Partition) -> bool:
         if not self._membership.owns(partition):
             return False
-        end = self._membership.end_offset(partition)
+        end = self._end(partition)
         return end is not None and self._membership.position(partition) >= end
 
     def _end(self, partition: Partition) -> int | None:
-        """The end of the log as fetches and questions have told it, whichever is later."""
+        """The end of the log as fetches, questions and restores have shown it, the furthest."""
         ends = (self._membership.end_offset(partition), self._ends.end(partition))
         return max((end for end in ends if end is not None), default=None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 import orjson
 
@@ -18,6 +19,18 @@ from estimators.wire.state import PartitionState, decode_state, partition_key
 
 _POLL_SECONDS = 0.2
 _POLL_RECORDS = 500
+
+
+class Restored(NamedTuple):
+    """One input partition.
+
+    Attributes:
+        fold: what was counted.
+        log_end: where its log ended when it was restored.
+    """
+
+    fold: PartitionFold
+    log_end: int
 
 
 class Restorer:
@@ -52,8 +65,8 @@ class Restorer:
         self._patience = patience_seconds
         self._keep_alive = keep_alive
 
-    def restore(self, partitions: Collection[Partition]) -> dict[Partition, PartitionFold]:
-        """The folds of these input partitions, each at its checkpoint's next_offset.
+    def restore(self, partitions: Collection[Partition]) -> dict[Partition, Restored]:
+        """These input partitions, each at its checkpoint's next_offset.
 
         Reads every state partition concerned once, whatever the number of groups. Cost: the size
         of those state partitions plus the input from resume_from to next_offset.
@@ -76,7 +89,10 @@ class Restorer:
                 ends[partition],
             )
         judges = self._read_ids(states)
-        return {partition: self._fold(partition, states, judges, infos) for partition in partitions}
+        return {
+            partition: Restored(self._fold(partition, states, judges, infos), ends[partition])
+            for partition in partitions
+        }
 
     def _fold(
         self,

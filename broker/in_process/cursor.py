@@ -10,13 +10,20 @@ from estimators.errors import FatalError
 
 
 class Cursor:
-    """Where a reader stands. Every method must be called under the cluster's lock."""
+    """Where a reader stands. Every method must be called under the cluster's lock.
+
+    Ends are shown as by Kafka's incremental fetch sessions (KIP-227): the broker answers for a
+    partition only where there is news, which is a record or another end than the one it showed
+    last. It forgets a partition when a fetch goes without it. A reader that loses its partitions
+    and gets them back before its next fetch is therefore not shown the end of a silent log.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._positions: dict[Partition, int | None] = {}
         self._paused: set[Partition] = set()
         self._ends: dict[Partition, int] = {}
+        self._session: dict[Partition, int] = {}
         self._turn = 0
 
     def partitions(self) -> frozenset[Partition]:
@@ -53,7 +60,7 @@ class Cursor:
         return position
 
     def end(self, partition: Partition) -> int | None:
-        """The end that the last fetch of the partition saw."""
+        """The end as it was shown last since the partition was added; None before."""
         return self._ends.get(partition)
 
     def pause(self, partitions: Collection[Partition]) -> None:
@@ -78,6 +85,9 @@ class Cursor:
             FatalError: a position is missing or outside the log, or a partition does not exist.
         """
         active = sorted(self._positions.keys() - self._paused)
+        if active:
+            # With nothing to ask for no fetch is made, and the session stays as it is.
+            self._session = {p: end for p, end in self._session.items() if p in active}
         self._turn += 1
         turn = self._turn % len(active) if active else 0
         records: list[Record] = []
@@ -90,7 +100,8 @@ class Cursor:
         log = self._cluster.log(partition)
         records = log.read(self.position(partition), limit)
         self._positions[partition] = records[-1].offset + 1 if records else log.end
-        self._ends[partition] = log.end
+        if records or self._session.get(partition) != log.end:
+            self._session[partition] = self._ends[partition] = log.end
         return records
 
     def _require(self, partition: Partition) -> None:

@@ -198,6 +198,7 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
         """Taken away; another member may have them already."""
+        _claim_nothing(self._consumer)
         gone = _ours(lost)
         told = self._changes
         self.unsought -= gone
@@ -207,6 +208,17 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
         """What was noted since the last call."""
         changes, self._changes = self._changes, Changes()
         return changes
+
+
+def _claim_nothing(consumer: KafkaConsumer) -> None:
+    """Have a member that lost its partitions join without a claim to them.
+
+    A member tells the group what it owns, so that it keeps it. kafka-python 3.0 never clears that
+    list: after a loss it claims what others own by then.
+    """
+    for assignor in consumer._coordinator._assignors.values():  # noqa: SLF001 - no public way
+        if hasattr(assignor, "member_assignment"):
+            assignor.member_assignment = None
 
 
 def _ours(partitions: Collection[TopicPartition]) -> frozenset[Partition]:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 
 import cramjam
 import numpy as np
-from numpy.typing import NDArray
 
-Room = NDArray[np.uint8]
+Room = memoryview
 
 MAX_BYTES = 32 << 20
 """Most bytes that the records of one batch may take up; more is damage, whatever the codec."""
@@ -60,7 +59,7 @@ _rooms = _Rooms()
 
 def _room() -> Room:
     if _rooms.room is None:
-        _rooms.room = np.empty(MAX_BYTES, np.uint8)
+        _rooms.room = np.empty(MAX_BYTES, np.uint8).data
     return _rooms.room
 
 

@@ -193,6 +193,37 @@ def test_an_expelled_member_has_lost_its_partitions_and_may_come_back(bench: Ben
     assert added == _all(topic, 2)
 
 
+def test_a_member_that_comes_back_is_not_shown_the_end_of_a_silent_log(bench: Bench) -> None:
+    """A fetch session shows a partition's end once. Nobody may wait for it to be shown again."""
+    topic, group = bench.topic(partitions=2), bench.name("g")
+    for number in range(2):
+        bench.fill(topic, [b"old"], partition=number)
+    member = _member(bench, group, topic)
+    _settle(_all(topic, 2), member)
+    until(lambda: member.turn() or all(member.reader.end_offset(p) == 1 for p in _all(topic, 2)))
+    bench.expire(group, member.reader)
+    lost: set[Partition] = set()
+
+    def back() -> bool:
+        assert member.reader.poll(0.1) == []
+        changes = member.reader.take_changes()
+        lost.update(changes.lost)
+        return changes.added == _all(topic, 2)
+
+    until(back)
+    assert lost == _all(topic, 2)
+    for partition in _all(topic, 2):
+        member.reader.seek(partition, 1)
+    member.reader.resume(_all(topic, 2))
+    for _ in range(10):
+        assert member.reader.poll(0.1) == []
+        assert [member.reader.end_offset(p) for p in _all(topic, 2)] == [None, None]
+    bench.fill(topic, [b"new"], partition=0)
+    until(lambda: member.reader.poll(0.1))
+    assert member.reader.end_offset(Partition(topic, 0)) == 2
+    assert member.reader.end_offset(Partition(topic, 1)) is None
+
+
 def test_a_static_member_that_comes_back_keeps_its_partitions(bench: Bench) -> None:
     topic, group = bench.topic(partitions=4), bench.name("g")
     first = _member(bench, group, topic, "worker-1")

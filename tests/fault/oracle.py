@@ -32,7 +32,7 @@ class Verdicts:
             for window in range(self.plan.windows):
                 if window not in self.closed_at and clock > self._closes(window):
                     self.closed_at[window] = record.offset
-            body = _body(record)
+            body = None if record.damage else _body(record)
             if body == "tick":
                 continue
             if body is None or body["plan"] != self.plan.digest or body["v"] != "1.0":

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import MemberToRemove
 from running import SESSION_SECONDS, Stage, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -42,6 +44,35 @@ def test_spare_workers_are_ready_and_take_over(make: object) -> None:
     stage.send(30)
     until("counted on", lambda: stage.accepted() == 60, 60)
     until("all are ready", lambda: all(w.worker.health.readiness().well for w in spare), 60)
+
+
+def test_a_worker_that_was_expelled_goes_on_closing_windows(
+    kafka_bootstrap: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On silent logs only its ticks close windows, and fetches show it no end any more."""
+    stage = Stage(kafka_bootstrap, partitions=2, windows=600, window=1, grace=1, age=1)
+    worker = stage.worker()
+
+    def closed() -> int:
+        folds = dict(worker.worker._folds)
+        return min(fold.closed_through for fold in folds.values()) if len(folds) == 2 else -1
+
+    until("windows close", lambda: closed() >= 3, 60)
+    for turn in range(2):
+        expel(kafka_bootstrap, f"{stage.names.output_prefix}.tally")
+        until("it is back", lambda t=turn: worker.metric("rebalances_total") >= t + 2, 60)
+        before = closed()
+        until("more windows close", lambda b=before: closed() >= b + 3, 10)
+    assert not [r for r in caplog.records if "multiple consumers" in r.getMessage()]
+    stage.close()
+
+
+def expel(bootstrap: str, group: str) -> None:
+    """Remove the only member of a group, as a missed session does."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    (member,) = admin.describe_groups([group])[group]["members"]
+    admin.remove_group_members(group, [MemberToRemove(member_id=member["member_id"])])
+    admin.close()
 
 
 def test_a_static_member_that_restarts_disturbs_nobody(make: object) -> None:
