@@ -26,6 +26,7 @@ LOCAL_OPTIONS: dict[str, Any] = {
     "lineage": None,
     "lineage_epsilon": "",
     "analyse": False,
+    "on_suspicion": "flag",
     "pilot": None,
 }
 """Options of ``calmstream plan`` that mean nothing here, as they are when not given."""

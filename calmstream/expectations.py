@@ -10,6 +10,7 @@ import numpy as np
 from rich.table import Table as Grid
 
 from calmstream.methods_page import EXACT, PRODUCT, note
+from estimators.leverage import FORGED_SHARE, leverages
 from estimators.methods.expected import MAX_MARGINAL_CELLS, SAMPLED
 
 if TYPE_CHECKING:
@@ -47,11 +48,31 @@ _REMEDY = (
 
 def errors(plan: Plan, design: Design) -> Grid:
     """The expected errors by size of marginal."""
-    grid = Grid("marginals of", "published", "expected squared error")
-    for size, expected in sorted(design.expected_sse.items()):
+    moved = reach_by_size(plan)
+    grid = Grid(
+        "marginals of",
+        "published",
+        "expected squared error",
+        f"a cell moves with {100 * FORGED_SHARE:g} % forged",
+    )
+    for size in sorted(design.expected_sse.keys() | moved.keys()):
         published = sum(len(marginal) == size for marginal in plan.marginals)
-        grid.add_row(_of(size), str(published), f"{expected:.2g}")
+        expected = design.expected_sse.get(size)
+        grid.add_row(
+            _of(size),
+            str(published),
+            "" if expected is None else f"{expected:.2g}",
+            f"up to {moved[size]:.2g}" if size in moved else "",
+        )
     return grid
+
+
+def reach_by_size(plan: Plan) -> dict[int, float]:
+    """By size of published marginal, the most that forged reports can move a cell by."""
+    found: dict[int, float] = {}
+    for marginal, one in zip(plan.marginals, leverages(plan), strict=True):
+        found[len(marginal)] = max(found.get(len(marginal), 0.0), one.reach)
+    return found
 
 
 def meaning(plan: Plan) -> str:

@@ -37,6 +37,7 @@ FLAGS = {
     "maxent": "put together from smaller tables: its error may exceed the bars",
     "modelled": "what a model makes of all reports: bars hold what it shrank and nobody saw whole",
     "clipped": "negative cells were corrected: bars near zero are too wide, not too narrow",
+    "suspicious": "the raw counts look forged: do not rely on it, see the manifest",
     "noise": "the noise is larger than what the table says: read nothing into it",
     "uniform": "no report spoke about some of it: that part is a guess",
     "conditional": "proportions within each combination of the first attributes; bars take the "
@@ -126,18 +127,19 @@ def render(
     heading = Text(header(snapshot.manifest), style="bold")
     facts = Text(truth(snapshot.manifest), style="dim")
     if not snapshot.marginals:
-        return Group(heading, facts, Text("no reports, so no tables"))
+        return Group(heading, facts, Text(f"no tables: {snapshot.why_empty()}"))
     record = view(snapshot, marginal, given)
     earlier = [view(each, marginal, given) if each.marginals else None for each in past]
     grid = _grid(record, earlier)
-    return Group(heading, facts, grid, *(Text(n, style="dim") for n in notes(record)))
+    below = [*notes(record), *forged(snapshot, record.attributes)]
+    return Group(heading, facts, grid, *(Text(n, style="dim") for n in below))
 
 
 def plain(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()) -> str:
     """As :func:`render`, without colour, lines or block characters, for logs and files."""
     lines = [header(snapshot.manifest), truth(snapshot.manifest)]
     if not snapshot.marginals:
-        return "\n".join([*lines, "no reports, so no tables", ""])
+        return "\n".join([*lines, f"no tables: {snapshot.why_empty()}", ""])
     record = view(snapshot, marginal, given)
     shown = rows(record)
     scale = _scale(shown)
@@ -149,7 +151,7 @@ def plain(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()
         f"{name.ljust(width)}  {_percent(row)}  |{bar(row, scale, '#~|')}|"
         for name, row in zip(names, shown, strict=True)
     ]
-    return "\n".join([*lines, *notes(record), ""])
+    return "\n".join([*lines, *notes(record), *forged(snapshot, record.attributes), ""])
 
 
 def header(manifest: Manifest) -> str:
@@ -188,6 +190,18 @@ def notes(record: MarginalRecord) -> list[str]:
         lines.append(f"the {MAX_ROWS} largest of {cells:,} cells")
     lines += [f"{flag}: {FLAGS.get(flag, 'not known here')}" for flag in record.flags]
     return [printable(line) for line in lines]
+
+
+def forged(snapshot: Snapshot, attributes: Sequence[str]) -> list[str]:
+    """What forged reports can do to a published table; nothing where the manifest does not say."""
+    stated = snapshot.manifest.leverage
+    reach = stated.get("reach", [])
+    of_key = dict(zip(snapshot.manifest.marginals, reach, strict=False))
+    most = of_key.get(snapshot.record(*attributes).key.decode())
+    if most is None:
+        return []
+    about = "about " if stated["approximate"] else ""
+    return [f"{100 * stated['forged']:g} % forged reports can move a cell by up to {about}{most:g}"]
 
 
 def printable(text: str) -> str:

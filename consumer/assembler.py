@@ -66,6 +66,12 @@ class Snapshot:
         """One input offset per partition of the plan."""
         return self.manifest.revision
 
+    def why_empty(self) -> str:
+        """Why there are no tables; only where there are none."""
+        if self.manifest.withheld:
+            return "its tables are withheld: the raw counts look forged"
+        return "it received no reports"
+
     def record(self, *names: str) -> MarginalRecord:
         """The published record over these attributes, in whatever order they are named.
 
@@ -78,7 +84,7 @@ class Snapshot:
         there = "; ".join(",".join(attributes) for attributes in self.marginals)
         raise InvalidInput(
             f"no marginal of {','.join(names)} in window {self.window}; "
-            + (f"there are {there}" if there else "it received no reports")
+            + (f"there are {there}" if there else self.why_empty())
         )
 
     def marginal(self, *names: str) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from importlib.metadata import PackageNotFoundError
@@ -17,12 +17,14 @@ from estimators import methods
 from estimators.analysis import analyse
 from estimators.domain import Attributes
 from estimators.errors import FatalError
+from estimators.leverage import FORGED_SHARE, leverages
 from estimators.marginal import Marginal
 from estimators.methods.base import Follows, Model
 from estimators.plan import Plan
 from estimators.poisoning import examine
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
 
+WITHHELD = "withheld: the raw counts look forged"
 _STEPS = {"clipped": "non-negativity", "maxent": "maximum entropy where no view covers"}
 
 
@@ -57,7 +59,8 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
     """Estimate every published marginal from the counts of a window.
 
     The same counts give the same bytes on the same image. A window without reports gets a manifest
-    and no tables. Cost: the method's fit and one marginal each; it does not depend on the reports.
+    and no tables; so does one whose counts look forged, where the plan withholds such sets.
+    Cost: the method's fit and one marginal each; it does not depend on the reports.
 
     Raises:
         FatalError: the method returned something that is no finite table.
@@ -65,16 +68,22 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
     tables: tuple[MarginalRecord, ...] = ()
     steps: tuple[str, ...] = ()
     association: dict[str, Any] = {}
-    if merged.reports:
+    found = examine(plan, merged.tallies) if merged.reports else None
+    suspicious = found is not None and found.suspicious
+    if suspicious and plan.on_suspicion == "withhold":
+        steps = (WITHHELD,)
+    elif merged.reports:
         model = _fit(plan, merged)
         tables = tuple(
-            _record(plan, merged, attributes, model.marginal(attributes))
+            _record(plan, merged, attributes, model.marginal(attributes), suspicious=suspicious)
             for attributes in plan.marginals
         )
         steps = processing(model, tables)
         if plan.analysis:
             association = analyse(model, plan.domain, plan.marginals, merged.reports)
-    return SnapshotSet(_manifest(plan, merged, tables, steps, association), tables)
+    manifest = _manifest(plan, merged, tables, steps)
+    poisoning = {} if found is None else found.to_json()
+    return SnapshotSet(replace(manifest, poisoning=poisoning, analysis=association), tables)
 
 
 def _fit(plan: Plan, merged: MergedWindow) -> Model:
@@ -86,7 +95,12 @@ def _fit(plan: Plan, merged: MergedWindow) -> Model:
 
 
 def _record(
-    plan: Plan, merged: MergedWindow, attributes: Attributes, marginal: Marginal
+    plan: Plan,
+    merged: MergedWindow,
+    attributes: Attributes,
+    marginal: Marginal,
+    *,
+    suspicious: bool,
 ) -> MarginalRecord:
     if not (np.isfinite(marginal.table).all() and np.isfinite(marginal.stderr).all()):
         raise FatalError(
@@ -104,7 +118,7 @@ def _record(
         stderr=tuple(marginal.stderr.tolist()),
         noise_floor=marginal.noise_floor,
         reports=marginal.reports,
-        flags=tuple(marginal.flags),
+        flags=(*marginal.flags, *(["suspicious"] if suspicious else [])),
     )
 
 
@@ -113,7 +127,6 @@ def _manifest(
     merged: MergedWindow,
     tables: tuple[MarginalRecord, ...],
     steps: tuple[str, ...],
-    association: dict[str, Any],
 ) -> Manifest:
     first = 0 if merged.kind is Kind.TOTAL else merged.window
     return Manifest(
@@ -135,9 +148,18 @@ def _manifest(
         marginals=tuple(record.key.decode() for record in tables),
         processing=steps,
         software=software(),
-        poisoning=examine(plan, merged.tallies).to_json() if merged.reports else {},
-        analysis=association,
+        leverage=_leverage(plan) if tables else {},
     )
+
+
+def _leverage(plan: Plan) -> dict[str, Any]:
+    """What forged reports can do to each table, in the order of the tables; three digits."""
+    found = leverages(plan)
+    return {
+        "forged": FORGED_SHARE,
+        "reach": [float(f"{one.reach:.3g}") for one in found],
+        "approximate": any(one.approximate for one in found),
+    }
 
 
 def loss_window(plan: Plan) -> str:

@@ -284,6 +284,11 @@ class Plan:
         )
 
     @cached_property
+    def derived(self) -> dict[str, Any]:
+        """Results that follow from the plan alone, kept here by whoever computes them."""
+        return {}
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical document, 64 hex digits."""
         return hashlib.sha256(self.to_bytes()).hexdigest()

@@ -44,6 +44,7 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
     marginals: Sequence[Attributes] | None = None,
     lineage_epsilon: str = "",
     analysis: bool = False,
+    on_suspicion: str = "flag",
 ) -> tuple[Plan, Design]:
     """Let a method design what is collected, and write the plan.
 
@@ -51,7 +52,7 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
         method: registry name.
         request: what is wanted.
         name, purpose, owner, lineage, start, window, grace, skew, partitions, guarantee,
-            lineage_epsilon, analysis: as in the plan.
+            lineage_epsilon, analysis, on_suspicion: as in the plan.
         windows: number of windows, at least 1.
         marginals: published at every window; by default all 1- and 2-way ones that the method can
             answer.
@@ -87,6 +88,7 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
         partitions=partitions,
         lineage_epsilon=lineage_epsilon,
         analysis=analysis,
+        on_suspicion=on_suspicion,
     )
     _check_sizes(request.domain, published)
     answers = chosen.fit(plan, empty_tallies(plan))

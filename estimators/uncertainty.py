@@ -96,7 +96,7 @@ class Pooled:
         self._cardinalities = cardinalities
         self._covariances = covariances
         self._kappa = precision / [c.diagonal.size for c in covariances] if views else precision
-        self._mass = _mass(views, self._kappa)
+        self._mass = interaction_mass(views, self._kappa)
 
     def variance(self, attributes: Attributes) -> Floats:
         """Variance of every cell of the linear estimate over ``attributes``: shape (cells,).
@@ -144,7 +144,7 @@ class Pooled:
     def _operator(self, common: Attributes) -> Floats:
         """Weight of every cell z of a view's projection in every cell t over ``common``: [t, z]."""
         shape = self._shape(common)
-        weight = _agreement_weights(shape, [self._mass[a] for a in _subsets(common)])
+        weight = agreement_weights(shape, [self._mass[a] for a in subsets(common)])
         cells = np.indices(shape).reshape(len(shape), -1)
         agrees = np.zeros((cells.shape[1], cells.shape[1]), np.int64)
         for row in cells:
@@ -157,7 +157,7 @@ class Pooled:
     def _part(self, common: Attributes, numbers: list[int]) -> Floats:
         """What the views that share exactly ``common`` add, times the squared size of the query."""
         shape = self._shape(common)
-        weight = _agreement_weights(shape, [self._mass[a] for a in _subsets(common)])
+        weight = agreement_weights(shape, [self._mass[a] for a in subsets(common)])
         diagonal = np.zeros(shape)
         columns = []
         for number in numbers:
@@ -182,16 +182,17 @@ def _within(
     return within
 
 
-def _mass(views: Sequence[Attributes], kappa: Floats) -> Mapping[Attributes, float]:
+def interaction_mass(views: Sequence[Attributes], kappa: Floats) -> Mapping[Attributes, float]:
+    """Per attribute set that some view holds, the sum of the kappas of the views that hold it."""
     mass: dict[Attributes, float] = {}
     for view, own in zip(views, kappa, strict=True):
-        for subset in _subsets(view):
+        for subset in subsets(view):
             mass[subset] = mass.get(subset, 0.0) + float(own)
     return mass
 
 
 @lru_cache(maxsize=1 << 14)
-def _subsets(attributes: Attributes) -> tuple[Attributes, ...]:
+def subsets(attributes: Attributes) -> tuple[Attributes, ...]:
     """All subsets in the order of binary numbers, first attribute the highest bit."""
     count = len(attributes)
     return tuple(
@@ -200,7 +201,7 @@ def _subsets(attributes: Attributes) -> tuple[Attributes, ...]:
     )
 
 
-def _agreement_weights(shape: tuple[int, ...], mass: Sequence[float]) -> Floats:
+def agreement_weights(shape: tuple[int, ...], mass: Sequence[float]) -> Floats:
     """Weight of a view's cell by where it agrees with the query's cell: shape (2^attributes,).
 
     ``sum over non-empty A of cells_A / mass_A · prod_{i in A} ([i agrees] - 1 / r_i)``.

@@ -22,6 +22,7 @@ from estimators.domain import Domain
 from estimators.errors import DomainError, InvalidInput
 from estimators.methods import auto
 from estimators.methods.base import Request
+from estimators.plan_limits import ON_SUSPICION
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -97,6 +98,13 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         "--analyse",
         action="store_true",
         help="let snapshots carry the association of all published pairs (see `analyse`)",
+    )
+    parser.add_argument(
+        "--on-suspicion",
+        choices=ON_SUSPICION,
+        default="flag",
+        help="what happens to a window whose raw counts look forged: flag marks its tables, "
+        "withhold publishes it without tables (%(default)s)",
     )
 
 
@@ -201,6 +209,7 @@ def run(args: argparse.Namespace) -> int:
         partitions=args.partitions,
         guarantee=args.guarantee,
         analysis=args.analyse,
+        on_suspicion=args.on_suspicion,
         marginals=args.marginal and sorted(map(domain.index, args.marginal)),
     )
     warnings = plan_page.warnings(plan, design, data=data, now=time.time())

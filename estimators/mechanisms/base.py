@@ -127,6 +127,18 @@ class Mechanism(Protocol):
                 the average over cells, 1 / L each.
         """
 
+    def influence(self, weights: Floats, times: Floats) -> float:
+        """The most that one report can add to a weighted sum of the estimates, times n.
+
+        An estimate is a mean over reports of what each one says, a(y). This is the largest
+        ``sum_j times_j · weights_j · a_j(y)`` over all reports y that can be sent; an upper bound
+        where the mechanism says so.
+
+        Args:
+            weights: shape (m,), of cells that are weighted alike.
+            times: shape (m,), how many cells have each weight; they sum to L.
+        """
+
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """A tally drawn from its exact law given how many devices hold each input.
 

@@ -8,6 +8,7 @@ integer counters, one per candidate, additive over batches.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -272,6 +273,10 @@ class BloomRR:
             moment = moment + added * moment.sum(axis=axis, keepdims=True)
         variance: Floats = np.maximum(moment - frequencies, 0.0) / n
         return variance
+
+    def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
+        """No bound is stated: infinite. See :meth:`Mechanism.influence`."""
+        return math.inf
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """By perturbing every device: bits of one report meet in products, so no shorter law."""

@@ -13,13 +13,13 @@ import numpy as np
 
 from estimators.mechanisms.base import Column
 from estimators.mechanisms.bits import row_bytes
-from estimators.mechanisms.support import OTHER, SupportOracle, require_integer
+from estimators.mechanisms.support import OTHER, SupportOracle, one_cell, require_integer
 from estimators.randomness import coins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Reports
+    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
     from estimators.randomness import Randomness
 
 
@@ -72,6 +72,10 @@ class HadamardCoefficient(SupportOracle):
         if view is None:
             return np.array([[np.count_nonzero(signs)]], np.int64)
         return np.bincount(view[signs != 0], minlength=views)[:, None]
+
+    def influence(self, weights: Floats, times: Floats) -> float:
+        """Exact; see :meth:`Mechanism.influence`."""
+        return one_cell(weights, times, *self._rates)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Exact law in O(1): two binomials."""

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from estimators.mechanisms.base import Column, require_enumerable
-from estimators.mechanisms.support import OTHER, SupportOracle
+from estimators.mechanisms.support import OTHER, SupportOracle, one_cell
 from estimators.randomness import WEIGHT_BITS, uniform_below
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Reports
+    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
     from estimators.randomness import Randomness
 
 BLOCK = 1 << 14
@@ -61,6 +61,10 @@ class GRR(SupportOracle):
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Reports per view and cell."""
         return count_cells(reports["v"], self.cells, view, views)
+
+    def influence(self, weights: Floats, times: Floats) -> float:
+        """Exact; see :meth:`Mechanism.influence`."""
+        return one_cell(weights, times, *self._rates)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Exact law in O(L): keep with probability p - q, otherwise uniform on all cells."""

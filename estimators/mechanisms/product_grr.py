@@ -6,6 +6,7 @@ with all attributes in one block that of RR-Joint, in between that of RR-Cluster
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -198,6 +199,10 @@ class ProductGRR:
     def drawn_cells(self) -> int:
         """Cells of the largest part: what a tally drawn from its law takes."""
         return max(prod(self.axes[i] for i in part) for part in self.parts)
+
+    def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
+        """No bound is stated: infinite. See :meth:`Mechanism.influence`."""
+        return math.inf
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Exact law in O(blocks · cells), part by part.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -148,6 +149,10 @@ class HadamardSketch:
         collisions = (np.sum(f**2) - f**2) / (g * (w - 1))
         variance: Floats = signs + collisions
         return variance
+
+    def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
+        """No bound is stated: infinite. See :meth:`Mechanism.influence`."""
+        return math.inf
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Exact law given the hashes, in O(L g + g w^2)."""

@@ -18,7 +18,7 @@ from estimators.randomness import exp_weight, uniform_below
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Reports
+    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
     from estimators.randomness import Randomness
 
 MAX_SUBSET_CELLS = 1 << 14
@@ -130,6 +130,13 @@ class SubsetSelection(SupportOracle):
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Sets per view and cell."""
         return count_bits(reports["b"], self.cells, view, views)
+
+    def influence(self, weights: Floats, times: Floats) -> float:
+        """Exact: the set of the w cells of largest weight. See :meth:`Mechanism.influence`."""
+        other, gap = self._rates
+        order = np.argsort(-weights)
+        taken = np.diff(np.minimum(np.cumsum(times[order]), self.size), prepend=0.0)
+        return float(weights[order] @ taken - other * (times @ weights)) / gap
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Exact law in O(L w), see :func:`_draw_sets`."""

@@ -93,6 +93,16 @@ class SupportOracle(ABC):
         """Both q and p - q as floats: the exact ones take as long as an estimate."""
         return float(self.q), float(self.p - self.q)
 
+    def influence(self, weights: Floats, times: Floats) -> float:
+        """See :meth:`Mechanism.influence`; a bound, exact where any set of cells can be reported.
+
+        Every report supports some set of cells, and supporting one adds (1 - q) / (p - q) to its
+        estimate, not supporting it -q / (p - q).
+        """
+        other, gap = self._rates
+        best = np.maximum(weights * (1.0 - other), -weights * other)
+        return float(times @ best) / gap
+
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
         """Exact variance of each cell's estimate given the data: shape (L,)."""
         f = np.full(self.cells, 1 / self.cells) if frequencies is None else frequencies
@@ -101,6 +111,11 @@ class SupportOracle(ABC):
         slope = float((1 - p - q) / (p - q))
         variance: Floats = (noise + np.asarray(f) * slope) / n
         return variance
+
+
+def one_cell(weights: Floats, times: Floats, q: float, gap: float) -> float:
+    """:meth:`Mechanism.influence` where a report supports exactly one cell, any one."""
+    return float(weights[times > 0].max() - q * (times @ weights)) / gap
 
 
 def require_integer(what: str, value: object, low: int, high: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,14 +102,27 @@ class LinearAnswers(Model, Protocol):
         """
 
 
+Answers = Literal["interactions", "tables", "coefficients", "blocks", "fitted"]
+"""How a method's unbiased answers follow from the views' estimates.
+
+``interactions``: each interaction is averaged over the views that hold it, then the table is made
+plausible. ``tables``: the average of the views that hold the whole table. ``coefficients``: an
+inverse transform. ``blocks``: the inverse of randomised response block by block. ``fitted``: by a
+fit that is not linear in any of these.
+"""
+
+
 class Method(Protocol):
-    """One row of METHODS §1."""
+    """A way to collect marginals, and to recover them."""
 
     name: ClassVar[str]
     """Registry name."""
 
     baseline: ClassVar[bool]
     """For comparison only: learns nothing from reports, so no plan may collect them for it."""
+
+    answers: ClassVar[Answers]
+    """How tables follow from the views, see :data:`Answers`."""
 
     def design(self, request: Request) -> Design:
         """Choose views, mechanisms and shares.

@@ -14,7 +14,7 @@ import numpy as np
 
 from estimators.errors import PlanError
 from estimators.mechanisms import adaptive, spec
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.calm_size import Size, algorithm_1
 from estimators.methods.options import number_parameter, only_parameters
 from estimators.methods.overlapping import OverlappingTables, observe
@@ -48,6 +48,7 @@ class Calm:
 
     name: ClassVar[str] = "calm"
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "interactions"
 
     def design(self, request: Request) -> Design:
         """Algorithm 1, then one group per view, or packed groups when there are too many views."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from estimators.coefficients import harmonics
 from estimators.mechanisms import best_oracle
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.coefficient_model import CoefficientModel, Family, expected_errors, weights
 from estimators.methods.hadamard import design_restricted
 from estimators.methods.options import only_parameters
@@ -78,6 +78,7 @@ class Characters:
 
     name: ClassVar[str] = "characters"
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "coefficients"
 
     def design(self, request: Request) -> Design:
         """One view per cyclic group of coefficients that touch at most k attributes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import comb
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class Family:
     owners: tuple[Attributes, ...] | None = None
 
 
+@runtime_checkable
 class CoefficientMethod(Protocol):
     """A method that can say how its views are read."""
 

@@ -20,7 +20,7 @@ from estimators.linear import (
     dense,
 )
 from estimators.mechanisms import adaptive, spec, standard
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.expected import mean_error
 from estimators.methods.options import only_parameters
 from estimators.methods.packing import statistic
@@ -49,6 +49,7 @@ class FullDomain:
 
     name: ClassVar[str]
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "tables"
     limit: ClassVar[int] = MAX_CELLS
 
     @abstractmethod

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from estimators.errors import PlanError
 from estimators.mechanisms import standard
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.coefficient_model import CoefficientModel, Family, expected_errors, weights
 from estimators.methods.options import only_parameters
 from estimators.methods.packing import Assigned, elementary, pack, require_views, statistic
@@ -94,6 +94,7 @@ class InpHT:
 
     name: ClassVar[str] = "inp-ht"
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "coefficients"
 
     def design(self, request: Request) -> Design:
         """See :func:`design_restricted`."""

@@ -13,7 +13,7 @@ from estimators.likelihood import barrier, discrepancy, expectation_maximisation
 from estimators.linear import MOVED
 from estimators.marginal import Marginal, is_noise, uniform
 from estimators.mechanisms.product_grr import ProductGRR
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.options import only_parameters
 from estimators.methods.packing import statistic
 
@@ -48,6 +48,7 @@ class InpEM:
 
     name: ClassVar[str] = "inp-em"
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
         """One group; the joint or the k-way tables, whichever are smaller."""

@@ -19,7 +19,7 @@ from estimators.errors import InvalidInput, PlanError
 from estimators.marginal import Marginal, is_noise, uniform
 from estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
 from estimators.mechanisms.registry import spec
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.expected import mean_error
 from estimators.methods.options import number_parameter, only_parameters
 from estimators.plan import Group
@@ -46,6 +46,7 @@ class LoPub:
 
     name: ClassVar[str] = "lopub"
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
         """One group; every attribute a filter; the joint or the k-way tables."""
@@ -156,6 +157,7 @@ class LoPubEM(LoPub):
 
     name: ClassVar[str] = "lopub-em"
     baseline: ClassVar[bool] = True
+    answers: ClassVar[Answers] = "fitted"
 
     def fit_reports(self, plan: Plan, reports: Reports) -> LoPubModel:
         """The Lasso's model, refined."""

@@ -28,7 +28,7 @@ from estimators.linear import (
     require_at_most,
 )
 from estimators.mechanisms import adaptive, standard
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.expected import mean_error
 from estimators.methods.options import only_parameters
 from estimators.methods.packing import Assigned, elementary, pack, require_views, statistic
@@ -57,6 +57,7 @@ class MarginalViews:
 
     name: ClassVar[str]
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "tables"
 
     @abstractmethod
     def oracle(self, epsilon: str, cells: int) -> Mechanism:

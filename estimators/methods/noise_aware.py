@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from estimators.errors import PlanError
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.options import only_parameters
 from estimators.methods.packing import Assigned, pack, require_views
 from estimators.noise_aware.allocation import allocate, describe, integer_shares, oracle
@@ -38,6 +38,7 @@ class NoiseAware:
 
     name: ClassVar[str] = "noise-aware"
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "interactions"
     teachers: ClassVar[tuple[str, ...]] = ("noise-aware", "calm", "am", "marg-ps", "marg-rr")
     """Methods whose counts are tables of known noise."""
 

@@ -16,7 +16,7 @@ from estimators.castell.design import (
 )
 from estimators.castell.family import fit_product
 from estimators.errors import PlanError
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.options import only_parameters
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class RRClusters:
 
     name: ClassVar[str] = "rr-clusters"
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "blocks"
     pilot: ClassVar[str] = "rr-ind-joint"
     """Method of the plan that comes first."""
 

@@ -11,7 +11,7 @@ from estimators.castell.design import (
     product_group,
 )
 from estimators.castell.family import fit_product
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.options import only_parameters
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class RRIndJoint:
 
     name: ClassVar[str] = "rr-ind-joint"
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "blocks"
     scheme: ClassVar[str] = "joint"
 
     def design(self, request: Request) -> Design:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from estimators.castell.design import expected_errors, loss_reason, product_group
 from estimators.castell.family import fit_product
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.options import only_parameters
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class RRIndependent:
 
     name: ClassVar[str] = "rr-independent"
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
         """One block and one table per attribute."""

@@ -11,7 +11,7 @@ from estimators.castell.design import (
     product_group,
 )
 from estimators.castell.family import fit_product
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.options import only_parameters
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class RRJoint:
 
     name: ClassVar[str] = "rr-joint"
     baseline: ClassVar[bool] = False
+    answers: ClassVar[Answers] = "blocks"
 
     def design(self, request: Request) -> Design:
         """One block; the joint or the k-way tables, whichever are smaller."""

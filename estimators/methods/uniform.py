@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from estimators.marginal import uniform
 from estimators.mechanisms import adaptive, spec
-from estimators.methods.base import Design
+from estimators.methods.base import Answers, Design
 from estimators.methods.options import only_parameters
 from estimators.plan import Group
 from estimators.view import View
@@ -26,6 +26,7 @@ class Uniform:
 
     name: ClassVar[str] = "uniform"
     baseline: ClassVar[bool] = True
+    answers: ClassVar[Answers] = "tables"
 
     def design(self, request: Request) -> Design:
         """One group on the first attribute, because a plan needs one; its reports are ignored."""

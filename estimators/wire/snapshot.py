@@ -20,7 +20,7 @@ import orjson
 
 from estimators.errors import ForeignRecord, InvalidInput
 
-VERSION = "1.1"
+VERSION = "1.2"
 _MANIFEST = "manifest"
 Revision = tuple[int, ...]
 
@@ -100,6 +100,9 @@ class Manifest:
             there was no report, and in snapshots of versions without it.
         analysis: association of the published pairs, as :func:`estimators.analysis.analyse` writes
             it, where the plan asks for it; else empty.
+        leverage: what forged reports can do: ``forged``, a share of all reports, and ``reach``,
+            per marginal the most that they can move a cell by; ``approximate`` where the tables are
+            more than linear estimates. Empty without tables, and in snapshots of versions without.
     """
 
     window: int
@@ -122,11 +125,17 @@ class Manifest:
     software: str
     poisoning: Mapping[str, Any] = field(default_factory=dict)
     analysis: Mapping[str, Any] = field(default_factory=dict)
+    leverage: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> bytes:
         """Key of the record."""
         return manifest_key(self.window, self.kind)
+
+    @property
+    def withheld(self) -> bool:
+        """Whether there were reports, and the tables are kept back because they look forged."""
+        return self.reports > 0 and not self.marginals
 
     @property
     def final(self) -> bool:
@@ -212,7 +221,7 @@ def _marginal(body: Mapping[str, Any]) -> MarginalRecord:
 
 
 def _manifest(body: Mapping[str, Any]) -> Manifest:
-    later = ("poisoning", "analysis")
+    later = ("poisoning", "analysis", "leverage")
     known = {name: body[name] for name in Manifest.__slots__ if name not in later}
     known |= {name: body.get(name, {}) for name in later}
     for name in ("revision", "groups", "marginals", "processing"):

@@ -147,8 +147,8 @@ def test_labels_cannot_steer_the_terminal() -> None:
 
 def test_a_window_without_reports_says_so() -> None:
     empty = snapshot(cells=[])
-    assert "no reports, so no tables" in on_terminal(render(empty, ("a0",)))
-    assert "no reports, so no tables" in plain(empty, ("a0",))
+    assert "no tables: it received no reports" in on_terminal(render(empty, ("a0",)))
+    assert "no tables: it received no reports" in plain(empty, ("a0",))
 
 
 def test_an_unpublished_marginal_is_one_clear_line() -> None:

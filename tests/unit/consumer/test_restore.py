@@ -113,8 +113,8 @@ def test_all_groups_of_a_state_partition_are_restored_in_one_read() -> None:
             write(stage, group, partition, group + 1)
     reader = Counting(stage.broker.reader())
     everything = [stage.input(p, g) for g in range(3) for p in range(2)]
-    folds = restorer(stage, reader).restore(everything)
-    assert {p: fold.next_offset for p, fold in folds.items()} == {
+    restored = restorer(stage, reader).restore(everything)
+    assert {p: one.fold.next_offset for p, one in restored.items()} == {
         stage.input(p, g): g + 1 for g in range(3) for p in range(2)
     }
     assert reader.assigned == [{Partition(stage.names.state, n) for n in range(2)}]
@@ -143,9 +143,11 @@ def test_a_record_that_compaction_moves_past_the_reader_is_found() -> None:
             stage.broker.compact(stage.names.state, active=0)
             assert len(stage.states()) == 1
 
-    fold = restorer(stage, Counting(stage.broker.reader(), rewrite_and_compact)).restore(
-        [stage.input()]
-    )[stage.input()]
+    fold = (
+        restorer(stage, Counting(stage.broker.reader(), rewrite_and_compact))
+        .restore([stage.input()])[stage.input()]
+        .fold
+    )
     assert moved
     assert fold.next_offset == 2
 
@@ -169,8 +171,8 @@ def test_foreign_values_in_the_state_topic_are_passed(value: bytes) -> None:
     stage.sink.send(stage.names.state, partition_key(0, 0), value, partition=0).wait(1)
     raw = frame(b"no records", 3, codec=ZSTD)
     stage.broker.append_batch(Partition(stage.names.state, 0), raw)
-    fold = restorer(stage).restore([stage.input()])[stage.input()]
-    assert fold.next_offset == stage.topics.log_ends([stage.input()])[stage.input()] > 0
+    fold, end = restorer(stage).restore([stage.input()])[stage.input()]
+    assert fold.next_offset == end == stage.topics.log_ends([stage.input()])[stage.input()] > 0
 
 
 @pytest.mark.parametrize("value", FOREIGN)
@@ -178,7 +180,7 @@ def test_where_a_foreign_value_is_all_that_is_left_the_log_is_counted_again(valu
     stage = Stage(small_plan())
     stage.batch(0, [1])
     stage.sink.send(stage.names.state, partition_key(0, 0), value, partition=0).wait(1)
-    assert restorer(stage).restore([stage.input()])[stage.input()].next_offset == 0
+    assert restorer(stage).restore([stage.input()])[stage.input()].fold.next_offset == 0
     stage.topics.trim({stage.input(): 1})
     with pytest.raises(FatalError, match="nothing was ever counted"):
         restorer(stage).restore([stage.input()])

@@ -10,10 +10,11 @@ import orjson
 import pytest
 
 from consumer import snapshots
+from consumer.assembler import Snapshot
 from consumer.merge import MergedWindow
 from consumer.snapshots import build_set, loss_plan, loss_window
 from estimators.domain import Attribute, Domain
-from estimators.errors import FatalError, Reason
+from estimators.errors import FatalError, InvalidInput, Reason
 from estimators.marginal import Marginal
 from estimators.plan import Guarantee
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, decode, parse_key
@@ -132,6 +133,8 @@ def test_a_model_without_words_of_its_own_is_described_by_its_flags(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Plain:
+        answers = "interactions"
+
         def fit(self, *_: object) -> Plain:
             return self
 
@@ -185,6 +188,49 @@ def test_the_manifest_says_what_looks_forged() -> None:
     assert decode(build_set(plan, flooded).closing()[1]) == manifest
     empty = MergedWindow(1, Kind.FINAL, (0, 0, 0, 0), (count_of([]), count_of([])))
     assert build_set(plan, empty).manifest.poisoning == {}
+
+
+def honest_window() -> MergedWindow:
+    honest = count_of([0, 1, 2, 3] * 250)
+    return MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, honest))
+
+
+def forged_window() -> MergedWindow:
+    honest = count_of([0, 1, 2, 3] * 250)
+    return MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, count_of([3] * 2000)))
+
+
+def test_tables_that_look_forged_are_flagged() -> None:
+    built = build_set(published_plan(), forged_window())
+    assert all("suspicious" in record.flags for record in built.marginals)
+    honest = build_set(published_plan(), honest_window())
+    assert not any("suspicious" in record.flags for record in honest.marginals)
+
+
+def test_a_plan_can_withhold_what_looks_forged() -> None:
+    plan = dataclasses.replace(published_plan(), on_suspicion="withhold")
+    built = build_set(plan, forged_window())
+    assert built.marginals == ()
+    assert built.manifest.withheld
+    assert built.manifest.poisoning["suspicious"]
+    assert built.manifest.reports == 3000
+    assert built.manifest.processing == ("withheld: the raw counts look forged",)
+    assert decode(built.closing()[1]) == built.manifest
+    with pytest.raises(InvalidInput, match="withheld: the raw counts look forged"):
+        Snapshot(built.manifest, {}).record("a0")
+    assert build_set(plan, honest_window()).marginals
+
+
+def test_the_manifest_says_how_far_forged_reports_reach() -> None:
+    plan = published_plan()
+    built = build_set(plan, merged())
+    stated = built.manifest.leverage
+    assert stated["forged"] == 0.01
+    assert len(stated["reach"]) == len(built.marginals)
+    assert all(0 < reach <= 1 for reach in stated["reach"])
+    assert stated["approximate"] is True
+    empty = MergedWindow(1, Kind.FINAL, (0, 0, 0, 0), (count_of([]), count_of([])))
+    assert build_set(plan, empty).manifest.leverage == {}
 
 
 def test_a_manifest_of_a_version_without_the_field_is_read() -> None:

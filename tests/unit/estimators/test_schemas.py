@@ -242,7 +242,7 @@ def test_broken_manifests_are_refused(change: Callable[[dict[str, Any]], None]) 
     assert not SNAPSHOT.is_valid(document)
 
 
-ADDED_SINCE = {"poisoning", "analysis"}
+ADDED_SINCE = {"poisoning", "analysis", "leverage"}
 """Fields of later minors, which older snapshots lack."""
 
 
