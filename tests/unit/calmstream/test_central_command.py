@@ -158,6 +158,12 @@ def test_a_table_without_the_plan_s_columns_is_refused(
         ({"version": 2}, "central version 1"),
         ({"model": "other"}, "not central"),
         ({"colour": 1}, "unknown field 'colour'"),
+        ({"sample": "0"}, "sample: expected a decimal"),
+        ({"sample": "0.0"}, "sample must lie in"),
+        ({"sample": "1.5"}, "sample: expected a decimal"),
+        ({"sample": 1}, "sample: expected str"),
+        ({"users": -1}, "users: expected 0 to"),
+        ({"users": "9"}, "users: expected int"),
     ],
 )
 def test_a_malformed_plan_is_refused(files: Path, changes: dict[str, object], message: str) -> None:
