@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from consumer.central.windows import RawWindows
+from consumer.central.windows import KEY_BYTES, RawWindows
 from consumer.health import RoleHealth
+from estimators.central.coding import code_records, most_raw_bytes
 from estimators.central.dp_marginals import release
 from estimators.central.ledger import BudgetSpent
 from estimators.central.wire import (
     TICK,
-    code_records,
     encode_level,
     encode_manifest,
 )
@@ -49,9 +49,12 @@ class Aggregator:
         account: the budget; nothing is computed on records before it is paid.
         clock: for ticks and health only; the log's time decides what belongs to a window.
         randomness: the operating system's CSPRNG but in tests.
-        metrics: nothing in them tells how many records there are.
+        metrics: nothing in them depends on records.
         software: version for the manifests.
-        raw_memory_bytes: most memory for raw records, see `AggregatorConfig`.
+        raw_memory_bytes: memory set aside for raw records, see `AggregatorConfig`.
+
+    Raises:
+        FatalError: the plan's users may need more memory than is set aside, or no usable account.
     """
 
     name = "aggregator"
@@ -70,6 +73,7 @@ class Aggregator:
         raw_memory_bytes: int,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
+        _check_memory(plan, raw_memory_bytes)
         self._plan = plan
         self._names = names
         self._account = account
@@ -84,7 +88,7 @@ class Aggregator:
         self._log = structlog.get_logger("calmstream.aggregator")
         self._known = {e.release for e in account.read().entries}
         self._windows = RawWindows(
-            plan, lambda window: str(window) not in self._known, raw_memory_bytes
+            plan, lambda window: str(window) not in self._known, randomness.bytes(KEY_BYTES)
         )
         self._next = 0
         self._ticked = -TICK_SECONDS
@@ -98,7 +102,7 @@ class Aggregator:
 
     @property
     def held_bytes(self) -> int:
-        """Memory of the raw records that wait for their window's release."""
+        """Memory of the raw records that wait for their window's release; never exported."""
         return self._windows.held_bytes
 
     def run(self, stop: threading.Event) -> None:
@@ -106,7 +110,7 @@ class Aggregator:
 
         Raises:
             BudgetSpent: the budget is spent: publishing ends here.
-            FatalError: an unusable account, topic or log, or too many raw records for memory.
+            FatalError: an unusable account, topic or log.
             RecoverableError: the broker did not answer for a minute.
         """
         failing = 0.0
@@ -134,7 +138,6 @@ class Aggregator:
         records = self._reader.poll(self._poll_seconds)
         for record in records:
             self._windows.read(record)
-        self._metrics.rejected(self._windows.rejected)
         if not records:
             self._tick()
         while self._next <= min(self._windows.closed_through(), self._plan.releases - 1):
@@ -183,7 +186,7 @@ class Aggregator:
             delivery.wait(SEND_SECONDS)
 
     def _release(self, window: int) -> None:
-        batches = self._windows.take(window)
+        rows = self._windows.take(window)
         if str(window) in self._known:
             self._log.info("window was paid for before", window=window)
             return
@@ -194,7 +197,7 @@ class Aggregator:
             raise
         self._known.add(str(window))
         self._metrics.spent(ledger)
-        records, labels = code_records(batches, len(self._plan.columns))
+        records, labels = code_records(rows, len(self._plan.columns))
         released = release(records, self._plan.allocation, self._plan.settings, self._randomness)
         for level in released.levels:
             body = encode_level(self._plan, window, level, released, labels)
@@ -219,3 +222,19 @@ class Aggregator:
                 self._clock.sleep(POLL_SECONDS)
             else:
                 return
+
+
+def _check_memory(plan: CentralPlan, raw_memory_bytes: int) -> None:
+    """Whether the plan's users fit, by the plan and the settings alone.
+
+    Raises:
+        FatalError: the plan's users may need more memory than is set aside.
+    """
+    needed = most_raw_bytes(plan)
+    if needed > raw_memory_bytes:
+        raise FatalError(
+            f"raw records of the plan's {plan.users:,} users, of which {plan.sample} count, take "
+            f"up to {needed:,} bytes of memory, and {raw_memory_bytes:,} are set aside: raise "
+            "CALMSTREAM_RAW_MEMORY_BYTES (about twice as much must be free), or plan a smaller "
+            "--sample"
+        )

@@ -198,12 +198,6 @@ CENTRAL = (
                 ),
                 "Since the aggregator started.",
             ),
-            Panel(
-                "Refused batches",
-                "cps",
-                ((rate("central_rejections_total", "plan, reason"), "{{reason}}"),),
-                "Of the raw topic, a second; the number of records that count is private.",
-            ),
         ),
     ),
 )
