@@ -33,7 +33,18 @@ SPENT = MetricDefinition(
     "Part of the plan's rho that is spent, releases begun and lost included.",
     "Ahead of the windows that have passed: releases were lost to crashes.",
 )
-CENTRAL_METRICS = (RELEASES, REFUSED, SPENT)
+SKIPPED = MetricDefinition(
+    "calmstream_central_skipped_total",
+    "counter",
+    "windows",
+    ("plan",),
+    "Windows left out: claimed by another aggregator or by one that died, or older than raw "
+    "records are kept.",
+    "Is there a second aggregator? Did this one die or stand still? Its log names the windows.",
+)
+
+
+CENTRAL_METRICS = (RELEASES, REFUSED, SPENT, SKIPPED)
 """All of them."""
 
 
@@ -56,3 +67,7 @@ class CentralMetrics:
     def spent(self, ledger: Ledger) -> None:
         """The account as it stands."""
         self._metrics.set(SPENT, float(ledger.spent.rho / ledger.budget.rho))
+
+    def skipped(self) -> None:
+        """One window was left out."""
+        self._metrics.inc(SKIPPED)

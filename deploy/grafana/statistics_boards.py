@@ -198,6 +198,12 @@ CENTRAL = (
                 ),
                 "Since the aggregator started.",
             ),
+            Panel(
+                "Windows left out",
+                "none",
+                ((total("central_skipped_total"), "left out"),),
+                "Claimed by another aggregator or by one that died, or too old.",
+            ),
         ),
     ),
 )

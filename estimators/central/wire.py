@@ -9,9 +9,6 @@ What one user may put into a record never decides about another's. :func:`user_i
 what the two return, and readers apply them again, because a sender may be of another make. Only the
 frame (JSON, version, plan, lengths of the lists) can make a whole batch unreadable, and the frame
 is written by the sender, not by a user.
-
-Releases, JSON: one record per level, key ``<window>/<k>``, and a manifest, key ``<window>``,
-written last. Neither says how many records there were: that number is private.
 """
 
 from __future__ import annotations
@@ -21,16 +18,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-import numpy as np
 import orjson
 
 from estimators.errors import InvalidInput, Reason, Rejection
 
 if TYPE_CHECKING:
-    from estimators.central.dp_marginals import Level, Release
-    from estimators.central.ledger import Ledger
     from estimators.central.plan import CentralPlan
 
 VERSION = "central-1.0"
@@ -40,7 +34,6 @@ MAX_BATCH_RECORDS = 1 << 14
 MAX_TEXT = 256
 """Characters of a value; what is longer is cut. Longer user ids are replaced by a digest."""
 
-MAX_LEVEL_BYTES = 7 << 20
 MAX_VALUE_BYTES = 4 * MAX_TEXT
 """Of a value in UTF-8."""
 
@@ -237,99 +230,3 @@ def _entries(what: str, values: object, n: int) -> list[object]:
 
 def _reject(reason: Reason, detail: str) -> NoReturn:
     raise Rejection(reason, detail)
-
-
-def encode_level(
-    plan: CentralPlan,
-    window: int,
-    level: Level,
-    released: Release,
-    labels: Sequence[Sequence[bytes]],
-) -> bytes:
-    """One level; where it does not fit a record the tuples with the largest counts are kept."""
-    extracted = [
-        [labels[i][code].decode() for code in values.tolist()]
-        for i, values in enumerate(released.values)
-    ]
-    kept, dropped = level.threshold, 0
-    while True:
-        body = _level_body(plan, window, level, extracted, kept)
-        raw = orjson.dumps(body | {"dropped_up_to": kept if dropped else None})
-        if len(raw) <= MAX_LEVEL_BYTES:
-            return raw
-        counts = np.concatenate([c[c > kept] for c in level.counts.values()])
-        kept, dropped = int(np.median(counts)), 1
-
-
-def _level_body(
-    plan: CentralPlan, window: int, level: Level, extracted: list[list[str]], above: int
-) -> dict[str, Any]:
-    tables = []
-    for columns, cells in level.cells.items():
-        counts = level.counts[columns]
-        chosen = counts > above
-        if not chosen.any():
-            continue
-        places = np.unravel_index(cells[chosen], [level.cardinalities[i] for i in columns])
-        tables.append(
-            {
-                "attributes": [plan.columns[i] for i in columns],
-                "values": [
-                    [extracted[i][v] for v in place.tolist()]
-                    for i, place in zip(columns, places, strict=True)
-                ],
-                "counts": counts[chosen].tolist(),
-            }
-        )
-    return {
-        "v": VERSION,
-        "plan": plan.digest,
-        "window": window,
-        "k": level.k,
-        "limit": level.limit,
-        "stderr": float(level.variance) ** 0.5,
-        "threshold": level.threshold,
-        "candidates": level.candidates,
-        "spurious_bound": level.spurious_bound,
-        "tables": tables,
-    }
-
-
-def encode_manifest(
-    plan: CentralPlan, window: int, released: Release, ledger: Ledger, software: str
-) -> bytes:
-    """What a reader must know of one release; written after its levels."""
-    cost = plan.allocation.cost
-    return orjson.dumps(
-        {
-            "v": VERSION,
-            "plan": plan.digest,
-            "name": plan.name,
-            "method": "dp-marginals",
-            "window": window,
-            "start": plan.start + window * plan.window,
-            "end": plan.start + (window + 1) * plan.window,
-            "levels": [level.k for level in released.levels],
-            "epsilon": plan.epsilon,
-            "delta": plan.delta,
-            "releases": plan.releases,
-            "rho": float(cost.rho),
-            "spent": ledger.summary(),
-            "software": software,
-        }
-    )
-
-
-def read_release(raw: bytes) -> dict[str, Any]:
-    """A level or a manifest.
-
-    Raises:
-        InvalidInput: something else, or another version.
-    """
-    try:
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise InvalidInput(f"a release is not JSON: {error}") from None
-    if not isinstance(body, dict) or body.get("v") != VERSION:
-        raise InvalidInput(f"a release of another version than {VERSION}")
-    return body

@@ -168,7 +168,7 @@ def test_a_crash_between_payment_and_release_loses_it_for_good(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("consumer.central.aggregator.release", crash)
+        patched.setattr("consumer.central.publication.release", crash)
         with pytest.raises(KeyboardInterrupt):
             bench.work(aggregator)
     ledger = BudgetAccount(bench.path, PLAN.digest).read()
