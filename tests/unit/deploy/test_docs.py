@@ -42,6 +42,7 @@ def test_all_pages_are_there() -> None:
         "wire-formats",
         "comparison",
         "metrics",
+        "central-privacy",
     }
 
 
