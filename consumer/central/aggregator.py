@@ -106,8 +106,8 @@ class Aggregator:
 
     @property
     def finished(self) -> bool:
-        """Whether every window of the plan has been dealt with."""
-        return self._next >= self._plan.releases
+        """Whether every window of the plan has been dealt with, and what is paid for has left."""
+        return self._next >= self._plan.releases and not self._publication.owes
 
     @property
     def held_bytes(self) -> int:
@@ -150,7 +150,7 @@ class Aggregator:
             self._start()
         self._send()
         behind = self._windows.behind(self._plan.window_end(self._next))
-        if behind:
+        if behind and not self.finished:
             self._read(behind)
         while self._next <= min(self._windows.closed_through(), self._plan.releases - 1):
             for _ in self._publication.steps(self._next, self._windows.take):

@@ -197,12 +197,14 @@ def beside(bench: Bench, records: str) -> dict[str, object]:
     }
 
 
+@pytest.mark.parametrize("releases", [1, 3], ids=["the last one", "others follow"])
 def test_a_broker_that_is_away_after_the_payment_delays_the_release_and_no_more(
-    tmp_path: Path,
+    releases: int, tmp_path: Path
 ) -> None:
-    bench = Bench(tmp_path)
+    bench = Bench(tmp_path, replace(PLAN, releases=releases))
     aggregator = bench.aggregator()
-    submit(PLAN, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500] * 2)
+    users = [f"u{i}" for i in range(500)]
+    submit(bench.plan, bench.broker, bench.names, users, [["F"] * 500] * 2)
     bench.clock.advance(60)
     until = bench.clock.monotonic() + 5 * RETRY_SECONDS
 
@@ -215,6 +217,7 @@ def test_a_broker_that_is_away_after_the_payment_delays_the_release_and_no_more(
     (only,) = [r for r in bench.releases() if r.manifest["window"] == 0]
     assert counts(only, 2)
     assert all(entry.published for entry in bench.account("account").read().entries)
+    assert aggregator.finished
 
 
 class Patience:
