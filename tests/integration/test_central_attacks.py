@@ -160,6 +160,19 @@ def test_a_second_account_releases_nothing_again(tmp_path: Path) -> None:
     assert [r.manifest["window"] for r in bench.releases()] == [0, 1]
 
 
+def test_a_window_released_before_there_were_claims_is_not_released_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    sink = bench.broker.sink()
+    old = {"v": "central-1.0", "plan": PLAN.digest, "window": 0, "k": 1}
+    sink.send(bench.names.releases, b"0/1", orjson.dumps(old), partition=0).wait(1)
+    aggregator = bench.aggregator()
+    submit(PLAN, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500] * 2)
+    bench.clock.advance(60)
+    bench.turns(aggregator, 4)
+    assert bench.account("account").read().entries == ()
+    assert bench.sample("skipped_total") == 1
+
+
 @pytest.mark.parametrize("records", ["many", "nonsense"])
 def test_what_leaves_beside_the_release_is_the_same_whatever_the_records_are(
     records: str, tmp_path: Path

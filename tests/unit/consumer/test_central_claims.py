@@ -224,7 +224,7 @@ def test_compaction_keeps_every_claim(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_claim_before_the_payment_dies_with_its_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also for the same account: a copy of it cannot be told from the one that claimed."""
+    """Also for the same account: nothing distinguishes a copy of it from the one that claimed."""
     world = World(tmp_path / "world", monkeypatch)
     steps = world.process("a").steps(0, lambda _: [])
     assert [next(steps), next(steps), next(steps)] == ["prepared", "claimed", "won"]
