@@ -10,6 +10,7 @@ from broker.transport import Partition, TopicInfo, TopicSpec
 from estimators.errors import FatalError
 
 _DAY_MS = 86_400_000
+_RELEASE_BYTES = MAX_RECORD_BYTES + 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,13 @@ class CentralNames:
             "cleanup.policy": "delete",
             "message.timestamp.type": "LogAppendTime",
             "retention.ms": str(2 * window_ms + _DAY_MS),
+            # Deleting by size would make what counts in a window depend on who else sent.
+            "retention.bytes": "-1",
             "max.message.bytes": str(MAX_REPORTS_BYTES),
         }
         releases = {
             "cleanup.policy": "compact",
-            "max.message.bytes": str(MAX_RECORD_BYTES + 4096),
+            "max.message.bytes": str(_RELEASE_BYTES),
         }
         return [TopicSpec(self.raw, self.partitions, raw), TopicSpec(self.releases, 1, releases)]
 
@@ -77,9 +80,19 @@ class CentralNames:
                 raise FatalError(
                     f"topic {spec.name} has {info.partitions} partitions, not {spec.partitions}"
                 )
-            for name in ("cleanup.policy", "message.timestamp.type"):
+            for name in ("cleanup.policy", "message.timestamp.type", "retention.bytes"):
                 expected = spec.settings.get(name)
                 if expected is not None and info.settings.get(name) != expected:
                     raise FatalError(
                         f"topic {spec.name} has {name}={info.settings.get(name)}, not {expected}"
                     )
+        self._verify_room(found[self.releases])
+
+    def _verify_room(self, releases: TopicInfo) -> None:
+        """One that takes smaller records would refuse a release that is paid for."""
+        room = int(releases.settings.get("max.message.bytes", _RELEASE_BYTES))
+        if room < _RELEASE_BYTES:
+            raise FatalError(
+                f"topic {releases.name} has max.message.bytes={room}, at least {_RELEASE_BYTES} "
+                "are needed"
+            )

@@ -7,11 +7,14 @@ import time
 from typing import Any
 
 from rich.console import Console
+from rich.filesize import decimal
 
 from calmstream import plan_page
 from calmstream.arguments import DEFAULT_METHOD
 from calmstream.tables import read_texts
 from estimators.central.accounting import epsilon_of
+from estimators.central.coding import most_raw_bytes
+from estimators.central.dp_marginals import check_allocation
 from estimators.central.plan import CentralPlan
 from estimators.errors import InvalidInput, PlanError
 from estimators.methods import CENTRAL
@@ -31,7 +34,7 @@ LOCAL_OPTIONS: dict[str, Any] = {
 }
 """Options of ``calmstream plan`` that mean nothing here, as they are when not given."""
 
-DEFAULTS = {"delta": "1e-6", "quantile": "0.99", "spurious": "0.01"}
+DEFAULTS = {"delta": "1e-6", "quantile": "0.99", "spurious": "0.01", "sample": "1"}
 """Options that a central plan alone has, where they are not given."""
 
 _RAW = "Raw records reach the aggregator and its topic: this is not local privacy."
@@ -75,8 +78,10 @@ def run(args: argparse.Namespace) -> int:
         releases=args.lifetime // window,
         partitions=args.partitions,
         seen_only=args.seen_only,
+        users=0 if args.sample is None else args.users,
         **own,
     )
+    check_allocation(plan.allocation)
     warnings = [_RAW, *plan_page.over(start + plan.releases * window, time.time())]
     return plan_page.deliver(args, plan, warnings, lambda console: show(console, plan))
 
@@ -98,10 +103,22 @@ def show(console: Console, plan: CentralPlan) -> None:
         head,
         loss,
         f"  counts have a standard error of {deviation:.3g} · sqrt(tuples that count of a user)",
+        *_sampled(plan),
         "  next: calmstream central account (the budget, once), topics, aggregate, submit, watch",
     )
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
+
+
+def _sampled(plan: CentralPlan) -> tuple[str, ...]:
+    """What is said of the plan's users, where it states them."""
+    if not plan.users:
+        return ()
+    said = (
+        f"  {plan.sample} of the users of a window count, of {plan.users:,} at most: their raw "
+        f"records take up to {decimal(most_raw_bytes(plan))} of the aggregator's memory"
+    )
+    return (said,)
 
 
 def _columns(args: argparse.Namespace) -> tuple[str, ...]:

@@ -43,6 +43,8 @@ def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Ite
         f"epsilon {m['epsilon']}, delta {m['delta']} over all {m['releases']:,} releases; "
         f"spent so far: {m['spent']}"
     )
+    if m.get("sample", "1") != "1":
+        yield f"a sample: {printable(str(m['sample']))} of the users count"
     for k in m["levels"]:
         level = release.levels[k]
         found = sorted(_tuples(level, marginal), key=lambda item: -item[1])
@@ -54,6 +56,8 @@ def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Ite
             f"{k}-tuples: {len(found):,} with counts above {level['threshold']}; at most "
             f"{level['limit']} of a user counted; at most {spurious:.2g} expected to be spurious"
         )
+        if level.get("extended_above") is not None:
+            yield f"  made from {k - 1}-tuples with counts above {level['extended_above']} alone"
         shown = found if marginal is not None else list(islice(found, MAX_ROWS))
         for text, count in shown:
             yield f"  {count:>12,} ± {margin:,.0f}  {text}"

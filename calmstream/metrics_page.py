@@ -25,7 +25,7 @@ SECTIONS: tuple[tuple[str, str, tuple[MetricDefinition, ...]], ...] = (
     ("Producers", "`calmstream produce --http-port PORT`, and gateways.", PRODUCER_METRICS),
     (
         "The central aggregator",
-        "`calmstream central aggregate`. None counts records: how many there are is private.",
+        "`calmstream central aggregate`. None depends on records, not even on how many there are.",
         CENTRAL_METRICS,
     ),
 )

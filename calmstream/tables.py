@@ -95,6 +95,9 @@ def read_records(path: str | Path, domain: Domain) -> Codes:
 def read_texts(path: str | Path, columns: Sequence[str] | None = None) -> dict[str, list[str]]:
     """Columns of a CSV file as they stand, for central plans: nothing is learnt from them here.
 
+    A field may be of any length and hold bytes that are not UTF-8 (they become lone surrogates):
+    one user's text must not keep the others' records from being read.
+
     Args:
         path: of the file, optionally gzip.
         columns: which, all by default.
@@ -106,7 +109,7 @@ def read_texts(path: str | Path, columns: Sequence[str] | None = None) -> dict[s
     if path.suffix == ".npz":
         raise InvalidInput(f"{path}: raw records come as CSV")
     try:
-        found = _csv_columns(path, None)
+        found = _csv_columns(path, None, "surrogateescape")
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror or error}") from None
     except InvalidInput as error:
@@ -123,8 +126,8 @@ def _npz_columns(path: Path, domain: Domain) -> dict[str, list[str]]:
     return {name: bits[codes[:, j]].tolist() for j, name in enumerate(domain.names)}
 
 
-def _csv_columns(path: Path, _: Domain | None) -> dict[str, list[str]]:
-    header, rows = _rows(_text(path))
+def _csv_columns(path: Path, _: Domain | None, errors: str = "strict") -> dict[str, list[str]]:
+    header, rows = _rows(_text(path, errors))
     if not rows:
         raise InvalidInput("a header and no records")
     return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
@@ -163,12 +166,12 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> Table:
     return Table(domain, domain.encode({name: cells[name] for name in columns}), dropped)
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, errors: str = "strict") -> str:
     raw = path.read_bytes()
     try:
         if raw[:2] == b"\x1f\x8b":
             raw = gzip.decompress(raw)
-        return raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
         raise InvalidInput(f"not UTF-8 text (byte {error.start:,})") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -176,6 +179,7 @@ def _text(path: Path) -> str:
 
 
 def _rows(text: str) -> tuple[list[str], list[list[str]]]:
+    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[list[str]] = []
     try:

@@ -72,6 +72,15 @@ class BudgetAccount:
             )
         return ledger
 
+    def bind(self, topic: str) -> Ledger:
+        """Make it the account of one releases topic, durably; at its first use.
+
+        Raises:
+            FatalError: it is another topic's, or no usable account, or the disk refused.
+        """
+        ledger = self.read()
+        return ledger if ledger.topic == topic else self._change(lambda own: own.bind(topic))
+
     def pay(self, release: str, cost: Spend) -> Ledger:
         """Pay for a release; durable when this returns, and only then may noise be drawn.
 

@@ -147,12 +147,14 @@ def _submit(args: argparse.Namespace) -> int:
         )
     finally:
         broker.close()
-    Console().print(f"{sent:,} raw records submitted", highlight=False)
+    left = f"; {rows - sent:,} without a user's id left out" if sent < rows else ""
+    Console().print(f"{sent:,} raw records submitted{left}", highlight=False)
     return 0
 
 
 def _watch(args: argparse.Namespace) -> int:
     plan = arguments.load_central_plan(args.plan)
+    configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     broker = kafka(args.bootstrap)

@@ -181,6 +181,13 @@ def _central(parser: argparse.ArgumentParser) -> None:
     central.add_argument("--quantile", help=f"of contributions ({absent['quantile']})")
     central.add_argument("--spurious", help=f"share that may be ({absent['spurious']})")
     central.add_argument(
+        "--sample",
+        metavar="SHARE",
+        help="count this share of the users alone, such as 0.1, and state --users in the plan as "
+        f"the most that a window has: the aggregator's memory follows from both ({absent['sample']}"
+        ", and --users is not stated)",
+    )
+    central.add_argument(
         "--seen-only", action="store_true", help="no spurious tuples at all, higher thresholds"
     )
 

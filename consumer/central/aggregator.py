@@ -1,8 +1,8 @@
-"""The aggregator's loop: read raw records, close windows, pay, release, publish.
+"""The aggregator's loop: read raw records, close windows, have them released.
 
 Raw records live in the log and in memory only. After a restart the log is read again from its
-start; windows that the budget account knows are skipped, whether or not their release is known to
-have left. So a crash can lose a release but never makes one twice.
+start; windows that the budget account or the releases topic know are skipped, whether or not their
+release is known to have left. So a crash can lose a release but never makes one twice.
 """
 
 from __future__ import annotations
@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from consumer.central.windows import RawWindows
+from consumer.central.claims import Claims
+from consumer.central.publication import Publication, unspoken
+from consumer.central.windows import KEY_BYTES, RawWindows
 from consumer.health import RoleHealth
-from estimators.central.dp_marginals import release
-from estimators.central.ledger import BudgetSpent
-from estimators.central.wire import (
-    TICK,
-    code_records,
-    encode_level,
-    encode_manifest,
-)
+from estimators.central.coding import most_raw_bytes
+from estimators.central.dp_marginals import check_allocation
+from estimators.central.wire import TICK
 from estimators.errors import FatalError, RecoverableError
 
 if TYPE_CHECKING:
     from broker.central_names import CentralNames
-    from broker.transport import Broker, Partition
+    from broker.transport import Broker, TopicInfo
     from consumer.budget_account import BudgetAccount
     from consumer.central.metrics import CentralMetrics
     from consumer.clock import Clock
@@ -37,10 +34,12 @@ POLL_SECONDS = 0.5
 SEND_SECONDS = 30.0
 RETRY_SECONDS = 60.0
 TICK_SECONDS = 1.0
+_RETENTION_MARGIN_MS = 600_000
+"""The broker's clock and this one may differ by so much."""
 
 
 class Aggregator:
-    """One per plan; a second one is harmless, because only one can pay for a window.
+    """One per plan. A second one does no harm: claims let one of them release a window.
 
     Args:
         plan: what is collected.
@@ -49,9 +48,13 @@ class Aggregator:
         account: the budget; nothing is computed on records before it is paid.
         clock: for ticks and health only; the log's time decides what belongs to a window.
         randomness: the operating system's CSPRNG but in tests.
-        metrics: nothing in them tells how many records there are.
+        metrics: nothing in them depends on records.
         software: version for the manifests.
-        raw_memory_bytes: most memory for raw records, see `AggregatorConfig`.
+        raw_memory_bytes: memory set aside for raw records, see `AggregatorConfig`.
+
+    Raises:
+        FatalError: the plan's users may need more memory than is set aside, or no usable account.
+        PlanError: the plan's noise cannot be drawn.
     """
 
     name = "aggregator"
@@ -70,35 +73,45 @@ class Aggregator:
         raw_memory_bytes: int,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
+        _check_plan(plan, raw_memory_bytes)
         self._plan = plan
         self._names = names
         self._account = account
         self._clock = clock
-        self._randomness = randomness
         self._metrics = metrics
-        self._software = software
         self._poll_seconds = poll_seconds
         self._topics = broker.topics()
         self._reader = broker.reader()
         self._sink = broker.sink()
+        self.health = RoleHealth(self.name, clock)
         self._log = structlog.get_logger("calmstream.aggregator")
-        self._known = {e.release for e in account.read().entries}
-        self._windows = RawWindows(
-            plan, lambda window: str(window) not in self._known, raw_memory_bytes
+        self._claims = Claims(plan, broker, names, self._sink, randomness, self.health.turned)
+        self._publication = Publication(
+            plan,
+            names,
+            account=account,
+            claims=self._claims,
+            sink=self._sink,
+            randomness=randomness,
+            metrics=metrics,
+            software=software,
+            alive=self.health.turned,
         )
+        self._windows = RawWindows(plan, self._wanted, randomness.bytes(KEY_BYTES))
         self._next = 0
+        self._positions: dict[int, int] = {}
+        self._listening: list[int] = []
         self._ticked = -TICK_SECONDS
         self._started = False
-        self.health = RoleHealth(self.name, clock)
 
     @property
     def finished(self) -> bool:
-        """Whether every window of the plan has been dealt with."""
-        return self._next >= self._plan.releases
+        """Whether every window of the plan has been dealt with, and what is paid for has left."""
+        return self._next >= self._plan.releases and not self._publication.owes
 
     @property
     def held_bytes(self) -> int:
-        """Memory of the raw records that wait for their window's release."""
+        """Memory of the raw records that wait for their window's release; never exported."""
         return self._windows.held_bytes
 
     def run(self, stop: threading.Event) -> None:
@@ -106,23 +119,27 @@ class Aggregator:
 
         Raises:
             BudgetSpent: the budget is spent: publishing ends here.
-            FatalError: an unusable account, topic or log, or too many raw records for memory.
-            RecoverableError: the broker did not answer for a minute.
+            FatalError: an unusable account, topic or log, or no memory for a release.
+            RecoverableError: the broker did not answer for a minute, and no release is paid for
+                that has not left.
         """
-        failing = 0.0
+        failing: float | None = None
         try:
             while not stop.is_set() and not self.finished:
                 try:
                     self.turn()
-                    failing = 0.0
+                    failing = None
                 except RecoverableError:
                     now = self._clock.monotonic()
-                    failing = failing or now
-                    if now - failing > RETRY_SECONDS:
+                    failing = now if failing is None else failing
+                    if now - failing > RETRY_SECONDS and not self._publication.owes:
                         raise
+                    if self._publication.owes:
+                        self.health.turned()  # a restart would lose what is paid for
                     stop.wait(POLL_SECONDS)
         finally:
             self.health.not_ready("stopped")
+            self._claims.close()
             self._reader.close()
             self._sink.close(SEND_SECONDS)
             self._topics.close()
@@ -131,91 +148,106 @@ class Aggregator:
         """One round: read what is there, tick idle partitions, release what has closed."""
         if not self._started:
             self._start()
-        records = self._reader.poll(self._poll_seconds)
-        for record in records:
-            self._windows.read(record)
-        self._metrics.rejected(self._windows.rejected)
-        if not records:
-            self._tick()
+        self._send()
+        behind = self._windows.behind(self._plan.window_end(self._next))
+        if behind and not self.finished:
+            self._read(behind)
         while self._next <= min(self._windows.closed_through(), self._plan.releases - 1):
-            self._release(self._next)
+            for _ in self._publication.steps(self._next, self._windows.take):
+                self.health.turned()
             self._next += 1
+            self._send()
         self.health.turned()
 
+    def _send(self) -> None:
+        for _ in self._publication.send():
+            self.health.turned()
+
     def _start(self) -> None:
-        partitions = self._names.raw_partitions
-        self._names.verify(self._topics.describe([self._names.raw, self._names.releases]))
-        starts = self._topics.log_starts(partitions)
-        self._reader.assign(partitions)
-        for partition, start in starts.items():
-            self._reader.seek(partition, start)
-        self._check_kept(starts)
+        found = self._topics.describe([self._names.raw, self._names.releases])
+        self._names.verify(found)
+        self._account.bind(found[self._names.releases].id)
+        self._claims.follow()
+        starts = self._topics.log_starts(self._names.raw_partitions)
+        self._positions = {partition.number: start for partition, start in starts.items()}
+        self._leave_out_expired(found[self._names.raw])
         self._metrics.spent(self._account.read())
         self._started = True
         self.health.ready()
 
-    def _check_kept(self, starts: dict[Partition, int]) -> None:
-        """Records that retention has deleted must belong to windows that are paid for."""
-        trimmed = [partition for partition, start in starts.items() if start > 0]
-        if not trimmed:
-            return
-        oldest = self._plan.window_at(
-            self._clock.now_ms() - 2 * self._plan.window * 1000 - 86_400_000
-        )
-        for window in range(min(oldest + 1, self._plan.releases)):
-            if str(window) not in self._known:
-                raise FatalError(
-                    f"{trimmed[0]} starts above 0 and window {window} was never released: raw "
-                    "records were deleted unread; plan anew, or release with a longer retention"
-                )
+    def _leave_out_expired(self, raw: TopicInfo) -> None:
+        """Begin after the windows whose records the broker may have begun to delete.
 
-    def _tick(self) -> None:
+        By the clock and the topic's setting alone: which records are gone depends on how much was
+        sent, and a release of the others would too.
+        """
+        kept = int(raw.settings.get("retention.ms", "-1"))
+        if kept < 0:
+            return
+        oldest = self._clock.now_ms() - kept + _RETENTION_MARGIN_MS
+        first = min(max(0, self._plan.window_at(oldest - 1) + 1), self._plan.releases)
+        missed = [window for window in range(first) if self._publication.wants(window)]
+        if missed:
+            self._log.warning(
+                "windows are older than raw records are kept, and are not released",
+                windows=len(missed),
+                last=missed[-1],
+            )
+        for _ in missed:
+            self._metrics.skipped()
+        self._next = first
+
+    def _wanted(self, window: int) -> bool:
+        return window >= self._next and self._publication.wants(window)
+
+    def _read(self, behind: list[int]) -> None:
+        """Poll the partitions that have not reached the end of the next window.
+
+        The others wait, so that one window's records are held at a time, however much has piled up.
+        """
+        self._listen(behind)
+        records = self._reader.poll(self._poll_seconds)
+        with unspoken("reading raw records"):
+            for record in records:
+                self._windows.read(record)
+        if not records:
+            self._tick(behind)
+
+    def _listen(self, numbers: list[int]) -> None:
+        if numbers == self._listening:
+            return
+        everything = self._names.raw_partitions
+        for number in self._listening:
+            self._positions[number] = self._reader.position(everything[number])
+        self._reader.assign([everything[number] for number in numbers])
+        for number in set(numbers) - set(self._listening):
+            self._reader.seek(everything[number], self._positions[number])
+        self._listening = numbers
+
+    def _tick(self, behind: list[int]) -> None:
         """Make the log's time pass where nobody sends: one tick per idle partition and second."""
         end, now = self._plan.window_end(self._next), self._clock.now_ms()
         if now < end or self._clock.monotonic() - self._ticked < TICK_SECONDS:
             return
         self._ticked = self._clock.monotonic()
-        sent = [
-            self._sink.send(self._names.raw, None, TICK, partition=number)
-            for number in self._windows.behind(end)
-        ]
+        sent = [self._sink.send(self._names.raw, None, TICK, partition=n) for n in behind]
         for delivery in sent:
             delivery.wait(SEND_SECONDS)
 
-    def _release(self, window: int) -> None:
-        batches = self._windows.take(window)
-        if str(window) in self._known:
-            self._log.info("window was paid for before", window=window)
-            return
-        try:
-            ledger = self._account.pay(str(window), self._plan.allocation.cost)
-        except BudgetSpent:
-            self._metrics.refused()
-            raise
-        self._known.add(str(window))
-        self._metrics.spent(ledger)
-        records, labels = code_records(batches, len(self._plan.columns))
-        released = release(records, self._plan.allocation, self._plan.settings, self._randomness)
-        for level in released.levels:
-            body = encode_level(self._plan, window, level, released, labels)
-            self._publish(f"{window}/{level.k}", body)
-        manifest = encode_manifest(self._plan, window, released, ledger, self._software)
-        self._publish(f"{window}", manifest)
-        self._account.finish(str(window))
-        self._metrics.released()
-        self._log.info("released", window=window, budget=ledger.summary())
 
-    def _publish(self, key: str, body: bytes) -> None:
-        """Send until acknowledged; the same bytes again are the same release."""
-        began = self._clock.monotonic()
-        while True:
-            try:
-                self._sink.send(self._names.releases, key.encode(), body, partition=0).wait(
-                    SEND_SECONDS
-                )
-            except RecoverableError:
-                if self._clock.monotonic() - began > RETRY_SECONDS:
-                    raise
-                self._clock.sleep(POLL_SECONDS)
-            else:
-                return
+def _check_plan(plan: CentralPlan, raw_memory_bytes: int) -> None:
+    """What can be refused, by the plan and the settings alone.
+
+    Raises:
+        FatalError: the plan's users may need more memory than is set aside.
+        PlanError: the plan's noise cannot be drawn.
+    """
+    check_allocation(plan.allocation)
+    needed = most_raw_bytes(plan)
+    if needed > raw_memory_bytes:
+        raise FatalError(
+            f"raw records of the plan's {plan.users:,} users, of which {plan.sample} count, take "
+            f"up to {needed:,} bytes of memory, and {raw_memory_bytes:,} are set aside: raise "
+            "CALMSTREAM_RAW_MEMORY_BYTES (about twice as much must be free), or plan a smaller "
+            "--sample"
+        )

@@ -11,8 +11,9 @@ class AggregatorConfig(Settings):
     """What an aggregator may use.
 
     Attributes:
-        raw_memory_bytes: most memory for the raw records of windows that are not released yet; at
-            the limit the aggregator stops. Making a release of them takes up to as much again.
+        raw_memory_bytes: memory set aside for the raw records of one window. An aggregator does not
+            start where the users that the plan states may need more, whatever their records say;
+            later nothing depends on it. Making a release takes up to as much again.
     """
 
     raw_memory_bytes: int = Field(1 << 30, ge=1 << 16, le=1 << 44)

@@ -1,8 +1,6 @@
-"""Metrics of the aggregator. None of them counts records: that number is private."""
+"""Metrics of the aggregator. None of them depends on what records say, or on how many there are."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry
 
@@ -10,7 +8,6 @@ from broker.metric_definition import MetricDefinition
 from consumer.metrics import Metrics
 from estimators.central.ledger import Ledger
 from estimators.central.plan import CentralPlan
-from estimators.errors import Reason
 
 RELEASES = MetricDefinition(
     "calmstream_central_releases_total",
@@ -36,17 +33,18 @@ SPENT = MetricDefinition(
     "Part of the plan's rho that is spent, releases begun and lost included.",
     "Ahead of the windows that have passed: releases were lost to crashes.",
 )
-REJECTED = MetricDefinition(
-    "calmstream_central_rejections_total",
+SKIPPED = MetricDefinition(
+    "calmstream_central_skipped_total",
     "counter",
-    "Kafka records",
-    ("plan", "reason"),
-    "Records of the raw topic (batches) refused, by reason; they are dropped.",
-    "unknown_version: perturbed reports or another sender write to the raw topic.",
+    "windows",
+    ("plan",),
+    "Windows left out: claimed by another aggregator or by one that died, or older than raw "
+    "records are kept.",
+    "Is there a second aggregator? Did this one die or stand still? Its log names the windows.",
 )
 
 
-CENTRAL_METRICS = (RELEASES, REFUSED, SPENT, REJECTED)
+CENTRAL_METRICS = (RELEASES, REFUSED, SPENT, SKIPPED)
 """All of them."""
 
 
@@ -55,12 +53,8 @@ class CentralMetrics:
 
     def __init__(self, registry: CollectorRegistry, plan: CentralPlan) -> None:
         """Register them for one plan."""
-        labels = {
-            "plan": [f"{plan.name}-{plan.digest[:8]}"],
-            "reason": [reason.value for reason in Reason],
-        }
+        labels = {"plan": [f"{plan.name}-{plan.digest[:8]}"]}
         self._metrics = Metrics(registry, CENTRAL_METRICS, labels)
-        self._rejected: dict[Reason, int] = {}
 
     def released(self) -> None:
         """One more release has left."""
@@ -74,10 +68,6 @@ class CentralMetrics:
         """The account as it stands."""
         self._metrics.set(SPENT, float(ledger.spent.rho / ledger.budget.rho))
 
-    def rejected(self, totals: Mapping[Reason, int]) -> None:
-        """Refusals since the start, by reason."""
-        for reason, total in totals.items():
-            more = total - self._rejected.get(reason, 0)
-            if more:
-                self._metrics.inc(REJECTED, more, reason=reason.value)
-                self._rejected[reason] = total
+    def skipped(self) -> None:
+        """One window was left out."""
+        self._metrics.inc(SKIPPED)

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+
+import structlog
 
 from broker.central_names import CentralNames
 from broker.transport import Broker, Partition
-from estimators.central.wire import read_release
+from estimators.central.release_reading import CentralRelease, ReleaseFold, ReleaseOwners
 
-
-@dataclass(frozen=True, slots=True)
-class CentralRelease:
-    """One window's noisy counts, as documents; see :mod:`estimators.central.wire`.
-
-    Attributes:
-        manifest: about the release.
-        levels: by tuple size.
-    """
-
-    manifest: dict[str, Any]
-    levels: dict[int, dict[str, Any]]
+__all__ = ["CentralRelease", "subscribe_releases"]
 
 
 def subscribe_releases(
@@ -35,26 +24,32 @@ def subscribe_releases(
 ) -> Iterator[CentralRelease]:
     """Releases from the oldest kept on. Blocks between them; ends at the end without ``follow``.
 
+    Only releases of the plan in ``names`` count, and of each window only the one whose claim holds
+    the window. Anything else in the topic is passed over; the first such record is logged, and at
+    the end how many there were.
+
     Raises:
-        InvalidInput: something else is written to the topic.
         RecoverableError, FatalError: as the broker's.
     """
     stop = threading.Event() if stop is None else stop
     partition = Partition(names.releases, 0)
     topics, reader = broker.topics(), broker.reader()
-    levels: dict[int, dict[int, dict[str, Any]]] = {}
+    log = structlog.get_logger("calmstream.releases")
+    fold = ReleaseFold(ReleaseOwners(names.digest))
     try:
         end = topics.log_ends([partition])[partition]
         reader.assign([partition])
         reader.seek(partition, topics.log_starts([partition])[partition])
         while not stop.is_set() and (follow or reader.position(partition) < end):
             for record in reader.poll(poll_seconds):
-                body = read_release(record.value or b"")
-                window = int(body["window"])
-                if "k" in body:
-                    levels.setdefault(window, {})[int(body["k"])] = body
-                elif set(body["levels"]) <= set(levels.get(window, {})):
-                    yield CentralRelease(body, levels.pop(window, {}))
+                before = fold.ignored
+                release = fold.read(record.value)
+                if fold.ignored == 1 > before:
+                    log.warning("a record is no release of this plan", offset=record.offset)
+                if release is not None:
+                    yield release
     finally:
+        if fold.ignored > 1:
+            log.warning("records are no releases of this plan", records=fold.ignored)
         reader.close()
         topics.close()

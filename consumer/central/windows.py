@@ -1,53 +1,62 @@
-"""Raw records sorted into windows by the log's time: a pure fold over records."""
+"""Raw records sorted into windows by the log's time, one per user: a pure fold over records."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from estimators.central.coding import ROW_BYTES, pack
 from estimators.central.wire import TICK, RawBatch, decode_raw
-from estimators.errors import FatalError, Reason, Rejection
+from estimators.errors import FatalError, Rejection
 
 if TYPE_CHECKING:
     from broker.transport import Record
     from estimators.central.plan import CentralPlan
 
+KEY_BYTES = 16
+_DIGEST_BYTES = 16
+
 
 class RawWindows:
-    """Batches of every window that is not released yet.
+    """The record of every user in every window that is not released yet.
 
     A batch belongs to the window of its partition's clock, the running maximum of append times, so
     nothing is ever late: a window is closed once every partition's clock has reached its end.
 
-    Attributes:
-        rejected: records refused, by reason. They are counted and dropped, never kept: a refused
-            raw record is raw all the same.
-        held_bytes: memory of the batches kept.
+    Which record of a user counts, and whether the user is in the sample, depends on that user's own
+    records alone: the first by (append time, partition, offset, place in the batch), whatever the
+    order of reading, and a keyed hash of the id. Nothing is ever dropped by count, by memory or by
+    arrival. What is refused is forgotten: a refused raw record is raw all the same, and how many
+    there were is private.
     """
 
-    def __init__(self, plan: CentralPlan, wanted: Callable[[int], bool], limit: int) -> None:
+    def __init__(self, plan: CentralPlan, wanted: Callable[[int], bool], key: bytes) -> None:
         """Collect for a plan.
 
         Args:
             plan: of the records.
             wanted: which windows may still be released.
-            limit: most bytes of memory for batches.
+            key: of the hash of user ids, secret and random, 16 bytes.
         """
         self._plan = plan
         self._wanted = wanted
-        self._limit = limit
-        self.held_bytes = 0
+        self._key = key
+        self._sampled_below = int(plan.sampled * (1 << 64))
         self._clocks = dict.fromkeys(range(plan.partitions), 0)
-        self._batches: dict[int, list[RawBatch]] = {}
-        self._ids: dict[int, set[bytes]] = {}
-        self.rejected: Counter[Reason] = Counter()
+        self._rows: dict[int, dict[bytes, bytes]] = {}
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of the records kept, about. O(users); for tests and never exported."""
+        kept = (row for rows in self._rows.values() for row in rows.values())
+        return sum(len(row) + ROW_BYTES for row in kept)
 
     def read(self, record: Record) -> None:
         """Take one record of the raw topic.
 
         Raises:
-            FatalError: the topic does not stamp append times, or memory is at its limit.
+            FatalError: the topic does not stamp append times.
         """
         if not record.append_time:
             raise FatalError(f"topic {record.partition.topic} must use LogAppendTime")
@@ -57,40 +66,29 @@ class RawWindows:
         if record.value == TICK and record.key is None:
             return
         window = self._plan.window_at(clock)
-        try:
-            batch = self._admit(record, window)
-        except Rejection as refused:
-            self.rejected[refused.reason] += 1
+        if not 0 <= window < self._plan.releases or not self._wanted(window):
             return
-        if self._wanted(window):
-            self._keep(window, bytes(record.key or b""), batch)
+        try:
+            batch = decode_raw(self._plan, record.key, record.value)
+        except Rejection:
+            return
+        self._keep(self._rows.setdefault(window, {}), record, batch)
 
-    def _keep(self, window: int, batch_id: bytes, batch: RawBatch) -> None:
-        self.held_bytes += batch.memory
-        if self.held_bytes > self._limit:
-            raise FatalError(
-                f"the raw records of windows that are not released yet need more than "
-                f"{self._limit:,} bytes of memory: raise CALMSTREAM_RAW_MEMORY_BYTES (about twice "
-                "as much must be free), or plan shorter windows; the log keeps the records, and "
-                "nothing was paid for them"
-            )
-        self._ids.setdefault(window, set()).add(batch_id)
-        self._batches.setdefault(window, []).append(batch)
-
-    def _admit(self, record: Record, window: int) -> RawBatch:
-        """The batch of a record that counts in ``window``.
-
-        Raises:
-            Rejection: it counts nowhere.
-        """
-        batch = decode_raw(self._plan, record.key, record.value)
-        if window < 0:
-            raise Rejection(Reason.EARLY, "before the plan's start")
-        if window >= self._plan.releases:
-            raise Rejection(Reason.AFTER_END, "after the plan's last window")
-        if record.key in self._ids.get(window, ()):
-            raise Rejection(Reason.DUPLICATE, "a batch of this id was read")
-        return batch
+    def _keep(self, rows: dict[bytes, bytes], record: Record, batch: RawBatch) -> None:
+        """Note each user's record, unless an earlier one of the same user is there."""
+        place = (record.timestamp, record.partition.number, record.offset)
+        for i, (user, values) in enumerate(
+            zip(batch.users, zip(*batch.columns, strict=True), strict=True)
+        ):
+            if not user:
+                continue
+            digest = blake2b(user.encode(), digest_size=_DIGEST_BYTES, key=self._key).digest()
+            if int.from_bytes(digest[:8], "big") >= self._sampled_below:
+                continue
+            row = pack(*place, i, values)
+            before = rows.get(digest)
+            if before is None or row < before:
+                rows[digest] = row
 
     def closed_through(self) -> int:
         """The last window that every partition's clock has passed; -1 before the first."""
@@ -100,9 +98,6 @@ class RawWindows:
         """Partitions whose clock has not reached a time."""
         return [number for number, clock in self._clocks.items() if clock < milliseconds]
 
-    def take(self, window: int) -> list[RawBatch]:
-        """The batches of a closed window; they are forgotten here."""
-        self._ids.pop(window, None)
-        batches = self._batches.pop(window, [])
-        self.held_bytes -= sum(batch.memory for batch in batches)
-        return batches
+    def take(self, window: int) -> list[bytes]:
+        """The packed records of a closed window; they are forgotten here."""
+        return list(self._rows.pop(window, {}).values())

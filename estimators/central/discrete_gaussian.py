@@ -123,7 +123,25 @@ def bernoulli_exp(numerators: Integers, denominator: int, randomness: Randomness
         Shape (n,), bool.
     """
     whole, part = np.divmod(numerators, denominator)
-    heads = np.ones(len(numerators), np.bool_)
+    return bernoulli_exp_parts(whole, part, denominator, randomness)
+
+
+def bernoulli_exp_parts(
+    whole: Integers, part: Integers, denominator: int, randomness: Randomness
+) -> Flags:
+    """Coins with odds exactly exp(-(whole + part / denominator)).
+
+    Args:
+        whole: shape (n,), non-negative.
+        part: shape (n,), 0 to denominator - 1.
+        denominator: 1 to 2^63 - 1.
+        randomness: source of words.
+
+    Returns:
+        Shape (n,), bool.
+    """
+    whole = whole.copy()
+    heads = np.ones(len(whole), np.bool_)
     active = np.flatnonzero(whole > 0)
     while len(active):  # exp(-whole) = exp(-1)^whole; most are over after two rounds
         survived = _alternating(np.ones(len(active), np.int64), 1, randomness)

@@ -1,31 +1,36 @@
 """DP Marginals (Gopi, Mahabadi and Yekhanin): noisy counts of k-tuples, k = 1..T.
 
 Algorithms 1 and 2 of the paper with the corrected accounting of :mod:`.accounting`, exact integer
-noise, and thresholds rounded up to integers with a strict ``>``: a discrete Gaussian's tail at an
-integer m is at most the Gaussian's at m - 1 (Canonne, Kamath and Steinke, Proposition 25), so that
-the paper's bounds hold as they stand. Neighbours differ by one record, added or removed.
+noise and the thresholds of :mod:`.thresholds`. Neighbours differ by one record, added or removed.
+
+Once the budget is paid nothing here raises because of the records: everything that has a limit
+(candidates, column sets, contribution limits) is made to fit by what is public already. What can be
+refused is refused beforehand, from the plan alone, by :func:`check_allocation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, comb, expm1, log1p, sqrt
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from estimators.central.discrete_gaussian import discrete_gaussian, round_variance
+from estimators.central.candidates import MAX_CANDIDATES, Universe, grow
+from estimators.central.discrete_gaussian import (
+    MAX_VARIANCE,
+    discrete_gaussian,
+    round_variance,
+)
 from estimators.central.quantile import private_quantile
+from estimators.central.thresholds import universe_threshold, unseen_threshold
 from estimators.central.tuples import (
     Cells,
     Columns,
     Integers,
     Locator,
     Records,
-    candidates,
     size,
 )
 from estimators.errors import PlanError
@@ -34,7 +39,10 @@ if TYPE_CHECKING:
     from estimators.central.accounting import Allocation
     from estimators.randomness import Randomness
 
-_NORMAL = NormalDist()
+_NOISE_BLOCK = 1 << 16
+"""Counts that are given noise at once."""
+
+Alive = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,8 @@ class Level:
         candidates: |V_k| where it is public (k >= 2 and not ``seen_only``), else None: the number
             of distinct values seen is private.
         spurious_bound: most spurious tuples to be expected.
+        extended_above: candidates extend only tuples of the level before with noisy counts above
+            this, as there were too many; None where they extend all of them.
         cells: S_k, for each column set its values as mixed-radix cells over ``cardinalities``.
         counts: H_k in the same order, noisy, int64.
         cardinalities: radix of every column.
@@ -82,6 +92,7 @@ class Level:
     threshold: int
     candidates: int | None
     spurious_bound: float
+    extended_above: int | None
     cells: Cells
     counts: Mapping[Columns, Integers]
     cardinalities: tuple[int, ...]
@@ -101,37 +112,71 @@ class Release:
     levels: tuple[Level, ...]
 
 
+def check_allocation(allocation: Allocation) -> int:
+    """The largest contribution limit whose noise can be drawn; to be called before paying.
+
+    Raises:
+        PlanError: not even the noise for a limit of 1 can be.
+    """
+    limit = int(MAX_VARIANCE / allocation.variance)
+    if limit < 1:
+        raise PlanError(
+            f"counts of one release would need noise of variance {float(allocation.variance):.3g}; "
+            f"at most {MAX_VARIANCE:,} is drawn: plan fewer releases or a larger epsilon"
+        )
+    return limit
+
+
+def working_bytes(records: Records, levels: int) -> int:
+    """Memory that :func:`release` needs beside the records; it rarely needs half of it."""
+    n, d = len(records.codes), len(records.cardinalities)
+    products = [1] + [0] * levels  # elementary symmetric polynomials: all tuples of each size
+    for r in records.cardinalities:
+        for k in range(levels, 0, -1):
+            products[k] = min(products[k] + products[k - 1] * r, 1 << 62)
+    largest = max(products[1], min(max(products[1:]), MAX_CANDIDATES))
+    return 4 * n * d + 128 * n + 24 * largest + (64 << 20)
+
+
 def release(
-    records: Records, allocation: Allocation, settings: Settings, randomness: Randomness
+    records: Records,
+    allocation: Allocation,
+    settings: Settings,
+    randomness: Randomness,
+    alive: Alive = lambda: None,
 ) -> Release:
-    """Algorithm 1. Costs at most ``allocation.cost``, whatever it returns or raises.
+    """Algorithm 1. Costs at most ``allocation.cost``, whatever it returns.
 
     Args:
         records: raw; one per user.
         allocation: levels T and how the budget is spread.
         settings: Q, eta, and Remark 1.1's alternative.
         randomness: the operating system's CSPRNG but in tests.
+        alive: called every few seconds or more often.
 
     Returns:
         Noisy counts; all of it may be published.
 
     Raises:
-        InvalidInput: more candidates than can be counted; the budget counts as spent all the same.
+        PlanError: :func:`check_allocation` refuses the allocation.
 
-    Cost: O(n · column sets) per level, O(candidates) noise.
+    Cost: O(n · column sets) per level, O(candidates) noise; memory as :func:`working_bytes` says.
     """
-    extraction = _Extraction(allocation, settings, randomness)
-    first = extraction.level(records, _single(records), 1, 0)
+    extraction = _Extraction(allocation, settings, randomness, check_allocation(allocation), alive)
+    first = extraction.level(records, Universe(_single(records), 0, None), 1)
     values = tuple(
         first.cells.get((i,), np.empty(0, np.int64)) for i in range(len(records.cardinalities))
     )
     own = records.restrict(first.cells)
     levels = [_renumbered(first, own.cardinalities)]
     for k in range(2, allocation.levels + 1):
-        universe = candidates(levels[-1].cells, k, own.cardinalities)
-        if not universe:
+        before = levels[-1]
+        if not before.cells:
             break
-        levels.append(extraction.level(own, universe, k, size(levels[-1].cells)))
+        universe = grow(before.cells, before.counts, k, own.cardinalities, alive)
+        if not universe.cells:
+            break
+        levels.append(extraction.level(own, universe, k))
     return Release(values, tuple(levels))
 
 
@@ -153,40 +198,66 @@ class _Extraction:
     allocation: Allocation
     settings: Settings
     randomness: Randomness
+    largest_limit: int
+    alive: Alive
 
-    def level(self, records: Records, universe: Cells, k: int, previous: int) -> Level:
-        """S_k and H_k; ``previous`` is |S_{k-1}|."""
-        locator = Locator(records, universe)
+    def level(self, records: Records, offered: Universe, k: int) -> Level:
+        """S_k and H_k."""
+        locator = Locator(records, offered.cells, self.alive)
         held = locator.sizes()
-        limit = self._limit(held, comb(len(records.cardinalities), k))
-        counts = locator.count(held, limit, self.randomness)
+        # Which columns hold values at all is private; which sets of them are on offer later is not.
+        limit = self._limit(held, len(records.cardinalities) if k == 1 else len(offered.cells))
         variance = round_variance(self.allocation.variance * limit)
         unseen = k == 1 or self.settings.seen_only
-        if unseen:
-            universe, counts = _seen(universe, counts)
-            threshold, bound = unseen_threshold(variance, limit, self._delta), 0.0
-        else:
-            threshold, bound = universe_threshold(
-                variance, previous, size(universe), self.settings.spurious
+        threshold, bound = self._threshold(offered, variance, limit, unseen=unseen)
+        cells, noisy = {}, {}
+        for key, counts in locator.count(held, limit, self.randomness):
+            # With ``unseen`` only tuples that some record contributed: W_1 ∪ … ∪ W_N.
+            rows = np.flatnonzero(counts) if unseen else slice(None)
+            own = noisy_threshold(
+                offered.cells[key][rows],
+                counts[rows],
+                variance,
+                threshold,
+                self.randomness,
+                self.alive,
             )
-        cells, noisy = noisy_threshold(universe, counts, variance, threshold, self.randomness)
+            if len(own[0]):
+                cells[key], noisy[key] = own
         return Level(
             k,
             limit,
             variance,
             threshold,
-            None if unseen else size(universe),
+            None if unseen else size(offered.cells),
             bound,
+            offered.above,
             cells,
             noisy,
             records.cardinalities,
         )
 
-    def _limit(self, held: Integers, most: int) -> int:
-        """Delta_k: a private quantile of how many tuples a record holds, at least 1."""
-        epsilon = self.allocation.quantile_epsilon
-        found = private_quantile(held, most, self.settings.quantile, epsilon, self.randomness)
+    def _limit(self, held: Integers, column_sets: int) -> int:
+        """Delta_k: a private quantile of how many tuples a record holds, at least 1.
+
+        A record holds at most one tuple of every column set. The number of sets must be public.
+        """
+        found = private_quantile(
+            held,
+            min(column_sets, self.largest_limit),
+            self.settings.quantile,
+            self.allocation.quantile_epsilon,
+            self.randomness,
+        )
         return max(1, found)
+
+    def _threshold(
+        self, offered: Universe, variance: Fraction, limit: int, *, unseen: bool
+    ) -> tuple[int, float]:
+        if unseen:
+            return unseen_threshold(variance, limit, self._delta), 0.0
+        spurious = self.settings.spurious
+        return universe_threshold(variance, offered.parents, size(offered.cells), spurious)
 
     @property
     def _delta(self) -> Fraction:
@@ -194,57 +265,25 @@ class _Extraction:
         return self.allocation.delta / (self.allocation.levels if self.settings.seen_only else 1)
 
 
-def _seen(universe: Cells, counts: Cells) -> tuple[Cells, dict[Columns, Integers]]:
-    """Only tuples that some record contributed: W_1 ∪ … ∪ W_N."""
-    kept = {key: np.flatnonzero(own) for key, own in counts.items()}
-    return (
-        {key: universe[key][rows] for key, rows in kept.items()},
-        {key: counts[key][rows] for key, rows in kept.items()},
-    )
-
-
-def unseen_threshold(variance: Fraction, limit: int, delta: Fraction) -> int:
-    """rho_1 = 1 + sd · Phi^-1((1 - delta)^(1 / limit)), rounded up; ``delta`` is the whole share.
-
-    The tail 1 - (1 - delta)^(1/limit) is what Phi^-1 is taken of, for its digits' sake.
-    """
-    tail = -expm1(log1p(-float(delta)) / limit)
-    return _rounded_up(1.0 + sqrt(float(variance)) * -_NORMAL.inv_cdf(tail))
-
-
-def universe_threshold(
-    variance: Fraction, previous: int, offered: int, spurious: Fraction
-) -> tuple[int, float]:
-    """rho_k = sd · Phi^-1(1 - eta min(1, |S_{k-1}| / |V_k|)), rounded up, and the bound it gives.
-
-    Returns:
-        The threshold, and the expected number of spurious tuples at most (Proposition 1.1).
-    """
-    deviation = sqrt(float(variance))
-    tail = float(spurious) * min(1.0, previous / offered)
-    threshold = _rounded_up(deviation * -_NORMAL.inv_cdf(tail))
-    return threshold, offered * _NORMAL.cdf(-threshold / deviation)
-
-
-def _rounded_up(value: float) -> int:
-    # A hair more than the value, so that the rounding of Phi^-1 cannot take a unit away.
-    return ceil(value + 1e-9 * max(1.0, abs(value)))
-
-
 def noisy_threshold(
-    universe: Cells,
-    counts: Mapping[Columns, Integers],
+    cells: Integers,
+    counts: Integers,
     variance: Fraction,
     threshold: int,
     randomness: Randomness,
-) -> tuple[Cells, dict[Columns, Integers]]:
-    """Algorithm 2 after the counting: noise on every candidate, those above the threshold stay."""
-    noise = discrete_gaussian(variance, size(universe), randomness)
-    cells, noisy, start = {}, {}, 0
-    for key, own in universe.items():
-        total = counts[key] + noise[start : start + len(own)]
-        start += len(own)
-        kept = total > threshold
-        if kept.any():
-            cells[key], noisy[key] = own[kept], total[kept]
-    return cells, noisy
+    alive: Alive = lambda: None,
+) -> tuple[Integers, Integers]:
+    """Algorithm 2 after the counting, for one column set: noise on every candidate's count.
+
+    Returns:
+        The cells whose noisy counts are above the threshold, and these counts.
+    """
+    kept = [(cells[:0], counts[:0])]
+    for start in range(0, len(cells), _NOISE_BLOCK):
+        alive()
+        block = slice(start, start + _NOISE_BLOCK)
+        noisy = counts[block] + discrete_gaussian(variance, len(counts[block]), randomness)
+        above = noisy > threshold
+        kept.append((cells[block][above], noisy[above]))
+    found, noisy = (np.concatenate(part) for part in zip(*kept, strict=True))
+    return found, noisy

@@ -17,7 +17,10 @@ import orjson
 from estimators.central.accounting import Spend, epsilon_of, whole_budget
 from estimators.errors import FatalError, PlanError
 
-LEDGER_VERSION = 1
+LEDGER_VERSION = 2
+"""Of an account that is bound to a topic; earlier software, which knows no claims, refuses it."""
+
+UNBOUND_VERSION = 1
 
 
 class BudgetSpent(FatalError):  # noqa: N818 - it is a verdict, not a defect
@@ -47,12 +50,14 @@ class Ledger:
         plan: digest of the plan.
         epsilon, delta: the whole budget, decimal strings.
         entries: in the order of payment.
+        topic: id of the releases topic that the account is for; "" before its first use.
     """
 
     plan: str
     epsilon: str
     delta: str
     entries: tuple[Entry, ...] = ()
+    topic: str = ""
 
     @property
     def budget(self) -> Spend:
@@ -63,6 +68,23 @@ class Ledger:
     def spent(self) -> Spend:
         """Sum over all entries, finished or not."""
         return sum((entry.cost for entry in self.entries), Spend(Fraction(0), Fraction(0)))
+
+    def bind(self, topic: str) -> Ledger:
+        """The ledger as that of one releases topic, for good.
+
+        Args:
+            topic: the topic's id, which another topic of the same name does not have.
+
+        Raises:
+            FatalError: it is bound to another one.
+        """
+        if self.topic and self.topic != topic:
+            raise FatalError(
+                f"the budget account is for the releases topic with id {self.topic}, and this one "
+                f"has id {topic}: the claims that keep a window from being released twice are in "
+                "the first one; bring it back, or make a new plan for new records"
+            )
+        return replace(self, topic=topic)
 
     def pay(self, release: str, cost: Spend) -> Ledger:
         """The ledger with the release paid for; to be made durable before the release is computed.
@@ -108,8 +130,8 @@ class Ledger:
 
     def to_bytes(self) -> bytes:
         """A JSON document with its own SHA-256."""
-        body = {
-            "version": LEDGER_VERSION,
+        body: dict[str, Any] = {
+            "version": LEDGER_VERSION if self.topic else UNBOUND_VERSION,
             "plan": self.plan,
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -123,6 +145,8 @@ class Ledger:
                 for entry in self.entries
             ],
         }
+        if self.topic:
+            body["topic"] = self.topic
         document = {**body, "sha256": _checksum(body)}
         return orjson.dumps(document, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
 
@@ -135,13 +159,17 @@ def read_ledger(raw: bytes) -> Ledger:
     """
     try:
         document = orjson.loads(raw)
-        if document["version"] != LEDGER_VERSION:
-            raise FatalError(f"the budget account has version {document['version']!r}, not 1")
+        if document["version"] not in (UNBOUND_VERSION, LEDGER_VERSION):
+            raise FatalError(
+                f"the budget account has version {document['version']!r}; this release reads "
+                f"{UNBOUND_VERSION} and {LEDGER_VERSION}"
+            )
+        topic = _topic(document)
         body = {name: value for name, value in document.items() if name != "sha256"}
         if document["sha256"] != _checksum(body):
             raise FatalError("the budget account is damaged: its checksum does not match")
         entries = tuple(_entry(entry) for entry in document["entries"])
-        ledger = Ledger(document["plan"], document["epsilon"], document["delta"], entries)
+        ledger = Ledger(document["plan"], document["epsilon"], document["delta"], entries, topic)
         ledger.budget  # noqa: B018 - validates epsilon and delta
     except (KeyError, TypeError, ValueError, ZeroDivisionError, PlanError) as error:
         raise FatalError(f"the budget account is not readable: {error}") from None
@@ -153,6 +181,13 @@ def _entry(document: Any) -> Entry:
     if cost.rho < 0 or cost.delta < 0 or not isinstance(document["published"], bool):
         raise ValueError("an entry is out of range")
     return Entry(str(document["release"]), cost, document["published"])
+
+
+def _topic(document: dict[str, Any]) -> str:
+    topic = document.get("topic", "")
+    if not isinstance(topic, str) or bool(topic) != (document["version"] == LEDGER_VERSION):
+        raise ValueError(f"an account of version {document['version']} and the topic {topic!r}")
+    return topic
 
 
 def _checksum(body: dict[str, Any]) -> str:

@@ -47,6 +47,9 @@ _FIELDS: dict[str, type] = {
     "partitions": int,
 }
 
+_OPTIONAL: dict[str, Any] = {"sample": "1", "users": 0}
+"""Fields that came later, with what they are where a document leaves them out."""
+
 
 @dataclass(frozen=True)
 class CentralPlan:
@@ -68,6 +71,9 @@ class CentralPlan:
         seen_only: Remark 1.1's alternative.
         start, window, releases: see above.
         partitions: of the raw topic.
+        sample: share of the users that count, chosen by a keyed hash of their ids; a decimal
+            string.
+        users: most users of a window that the plan is meant for; 0 where it does not say.
     """
 
     name: str
@@ -84,6 +90,8 @@ class CentralPlan:
     quantile: str = "0.99"
     spurious: str = "0.01"
     seen_only: bool = False
+    sample: str = "1"
+    users: int = 0
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -98,21 +106,28 @@ class CentralPlan:
             "window": (1, 1 << 31),
             "releases": (1, 100_000),
             "partitions": (1, 1024),
+            "users": (0, 1 << 40),
         }
         for field, (low, high) in limits.items():
             value = getattr(self, field)
             if not low <= value <= high:
                 raise PlanError(f"{field}: expected {low} to {high}, got {value}")
         self.settings  # noqa: B018 - validates quantile and spurious
+        self.sampled  # noqa: B018 - validates sample
         self.allocation  # noqa: B018 - validates epsilon and delta
 
     @cached_property
     def settings(self) -> Settings:
         """Q, eta and the alternative."""
-        for field in ("quantile", "spurious"):
-            if not _RATIO.fullmatch(getattr(self, field)):
-                raise PlanError(f'{field}: expected a decimal string such as "0.99"')
-        return Settings(Fraction(self.quantile), Fraction(self.spurious), self.seen_only)
+        return Settings(_ratio(self, "quantile"), _ratio(self, "spurious"), self.seen_only)
+
+    @cached_property
+    def sampled(self) -> Fraction:
+        """Share of the users that count, in (0, 1]."""
+        share = _ratio(self, "sample")
+        if not share:
+            raise PlanError("sample must lie in (0, 1]")
+        return share
 
     @cached_property
     def allocation(self) -> Allocation:
@@ -143,11 +158,19 @@ class CentralPlan:
         """The document."""
         fields: dict[str, Any] = {name: getattr(self, name, None) for name in _FIELDS}
         own = {"version": CENTRAL_VERSION, "model": MODEL, "columns": list(self.columns)}
-        return fields | own
+        later = {name: getattr(self, name) for name in _OPTIONAL}
+        # Left out where they say nothing: documents from before keep their digests.
+        return fields | own | {n: v for n, v in later.items() if v != _OPTIONAL[n]}
 
     def to_bytes(self) -> bytes:
         """Canonical bytes: sorted keys, no spaces."""
         return orjson.dumps(self.to_json(), option=orjson.OPT_SORT_KEYS)
+
+
+def _ratio(plan: CentralPlan, field: str) -> Fraction:
+    if not _RATIO.fullmatch(getattr(plan, field)):
+        raise PlanError(f'{field}: expected a decimal string such as "0.99"')
+    return Fraction(getattr(plan, field))
 
 
 def read_central_plan(raw: bytes) -> CentralPlan:
@@ -166,12 +189,13 @@ def read_central_plan(raw: bytes) -> CentralPlan:
         raise PlanError("this plan is not central: it is for perturbed reports, not raw records")
     if document.get("version") != CENTRAL_VERSION:
         raise PlanError(f"version: this release reads central version {CENTRAL_VERSION}")
-    for name in sorted(set(document) ^ set(_FIELDS)):
+    for name in sorted((set(document) - set(_OPTIONAL)) ^ set(_FIELDS)):
         raise PlanError(f"plan: {'unknown' if name in document else 'missing'} field {name!r}")
-    for name, kind in _FIELDS.items():
+    document = _OPTIONAL | document
+    for name, kind in (_FIELDS | {name: type(v) for name, v in _OPTIONAL.items()}).items():
         if type(document[name]) is not kind:
             raise PlanError(f"{name}: expected {kind.__name__}, got {document[name]!r:.40}")
     if not all(isinstance(column, str) for column in document["columns"]):
         raise PlanError("columns: expected strings")
-    own = {name: document[name] for name in _FIELDS if name not in ("version", "model")}
+    own = {name: value for name, value in document.items() if name not in ("version", "model")}
     return CentralPlan(**(own | {"columns": tuple(own["columns"])}))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.central.discrete_gaussian import bernoulli_exp
-from estimators.errors import InvalidInput
+from estimators.central.discrete_gaussian import bernoulli_exp_parts
 from estimators.randomness import uniform_below
 
 if TYPE_CHECKING:
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 
 _BATCH = 1 << 12
+
+_NEVER = 1 << 62
+"""A coin with odds exp(-2^62) never shows heads: larger exponents are this one."""
 
 
 def private_quantile(
@@ -35,34 +37,32 @@ def private_quantile(
     rejection from the uniform candidate with coins of odds exp(-rational): no floating point.
 
     Args:
-        sizes: shape (N,), integers in [0, largest]; one per user.
-        largest: last candidate.
+        sizes: shape (N,), integers from 0 on; one per user. Larger ones count as ``largest``.
+        largest: last candidate; public.
         quantile: in (0, 1].
         epsilon: loss, positive.
         randomness: the operating system's in production.
 
     Returns:
         A candidate. Cost: O(N + largest), and at most about ``largest`` proposals in the mean.
-
-    Raises:
-        InvalidInput: more users than exact integers allow (about 10^9).
     """
     gaps = _distances(sizes, largest, quantile)
-    below = gaps - gaps.min()
     denominator = 2 * quantile.denominator * epsilon.denominator
-    if int(below.max()) * epsilon.numerator >= 1 << 63:
-        raise InvalidInput("too many users in one release for an exact quantile")
-    exponents = below * epsilon.numerator
+    least = min(gaps)
+    # In integers of any size, as N and epsilon may be large.
+    exponents = [(gap - least) * epsilon.numerator for gap in gaps]
+    whole = np.array([min(e // denominator, _NEVER) for e in exponents], np.int64)
+    part = np.array([e % denominator for e in exponents], np.int64)
     while True:
         proposed = uniform_below(largest + 1, _BATCH, randomness)
-        accepted = proposed[bernoulli_exp(exponents[proposed], denominator, randomness)]
-        if len(accepted):
-            return int(accepted[0])
+        heads = bernoulli_exp_parts(whole[proposed], part[proposed], denominator, randomness)
+        if heads.any():
+            return int(proposed[heads][0])
 
 
-def _distances(sizes: Integers, largest: int, quantile: Fraction) -> Integers:
+def _distances(sizes: Integers, largest: int, quantile: Fraction) -> list[int]:
     """quantile.denominator · |#{sizes <= x} - quantile · N| for every candidate x."""
-    at_most = np.cumsum(np.bincount(sizes, minlength=largest + 1))
+    of_size = np.bincount(np.minimum(sizes, largest), minlength=largest + 1)
     wanted = quantile.numerator * len(sizes)
-    distances: Integers = np.abs(quantile.denominator * at_most - wanted)
-    return distances
+    at_most = np.cumsum(of_size).tolist()
+    return [abs(quantile.denominator * count - wanted) for count in at_most]

@@ -1,4 +1,4 @@
-"""k-tuples of a table with missing values: candidates, where records hit them, contribution limits.
+"""k-tuples of a table with missing values: where records hit candidates, contribution limits.
 
 A k-tuple is a set of k columns with a value for each. Tuples are kept column set by column set: the
 cells of one set are mixed-radix numbers over that set's values, ascending. No loop runs over rows.
@@ -6,16 +6,13 @@ cells of one set are mixed-radix numbers over that set's values, ascending. No l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from estimators.errors import InvalidInput
 
 if TYPE_CHECKING:
     from estimators.randomness import Randomness
@@ -26,11 +23,12 @@ Cells = Mapping[Columns, Integers]
 """For each column set the ascending cells of its tuples; sets without tuples are left out."""
 
 MISSING = -1
-MAX_CANDIDATES = 1 << 25
-"""Tuples of one size that are counted and given noise."""
 
 _LOOKUP = 1 << 22
 """Column sets with up to so many cells are looked up in a table, larger ones by bisection."""
+
+_LOOKUP_PER_RECORD = 8
+"""So are none with more cells than this for each record and candidate: filling the table costs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,16 +36,16 @@ class Records:
     """Coded raw records.
 
     Attributes:
-        codes: shape (n, d), int64; -1 where the value is missing.
+        codes: shape (n, d), int32; -1 where the value is missing.
         cardinalities: number of codes of each column.
     """
 
-    codes: Integers
+    codes: NDArray[np.integer[Any]]
     cardinalities: tuple[int, ...]
 
     def __post_init__(self) -> None:
         # Whole columns are read, one at a time.
-        object.__setattr__(self, "codes", np.asfortranarray(self.codes, np.int64))
+        object.__setattr__(self, "codes", np.asfortranarray(self.codes, np.int32))
 
     def cells(self, columns: Columns) -> Integers:
         """Cell of every record over the columns, -1 where any value is missing: shape (n,)."""
@@ -66,56 +64,11 @@ class Records:
         cardinalities = []
         for i, r in enumerate(self.cardinalities):
             values = kept.get((i,), np.empty(0, np.int64))
-            table = np.full(r + 1, MISSING, np.int64)  # the last entry serves code -1
+            table = np.full(r + 1, MISSING, np.int32)  # the last entry serves code -1
             table[values] = np.arange(len(values))
             codes[:, i] = table[self.codes[:, i]]
             cardinalities.append(len(values))
         return Records(codes, tuple(cardinalities))
-
-
-def candidates(previous: Cells, k: int, cardinalities: tuple[int, ...]) -> Cells:
-    """V_k: all k-tuples whose (k-1)-subtuples all stand in ``previous``.
-
-    Raises:
-        InvalidInput: more than 2^25 of them.
-    """
-    columns = sorted({i for key in previous for i in key})
-    found: dict[Columns, Integers] = {}
-    total = 0
-    for key in combinations(columns, k):
-        if any(subset not in previous for subset in combinations(key, k - 1)):
-            continue
-        last = cardinalities[key[-1]]
-        prefix = previous[key[:-1]]
-        too_wide = prod(cardinalities[i] for i in key) >= 1 << 62
-        if too_wide or total + len(prefix) * last > MAX_CANDIDATES:
-            raise InvalidInput(
-                f"more than {MAX_CANDIDATES:,} candidate {k}-tuples: use fewer columns, a smaller T"
-            )
-        cells = (prefix[:, None] * last + np.arange(last)).reshape(-1)
-        cells = _prune(cells, key, previous, cardinalities)
-        if len(cells):
-            found[key] = cells
-            total += len(cells)
-    return found
-
-
-def _prune(
-    cells: Integers, key: Columns, previous: Cells, cardinalities: tuple[int, ...]
-) -> Integers:
-    """Those cells whose other (k-1)-subtuples stand in ``previous`` too."""
-    for dropped in range(len(key) - 1):
-        subset = key[:dropped] + key[dropped + 1 :]
-        tail = prod(cardinalities[i] for i in key[dropped + 1 :])
-        head = cells // (tail * cardinalities[key[dropped]])
-        cells = cells[_contains(previous[subset], head * tail + cells % tail)]
-    return cells
-
-
-def _contains(ascending: Integers, cells: Integers) -> NDArray[np.bool_]:
-    place = np.minimum(np.searchsorted(ascending, cells), len(ascending) - 1)
-    found: NDArray[np.bool_] = ascending[place] == cells
-    return found
 
 
 def size(cells: Cells) -> int:
@@ -124,18 +77,28 @@ def size(cells: Cells) -> int:
 
 
 class Locator:
-    """Where the tuples of each record stand among the candidates."""
+    """Where the tuples of each record stand among the candidates.
 
-    def __init__(self, records: Records, universe: Cells) -> None:
+    Args:
+        records: whose tuples are looked for.
+        universe: the candidates.
+        alive: called for every column set.
+    """
+
+    def __init__(
+        self, records: Records, universe: Cells, alive: Callable[[], None] = lambda: None
+    ) -> None:
         self._records = records
         self._universe = universe
+        self._alive = alive
 
     def place(self, columns: Columns) -> Integers:
         """Index of every record's tuple over ``columns`` among its cells, -1 where it has none."""
+        self._alive()
         wanted = self._universe[columns]
         cell = self._records.cells(columns)
         whole = prod(self._records.cardinalities[i] for i in columns)
-        if whole <= _LOOKUP:
+        if whole <= min(_LOOKUP, _LOOKUP_PER_RECORD * (len(cell) + len(wanted))):
             table = np.full(whole + 1, MISSING, np.int64)
             table[wanted] = np.arange(len(wanted))
             return table[cell]
@@ -149,7 +112,9 @@ class Locator:
             held += self.place(columns) >= 0
         return held
 
-    def count(self, held: Integers, limit: int, randomness: Randomness) -> dict[Columns, Integers]:
+    def count(
+        self, held: Integers, limit: int, randomness: Randomness
+    ) -> Iterator[tuple[Columns, Integers]]:
         """Counts of every candidate when each record contributes ``limit`` of its tuples at most.
 
         A record with more keeps a uniformly random subset: its tuples are met one after another and
@@ -161,12 +126,11 @@ class Locator:
             limit: contribution limit, at least 1.
             randomness: source of words.
 
-        Returns:
-            For every column set, counts in the order of its cells, int64.
+        Yields:
+            Every column set, and counts in the order of its cells, int64.
         """
         over = held > limit
         left, quota = held.copy(), np.minimum(held, limit)
-        counts = {}
         for columns, cells in self._universe.items():
             place = self.place(columns)
             rows = np.flatnonzero((place >= 0) & over)
@@ -176,5 +140,4 @@ class Locator:
                 left[rows] -= 1
                 quota[rows] -= kept
                 place[rows[~kept]] = MISSING
-            counts[columns] = np.bincount(place[place >= 0], minlength=len(cells))
-        return counts
+            yield columns, np.bincount(place[place >= 0], minlength=len(cells))

@@ -1,29 +1,30 @@
-"""Records of the central topics: batches of raw records, and releases.
+"""Batches of raw records: how senders write them, and what of each record counts.
 
 Raw 1.0, JSON: ``{"v": "central-1.0", "plan": "<digest>", "n": 2, "users": ["u1", "u2"],
 "columns": {"sex": ["F", null], ...}}``: one entry per user and column; null or "" is missing. The
 key is a random batch id of 16 bytes. The version tag makes topics of local reports refuse it.
 
-Releases, JSON: one record per level, key ``<window>/<k>``, and a manifest, key ``<window>``,
-written last. Neither says how many records there were: that number is private.
+What one user may put into a record never decides about another's. :func:`user_id` and
+:func:`value_text` map any entry to what counts, each by itself, on both sides: senders write only
+what the two return, and readers apply them again, because a sender may be of another make. Only the
+frame (JSON, version, plan, lengths of the lists) can make a whole batch unreadable, and the frame
+is written by the sender, not by a user.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 
-from estimators.central.tuples import Records
 from estimators.errors import InvalidInput, Reason, Rejection
 
 if TYPE_CHECKING:
-    from estimators.central.dp_marginals import Level, Release
-    from estimators.central.ledger import Ledger
     from estimators.central.plan import CentralPlan
 
 VERSION = "central-1.0"
@@ -31,66 +32,154 @@ BATCH_ID_BYTES = 16
 MAX_BATCH_BYTES = 1 << 20
 MAX_BATCH_RECORDS = 1 << 14
 MAX_TEXT = 256
-"""Characters of a value or a user id."""
+"""Characters of a value; what is longer is cut. Longer user ids are replaced by a digest."""
 
-MAX_LEVEL_BYTES = 7 << 20
+MAX_VALUE_BYTES = 4 * MAX_TEXT
+"""Of a value in UTF-8."""
+
 TICK = b'{"tick":1,"v":"central-1.0"}'
 
-Texts = NDArray[np.str_]
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_JSON_CHARACTER_BYTES = 6
+"""Most bytes of a character in JSON: a control character as an escape."""
+
+_MAX_DIGITS = 18
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class RawBatch:
-    """Raw records of one batch.
+    """Raw records of one batch, each entry as it counts.
 
     Attributes:
-        users: shape (n,), ids; one record per user and window counts.
-        columns: for every column of the plan, shape (n,), "" where the value is missing.
+        users: n ids, "" where a record has no usable one and does not count.
+        columns: for every column of the plan n values, "" where missing.
     """
 
-    users: Texts
-    columns: tuple[Texts, ...]
+    users: list[str]
+    columns: tuple[list[str], ...]
 
-    @property
-    def memory(self) -> int:
-        """Bytes that it takes up, about: four per character of each column's longest value."""
-        return 1024 + self.users.nbytes + sum(column.nbytes for column in self.columns)
+
+def value_text(value: object) -> str:
+    """What counts of a value: its first 256 characters, "" (missing) for anything but text.
+
+    Lone surrogates, which UTF-8 cannot hold, become U+FFFD.
+    """
+    if not isinstance(value, str):
+        return ""
+    text = value[:MAX_TEXT]
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def user_id(user: object) -> str:
+    """What counts as a user's id, "" for anything but text that is not empty.
+
+    Distinct ids stay distinct, so that no user can displace another's record: an id that is too
+    long, or that UTF-8 cannot hold, is replaced by its SHA-256 and not cut.
+    """
+    if not isinstance(user, str):
+        return ""
+    if len(user) <= MAX_TEXT and (user.isascii() or not _SURROGATE.search(user)):
+        return user
+    return "sha256:" + hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def encode_batches(
+    plan: CentralPlan,
+    users: Sequence[object],
+    columns: Sequence[Sequence[object]],
+    batch_size: int,
+) -> Iterator[tuple[int, bytes]]:
+    """Bodies of batches with all records that have a user, in order.
+
+    Blocks of ``batch_size`` records; a block whose text is too large for one batch is halved until
+    its parts fit, so that long values never reach beyond their own block.
+
+    Args:
+        plan: central.
+        users: an id for every record.
+        columns: for every column of the plan its values; None or "" is missing.
+        batch_size: records of a block.
+
+    Yields:
+        The number of records in the batch, and its body.
+
+    Raises:
+        InvalidInput: the plan's column names leave no room for a record.
+    """
+    _check_room(plan)
+    for start in range(0, len(users), batch_size):
+        rows = slice(start, start + batch_size)
+        ids = [user_id(user) for user in users[rows]]
+        kept = [i for i, user in enumerate(ids) if user]
+        block = [[column[rows][i] for i in kept] for column in columns]
+        yield from _halved(plan, [ids[i] for i in kept], block)
+
+
+def _halved(
+    plan: CentralPlan, users: Sequence[str], columns: Sequence[Sequence[object]]
+) -> Iterator[tuple[int, bytes]]:
+    if not users:
+        return
+    body = _body(plan, users, columns)
+    if len(body) <= MAX_BATCH_BYTES and len(users) <= MAX_BATCH_RECORDS:
+        yield len(users), body
+        return
+    half = len(users) // 2
+    yield from _halved(plan, users[:half], [column[:half] for column in columns])
+    yield from _halved(plan, users[half:], [column[half:] for column in columns])
+
+
+def _check_room(plan: CentralPlan) -> None:
+    """Whether the largest possible record fits a batch; depends on the plan alone."""
+    texts = (len(plan.columns) + 1) * (_JSON_CHARACTER_BYTES * MAX_TEXT + 3)
+    if len(_body(plan, [], [[]] * len(plan.columns))) + texts > MAX_BATCH_BYTES:
+        raise InvalidInput(
+            f"the names of the plan's {len(plan.columns)} columns leave no room for a record in a "
+            f"batch of {MAX_BATCH_BYTES:,} bytes: plan shorter names"
+        )
 
 
 def encode_raw(
-    plan: CentralPlan, users: Sequence[str], columns: Sequence[Sequence[str | None]]
+    plan: CentralPlan, users: Sequence[object], columns: Sequence[Sequence[object]]
 ) -> bytes:
-    """The body of a batch.
+    """The body of one batch, with the records that have a user.
 
     Raises:
-        InvalidInput: more than one batch may hold; send fewer records at once.
+        InvalidInput: no record has one, or one batch cannot hold them all.
     """
-    body = orjson.dumps(
+    size = min(max(len(users), 1), MAX_BATCH_RECORDS)
+    bodies = list(encode_batches(plan, users, columns, size))
+    if len(bodies) != 1:
+        raise InvalidInput(
+            "no record has a user"
+            if not bodies
+            else "a batch of raw records is too large: send fewer at once"
+        )
+    return bodies[0][1]
+
+
+def _body(plan: CentralPlan, users: Sequence[str], columns: Sequence[Sequence[object]]) -> bytes:
+    texts = ([value_text(value) or None for value in column] for column in columns)
+    return orjson.dumps(
         {
             "v": VERSION,
             "plan": plan.digest,
             "n": len(users),
-            "users": list(users),
-            "columns": {n: list(c) for n, c in zip(plan.columns, columns, strict=True)},
+            "users": users,
+            "columns": dict(zip(plan.columns, texts, strict=True)),
         }
     )
-    if len(body) > MAX_BATCH_BYTES or len(users) > MAX_BATCH_RECORDS:
-        raise InvalidInput("a batch of raw records is too large: send fewer at once")
-    return body
 
 
 def decode_raw(plan: CentralPlan, key: bytes | None, value: bytes | None) -> RawBatch:
-    """The batch in a record of the raw topic.
+    """The batch in a record of the raw topic; entries that are unusable are "" in it.
 
     Raises:
-        Rejection: and nothing else, whatever the bytes; never with a value in its text.
+        Rejection: the frame is unusable; nothing else is raised, whatever the bytes.
     """
     if value is not None and len(value) > MAX_BATCH_BYTES:
-        _reject(Reason.OVERSIZED, f"{len(value)} bytes, at most {MAX_BATCH_BYTES}")
-    try:
-        body = orjson.loads(value or b"")
-    except (orjson.JSONDecodeError, RecursionError):
-        _reject(Reason.UNDECODABLE, "not JSON")
+        _reject(Reason.OVERSIZED, f"a batch has at most {MAX_BATCH_BYTES} bytes")
+    body = _parsed(value or b"")
     if not isinstance(body, dict):
         _reject(Reason.UNDECODABLE, "not a JSON object")
     if body.get("v") != VERSION:
@@ -104,133 +193,40 @@ def decode_raw(plan: CentralPlan, key: bytes | None, value: bytes | None) -> Raw
         _reject(Reason.OUT_OF_RANGE, f"n must be 1 to {MAX_BATCH_RECORDS}")
     if not isinstance(columns, dict) or set(columns) != set(plan.columns):
         _reject(Reason.MALFORMED, f"expected the {len(plan.columns)} columns of the plan")
-    users = _texts("users", body.get("users"), n)
-    if (users == "").any():
-        _reject(Reason.MALFORMED, "a record without a user")
-    return RawBatch(users, tuple(_texts("a column", columns[name], n) for name in plan.columns))
+    users = [user_id(user) for user in _entries("users", body.get("users"), n)]
+    texts = (map(value_text, _entries("a column", columns[name], n)) for name in plan.columns)
+    return RawBatch(users, tuple(map(list, texts)))
 
 
-def _texts(what: str, values: object, n: int) -> Texts:
-    if not isinstance(values, list) or not set(map(type, values)) <= {str, type(None)}:
-        _reject(Reason.MALFORMED, f"{what} must be a list of strings")
+def _parsed(raw: bytes) -> object:
+    """JSON, read leniently where a strict reader would refuse a batch for one user's text.
+
+    Senders of other makes may pass on bytes that are not UTF-8, control characters, lone
+    surrogates and numbers of any size.
+    """
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return json.loads(
+            raw.decode("utf-8", "surrogateescape"),
+            strict=False,
+            parse_int=lambda digits: int(digits) if len(digits) <= _MAX_DIGITS else None,
+            parse_float=lambda _: None,
+            parse_constant=lambda _: None,
+        )
+    except (ValueError, RecursionError):
+        _reject(Reason.UNDECODABLE, "not JSON")
+
+
+def _entries(what: str, values: object, n: int) -> list[object]:
+    if not isinstance(values, list):
+        _reject(Reason.MALFORMED, f"{what} must be a list")
     if len(values) != n:
-        _reject(Reason.LENGTH_MISMATCH, f"{what} has {len(values)} entries, n is {n}")
-    if max((len(x) for x in values if x), default=0) > MAX_TEXT:
-        _reject(Reason.OUT_OF_RANGE, f"{what} has an entry of more than {MAX_TEXT} characters")
-    return np.array([x or "" for x in values], np.str_)
+        _reject(Reason.LENGTH_MISMATCH, f"{what} must have n entries")
+    return values
 
 
 def _reject(reason: Reason, detail: str) -> NoReturn:
     raise Rejection(reason, detail)
-
-
-def code_records(
-    batches: Sequence[RawBatch], columns: int
-) -> tuple[Records, tuple[list[str], ...]]:
-    """All records of a window in codes, one per user: the first one read.
-
-    Returns:
-        The records and, for every column, the label of each code.
-    """
-    if not batches:
-        return Records(np.empty((0, columns), np.int64), (0,) * columns), ([],) * columns
-    _, first = np.unique(np.concatenate([b.users for b in batches]), return_index=True)
-    codes = np.full((len(first), columns), -1, np.int64)
-    labels: list[list[str]] = []
-    for j in range(columns):
-        values = np.concatenate([b.columns[j] for b in batches])[first]
-        present = values != ""
-        names, codes[present, j] = np.unique(values[present], return_inverse=True)
-        labels.append(names.tolist())
-    return Records(codes, tuple(map(len, labels))), tuple(labels)
-
-
-def encode_level(
-    plan: CentralPlan, window: int, level: Level, released: Release, labels: Sequence[list[str]]
-) -> bytes:
-    """One level; where it does not fit a record the tuples with the largest counts are kept."""
-    extracted = [
-        [labels[i][code] for code in values.tolist()] for i, values in enumerate(released.values)
-    ]
-    kept, dropped = level.threshold, 0
-    while True:
-        body = _level_body(plan, window, level, extracted, kept)
-        raw = orjson.dumps(body | {"dropped_up_to": kept if dropped else None})
-        if len(raw) <= MAX_LEVEL_BYTES:
-            return raw
-        counts = np.concatenate([c[c > kept] for c in level.counts.values()])
-        kept, dropped = int(np.median(counts)), 1
-
-
-def _level_body(
-    plan: CentralPlan, window: int, level: Level, extracted: list[list[str]], above: int
-) -> dict[str, Any]:
-    tables = []
-    for columns, cells in level.cells.items():
-        counts = level.counts[columns]
-        chosen = counts > above
-        if not chosen.any():
-            continue
-        places = np.unravel_index(cells[chosen], [level.cardinalities[i] for i in columns])
-        tables.append(
-            {
-                "attributes": [plan.columns[i] for i in columns],
-                "values": [
-                    [extracted[i][v] for v in place.tolist()]
-                    for i, place in zip(columns, places, strict=True)
-                ],
-                "counts": counts[chosen].tolist(),
-            }
-        )
-    return {
-        "v": VERSION,
-        "plan": plan.digest,
-        "window": window,
-        "k": level.k,
-        "limit": level.limit,
-        "stderr": float(level.variance) ** 0.5,
-        "threshold": level.threshold,
-        "candidates": level.candidates,
-        "spurious_bound": level.spurious_bound,
-        "tables": tables,
-    }
-
-
-def encode_manifest(
-    plan: CentralPlan, window: int, released: Release, ledger: Ledger, software: str
-) -> bytes:
-    """What a reader must know of one release; written after its levels."""
-    cost = plan.allocation.cost
-    return orjson.dumps(
-        {
-            "v": VERSION,
-            "plan": plan.digest,
-            "name": plan.name,
-            "method": "dp-marginals",
-            "window": window,
-            "start": plan.start + window * plan.window,
-            "end": plan.start + (window + 1) * plan.window,
-            "levels": [level.k for level in released.levels],
-            "epsilon": plan.epsilon,
-            "delta": plan.delta,
-            "releases": plan.releases,
-            "rho": float(cost.rho),
-            "spent": ledger.summary(),
-            "software": software,
-        }
-    )
-
-
-def read_release(raw: bytes) -> dict[str, Any]:
-    """A level or a manifest.
-
-    Raises:
-        InvalidInput: something else, or another version.
-    """
-    try:
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise InvalidInput(f"a release is not JSON: {error}") from None
-    if not isinstance(body, dict) or body.get("v") != VERSION:
-        raise InvalidInput(f"a release of another version than {VERSION}")
-    return body

@@ -54,27 +54,10 @@ def test_every_window_is_released_once_and_an_idle_partition_does_not_hold_it(
     names = CentralNames(f"central-{uuid.uuid4().hex[:8]}", plan.name, plan.digest, plan.partitions)
     broker.topics().create(names.specs(plan.window * 1000))
     account = BudgetAccount.create(tmp_path / "budget.json", plan.new_ledger)
-    aggregator = Aggregator(
-        plan,
-        broker,
-        names,
-        account=account,
-        clock=SystemClock(),
-        randomness=SystemRandomness(),
-        metrics=CentralMetrics(CollectorRegistry(), plan),
-        software="test",
-        raw_memory_bytes=1 << 30,
-    )
+    other = BudgetAccount.create(tmp_path / "other.json", plan.new_ledger)
     users = [f"u{i}" for i in range(2000)]
     assert submit(plan, broker, names, users, [["F"] * 2000, ["nurse"] * 2000]) == 2000
-    stop = threading.Event()
-    thread = threading.Thread(target=aggregator.run, args=(stop,))
-    thread.start()
-    thread.join(DEADLINE)
-    stop.set()
-    thread.join(DEADLINE)
-    assert not thread.is_alive()
-    assert aggregator.finished
+    run_to_the_end(plan, broker, names, account)
     found = list(subscribe_releases(broker, names, follow=False))
     assert [r.manifest["window"] for r in found] == [0, 1]
     # The records came just after the start, or a slow broker stamped them into the second window.
@@ -87,3 +70,32 @@ def test_every_window_is_released_once_and_an_idle_partition_does_not_hold_it(
     assert len(total) == 1
     assert abs(total[0] - 2000) < 8 * max(r.levels[1]["stderr"] for r in found) * 2
     assert all(entry.published for entry in account.read().entries)
+    # A second account finds every window claimed: it pays nothing and releases nothing.
+    run_to_the_end(plan, broker, names, other)
+    assert other.read().entries == ()
+    assert other.read().topic == account.read().topic != ""
+    assert list(subscribe_releases(broker, names, follow=False)) == found
+
+
+def run_to_the_end(
+    plan: CentralPlan, broker: Broker, names: CentralNames, account: BudgetAccount
+) -> None:
+    aggregator = Aggregator(
+        plan,
+        broker,
+        names,
+        account=account,
+        clock=SystemClock(),
+        randomness=SystemRandomness(),
+        metrics=CentralMetrics(CollectorRegistry(), plan),
+        software="test",
+        raw_memory_bytes=1 << 30,
+    )
+    stop = threading.Event()
+    thread = threading.Thread(target=aggregator.run, args=(stop,))
+    thread.start()
+    thread.join(DEADLINE)
+    stop.set()
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
+    assert aggregator.finished

@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from broker.in_process import InProcessBroker
 from calmstream.cli import main
 from estimators.central.plan import read_central_plan
 from estimators.errors import PlanError
@@ -158,12 +159,69 @@ def test_a_table_without_the_plan_s_columns_is_refused(
         ({"version": 2}, "central version 1"),
         ({"model": "other"}, "not central"),
         ({"colour": 1}, "unknown field 'colour'"),
+        ({"sample": "0"}, "sample: expected a decimal"),
+        ({"sample": "0.0"}, "sample must lie in"),
+        ({"sample": "1.5"}, "sample: expected a decimal"),
+        ({"sample": 1}, "sample: expected str"),
+        ({"users": -1}, "users: expected 0 to"),
+        ({"users": "9"}, "users: expected int"),
     ],
 )
 def test_a_malformed_plan_is_refused(files: Path, changes: dict[str, object], message: str) -> None:
     document = orjson.loads((files / "central.json").read_bytes()) | changes
     with pytest.raises(PlanError, match=message):
         read_central_plan(orjson.dumps(document))
+
+
+def test_a_sample_and_its_users_are_stated_where_they_are_asked_for(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = read_central_plan((files / "central.json").read_bytes())
+    assert (before.sample, before.users) == ("1", 0)
+    # Documents of before have neither field, and keep their digests.
+    assert {"sample", "users"}.isdisjoint(before.to_json())
+    argv = [
+        "plan", str(files / "people.csv"), "--model", "central", "--epsilon", "4", "--users",
+        "2000000", "--k", "2", "--sample", "0.25", "--out", str(files / "sampled.json"),
+    ]  # fmt: skip
+    capsys.readouterr()
+    assert main(argv) == 0
+    shown = capsys.readouterr().out
+    assert "0.25 of the users of a window count, of 2,000,000 at most" in shown
+    # 500,000 of them and seven deviations more, 400 bytes each and 1,025 for each of two values.
+    assert "up to 1.2 GB of the aggregator's memory" in shown
+    plan = read_central_plan((files / "sampled.json").read_bytes())
+    assert (plan.sample, plan.users) == ("0.25", 2_000_000)
+    assert read_central_plan(plan.to_bytes()) == plan
+
+
+def test_a_plan_whose_noise_cannot_be_drawn_is_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    asked = ["plan", str(files / "people.csv"), "--model", "central", "--epsilon", "0.001"]
+    asked += ["--users", "9", "--k", "2", "--lifetime", "300d"]
+    assert main(asked) == 2
+    error = capsys.readouterr().err
+    assert "plan fewer releases or a larger epsilon" in error
+    assert error.count("\n") == 1
+
+
+def test_records_of_a_table_are_submitted_whatever_one_field_holds(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker = InProcessBroker()
+    monkeypatch.setattr("calmstream.commands.central.kafka", lambda _: broker)
+    monkeypatch.setattr(broker, "close", lambda: None)
+    where = ["--plan", str(files / "central.json"), "--bootstrap", "x:1"]
+    assert main(["central", "topics", *where]) == 0
+    rows = [b"u%d,F,nurse" % i for i in range(50)]
+    rows += [b"u50,F," + b"x" * 300_000, b",M,baker", b"m\xff,\xff\xfe,\0"]
+    (files / "bad.csv").write_bytes(b"id,sex,job\n" + b"\n".join(rows))
+    capsys.readouterr()
+    records = ["--records", str(files / "bad.csv"), "--user-column", "id"]
+    assert main(["central", "submit", *where, *records]) == 0
+    assert capsys.readouterr().out == "52 raw records submitted; 1 without a user's id left out\n"
 
 
 def test_the_two_readers_refuse_each_other_s_plans(files: Path) -> None:
@@ -197,7 +255,13 @@ def test_what_a_central_plan_cannot_hold_is_refused(
 
 @pytest.mark.parametrize(
     "words",
-    [["--delta", "1e-6"], ["--quantile", "0.9"], ["--spurious", "0.1"], ["--seen-only"]],
+    [
+        ["--delta", "1e-6"],
+        ["--quantile", "0.9"],
+        ["--spurious", "0.1"],
+        ["--seen-only"],
+        ["--sample", "0.1"],
+    ],
 )
 def test_what_only_a_central_plan_has_is_refused_by_a_local_one(
     files: Path, words: list[str], capsys: pytest.CaptureFixture[str]

@@ -16,6 +16,9 @@ import jsonschema
 import pytest
 
 from calmstream.cli import parser
+from estimators.central.candidates import MAX_CANDIDATES, MAX_COLUMN_SETS
+from estimators.central.coding import ROW_BYTES
+from estimators.central.wire import MAX_BATCH_RECORDS, MAX_TEXT, MAX_VALUE_BYTES
 from estimators.errors import Reason, Rejection
 from estimators.plan_document import read_plan
 from estimators.wire.batch import decode_batch
@@ -42,7 +45,21 @@ def test_all_pages_are_there() -> None:
         "wire-formats",
         "comparison",
         "metrics",
+        "central-privacy",
     }
+
+
+def test_the_limits_of_the_central_model_are_those_of_the_code() -> None:
+    text = (DOCS / "central-privacy.md").read_text()
+    for number in (
+        MAX_TEXT,
+        MAX_VALUE_BYTES + 1,
+        ROW_BYTES,
+        MAX_BATCH_RECORDS,
+        MAX_CANDIDATES,
+        MAX_COLUMN_SETS,
+    ):
+        assert re.search(rf"\b{number:,}\b", text), number
 
 
 @each_page

@@ -96,6 +96,19 @@ def test_the_document_is_the_ledger() -> None:
     assert read_ledger(book.to_bytes()) == book
 
 
+def test_an_account_is_of_one_topic_for_good() -> None:
+    book, cost = ledger(7)
+    bound = book.pay("0", cost).bind("topic one")
+    assert read_ledger(bound.to_bytes()) == bound
+    assert bound.bind("topic one") == bound
+    with pytest.raises(FatalError, match="id topic one, and this one has id topic two"):
+        bound.bind("topic two")
+    assert bound.pay("1", cost).topic == "topic one"
+    # Software that knows no claims does not read it, and would not keep the topic.
+    assert b'"version": 2' in bound.to_bytes()
+    assert b'"version": 1' in book.to_bytes()
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -105,6 +118,7 @@ def test_the_document_is_the_ledger() -> None:
         (lambda raw: raw.replace(b'"published": false', b'"published": true'), "checksum"),
         (lambda raw: raw.replace(b'"epsilon": "1"', b'"epsilon": "9"'), "checksum"),
         (lambda raw: raw.replace(b'"version": 1', b'"version": 2'), "version 2"),
+        (lambda raw: raw.replace(b'"version": 1', b'"version": 3'), "version 3"),
     ],
 )
 def test_a_damaged_account_is_refused(damage, message: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001

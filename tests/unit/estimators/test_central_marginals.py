@@ -12,13 +12,14 @@ import pytest
 from estimators.central.accounting import Allocation, allocate, whole_budget
 from estimators.central.dp_marginals import (
     Settings,
+    check_allocation,
     noisy_threshold,
     release,
-    universe_threshold,
-    unseen_threshold,
 )
-from estimators.central.tuples import Locator, Records, candidates, size
-from estimators.errors import InvalidInput, PlanError
+from estimators.central.quantile import private_quantile
+from estimators.central.thresholds import universe_threshold, unseen_threshold
+from estimators.central.tuples import Locator, Records, size
+from estimators.errors import PlanError
 from estimators.randomness import SeededRandomness
 
 # So little noise that every count is exact: for tests of everything but the noise.
@@ -82,40 +83,6 @@ def test_tuples_grow_only_from_their_subtuples() -> None:
     assert set(triples.values()) == {50}
 
 
-def test_candidates_are_exactly_those_whose_subtuples_all_stand() -> None:
-    rng = np.random.default_rng(3)
-    radix = (3, 2, 4, 2)
-    for _ in range(30):
-        previous = {}
-        for key in combinations(range(4), 2):
-            whole = radix[key[0]] * radix[key[1]]
-            cells = np.flatnonzero(rng.random(whole) < 0.6)
-            if len(cells):
-                previous[key] = cells
-        found = candidates(previous, 3, radix)
-        expected = {}
-        for key in combinations(range(4), 3):
-            a, b, c = (radix[i] for i in key)
-            cells = [
-                (x * b + y) * c + z
-                for x in range(a)
-                for y in range(b)
-                for z in range(c)
-                if x * b + y in previous.get(key[:2], ())
-                and x * c + z in previous.get((key[0], key[2]), ())
-                and y * c + z in previous.get(key[1:], ())
-            ]
-            if cells:
-                expected[key] = cells
-        assert {key: cells.tolist() for key, cells in found.items()} == expected
-
-
-def test_too_many_candidates_are_refused() -> None:
-    previous = {(i,): np.arange(6000) for i in range(2)}
-    with pytest.raises(InvalidInput, match="candidate 2-tuples"):
-        candidates(previous, 2, (6000, 6000))
-
-
 @pytest.mark.parametrize("lookup", [1 << 22, 1])
 def test_contributions_are_limited_to_a_uniform_subset(
     lookup: int, monkeypatch: pytest.MonkeyPatch
@@ -130,15 +97,15 @@ def test_contributions_are_limited_to_a_uniform_subset(
     assert held[:3000].tolist() == [3] * 3000
     assert held[3000:].tolist() == [15] * 3000
     counts = locator.count(held, 5, SeededRandomness(4))
-    total = {key: int(c[0]) for key, c in counts.items()}
+    total = {key: int(c[0]) for key, c in counts}
     assert sum(total.values()) == 3000 * 3 + 3000 * 5
     for key, count in total.items():
         mean = 1000 + (3000 if max(key) < 3 else 0)
         assert abs(count - mean) < 5 * (3000 * (1 / 3) * (2 / 3)) ** 0.5, key
     assert all(
         (c == e).all()
-        for c, e in zip(
-            locator.count(held, 15, SeededRandomness(4)).values(),
+        for (_, c), e in zip(
+            locator.count(held, 15, SeededRandomness(4)),
             ([6000] if max(k) < 3 else [3000] for k in universe),
             strict=True,
         )
@@ -155,7 +122,7 @@ def test_a_record_s_tuples_never_count_more_than_the_limit() -> None:
         locator = Locator(records, universe)
         held = locator.sizes()
         counted = locator.count(held, limit, SeededRandomness(limit))
-        assert sum(int(c.sum()) for c in counted.values()) == min(limit, int(held[0]))
+        assert sum(int(c.sum()) for _, c in counted) == min(limit, int(held[0]))
 
 
 def test_missing_values_are_no_values() -> None:
@@ -172,6 +139,50 @@ def test_nothing_but_missing_values_and_no_records_at_all() -> None:
         assert len(result.levels) == 1
 
 
+def test_the_noise_s_largest_variance_bounds_the_limit_and_refuses_nothing() -> None:
+    # A limit of 10 would ask for a variance of 10 · 2^26; 2^28 is the most that is drawn.
+    allocation = Allocation(2, Fraction(1 << 10), Fraction(1 << 26), Fraction(1, 10**6))
+    assert check_allocation(allocation) == 4
+    records = Records(np.zeros((600_000, 10), np.int64), (1,) * 10)
+    result = release(records, allocation, Settings(Fraction(1)), SeededRandomness(12))
+    assert [level.limit for level in result.levels] == [4, 4]
+    assert result.levels[0].variance == 1 << 28
+
+
+def test_an_allocation_whose_noise_cannot_be_drawn_is_refused_before_any_record() -> None:
+    allocation = Allocation(2, Fraction(1), Fraction((1 << 28) + 1), Fraction(1, 10**6))
+    with pytest.raises(PlanError, match="plan fewer releases or a larger epsilon"):
+        check_allocation(allocation)
+
+
+def test_which_limits_are_possible_does_not_depend_on_the_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One user with a value in a column that is empty otherwise must not widen the range."""
+    asked = []
+
+    def spy(sizes: np.ndarray, largest: int, *rest: object) -> int:
+        asked.append(largest)
+        return private_quantile(sizes, largest, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("estimators.central.dp_marginals.private_quantile", spy)
+    codes = np.zeros((400, 3), np.int64)
+    codes[:, 2] = -1
+    for last in (-1, 0):
+        codes[0, 2] = last
+        radix = (1, 1, last + 1)
+        release(Records(codes.copy(), radix), CLEAR, Settings(), SeededRandomness(13))
+    assert asked == [3, 1, 3, 1]
+
+
+def test_it_says_that_it_is_alive() -> None:
+    called = []
+    records = table(200, 8, 14)
+    release(records, CLEAR, Settings(Fraction(1)), SeededRandomness(14), lambda: called.append(1))
+    # At least at every column set of every level: 8, 28 and 56.
+    assert len(called) > 2 * (8 + 28 + 56)
+
+
 def test_thresholds_are_the_paper_s_rounded_up() -> None:
     normal, delta = NormalDist(), 5e-7
     exact = 1 + 1600.5**0.5 * normal.inv_cdf((1 - delta) ** (1 / 16))
@@ -184,12 +195,12 @@ def test_thresholds_are_the_paper_s_rounded_up() -> None:
 
 
 def test_a_count_has_to_be_above_its_threshold() -> None:
-    universe = {(0,): np.array([0, 1, 2])}
-    counts = {(0,): np.array([4, 5, 6])}
     tiny = Fraction(1, 1 << 12)  # noise 0 but for odds exp(-2048)
-    cells, noisy = noisy_threshold(universe, counts, tiny, 5, SeededRandomness(8))
-    assert cells[0,].tolist() == [2]
-    assert noisy[0,].tolist() == [6]
+    cells, noisy = noisy_threshold(
+        np.array([7, 8, 9]), np.array([4, 5, 6]), tiny, 5, SeededRandomness(8)
+    )
+    assert cells.tolist() == [9]
+    assert noisy.tolist() == [6]
 
 
 def test_spurious_tuples_stay_within_their_bound_over_200_runs() -> None:

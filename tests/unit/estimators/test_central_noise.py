@@ -19,7 +19,7 @@ from estimators.central.discrete_gaussian import (
     round_variance,
 )
 from estimators.central.quantile import private_quantile
-from estimators.errors import InvalidInput, PlanError
+from estimators.errors import PlanError
 from estimators.randomness import SeededRandomness
 
 ALPHA = 1e-6
@@ -142,7 +142,23 @@ def test_a_generous_epsilon_finds_the_quantile() -> None:
     assert abs(found - 555) <= 2
 
 
-def test_too_many_users_for_exact_integers_is_refused() -> None:
-    sizes, source = np.arange(4096) % 4, SeededRandomness(1)
-    with pytest.raises(InvalidInput, match="too many users"):
-        private_quantile(sizes, 3, Fraction(1, 10_000), Fraction(1 << 50), source)
+def test_no_number_of_users_is_too_many_for_exact_integers() -> None:
+    # Exponents beyond 63 bits: candidates far from the quantile never come, the nearest does.
+    sizes = np.arange(4096) % 4
+    for epsilon in (Fraction(1 << 50), Fraction((1 << 90) + 1, 1 << 24)):
+        drawn = [
+            private_quantile(sizes, 3, Fraction(1, 10_000), epsilon, SeededRandomness(s))
+            for s in range(20)
+        ]
+        assert drawn == [0] * 20
+
+
+def test_sizes_beyond_the_last_candidate_count_as_the_last() -> None:
+    sizes, epsilon = np.array([0, 3, 9, 9, 9, 40]), Fraction(1)
+    n = 4000
+    drawn = [
+        private_quantile(sizes, 3, Fraction(1, 2), epsilon, SeededRandomness(s)) for s in range(n)
+    ]
+    utility = np.array([-2.0, -2.0, -2.0, -3.0])  # |#{sizes <= x} - 3| of 1, 1, 1, 6
+    weights = np.exp(utility / 2)
+    assert p_value(np.bincount(drawn, minlength=4), n * weights / weights.sum()) > ALPHA

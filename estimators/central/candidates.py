@@ -1,0 +1,175 @@
+"""Candidates for k-tuples: those whose (k-1)-subtuples were all released, and never too many.
+
+V_k is made from what the level before released, tuples and noisy counts, and from nothing else. So
+it may be public, and making it smaller costs no privacy: where all released tuples would give too
+many candidates, those with the largest noisy counts are extended alone. Nothing here raises, since
+at this point the budget is paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.central.tuples import Cells, Columns, Integers, size
+
+MAX_CANDIDATES = 1 << 24
+"""Tuples of one size that are counted and given noise."""
+
+MAX_COLUMN_SETS = 1 << 16
+"""Column sets of one size: every one of them costs a look at all records."""
+
+_MAX_CELLS = 1 << 62
+"""Column sets with more cells than 64-bit numbers count are left out."""
+
+_JOIN_ROWS = 1 << 20
+
+Alive = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Universe:
+    """V_k.
+
+    Attributes:
+        cells: the candidates.
+        parents: how many tuples of the level before were extended.
+        above: those with noisy counts above this; None where all were.
+    """
+
+    cells: Cells
+    parents: int
+    above: int | None
+
+
+def grow(
+    previous: Cells,
+    counts: Mapping[Columns, Integers],
+    k: int,
+    cardinalities: tuple[int, ...],
+    alive: Alive = lambda: None,
+) -> Universe:
+    """V_k from S_{k-1} and H_{k-1}, within the limits of candidates and column sets.
+
+    Args:
+        previous: S_{k-1}.
+        counts: H_{k-1} in the same order, noisy.
+        k: at least 2.
+        cardinalities: radix of every column.
+        alive: called every second or more often.
+
+    Cost: at most some 25 passes over S_{k-1} for every column, and O(candidates).
+    """
+    kept, above = previous, None
+    if not _fits(previous, k, cardinalities, alive):
+        levels = np.unique(np.concatenate(list(counts.values())))
+        low, high = 0, len(levels) - 1  # above the highest count there is nothing, which fits
+        while low < high:
+            middle = (low + high) // 2
+            if _fits(_above(previous, counts, int(levels[middle])), k, cardinalities, alive):
+                high = middle
+            else:
+                low = middle + 1
+        above = int(levels[high])
+        kept = _above(previous, counts, above)
+    return Universe(candidates(kept, k, cardinalities, alive), size(kept), above)
+
+
+def _above(cells: Cells, counts: Mapping[Columns, Integers], least: int) -> Cells:
+    kept = {key: own[counts[key] > least] for key, own in cells.items()}
+    return {key: own for key, own in kept.items() if len(own)}
+
+
+def candidates(
+    previous: Cells, k: int, cardinalities: tuple[int, ...], alive: Alive = lambda: None
+) -> Cells:
+    """All k-tuples whose (k-1)-subtuples all stand in ``previous``."""
+    found: dict[Columns, Integers] = {}
+    for key in _column_sets(previous, k, cardinalities):
+        parts = []
+        for part in _joined(previous, key, cardinalities):
+            alive()
+            parts.append(_prune(part, key, previous, cardinalities))
+        cells = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        if len(cells):
+            found[key] = cells
+    return found
+
+
+def _fits(cells: Cells, k: int, cardinalities: tuple[int, ...], alive: Alive) -> bool:
+    """Whether the joins that the candidates are taken from stay within both limits."""
+    total = 0
+    for number, key in enumerate(_column_sets(cells, k, cardinalities), start=1):
+        alive()
+        low, high = _matches(cells, key, cardinalities)
+        total += int((high - low).sum())
+        if total > MAX_CANDIDATES or number > MAX_COLUMN_SETS:
+            return False
+    return True
+
+
+def _column_sets(cells: Cells, k: int, cardinalities: tuple[int, ...]) -> Iterator[Columns]:
+    """Sets of k columns all of whose subsets of k-1 columns have tuples, ascending."""
+    columns = sorted({i for key in cells for i in key})
+    for head in sorted(cells):
+        for last in columns:
+            key = (*head, last)
+            if (
+                last > head[-1]
+                and all(key[:i] + key[i + 1 :] in cells for i in range(k - 1))
+                and prod(cardinalities[i] for i in key) < _MAX_CELLS
+            ):
+                yield key
+
+
+def _matches(
+    cells: Cells, key: Columns, cardinalities: tuple[int, ...]
+) -> tuple[Integers, Integers]:
+    """For every tuple over ``key`` without its last column, the tuples that extend it.
+
+    Returns:
+        Where they begin and end among the tuples over ``key`` without its last but one column:
+        those that agree in the first k-2 values.
+    """
+    heads = cells[key[:-1]] // cardinalities[key[-2]]
+    others = cells[key[:-2] + key[-1:]] // cardinalities[key[-1]]
+    return np.searchsorted(others, heads), np.searchsorted(others, heads, side="right")
+
+
+def _joined(cells: Cells, key: Columns, cardinalities: tuple[int, ...]) -> Iterator[Integers]:
+    """The join of the two, ascending, in parts of about a million."""
+    heads, lasts = cells[key[:-1]], cells[key[:-2] + key[-1:]] % cardinalities[key[-1]]
+    low, high = _matches(cells, key, cardinalities)
+    before = np.concatenate([[0], np.cumsum(high - low)])
+    start = 0
+    while start < len(heads):
+        # As many tuples as a part has room for, and one at least.
+        stop = int(np.searchsorted(before, before[start] + _JOIN_ROWS, side="right")) - 1
+        stop = max(stop, start + 1)
+        repeats = high[start:stop] - low[start:stop]
+        within = np.arange(repeats.sum()) - np.repeat(before[start:stop] - before[start], repeats)
+        chosen = lasts[np.repeat(low[start:stop], repeats) + within]
+        yield np.repeat(heads[start:stop], repeats) * cardinalities[key[-1]] + chosen
+        start = stop
+
+
+def _prune(
+    cells: Integers, key: Columns, previous: Cells, cardinalities: tuple[int, ...]
+) -> Integers:
+    """Those cells whose other (k-1)-subtuples stand in ``previous`` too."""
+    for dropped in range(len(key) - 2):
+        subset = key[:dropped] + key[dropped + 1 :]
+        tail = prod(cardinalities[i] for i in key[dropped + 1 :])
+        head = cells // (tail * cardinalities[key[dropped]])
+        cells = cells[_contains(previous[subset], head * tail + cells % tail)]
+    return cells
+
+
+def _contains(ascending: Integers, cells: Integers) -> NDArray[np.bool_]:
+    place = np.minimum(np.searchsorted(ascending, cells), len(ascending) - 1)
+    found: NDArray[np.bool_] = ascending[place] == cells
+    return found

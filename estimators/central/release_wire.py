@@ -1,0 +1,133 @@
+"""Records of the releases topic as they are written: claims, levels and manifests.
+
+JSON. A claim, key ``claim/<nonce>``: ``{"v": "central-1.0", "plan": "<digest>", "claim": "<nonce>",
+"window": 7}``. It is appended before anything is computed or paid. The first record about a window
+decides, for ever, whose release of it counts. Then one record per level, key ``<window>/<k>``, and
+a manifest, key ``<window>``, written last; both carry the nonce of their claim. None of them says
+how many records there were: that number is private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from estimators.central.wire import VERSION
+
+if TYPE_CHECKING:
+    from estimators.central.dp_marginals import Level, Release
+    from estimators.central.ledger import Ledger
+    from estimators.central.plan import CentralPlan
+
+NONCE_BYTES = 16
+MAX_LEVEL_BYTES = 7 << 20
+_LEAST_TUPLE_BYTES = 6
+"""A tuple's share of a level's JSON is larger: a label, its quotes and a count with commas."""
+
+
+def claim_key(nonce: str) -> bytes:
+    """A key of its own for every claim, so that compaction never drops one."""
+    return f"claim/{nonce}".encode()
+
+
+def encode_claim(plan: CentralPlan, window: int, nonce: str) -> bytes:
+    """The claim of one window; ``nonce`` is random, 32 hexadecimal digits."""
+    return orjson.dumps({"v": VERSION, "plan": plan.digest, "claim": nonce, "window": window})
+
+
+def encode_level(
+    plan: CentralPlan,
+    window: int,
+    nonce: str,
+    level: Level,
+    released: Release,
+    labels: Sequence[Sequence[bytes]],
+) -> bytes:
+    """One level; where it does not fit a record the tuples with the largest counts are kept."""
+    extracted = [
+        [labels[i][code].decode() for code in values.tolist()]
+        for i, values in enumerate(released.values)
+    ]
+    kept = _cut(level)
+    while True:
+        body = _level_body(plan, window, level, extracted, kept) | {"claim": nonce}
+        dropped = kept if kept > level.threshold else None
+        raw = orjson.dumps(body | {"dropped_up_to": dropped})
+        if len(raw) <= MAX_LEVEL_BYTES:
+            return raw
+        counts = np.concatenate([c[c > kept] for c in level.counts.values()])
+        kept = int(np.median(counts))
+
+
+def _cut(level: Level) -> int:
+    """A count up to which tuples are surely too many for a record; at least the threshold."""
+    room = MAX_LEVEL_BYTES // _LEAST_TUPLE_BYTES
+    counts = np.concatenate([np.empty(0, np.int64), *level.counts.values()])
+    if len(counts) <= room:
+        return level.threshold
+    return int(np.partition(counts, -room)[-room])
+
+
+def _level_body(
+    plan: CentralPlan, window: int, level: Level, extracted: list[list[str]], above: int
+) -> dict[str, Any]:
+    tables = []
+    for columns, cells in level.cells.items():
+        counts = level.counts[columns]
+        chosen = counts > above
+        if not chosen.any():
+            continue
+        places = np.unravel_index(cells[chosen], [level.cardinalities[i] for i in columns])
+        tables.append(
+            {
+                "attributes": [plan.columns[i] for i in columns],
+                "values": [
+                    [extracted[i][v] for v in place.tolist()]
+                    for i, place in zip(columns, places, strict=True)
+                ],
+                "counts": counts[chosen].tolist(),
+            }
+        )
+    return {
+        "v": VERSION,
+        "plan": plan.digest,
+        "window": window,
+        "k": level.k,
+        "limit": level.limit,
+        "stderr": float(level.variance) ** 0.5,
+        "threshold": level.threshold,
+        "candidates": level.candidates,
+        "spurious_bound": level.spurious_bound,
+        "extended_above": level.extended_above,
+        "tables": tables,
+    }
+
+
+def encode_manifest(
+    plan: CentralPlan, window: int, nonce: str, released: Release, ledger: Ledger, software: str
+) -> bytes:
+    """What a reader must know of one release; written after its levels."""
+    cost = plan.allocation.cost
+    return orjson.dumps(
+        {
+            "v": VERSION,
+            "plan": plan.digest,
+            "name": plan.name,
+            "method": "dp-marginals",
+            "window": window,
+            "claim": nonce,
+            "start": plan.start + window * plan.window,
+            "end": plan.start + (window + 1) * plan.window,
+            "levels": [level.k for level in released.levels],
+            "epsilon": plan.epsilon,
+            "delta": plan.delta,
+            "releases": plan.releases,
+            "sample": plan.sample,
+            "rho": float(cost.rho),
+            "spent": ledger.summary(),
+            "software": software,
+        }
+    )

@@ -1,0 +1,117 @@
+"""Raw records of the central model on their way to the coded table, for tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import orjson
+
+from broker.transport import Partition, Record
+from consumer.central.windows import RawWindows
+from estimators.central.coding import code_records
+from estimators.central.plan import CentralPlan
+from estimators.central.tuples import Locator
+from estimators.central.wire import encode_batches
+from estimators.randomness import SeededRandomness
+
+START = 1_700_000_000
+PLAN = CentralPlan(
+    name="neighbours",
+    purpose="tests",
+    owner="tests",
+    columns=("sex", "job", "city"),
+    epsilon="8",
+    delta="1e-6",
+    levels=3,
+    start=START,
+    window=60,
+    releases=2,
+    partitions=2,
+)
+KEY = b"k" * 16
+
+Row = tuple[object, tuple[object, ...]]
+"""A user's id and values, as a sender is given them."""
+
+Table = Counter[tuple[str | None, ...]]
+"""Coded records by their labels, without their users."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A record of the raw topic."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    body: bytes
+
+    def record(self) -> Record:
+        """As it is read."""
+        where = Partition("raw", self.partition)
+        return Record(where, self.offset, self.timestamp, True, b"b" * 16, self.body)
+
+
+def bodies(rows: Sequence[Row], batch_size: int = 1000) -> list[bytes]:
+    """Batches as this project's sender makes them."""
+    users = [user for user, _ in rows]
+    columns = [[values[j] for _, values in rows] for j in range(len(PLAN.columns))]
+    return [body for _, body in encode_batches(PLAN, users, columns, batch_size)]
+
+
+def foreign_body(rows: Sequence[Row], dumps: object = orjson.dumps) -> bytes:
+    """A batch by a sender that frames it well and passes every user's text on as it is."""
+    document = {
+        "v": "central-1.0",
+        "plan": PLAN.digest,
+        "n": len(rows),
+        "users": [user for user, _ in rows],
+        "columns": {name: [values[j] for _, values in rows] for j, name in enumerate(PLAN.columns)},
+    }
+    raw = dumps(document)  # type: ignore[operator]
+    return raw.encode("utf-8", "surrogateescape") if isinstance(raw, str) else raw
+
+
+def placed(given: Iterable[bytes]) -> list[Batch]:
+    """Batches in the log: by turns in two partitions, a second apart, all in window 0."""
+    return [Batch(i % 2, i // 2, (START + i % 50) * 1000 + i, body) for i, body in enumerate(given)]
+
+
+def packed(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> list[bytes]:
+    """What the aggregator keeps of window 0."""
+    windows = RawWindows(plan, lambda _: True, KEY)
+    for batch in batches:
+        windows.read(batch.record())
+    return windows.take(0)
+
+
+def table(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> Table:
+    """The coded table of window 0."""
+    records, labels = code_records(packed(batches, plan), len(plan.columns))
+    return Counter(
+        tuple(None if code < 0 else labels[j][code].decode() for j, code in enumerate(row.tolist()))
+        for row in records.codes
+    )
+
+
+def counts(batches: Iterable[Batch], k: int) -> Counter[tuple[tuple[int, str], ...]]:
+    """Counts of all k-tuples by the counting of a release, without noise and limit."""
+    records, labels = code_records(packed(batches), len(PLAN.columns))
+    radix = records.cardinalities
+    universe = {
+        key: np.arange(np.prod([radix[i] for i in key]))
+        for key in combinations(range(len(radix)), k)
+        if all(radix[i] for i in key)
+    }
+    locator = Locator(records, universe)
+    found: Counter[tuple[tuple[int, str], ...]] = Counter()
+    for key, own in locator.count(locator.sizes(), len(universe) or 1, SeededRandomness(1)):
+        places = np.unravel_index(universe[key], [radix[i] for i in key])
+        for count, *values in zip(own.tolist(), *places, strict=True):
+            names = (labels[i][v].decode() for i, v in zip(key, values, strict=True))
+            found[tuple(zip(key, names, strict=True))] += count
+    return +found

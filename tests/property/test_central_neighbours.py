@@ -1,0 +1,244 @@
+"""Neighbouring inputs: whatever one user puts into a record, the coded table changes by one row."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimators.central.wire import MAX_BATCH_BYTES, MAX_TEXT, user_id, value_text
+from tests.central_support import PLAN, Row, bodies, counts, foreign_body, placed, table
+
+D = len(PLAN.columns)
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+OTHERS: list[Row] = [
+    (f"u{i}", (("F", "M")[i % 2], ("nurse", "baker", None)[i % 3], ("Ulm", "", "Bonn")[i % 3]))
+    for i in range(40)
+]
+GOOD: Row = ("mallory", ("F", "smith", "Kiel"))
+
+VALUES: dict[str, object] = {
+    "long": "x" * (MAX_TEXT + 1),
+    "long and not ASCII": "\U0001f600" * (MAX_TEXT + 1),
+    "long control characters": "\x01" * 5000,
+    "huge": "x" * 3_000_000,
+    "empty": "",
+    "missing": None,
+    "number": 7,
+    "huge number": 10**400,
+    "float": 1.5,
+    "infinite": float("inf"),
+    "no number": float("nan"),
+    "boolean": True,
+    "list": ["F"],
+    "object": {"F": 1},
+    "nested": nested(400),
+    "NUL": "\0",
+    "NUL at the end": "F\0",
+    "separator": "F\x1fM\xff",
+    "surrogate": "F\ud800",
+    "two surrogates": "\udfff\ud800" * 300,
+    "quotes": '"],"users":["u1"',
+}
+USERS: dict[str, object] = {
+    "long": "m" * (MAX_TEXT + 1),
+    "huge": "m" * 3_000_000,
+    "empty": "",
+    "missing": None,
+    "number": 7,
+    "boolean": False,
+    "list": ["u1"],
+    "object": {},
+    "nested": nested(400),
+    "NUL": "\0",
+    "surrogate": "\ud800",
+    "another's with a NUL": "u1\0",
+    "quotes": '","u1',
+}
+BAD: dict[str, Row] = {
+    **{f"value {name}": ("mallory", ("F", value, "Ulm")) for name, value in VALUES.items()},
+    **{f"user {name}": (user, ("F", "nurse", "Ulm")) for name, user in USERS.items()},
+    "everything": (nested(3), (nested(3), "x" * 70_000, None)),
+}
+each_bad = pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+
+
+def with_row(row: Row, place: int) -> list[Row]:
+    return [*OTHERS[:place], row, *OTHERS[place:]]
+
+
+def check_added(without: list[bytes], added: list[bytes]) -> None:
+    """At most one row more and none less, and counts of k-tuples within C(d, k) in all."""
+    before, after = table(placed(without)), table(placed(added))
+    assert not before - after
+    assert (after - before).total() <= 1
+    for k in range(1, D + 1):
+        few, many = counts(placed(without), k), counts(placed(added), k)
+        assert not few - many
+        assert (many - few).total() <= comb(D, k)
+
+
+@each_bad
+@pytest.mark.parametrize("batch_size", [1, 7, 1000])
+def test_a_bad_record_is_one_row_at_most(bad: Row, batch_size: int) -> None:
+    for place in (0, 20, len(OTHERS)):
+        check_added(bodies(OTHERS, batch_size), bodies(with_row(bad, place), batch_size))
+
+
+@each_bad
+def test_a_record_that_becomes_bad_is_one_row_at_most(bad: Row) -> None:
+    good, worse = table(placed(bodies(with_row(GOOD, 9)))), table(placed(bodies(with_row(bad, 9))))
+    assert (good - worse).total() <= 1
+    assert (worse - good).total() <= 1
+
+
+def fits_json(row: Row) -> bool:
+    return len(json.dumps(row)) < MAX_BATCH_BYTES // 2
+
+
+FOREIGN = {name: row for name, row in BAD.items() if fits_json(row)}
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+@pytest.mark.parametrize("bad", FOREIGN.values(), ids=FOREIGN)
+def test_so_it_is_where_the_sender_cleans_nothing(bad: Row, escaped: bool) -> None:
+    def dumps(document: object) -> bytes:
+        text = json.dumps(document, ensure_ascii=escaped)
+        return text.encode("utf-8", "surrogatepass")
+
+    for place in (0, 20, len(OTHERS)):
+        added = foreign_body(with_row(bad, place), dumps)
+        check_added([foreign_body(OTHERS)], [added])
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xfe", b"F\xc3", b"\xed\xa0\x80", b"a\x00b", b"\x1f", b"\t"])
+@pytest.mark.parametrize("where", ["user", "value"])
+def test_bytes_that_are_not_text_stay_in_their_record(raw: bytes, where: str) -> None:
+    marker = "REPLACED"
+    row = (marker, ("F", "smith", "Ulm")) if where == "user" else ("mallory", (marker, "x", None))
+    added = foreign_body(with_row(row, 20)).replace(marker.encode(), raw)
+    check_added([foreign_body(OTHERS)], [added])
+    # All others are there: the batch was read.
+    assert table(placed([added])).total() == len(OTHERS) + 1
+
+
+@pytest.mark.parametrize("raw", [b"9" * 5000, b"NaN", b"-Infinity", b"1e999", b"-0.0"])
+@pytest.mark.parametrize("where", ["user", "value"])
+def test_numbers_that_no_machine_holds_stay_in_their_record(raw: bytes, where: str) -> None:
+    marker = "REPLACED"
+    row = (marker, ("F", "smith", "Ulm")) if where == "user" else ("mallory", (marker, "x", None))
+    added = foreign_body(with_row(row, 20)).replace(b'"REPLACED"', raw)
+    check_added([foreign_body(OTHERS)], [added])
+    assert table(placed([added])).total() == len(OTHERS) + (where == "value")
+
+
+@each_bad
+def test_a_user_with_many_records_is_one_row_at_most(bad: Row) -> None:
+    rng = random.Random(5)
+    rows = [*OTHERS]
+    for turn in range(12):
+        row = bad if turn % 3 else (bad[0], GOOD[1])
+        rows.insert(rng.randrange(len(rows)), row)
+    for size in (1, 7, 1000):
+        check_added(bodies(OTHERS, size), bodies(rows, size))
+
+
+def test_which_record_of_a_user_counts_does_not_depend_on_others_or_on_reading() -> None:
+    """The first in the log, whatever is beside it and in which order partitions are read."""
+    rows: list[Row] = [("v", ("F", f"job {i}", None)) for i in range(30)]
+    batches = placed(bodies(rows, 1))
+    assert table(batches) == {("F", "job 0", None): 1}
+    by_partition = [[b for b in batches if b.partition == p] for p in range(2)]
+    assert table(by_partition[0] + by_partition[1]) == {("F", "job 0", None): 1}
+    assert table(by_partition[1] + by_partition[0]) == {("F", "job 0", None): 1}
+    # Another user's records in the same batches, before, between and after them.
+    for place in range(31):
+        mixed: list[Row] = [*rows[:place], ("u", ("M", None, None)), *rows[place:]]
+        for size in (1, 4, 1000):
+            found = table(placed(bodies(mixed, size)))
+            assert found == {("F", "job 0", None): 1, ("M", None, None): 1}
+
+
+def test_distinct_ids_are_distinct_users() -> None:
+    """No user can choose an id that makes another's record vanish, but that user's own id."""
+    ids = ["a", "a\0", "A", " a", "\ud800", "\ud801", "\ufffd", "m" * 257, "m" * 258, "m" * 256]
+    assert len({user_id(i) for i in ids}) == len(ids)
+    assert all(len(user_id(i)) <= MAX_TEXT for i in ids)
+    assert all(user_id(user_id(i)) == user_id(i) for i in ids)
+    rows: list[Row] = [(i, ("F", None, None)) for i in ids]
+    assert table(placed(bodies(rows))).total() == len(ids)
+    assert table(placed([foreign_body(rows, json.dumps)])).total() == len(ids)
+
+
+def test_a_sample_is_of_users_and_not_of_records() -> None:
+    from dataclasses import replace
+
+    plan = replace(PLAN, sample="0.25")
+    rows: list[Row] = [(f"u{i}", (str(i), None, None)) for i in range(4000)]
+    users = [user for user, _ in rows]
+    columns = [[values[j] for _, values in rows] for j in range(D)]
+    from estimators.central.wire import encode_batches
+
+    def sampled(keep: list[int]) -> set[str | None]:
+        chosen = [
+            body
+            for _, body in encode_batches(
+                plan, [users[i] for i in keep], [[c[i] for i in keep] for c in columns], 64
+            )
+        ]
+        return {row[0] for row in table(placed(chosen), plan)}
+
+    everybody = sampled(list(range(4000)))
+    assert 800 < len(everybody) < 1200
+    # Whoever is taken away or comes, all others are in it or not as before.
+    assert sampled(list(range(0, 4000, 2))) == {v for v in everybody if int(v or 0) % 2 == 0}
+    assert sampled(list(range(3999, -1, -1))) == everybody
+
+
+@settings(max_examples=150, deadline=None)
+@given(user=st.text() | st.none() | st.integers(), value=st.text(st.characters()) | st.integers())
+def test_any_text_is_one_row_at_most(user: object, value: object) -> None:
+    row: Row = (user, (value, "x", value))
+    check_added(bodies(OTHERS, 7), bodies(with_row(row, 3), 7))
+    check_added([foreign_body(OTHERS)], [foreign_body(with_row(row, 3), json.dumps)])
+
+
+@given(st.text())
+def test_texts_are_bounded_and_fit_utf8(text: str) -> None:
+    assert len(value_text(text).encode()) <= 4 * MAX_TEXT
+    assert value_text(value_text(text)) == value_text(text)
+    assert bool(value_text(text)) == bool(text)
+
+
+def test_no_text_makes_a_batch_too_large() -> None:
+    rows: list[Row] = [
+        (f"{i}" * 300, ("\x01" * 999, "\U0001f600" * 999, "x" * 999)) for i in range(900)
+    ]
+    made = bodies(rows)
+    assert len(made) > 1
+    assert max(map(len, made)) <= MAX_BATCH_BYTES
+    assert table(placed(made)).total() == 900
+
+
+def test_pairs_of_bad_records_do_not_add_up_to_more() -> None:
+    for one, two in combinations(FOREIGN.values(), 2):
+        other = ("trent", two[1]) if two[0] == one[0] else two
+        for place in (2, 30):
+            rows = with_row(one, 9)
+            single = [foreign_body(rows, json.dumps)]
+            rows.insert(place, other)
+            check_added(single, [foreign_body(rows, json.dumps)])
