@@ -37,7 +37,8 @@ REJECTIONS = MetricDefinition(
     "counter",
     "records",
     ("plan", "reason"),
-    "Records refused by this worker, by reason; each one lies in the dead-letter topic.",
+    "Records refused by this worker, by reason; the first 1,000 of a window and partition "
+    "are in the dead-letter topic.",
     "Read the dead letters of that reason; unknown_plan after a new plan means old devices.",
 )
 LAG_RECORDS = MetricDefinition(
