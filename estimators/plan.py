@@ -110,7 +110,8 @@ class Plan:
         domain: what a record is.
         epsilon: decimal string: the total loss of one report.
         lineage_epsilon: decimal string: most that one device may ever spend under the lineage
-            (per w windows with w-event); equal to epsilon unless a child plan asks again.
+            (per w windows with w-event); equal to epsilon unless a child plan asks again. From
+            version 2 on the smallest one that a device answered binds it for ever.
         k: size of the marginals that the method was tuned for.
         method: registry name.
         parameters: the method's own, JSON-ready.

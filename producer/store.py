@@ -17,7 +17,8 @@ from producer.assignment import SECRET_BYTES, new_secret
 from producer.files import exclusive, read_if_there, write_durably
 from producer.ledger import DeviceState, Spent
 
-STORE_VERSION = 1
+STORE_VERSION = 2
+"""Written. Version 1 is read as well: its entries have no ``bound``."""
 
 Change = Callable[[DeviceState], DeviceState]
 
@@ -137,10 +138,11 @@ def from_bytes(raw: bytes) -> DeviceState:
     document = _document(raw)
     if document.pop("sha256", None) != _checksum(document):
         raise ValueError("its checksum does not match")
+    read = _spent_1 if document["version"] == 1 else _spent
     try:
         secret = bytes.fromhex(document["secret"])
         lineages = {
-            lineage: {digest: _spent(entry) for digest, entry in entries.items()}
+            lineage: {digest: read(entry) for digest, entry in entries.items()}
             for lineage, entries in document["lineages"].items()
         }
     except (KeyError, TypeError, AttributeError, PlanError):
@@ -157,17 +159,28 @@ def _document(raw: bytes) -> dict[str, Any]:
         raise ValueError("it is not JSON") from None
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - one kind of error, see above
-    if document.get("version") != STORE_VERSION:
-        raise ValueError(f"its version is not {STORE_VERSION}")
+    version = document.get("version")
+    if type(version) is not int or not 1 <= version <= STORE_VERSION:
+        raise ValueError(f"its version is not 1 to {STORE_VERSION}")
     return document
 
 
+def _spent_1(entry: Mapping[str, Any]) -> Spent:
+    """An entry of version 1, which says nothing of a bound."""
+    if "bound" in entry:
+        raise TypeError("version 1 has no bounds")
+    return _spent({**entry, "bound": ""})
+
+
 def _spent(entry: Mapping[str, Any]) -> Spent:
+    bound = entry["bound"]
     spent = Spent(**entry)
     numbers = (spent.window, spent.ends, spent.reports, spent.horizon)
     if any(type(number) is not int for number in numbers):
         raise TypeError("numbers are integers")
     parse_epsilon(spent.epsilon)
+    if bound != "":
+        parse_epsilon(bound)
     return spent
 
 

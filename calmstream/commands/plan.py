@@ -149,8 +149,8 @@ def _about(parser: argparse.ArgumentParser) -> None:
     about.add_argument(
         "--lineage-epsilon",
         default="",
-        help="most a device may spend under the lineage (epsilon: whoever answered a plan of "
-        "this lineage is not asked again)",
+        help="most a device may spend under the lineage, ever; a later plan cannot raise it "
+        "(epsilon: whoever answered a plan of this lineage is not asked again)",
     )
 
 

@@ -121,7 +121,7 @@ def test_w_event_over_many_windows_and_restarts(tmp_path: Path) -> None:
 
 
 def test_a_child_plan_finds_what_the_parent_spent(tmp_path: Path) -> None:
-    parent, child = make_plan(), make_plan(name="child")
+    parent, child = make_plan(lineage_epsilon="2"), make_plan(name="child")
     summed = make_plan(name="summed", lineage_epsilon="2")
     clock = FakeClock()
     reporters = [Reporter(p, FileStore(tmp_path / "d"), clock=clock.now) for p in (parent, child)]
