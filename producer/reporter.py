@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from estimators.mechanisms.base import Reports
 from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness, uniform_below
+from estimators.wire.batch import decode_report
 from producer.assignment import Place, place
 from producer.clock import wall_clock
 from producer.ledger import DeviceState, Status, status
@@ -39,6 +40,24 @@ class Report:
         """The report as a batch of one, the form in which a device hands it to a gateway."""
         view = np.array([self.view], np.int64)
         return encode_reports(plan, self.group, self.period, view, self.columns)
+
+    @classmethod
+    def decode(cls, plan: Plan, raw: bytes) -> Report:
+        """Inverse of :meth:`encode`, for a gateway that takes reports from devices.
+
+        What this returns a :class:`producer.batcher.Batcher` of the same plan takes, and a worker
+        never refuses it except for time.
+
+        Args:
+            plan: the plan that the report must follow, of any version.
+            raw: any bytes.
+
+        Raises:
+            Rejection: with the reason that a worker would give; nothing else, whatever the bytes.
+        """
+        group, batch = decode_report(plan, raw)
+        view = 0 if batch.view is None else int(batch.view[0])
+        return cls(group, batch.period, view, _frozen(batch.columns))
 
 
 class Reporter:

@@ -5,15 +5,19 @@ from broker.metric_definition import MetricDefinition
 from producer.courier import Budget
 from producer.metrics import FAILED, IN_FLIGHT, RETRIED, SENT, ProducerMetrics
 from producer.produce import produce
+from producer.totals import Failure
 from tests.producer_support import FakeClock, broker_for, make_plan, names_of, some_codes
 
 PLAN = make_plan()
 LABEL = f"{PLAN.name}-{PLAN.digest[:8]}"
 
 
-def values(registry: CollectorRegistry, metric: MetricDefinition) -> list[float | None]:
+def values(
+    registry: CollectorRegistry, metric: MetricDefinition, why: Failure = Failure.UNDELIVERED
+) -> list[float | None]:
+    reason = {"reason": why.value} if "reason" in metric.labels else {}
     return [
-        registry.get_sample_value(metric.name, {"plan": LABEL, "group": str(g)})
+        registry.get_sample_value(metric.name, {"plan": LABEL, "group": str(g)} | reason)
         for g in range(len(PLAN.groups))
     ]
 
@@ -22,7 +26,8 @@ def test_every_series_exists_at_zero() -> None:
     registry = CollectorRegistry()
     ProducerMetrics(PLAN, registry)
     for metric in (SENT, RETRIED, FAILED):
-        assert values(registry, metric) == [0.0, 0.0, 0.0]
+        for why in Failure:
+            assert values(registry, metric, why) == [0.0, 0.0, 0.0]
     assert registry.get_sample_value(IN_FLIGHT.name, {"plan": LABEL}) == 0.0
 
 
@@ -52,4 +57,6 @@ def test_no_label_can_carry_a_value() -> None:
     registry = CollectorRegistry()
     ProducerMetrics(PLAN, registry)
     labels = {label for m in registry.collect() for s in m.samples for label in s.labels}
-    assert labels == {"plan", "group"}
+    assert labels == {"plan", "group", "reason"}
+    reasons = {s.labels.get("reason") for m in registry.collect() for s in m.samples}
+    assert reasons - {None} == {why.value for why in Failure}
