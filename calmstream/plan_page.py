@@ -12,7 +12,8 @@ from rich.filesize import decimal
 from rich.markup import escape
 
 from calmstream import expectations
-from estimators.errors import InvalidInput
+from estimators.errors import InvalidInput, PlanError
+from producer import read_device_plan
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -90,6 +91,7 @@ def warnings(plan: Plan, design: Design, *, data: Table | None, now: float) -> l
         if data.dropped:
             found.append(data.left_out)
     found += over(plan.expires, now)
+    found += _unreadable(plan)
     if doubt := expectations.warning(plan, design, data):
         found.append(doubt)
     if all(len(marginal) < plan.k for marginal in plan.marginals):
@@ -97,6 +99,15 @@ def warnings(plan: Plan, design: Design, *, data: Table | None, now: float) -> l
             f"No table of {plan.k} attributes is published; --marginal A,B,.. names those that are"
         )
     return found
+
+
+def _unreadable(plan: Plan) -> list[str]:
+    """The warning about a plan that costs a device too much, if it does."""
+    try:
+        read_device_plan(plan.to_bytes())
+    except PlanError as error:
+        return [f"Devices refuse it: {error}"]
+    return []
 
 
 def show(console: Console, plan: Plan, design: Design) -> None:

@@ -94,8 +94,16 @@ class Domain:
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
-    def _codes(self) -> tuple[dict[str, int], ...]:
-        return tuple({label: c for c, label in enumerate(a.labels)} for a in self.attributes)
+    def _codes(self) -> dict[int, dict[str, int]]:
+        return {}
+
+    def _codes_of(self, j: int) -> dict[str, int]:
+        """Code of every label of attribute j; made when asked for, as a device needs few."""
+        known = self._codes.get(j)
+        if known is None:
+            known = {label: c for c, label in enumerate(self.attributes[j].labels)}
+            self._codes[j] = known
+        return known
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -170,7 +178,7 @@ class Domain:
         return codes
 
     def _encode_column(self, j: int, attribute: Attribute, column: Sequence[str]) -> list[int]:
-        table, other = self._codes[j], attribute.other
+        table, other = self._codes_of(j), attribute.other
         if other is not None:
             return [table.get(label, other) for label in column]
         try:
@@ -183,9 +191,8 @@ class Domain:
 
     def code(self, j: int, label: object) -> int | None:
         """Code of one label of attribute j, its ``other`` code, or None where it has neither."""
-        if isinstance(label, str) and label in self._codes[j]:
-            return self._codes[j][label]
-        return self.attributes[j].other
+        code = self._codes_of(j).get(label) if isinstance(label, str) else None
+        return self.attributes[j].other if code is None else code
 
     def to_json(self) -> list[dict[str, Any]]:
         """The domain as it stands in a plan document."""

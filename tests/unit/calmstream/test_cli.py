@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from calmstream.cli import COMMANDS, main
 from estimators.plan_document import read_plan
+from producer import device_plan
 
 DOMAIN = [
     {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
@@ -74,6 +76,15 @@ def test_a_domain_learnt_from_data_is_warned_about(
     assert "learnt from data" in capsys.readouterr().out
     assert main(planned(table, "--json")) == 0
     assert "learnt from data" in json.loads(capsys.readouterr().out)["warnings"][0]
+
+
+def test_a_plan_that_devices_refuse_is_warned_about(
+    dictionary: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_plan, "MAX_VIEWS", 1)
+    assert main(planned(dictionary, "--json")) == 0
+    [warning] = json.loads(capsys.readouterr().out)["warnings"]
+    assert re.fullmatch(r"Devices refuse it: [\d,]+ views; a device reads 1", warning)
 
 
 def test_auto_tells_every_method_s_prediction(
