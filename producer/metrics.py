@@ -33,9 +33,19 @@ FAILED = MetricDefinition(
     "reports",
     ("plan", "group", "reason"),
     "Reports given up by this producer: `undelivered` ones are still in its spool where there is "
-    "one; `unencodable` and `abandoned` ones met a defect.",
+    "one; `small` ones were too few to leave together; `unencodable` and `abandoned` ones met a "
+    "defect.",
     "Any: these devices' reports are lost without a spool; see the producer's last line. Please "
     "report defects.",
+)
+SMALL = MetricDefinition(
+    "calmstream_reports_small_total",
+    "counter",
+    "reports",
+    ("plan", "group"),
+    "Reports that left in batches below the least size, because their window ended.",
+    "Much of the traffic: so few devices report in a window that one of them stands nearly alone. "
+    "Make windows longer or groups fewer, or let small batches be dropped.",
 )
 IN_FLIGHT = MetricDefinition(
     "calmstream_batches_in_flight",
@@ -46,7 +56,7 @@ IN_FLIGHT = MetricDefinition(
     "At its limit the producer waits: the brokers do not take writes fast enough.",
 )
 
-PRODUCER_METRICS: tuple[MetricDefinition, ...] = (SENT, RETRIED, FAILED, IN_FLIGHT)
+PRODUCER_METRICS: tuple[MetricDefinition, ...] = (SENT, RETRIED, FAILED, SMALL, IN_FLIGHT)
 
 
 class ProducerMetrics:
@@ -60,13 +70,15 @@ class ProducerMetrics:
 
     def __init__(self, plan: Plan, registry: CollectorRegistry) -> None:
         self._plan = f"{plan.name}-{plan.digest[:8]}"
-        self._sent, self._retried, self._failed = (
-            Counter(d.name, d.help, d.labels, registry=registry) for d in (SENT, RETRIED, FAILED)
+        self._sent, self._retried, self._failed, self._small = (
+            Counter(d.name, d.help, d.labels, registry=registry)
+            for d in (SENT, RETRIED, FAILED, SMALL)
         )
         self._in_flight = Gauge(IN_FLIGHT.name, IN_FLIGHT.help, IN_FLIGHT.labels, registry=registry)
         for group in map(str, range(len(plan.groups))):
             self._sent.labels(self._plan, group)
             self._retried.labels(self._plan, group)
+            self._small.labels(self._plan, group)
             for why in Failure:
                 self._failed.labels(self._plan, group, why)
         self._in_flight.labels(self._plan)
@@ -82,6 +94,10 @@ class ProducerMetrics:
     def failed(self, group: int, reports: int, why: Failure) -> None:
         """See :class:`producer.totals.Observer`."""
         self._failed.labels(self._plan, str(group), why).inc(reports)
+
+    def small(self, group: int, reports: int) -> None:
+        """See :class:`producer.totals.Observer`."""
+        self._small.labels(self._plan, str(group)).inc(reports)
 
     def in_flight(self, batches: int) -> None:
         """See :class:`producer.totals.Observer`."""

@@ -20,6 +20,9 @@ class Failure(StrEnum):
     UNENCODABLE = "unencodable"
     """It could not be written into a batch; the others of its batch were sent without it."""
 
+    SMALL = "small"
+    """Too few of its group and window came to leave together, and such are dropped here."""
+
     ABANDONED = "abandoned"
     """The thread that sends ended because of a defect."""
 
@@ -38,6 +41,8 @@ class Totals:
         reports_failed: given up, in batches or alone.
         retries: sends repeated.
         reports_taken: everything that was ever handed over, the spool's included.
+        reports_small: that left in a batch below the least size, because their window ended or the
+            batcher was closed; sent or not.
         failures: ``reports_failed`` by reason; reasons that never occurred are left out.
     """
 
@@ -47,6 +52,7 @@ class Totals:
     reports_failed: int = 0
     retries: int = 0
     reports_taken: int = 0
+    reports_small: int = 0
     failures: Mapping[Failure, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -67,6 +73,9 @@ class Observer(Protocol):
     def failed(self, group: int, reports: int, why: Failure) -> None:
         """A batch, or so many reports alone, was given up."""
 
+    def small(self, group: int, reports: int) -> None:
+        """A batch below the least size left."""
+
     def in_flight(self, batches: int) -> None:
         """So many batches are unacknowledged now."""
 
@@ -81,6 +90,9 @@ class Unobserved:
         """See :class:`Observer`."""
 
     def failed(self, group: int, reports: int, why: Failure) -> None:
+        """See :class:`Observer`."""
+
+    def small(self, group: int, reports: int) -> None:
         """See :class:`Observer`."""
 
     def in_flight(self, batches: int) -> None:
@@ -103,7 +115,7 @@ class Accounts:
         self._sent: Counter[int] = Counter()
         self._failed: Counter[int] = Counter()
         self._failures: Counter[Failure] = Counter()
-        self._batches_sent = self._batches_failed = self._retries = 0
+        self._batches_sent = self._batches_failed = self._retries = self._small = 0
 
     def totals(self) -> Totals:
         """All counts as of one moment. O(groups)."""
@@ -115,6 +127,7 @@ class Accounts:
                 reports_failed=self._failed.total(),
                 retries=self._retries,
                 reports_taken=self._taken.total(),
+                reports_small=self._small,
                 failures=MappingProxyType(dict(self._failures)),
             )
 
@@ -149,6 +162,12 @@ class Accounts:
             self._failed[group] += reports
             self._failures[why] += reports
         self._observer.failed(group, reports, why)
+
+    def small(self, group: int, reports: int) -> None:
+        """See :class:`Observer`."""
+        with self._lock:
+            self._small += reports
+        self._observer.small(group, reports)
 
     def in_flight(self, batches: int) -> None:
         """See :class:`Observer`."""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from estimators.errors import CalmstreamError, FatalError, RecoverableError, Rejection
 from estimators.wire.batch import decode_batch
 from producer import rows
-from producer.batcher import Batcher
+from producer.batcher import Batcher, Small
 from producer.courier import Budget
 from producer.reporter import Report
 from producer.sealing import Sealed
@@ -83,12 +83,14 @@ def taken_by(batcher: Batcher, script: list[str]) -> int:
 @given(
     script=st.lists(steps, max_size=25),
     fate=st.lists(fates, min_size=1, max_size=6),
-    size=st.integers(1, 4),
+    size=st.integers(1, 6),
+    least=st.integers(1, 3),
+    small=st.sampled_from(["send", "drop"]),
     spooled=st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
 def test_nothing_is_ever_lost_from_the_accounts(
-    script: list[str], fate: list[str], size: int, spooled: bool
+    script: list[str], fate: list[str], size: int, least: int, small: Small, spooled: bool
 ) -> None:
     def outcome(attempt: int) -> CalmstreamError | int | None:
         chosen = fate[min(attempt, len(fate) - 1)]
@@ -105,7 +107,15 @@ def test_nothing_is_ever_lost_from_the_accounts(
     ):
         spool = Spool(directory, PLAN) if spooled else None
         batcher = Batcher(
-            PLAN, names_of(PLAN), sink, size=size, linger=0, budget=budget, spool=spool
+            PLAN,
+            names_of(PLAN),
+            sink,
+            size=size,
+            linger=0,
+            min_batch=min(least, max(size // 2, 1)),
+            small=small,
+            budget=budget,
+            spool=spool,
         )
         taken = taken_by(batcher, script)
         totals = batcher.close(0.05)
@@ -137,7 +147,8 @@ def test_one_report_that_cannot_be_sealed_costs_its_neighbours_nothing() -> None
 def test_what_a_restart_finds_in_the_spool_is_taken_over() -> None:
     with tempfile.TemporaryDirectory() as directory:
         down = ScriptedSink(lambda _: None)
-        first = Batcher(PLAN, names_of(PLAN), down, linger=0, spool=Spool(directory, PLAN))
+        spool = Spool(directory, PLAN)
+        first = Batcher(PLAN, names_of(PLAN), down, linger=0, min_batch=1, spool=spool)
         first.add(report(1))
         assert first.close(0).reports_failed == 1
         up = ScriptedSink(lambda _: 0)

@@ -3,7 +3,7 @@ from prometheus_client import CollectorRegistry
 from broker.in_process import SendFault
 from broker.metric_definition import MetricDefinition
 from producer.courier import Budget
-from producer.metrics import FAILED, IN_FLIGHT, RETRIED, SENT, ProducerMetrics
+from producer.metrics import FAILED, IN_FLIGHT, RETRIED, SENT, SMALL, ProducerMetrics
 from producer.produce import produce
 from producer.totals import Failure
 from tests.producer_support import FakeClock, broker_for, make_plan, names_of, some_codes
@@ -25,7 +25,7 @@ def values(
 def test_every_series_exists_at_zero() -> None:
     registry = CollectorRegistry()
     ProducerMetrics(PLAN, registry)
-    for metric in (SENT, RETRIED, FAILED):
+    for metric in (SENT, RETRIED, FAILED, SMALL):
         for why in Failure:
             assert values(registry, metric, why) == [0.0, 0.0, 0.0]
     assert registry.get_sample_value(IN_FLIGHT.name, {"plan": LABEL}) == 0.0
@@ -51,6 +51,15 @@ def test_what_happened_is_what_is_counted() -> None:
     assert sent[0] == failed[1] == failed[2] == 0
     assert retried == [2.0, 1.0, 0.0]
     assert registry.get_sample_value(IN_FLIGHT.name, {"plan": LABEL}) == 0.0
+
+
+def test_small_and_dropped_reports_are_counted() -> None:
+    registry = CollectorRegistry()
+    metrics = ProducerMetrics(PLAN, registry)
+    metrics.small(1, 7)
+    metrics.failed(2, 3, Failure.SMALL)
+    assert values(registry, SMALL) == [0.0, 7.0, 0.0]
+    assert values(registry, FAILED, Failure.SMALL) == [0.0, 0.0, 3.0]
 
 
 def test_no_label_can_carry_a_value() -> None:
