@@ -153,11 +153,11 @@ class Domain:
         """True counts of the table over ``attributes``: shape (size,), int64, sums to n."""
         return np.bincount(self.cells(codes, attributes), minlength=self.size(attributes))
 
-    def encode(self, columns: Mapping[str, Sequence[str]]) -> Codes:
+    def encode(self, columns: Mapping[str, Sequence[object]]) -> Codes:
         """Codes of a local table; strict, for tools only (the edge never fails, see producer).
 
         Args:
-            columns: for every attribute its labels, all of one length n.
+            columns: for every attribute its labels, all of one length n; integers as in `code`.
 
         Returns:
             Shape (n, d), uint16.
@@ -177,21 +177,26 @@ class Domain:
             codes[:, j] = self._encode_column(j, attribute, columns[attribute.name])
         return codes
 
-    def _encode_column(self, j: int, attribute: Attribute, column: Sequence[str]) -> list[int]:
-        table, other = self._codes_of(j), attribute.other
+    def _encode_column(self, j: int, attribute: Attribute, column: Sequence[object]) -> list[int]:
+        table: Mapping[Any, int] = self._codes_of(j)
+        other = attribute.other
+        texts = [label if type(label) is str else spelled(label) for label in column]
         if other is not None:
-            return [table.get(label, other) for label in column]
+            return [table.get(text, other) for text in texts]
         try:
-            return [table[label] for label in column]
-        except KeyError as unknown:
-            row = next(i for i, label in enumerate(column) if label not in table)
-            raise DomainError(
-                f"row {row + 1}: {attribute.name!r} has no label {unknown.args[0]!r}"
-            ) from None
+            return [table[text] for text in texts]
+        except KeyError:
+            row = next(i for i, text in enumerate(texts) if text not in table)
+            label = column[row] if texts[row] is None else texts[row]
+            raise DomainError(f"row {row + 1}: {attribute.name!r} has no label {label!r}") from None
 
     def code(self, j: int, label: object) -> int | None:
-        """Code of one label of attribute j, its ``other`` code, or None where it has neither."""
-        code = self._codes_of(j).get(label) if isinstance(label, str) else None
+        """Code of one label of attribute j, its ``other`` code, or None where it has neither.
+
+        An integer, numpy's included, stands for the label that spells it.
+        """
+        text = spelled(label)
+        code = None if text is None else self._codes_of(j).get(text)
         return self.attributes[j].other if code is None else code
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -212,6 +217,21 @@ class Domain:
         if not isinstance(document, list):
             raise DomainError("a domain is a list of attributes")
         return cls(tuple(_attribute(i, entry) for i, entry in enumerate(document)))
+
+
+def spelled(label: object) -> str | None:
+    """The text that a label stands for: itself, or the digits of an integer; None for the rest.
+
+    True and False are no integers here.
+    """
+    if isinstance(label, str):
+        return label
+    if type(label) is int or isinstance(label, np.integer):
+        try:
+            return str(label)
+        except ValueError:  # Python refuses to spell integers of thousands of digits
+            return None
+    return None
 
 
 def _attribute(i: int, entry: object) -> Attribute:

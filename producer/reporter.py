@@ -101,7 +101,7 @@ class Reporter:
         is looked at. Every record gives a report: a label that is unknown, missing or unreadable
         counts as the attribute's ``other`` label, or as a uniformly random one where it has none;
         an integer stands for the label that spells it. Only the attributes of the device's own view
-        are looked at.
+        are looked at, and integers of numpy count as Python's own.
 
         The ledger is written last, when nothing else can fail: what stops this before costs the
         device nothing, and it reports at the next call. When this returns a report, the ledger
@@ -164,8 +164,7 @@ class Reporter:
         """Code of attribute j; total, whatever the record is."""
         attribute = self._plan.domain.attributes[j]
         try:
-            label = record[attribute.name]
-            code = self._plan.domain.code(j, str(label) if type(label) is int else label)
+            code = self._plan.domain.code(j, record[attribute.name])
         except Exception:  # noqa: BLE001 - foreign mappings and labels may raise anything
             code = attribute.other
         if code is None:

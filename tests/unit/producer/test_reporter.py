@@ -199,6 +199,18 @@ def test_an_integer_stands_for_the_label_that_spells_it() -> None:
     assert codes("flag", 10**5000) == {0, 1}
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.int64, np.uint64, np.intp])
+def test_an_integer_of_numpy_stands_for_the_label_that_spells_it(kind: type) -> None:
+    assert codes("flag", kind(1)) == {1}
+    assert codes("flag", np.array([0, 1], kind)[1]) == {1}
+
+
+def test_other_scalars_of_numpy_are_unknown_labels() -> None:
+    for label in (np.True_, np.float64(1), np.datetime64(1, "s"), np.timedelta64(1), np.array(1)):
+        assert codes("flag", label) == {0, 1}
+        assert codes("colour", label) == {2}
+
+
 def test_a_random_code_is_uniform() -> None:
     plan = make_plan()
     reporter = Reporter(plan, MemoryStore(), SeededRandomness(9))
