@@ -22,7 +22,7 @@ from estimators.errors import FatalError, InvalidInput
 from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness
 from producer.assignment import SECRET_BYTES
-from producer.files import exclusive, read_if_there, write_durably
+from producer.files import exclusive, read_if_there, real_path, write_durably
 from producer.ledger import allowance, bound, counts, horizon
 
 FLEET_VERSION = 2
@@ -97,7 +97,7 @@ class Fleet:
             FatalError: it is damaged; it is never replaced by new devices.
             RecoverableError: another process has it open, or it cannot be written.
         """
-        where = Path(path)
+        where = real_path(path)
         with exclusive(where, wait=False):
             raw = read_if_there(where)
             fleet = cls.new(n, lineage) if raw is None else _from_bytes(raw, where)

@@ -14,7 +14,7 @@ import orjson
 from estimators.errors import FatalError, PlanError
 from estimators.randomness import parse_epsilon
 from producer.assignment import SECRET_BYTES, new_secret
-from producer.files import exclusive, read_if_there, write_durably
+from producer.files import exclusive, read_if_there, real_path, write_durably
 from producer.ledger import DeviceState, Spent
 
 STORE_VERSION = 2
@@ -80,7 +80,7 @@ class FileStore:
     images.
 
     Args:
-        path: the file; ``<path>.lock`` appears beside it.
+        path: the file, or a symbolic link to it; ``<file>.lock`` appears beside the file itself.
         create: whether a missing file makes a new device; False makes it an error, for devices
             that know that they have been set up.
     """
@@ -95,27 +95,28 @@ class FileStore:
 
     def update(self, change: Change) -> DeviceState:
         """See :class:`DeviceStore`."""
-        with exclusive(self._path, wait=True):
-            state = self._load()
+        path = real_path(self._path)
+        with exclusive(path, wait=True):
+            state = self._load(path)
             changed = change(state)
             if changed is not state:
-                write_durably(self._path, to_bytes(changed))
+                write_durably(path, to_bytes(changed))
             return changed
 
-    def _load(self) -> DeviceState:
-        raw = read_if_there(self._path)
+    def _load(self, path: Path) -> DeviceState:
+        raw = read_if_there(path)
         if raw is not None:
             try:
                 return from_bytes(raw)
             except ValueError as error:
                 raise FatalError(
-                    f"{self._path} is damaged ({error}); restore it. To delete it makes this a new "
+                    f"{path} is damaged ({error}); restore it. To delete it makes this a new "
                     "device that reports again"
                 ) from None
         if not self._create:
-            raise FatalError(f"{self._path} does not exist, and this device is not a new one")
+            raise FatalError(f"{path} does not exist, and this device is not a new one")
         state = DeviceState(new_secret())
-        write_durably(self._path, to_bytes(state))
+        write_durably(path, to_bytes(state))
         return state
 
 

@@ -15,8 +15,9 @@ import orjson
 import pytest
 
 from estimators.errors import FatalError, RecoverableError
-from producer.files import exclusive
+from producer.files import exclusive, real_path
 from producer.ledger import DeviceState, Spent, Status, status
+from producer.reporter import Reporter
 from producer.store import DeviceStore, FileStore, MemoryStore, from_bytes, to_bytes
 from tests.producer_support import LINEAGE, START, make_plan
 
@@ -229,3 +230,51 @@ def test_a_held_lock_refuses_those_that_do_not_wait(tmp_path: Path) -> None:
         pass
     with exclusive(tmp_path / "x", wait=False):
         pass
+
+
+def test_a_link_is_followed_and_both_names_are_one_device(tmp_path: Path) -> None:
+    real, link = tmp_path / "real" / "device.json", tmp_path / "link" / "device.json"
+    FileStore(real).read()
+    link.parent.mkdir()
+    link.symlink_to(real)
+    FileStore(link).update(lambda state: state.spend(PLAN, 1))
+    assert link.is_symlink()
+    assert FileStore(real).read().under(PLAN.lineage)[PLAN.digest].reports == 1
+    assert [path.name for path in link.parent.iterdir()] == ["device.json"]
+    with (
+        exclusive(real, wait=False),
+        pytest.raises(RecoverableError, match="in use"),
+        exclusive(real_path(link), wait=False),
+    ):
+        pass
+
+
+def test_a_device_reports_once_by_whatever_name(tmp_path: Path) -> None:
+    """A link in the middle, a link to a link, a linked directory and a relative path."""
+    (tmp_path / "a").mkdir()
+    real = tmp_path / "a" / "device.json"
+    FileStore(real).read()
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    (tmp_path / "c.json").symlink_to("b/device.json")
+    (tmp_path / "d.json").symlink_to(tmp_path / "c.json")
+    names = [tmp_path / "d.json", tmp_path / "b" / "device.json", real, tmp_path / "c.json"]
+    made = [
+        Reporter(PLAN, FileStore(name), clock=lambda: START * 1000).report({}) for name in names
+    ]
+    assert [report is not None for report in made] == [True, False, False, False]
+    assert (tmp_path / "c.json").is_symlink()
+    assert (tmp_path / "d.json").is_symlink()
+
+
+def test_a_link_to_nothing_makes_a_new_device_where_it_points(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "later" / "device.json")
+    first = FileStore(tmp_path / "link").read()
+    assert FileStore(tmp_path / "later" / "device.json").read() == first
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises((FatalError, RecoverableError), match="cannot"):
+        FileStore(tmp_path / "a").read()
