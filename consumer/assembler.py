@@ -3,7 +3,8 @@
 A set is shown when its manifest and every marginal that the manifest names carry the same revision,
 in whatever order they came; one not above what was shown of the same window and kind is ignored;
 an early set is ignored once the window's final was shown. Two publishers that write at once can
-therefore neither mix their sets nor take a reader a step back.
+therefore neither mix their sets nor take a reader a step back. A manifest that names another plan
+than the reader's makes no set.
 """
 
 from __future__ import annotations
@@ -115,9 +116,17 @@ class SnapshotAssembler:
     It keeps the records of incomplete sets, the last shown vector of early sets of windows without
     a final, and one number per final and total: their vector is a function of the log, so that
     there is never a higher one to wait for.
+
+    Args:
+        plan: digest of the plan whose sets are wanted; None takes those of any plan.
+
+    Attributes:
+        foreign: manifests of other plans so far; their sets are never complete.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, plan: str | None = None) -> None:
+        self.foreign = 0
+        self._plan = plan
         self._pending: dict[_Set, dict[bytes, _Record]] = {}
         self._shown: dict[_Set, Revision] = {}
         self._sealed: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
@@ -137,6 +146,9 @@ class SnapshotAssembler:
 
     def add(self, record: MarginalRecord | Manifest) -> Snapshot | None:
         """As :meth:`read`, for a decoded record."""
+        if self._plan is not None and isinstance(record, Manifest) and record.plan != self._plan:
+            self.foreign += 1
+            return None
         place = (record.window, record.kind)
         if not self._wanted(place, record.revision):
             return None

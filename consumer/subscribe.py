@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -18,6 +19,7 @@ from estimators.wire.snapshot import Kind
 
 DEFAULT_NAMESPACE = "calmstream"
 _BACKOFF_SECONDS = 0.5
+_LOG = logging.getLogger("calmstream.subscribe")
 
 __all__ = ["Snapshot", "SnapshotAssembler", "Table", "plan_names", "subscribe"]
 
@@ -67,7 +69,8 @@ def subscribe(
         retry_seconds: how long a broker that does not answer is asked again.
 
     Yields:
-        Complete sets only; see :class:`consumer.assembler.Snapshot`.
+        Complete sets of this plan only; see :class:`consumer.assembler.Snapshot`. Sets of another
+        plan in the same topic are skipped, and logged once, with their number in the end.
 
     Raises:
         InvalidInput: a snapshot of a newer version, which says so.
@@ -83,7 +86,9 @@ def subscribe(
         stack.callback(topics.close)
         reader = transport.reader()
         stack.callback(reader.close)
-        assembler = SnapshotAssembler()
+        assembler = SnapshotAssembler(plan.digest)
+        foreign = _Foreign(names.snapshots)
+        stack.callback(foreign.conclude)
         source = _Source(reader, topics, names.snapshots)
         latest = from_window == "latest"
         order = DeliveryOrder(0 if latest or from_window is None else int(from_window), latest)
@@ -94,8 +99,30 @@ def subscribe(
             if record.key is None:
                 raise FatalError(f"{names.snapshots} holds a record without a key")
             found = assembler.read(record.key, record.value)
+            foreign.count(assembler.foreign)
             if found is not None and found.kind in wanted:
                 yield from order.take(found)
+
+
+class _Foreign:
+    """Warns of sets of other plans: of the first at once, of their number in the end."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._sets = 0
+
+    def count(self, sets: int) -> None:
+        """So many were found so far."""
+        if sets and not self._sets:
+            _LOG.warning(
+                "%s: skipping sets of another plan; find out who else writes to it", self._topic
+            )
+        self._sets = sets
+
+    def conclude(self) -> None:
+        """No more are read."""
+        if self._sets > 1:
+            _LOG.warning("%s: skipped %d sets of other plans", self._topic, self._sets)
 
 
 def _connect(broker: Broker | str, stack: ExitStack) -> Broker:
