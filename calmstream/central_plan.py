@@ -27,6 +27,7 @@ LOCAL_OPTIONS: dict[str, Any] = {
     "lineage_epsilon": "",
     "analyse": False,
     "pilot": None,
+    "allow_loss": None,
 }
 """Options of ``calmstream plan`` that mean nothing here, as they are when not given."""
 

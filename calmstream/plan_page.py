@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
 
-from calmstream import expectations
+from calmstream import allowed_loss, expectations
 from estimators.errors import InvalidInput, PlanError
+from estimators.loss import Loss
 from producer import read_device_plan
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ def show(console: Console, plan: Plan, design: Design) -> None:
         f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
         f"{plan.windows:,} windows"
     )
-    for line in (headline, *(f"  {escape(line)}" for line in (*design.reason, _cost(plan)))):
+    told = (allowed_loss.line(Loss.of(plan)), *design.reason, _cost(plan))
+    for line in (headline, *(f"  {escape(line)}" for line in told)):
         console.print(line, highlight=False, soft_wrap=True)
     if design.expected_sse:
         console.print(expectations.errors(plan, design))
