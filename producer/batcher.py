@@ -129,7 +129,7 @@ class Batcher:
         """Take charge of a report. May block while too many full batches wait to be sent.
 
         The report is checked and copied before anything else happens, so that what is wrong with it
-        concerns nobody but the caller. About 2 µs a report.
+        concerns nobody but the caller.
 
         Args:
             report: as a :class:`producer.reporter.Reporter` of the same plan made it, or

@@ -19,8 +19,8 @@ MAX_DEVICE_PLAN_BYTES = 8 << 20
 """Far above the plans that `calmstream plan` writes; a pilot's counters take up to 2 MB."""
 
 MAX_TOKENS = 1 << 20
-"""Commas, colons and opening brackets outside strings: each costs about 50 bytes of memory and up
-to a microsecond. 65,536 views over three attributes, the most that are planned, take 850,000."""
+"""Commas, colons and opening brackets outside strings: time and memory of reading grow with them.
+65,536 views over three attributes, the most that are planned, take 850,000."""
 
 MAX_CONTAINERS = 400_000
 """Lists and objects, which cost more than what is in them. Three a view, one a marginal."""
@@ -35,15 +35,13 @@ MAX_REPORT_BYTES = MAX_BATCH_BYTES - FRAME_BYTES - HEAD_BYTES
 """Of a report's columns: a report must fit into a record alone."""
 
 MAX_RANDOM_BYTES = 16 << 20
-"""For one report. Twice of what a report of the largest size draws: 0.05 s of a system's
-generator."""
+"""For one report: twice of what a report of the largest size draws."""
 
 MAX_HASHES = 1 << 20
-"""Over all groups: 16 hashes of 65,536 values, some 0.1 s."""
+"""Over all groups: sixteen hashes of nearly 65,536 values."""
 
 MAX_COMPARISONS = 1 << 27
-"""Of words of 64 bits, over all groups: three axes of 4,096 values with filters of 256 bits, some
-0.3 s."""
+"""Of words of 64 bits, over all groups: three axes of 4,096 values with filters of 256 bits."""
 
 MESSAGE_CHARACTERS = 300
 """A message quotes the plan, whose texts have any length."""
@@ -54,8 +52,8 @@ _OPENING, _CLOSING, _SEPARATING = b"[{", b"]}", b",:"
 def read_device_plan(raw: bytes) -> Plan:
     """The plan in ``raw``, for a device: whatever was written, it is read or refused cheaply.
 
-    Cost: at most about a second and 300 MB, for 8 MiB written to be slow; 1 ms for a plan of 16
-    attributes.
+    Cost: bounded by the constants of this module; on a common machine within a second and 400 MB,
+    whatever the bytes.
 
     Raises:
         PlanError: as :func:`estimators.plan_document.read_plan`; or too large, nested too deeply,
