@@ -2,8 +2,8 @@
 
 Names start with ``calmstream_``; units are base units (seconds, records, reports). Label values:
 ``plan`` is the plan's name, a hyphen and the first 8 digits of its digest, as in the names of its
-topics; ``group`` the group's number; ``reason`` a rejection reason; ``topic`` and ``partition`` an
-input partition.
+topics; ``group`` the group's number; ``reason`` a rejection reason or why reports were given up;
+``topic`` and ``partition`` an input partition.
 """
 
 from __future__ import annotations

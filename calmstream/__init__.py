@@ -1,14 +1,23 @@
 """The public face.
 
-On a device: ``Reporter`` with a ``FileStore``. At a gateway: ``Batcher``. Anywhere: ``read_plan``.
-For those who use the statistics: ``subscribe``. Everything else is the command line's.
+On a device: ``read_device_plan``, ``Reporter`` with a ``FileStore``. At a gateway:
+``Report.decode`` and ``Batcher``. Elsewhere: ``read_plan``. For those who use the statistics:
+``subscribe``. Everything else is the command line's.
 """
 
 from consumer.assembler import Snapshot, Table
 from consumer.subscribe import subscribe
 from estimators.plan import Plan
 from estimators.plan_document import read_plan
-from producer import DeviceStore, FileStore, MemoryStore, Report, Reporter, Status
+from producer import (
+    DeviceStore,
+    FileStore,
+    MemoryStore,
+    Report,
+    Reporter,
+    Status,
+    read_device_plan,
+)
 from producer.batcher import Batcher
 
 __all__ = [
@@ -22,6 +31,7 @@ __all__ = [
     "Snapshot",
     "Status",
     "Table",
+    "read_device_plan",
     "read_plan",
     "subscribe",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from estimators.errors import InvalidInput, PlanError
 from estimators.plan import Guarantee, Plan
 from estimators.plan_document import read_plan
 
+_DECIMAL = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?", re.ASCII)
 _DURATION = re.compile(r"(\d+)(s|m|h|d)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, None: 1}
 
@@ -86,6 +88,13 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
     return number
+
+
+def decimal(text: str) -> Decimal:
+    """A plain decimal number such as 8 or 182.5, not negative."""
+    if not _DECIMAL.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"expected a decimal number such as 8.5, got {text!r}")
+    return Decimal(text)
 
 
 def rate(text: str) -> float:

@@ -31,6 +31,7 @@ LOCAL_OPTIONS: dict[str, Any] = {
     "analyse": False,
     "on_suspicion": "flag",
     "pilot": None,
+    "allow_loss": None,
 }
 """Options of ``calmstream plan`` that mean nothing here, as they are when not given."""
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import NoReturn
 
 from calmstream.version import version
@@ -36,19 +37,57 @@ COMMANDS = (
 )
 
 
+EXTRAS: Mapping[str, frozenset[str]] = {
+    "service": frozenset(
+        (
+            "cramjam",
+            "crc32c",
+            "kafka",
+            "prometheus_client",
+            "pydantic",
+            "pydantic_settings",
+            "rich",
+            "structlog",
+        )
+    ),
+}
+"""Modules that come with an extra of the distribution: devices need none of them."""
+
+
+class MissingExtra(InvalidInput):
+    """A command needs packages that were not installed with calmstream."""
+
+    def __init__(self, what: str, module: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs the package {module}, which is not installed: "
+            f"pip install 'calmstream[{extra}]'"
+        )
+        self.module = module
+        self.extra = extra
+
+
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, instead of a screen of usage before it."""
+    """Says what is wrong in one line, instead of a screen of usage before it.
+
+    Attributes:
+        missing: why a command could not be loaded; None where all were.
+    """
+
+    missing: MissingExtra | None = None
 
     def error(self, message: str) -> NoReturn:
         """Exit with 2."""
         self.exit(2, f"calmstream: {message.removeprefix('argument ')} (see {self.prog} --help)\n")
 
 
-def parser(chosen: str | None = None) -> argparse.ArgumentParser:
+def parser(chosen: str | None = None) -> Parser:
     """The command line; every command registers itself.
 
     Args:
         chosen: load this command alone, as nobody needs the imports of the others then.
+
+    Raises:
+        MissingExtra: the chosen command needs packages that are not installed.
     """
     top = Parser(
         prog="calmstream",
@@ -56,26 +95,68 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"calmstream {version()}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in (chosen,) if chosen in COMMANDS else COMMANDS:
-        import_module(f"calmstream.commands.{name}").add(commands)
+    if chosen in COMMANDS:
+        _module(chosen).add(commands)
+        return top
+    for name in COMMANDS:
+        try:
+            _module(name).add(commands)
+        except MissingExtra as error:
+            top.missing = MissingExtra("the command line", error.module, error.extra)
+            commands.add_parser(name, help="needs a package that is not installed, see below")
+    if top.missing is not None:
+        top.epilog = str(top.missing)
     return top
+
+
+def _module(command: str) -> ModuleType:
+    """The module of a command.
+
+    Raises:
+        MissingExtra: it cannot be imported without packages that are not installed.
+    """
+    try:
+        return import_module(f"calmstream.commands.{command}")
+    except ModuleNotFoundError as error:
+        raise _missing(error, f"calmstream {command}") or error from None
+
+
+def _missing(error: ModuleNotFoundError, what: str) -> MissingExtra | None:
+    """What to install, where the module that was not found comes with an extra."""
+    module = error.name or ""
+    extra = next((name for name, modules in EXTRAS.items() if module in modules), None)
+    return None if extra is None else MissingExtra(what, module, extra)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit code."""
     argv = sys.argv[1:] if argv is None else argv
     try:
-        arguments = parser(argv[0] if argv else None).parse_args(argv)
+        arguments = _parsed(argv)
         code = int(arguments.run(arguments))
         sys.stdout.flush()
     except KeyboardInterrupt:
         _say("interrupted")
         return 1
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (missing := _missing(error, "calmstream")):
+            return _fail(missing)
         if os.environ.get("CALMSTREAM_DEBUG"):
             raise
         return _fail(error)
     return code
+
+
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line, understood.
+
+    Raises:
+        MissingExtra: what was asked for needs packages that are not installed.
+    """
+    top = parser(argv[0] if argv else None)
+    if top.missing is not None and not argv:
+        raise top.missing
+    return top.parse_args(argv)
 
 
 def _fail(error: Exception) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import SecretStr
 
 from broker.kafka import KafkaBroker, connect
 from broker.security import Security
@@ -20,7 +20,7 @@ class SecurityConfig(Settings):
         security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         sasl_mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
         sasl_username: for SASL.
-        sasl_password: kept out of logs; prefer the file.
+        sasl_password: never shown; prefer the file.
         sasl_password_file: its content is the password.
         ssl_cafile, ssl_certfile, ssl_keyfile: PEM files.
         ssl_check_hostname: whether the certificate must name the host.
@@ -29,7 +29,7 @@ class SecurityConfig(Settings):
     security_protocol: str = "PLAINTEXT"
     sasl_mechanism: str | None = None
     sasl_username: str | None = None
-    sasl_password: str | None = Field(None, repr=False)
+    sasl_password: SecretStr | None = None
     sasl_password_file: Path | None = None
     ssl_cafile: Path | None = None
     ssl_certfile: Path | None = None
@@ -49,13 +49,14 @@ class SecurityConfig(Settings):
             raise InvalidInput(f"{which}: {error}") from None
 
     def _security(self) -> Security:
-        if self.sasl_password == "":
+        password = None if self.sasl_password is None else self.sasl_password.get_secret_value()
+        if password == "":
             raise InvalidInput("the password is empty")
         return Security(
             protocol=self.security_protocol,
             mechanism=self.sasl_mechanism,
             username=self.sasl_username,
-            password=self.sasl_password,
+            password=password,
             password_file=self.sasl_password_file,
             cafile=self.ssl_cafile,
             certfile=self.ssl_certfile,

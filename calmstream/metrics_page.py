@@ -40,8 +40,9 @@ Generated from the definitions in the code by `python -m calmstream.metrics_page
 
 Every process serves `/metrics` (by default on port 9464 of the loopback address; the image on all
 addresses). All known series exist from the start, at zero. Labels: `plan` is the plan's name and
-the first 8 digits of its digest, `group` a group's number, `reason` a rejection reason, `topic` and
-`partition` an input partition. No metric carries anything of a record or of a device.
+the first 8 digits of its digest, `group` a group's number, `reason` a rejection reason or why
+reports were given up, `topic` and `partition` an input partition. No metric carries anything of a
+record or of a device.
 """
 
 

@@ -11,8 +11,10 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
 
-from calmstream import expectations
-from estimators.errors import InvalidInput
+from calmstream import allowed_loss, expectations
+from estimators.errors import InvalidInput, PlanError
+from estimators.loss import Loss
+from producer import read_device_plan
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -90,6 +92,7 @@ def warnings(plan: Plan, design: Design, *, data: Table | None, now: float) -> l
         if data.dropped:
             found.append(data.left_out)
     found += over(plan.expires, now)
+    found += _unreadable(plan)
     if doubt := expectations.warning(plan, design, data):
         found.append(doubt)
     if all(len(marginal) < plan.k for marginal in plan.marginals):
@@ -99,6 +102,15 @@ def warnings(plan: Plan, design: Design, *, data: Table | None, now: float) -> l
     return found
 
 
+def _unreadable(plan: Plan) -> list[str]:
+    """The warning about a plan that costs a device too much, if it does."""
+    try:
+        read_device_plan(plan.to_bytes())
+    except PlanError as error:
+        return [f"Devices refuse it: {error}"]
+    return []
+
+
 def show(console: Console, plan: Plan, design: Design) -> None:
     """The design for people: the choice and its reasons, what it costs, the error to expect."""
     headline = (
@@ -106,7 +118,8 @@ def show(console: Console, plan: Plan, design: Design) -> None:
         f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
         f"{plan.windows:,} windows"
     )
-    for line in (headline, *(f"  {escape(line)}" for line in (*design.reason, _cost(plan)))):
+    told = (allowed_loss.line(Loss.of(plan)), *design.reason, _cost(plan))
+    for line in (headline, *(f"  {escape(line)}" for line in told)):
         console.print(line, highlight=False, soft_wrap=True)
     if design.expected_sse:
         console.print(expectations.errors(plan, design))

@@ -3,7 +3,8 @@
 A set is shown when its manifest and every marginal that the manifest names carry the same revision,
 in whatever order they came; one not above what was shown of the same window and kind is ignored;
 an early set is ignored once the window's final was shown. Two publishers that write at once can
-therefore neither mix their sets nor take a reader a step back.
+therefore neither mix their sets nor take a reader a step back. A manifest that names another plan
+than the reader's makes no set.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.errors import InvalidInput
+from estimators.errors import ForeignRecord, InvalidInput
 from estimators.wire.snapshot import (
     Kind,
     Manifest,
@@ -121,9 +122,13 @@ class SnapshotAssembler:
     It keeps the records of incomplete sets, the last shown vector of early sets of windows without
     a final, and one number per final and total: their vector is a function of the log, so that
     there is never a higher one to wait for.
+
+    Args:
+        plan: digest of the plan whose sets are wanted; None takes those of any plan.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, plan: str | None = None) -> None:
+        self._plan = plan
         self._pending: dict[_Set, dict[bytes, _Record]] = {}
         self._shown: dict[_Set, Revision] = {}
         self._sealed: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
@@ -133,7 +138,7 @@ class SnapshotAssembler:
 
         Raises:
             InvalidInput: written by a newer version.
-            FatalError: not a record of a snapshots topic.
+            ForeignRecord: not a record of a snapshots topic, or a manifest of another plan.
         """
         window, kind, _ = parse_key(key)
         if value is None:
@@ -143,6 +148,8 @@ class SnapshotAssembler:
 
     def add(self, record: MarginalRecord | Manifest) -> Snapshot | None:
         """As :meth:`read`, for a decoded record."""
+        if self._plan is not None and isinstance(record, Manifest) and record.plan != self._plan:
+            raise ForeignRecord(f"a set of another plan, {record.plan[:8]}")
         place = (record.window, record.kind)
         if not self._wanted(place, record.revision):
             return None

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import structlog
-
 from broker.transport import Record
 from estimators.errors import ForeignRecord
 
@@ -17,16 +15,18 @@ class ForeignRecords:
     """What one reader has passed.
 
     Args:
-        reader: its name in the log.
+        warn: logs the first one.
         counted: called for each one.
 
     Attributes:
         count: how many there were.
     """
 
-    def __init__(self, reader: str, counted: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, warn: Callable[[str], object], counted: Callable[[], None] = lambda: None
+    ) -> None:
         self.count = 0
-        self._log = structlog.get_logger(f"calmstream.{reader}")
+        self._warn = warn
         self._counted = counted
 
     def skip(self, record: Record, error: ForeignRecord) -> None:
@@ -34,11 +34,9 @@ class ForeignRecords:
         self.count += 1
         self._counted()
         if self.count == 1:
-            self._log.warning(
-                "passing records that calmstream did not write; who else may write to the topic?",
-                topic=record.partition.topic,
-                offset=record.offset,
-                error=str(error),
+            self._warn(
+                f"{record.partition.topic} offset {record.offset}: {error}; skipping records that "
+                "calmstream did not write: find out who else writes to the topic"
             )
 
 

@@ -7,18 +7,23 @@ Answers are 200 or 503 with one line per role; nothing of any report is ever in 
 
 from __future__ import annotations
 
+import io
+import socket
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from socketserver import ThreadingMixIn
-from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from typing import IO, Any, cast
+from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from consumer.clock import Clock
 
 DEFAULT_SILENCE_SECONDS = 60.0
+_LONGEST_LINE = 1 << 16
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -113,16 +118,73 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Wsgi
     return app
 
 
+REQUEST_SECONDS = 10.0
+"""Within so long a request has arrived, and within so long again its answer has left."""
+
+
 class _Server(ThreadingMixIn, WSGIServer):
     """One thread per request: a client that hangs must not make the process look dead."""
 
     daemon_threads = True
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away or was silent is not an event; anything else is a defect."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+class _Arriving(io.RawIOBase):
+    """What a socket receives until a deadline; a wait is as long as is left until then."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._deadline = time.monotonic() + REQUEST_SECONDS
+
+    def readable(self) -> bool:
+        """See the base class."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """See the base class.
+
+        Raises:
+            TimeoutError: the deadline is over.
+        """
+        self._connection.settimeout(max(self._deadline - time.monotonic(), 0.001))
+        return self._connection.recv_into(buffer)
+
+
+class _Answer(ServerHandler):
+    """Writes an answer; a client that does not take it is not an event."""
+
+    def log_exception(self, exc_info: Any) -> None:
+        """See the base class."""
+        if not isinstance(exc_info[1], OSError):
+            super().log_exception(exc_info)
+
 
 class _QuietHandler(WSGIRequestHandler):
     """Does not log requests, and does not wait for ever for one."""
 
-    timeout = 10.0
+    def setup(self) -> None:
+        """See the base class; a request that trickles in has one deadline as a whole."""
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_Arriving(self.connection))
+
+    def handle(self) -> None:
+        """One request, as the base class handles it."""
+        self.raw_requestline = self.rfile.readline(_LONGEST_LINE + 1)
+        if len(self.raw_requestline) > _LONGEST_LINE:
+            self.requestline = self.request_version = self.command = ""
+            self.send_error(414)
+        elif self.parse_request():
+            self.connection.settimeout(REQUEST_SECONDS)
+            environ, errors = self.get_environ(), self.get_stderr()
+            body, out = cast("IO[bytes]", self.rfile), cast("IO[bytes]", self.wfile)
+            answer = _Answer(body, out, errors, environ, multithread=True)
+            answer.request_handler = self  # type: ignore[attr-defined]
+            answer.run(self.server.get_app())  # type: ignore[attr-defined]
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Nothing: scrapes are not events."""

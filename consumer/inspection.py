@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import structlog
+
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Reader, TopicInfo, Topics
 from consumer.clock import Clock
@@ -177,7 +179,7 @@ def newest_states(
     """
     found: dict[tuple[int, int], PartitionState] = {}
     partitions = [Partition(names.state, number) for number in range(plan.partitions)]
-    foreign = ForeignRecords("inspect")
+    foreign = ForeignRecords(structlog.get_logger("calmstream.inspect").warning)
     for record in read_whole(reader, topics, partitions, clock):
         try:
             group, number, window = state.parse_key(key_of(record))
@@ -198,7 +200,7 @@ def _published(
 ) -> tuple[set[int], set[int]]:
     """Windows with a final manifest and with an early one; the manifest is written last."""
     found: dict[Kind, set[int]] = {kind: set() for kind in Kind}
-    foreign = ForeignRecords("inspect")
+    foreign = ForeignRecords(structlog.get_logger("calmstream.inspect").warning)
     for record in read_whole(reader, topics, [Partition(names.snapshots, 0)], clock):
         try:
             window, kind, manifest = snapshot.parse_key(key_of(record))

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from broker.names import TopicNames
 from consumer.metric_definitions import MetricDefinition
 from consumer.metrics import Metrics, known_labels
-from consumer.snapshots import loss_plan
+from estimators.loss import loss_plan
 from estimators.plan import Plan
 
 _NEVER = "Constant."

@@ -89,8 +89,8 @@ class Publication:
         self._metrics = metrics
         self._log = structlog.get_logger("calmstream.publisher").bind(plan=plan.digest[:8])
         self._merger = StateMerger(plan)
-        self._assembler = SnapshotAssembler()
-        self._foreign = ForeignRecords("publisher", lambda: metrics.inc(FOREIGN))
+        self._assembler = SnapshotAssembler(plan.digest)
+        self._foreign = ForeignRecords(self._log.warning, lambda: metrics.inc(FOREIGN))
         self._snapshots = Partition(names.snapshots, 0)
         self._state = [
             Partition(names.state, number)

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import structlog
 
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Record, Topics
@@ -149,7 +150,7 @@ class _Log:
         self._closed: dict[int, dict[Partition, ClosedWindow]] = defaultdict(dict)
         self._accepted: set[tuple[int, int, bytes | None]] = set()
         self._booked: dict[tuple[str, int, int], tuple[Reason, int | None]] = {}
-        self._foreign = ForeignRecords("replay")
+        self._foreign = ForeignRecords(structlog.get_logger("calmstream.replay").warning)
         self._hashes: dict[tuple[str, int, int], str] = {}
         self._gone: set[tuple[str, int, int]] = set()
         self.admitted: Counter[str] = Counter()

@@ -90,7 +90,7 @@ class FinalsAwaited:
         deadline = self.deadline_ms()
         topics, reader = self._broker.topics(), self._broker.reader()
         where = Partition(self._names.snapshots, 0)
-        assembler = SnapshotAssembler()
+        assembler = SnapshotAssembler(self._plan.digest)
         try:
             reader.assign([where])
             reader.seek(where, topics.log_starts([where])[where])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
@@ -18,6 +17,7 @@ from estimators.analysis import analyse
 from estimators.domain import Attributes
 from estimators.errors import FatalError
 from estimators.leverage import FORGED_SHARE, leverages
+from estimators.loss import loss_plan, loss_window
 from estimators.marginal import Marginal
 from estimators.methods.base import Follows, Model
 from estimators.plan import Plan
@@ -160,22 +160,6 @@ def _leverage(plan: Plan) -> dict[str, Any]:
         "reach": [float(f"{one.reach:.3g}") for one in found],
         "approximate": any(one.approximate for one in found),
     }
-
-
-def loss_window(plan: Plan) -> str:
-    """Most that one device can have spent in one window: a device reports at most once in it."""
-    return plan.epsilon
-
-
-def loss_plan(plan: Plan) -> str:
-    """Most that one device can spend over the whole plan, as a decimal string.
-
-    ``once``: epsilon. ``w-event``: epsilon for every w windows begun, the last ones included.
-    """
-    if plan.guarantee.kind == "once":
-        return plan.epsilon
-    slots = -(-plan.windows // plan.guarantee.windows)
-    return f"{Decimal(plan.epsilon) * slots:f}"
 
 
 def processing(model: Model, tables: tuple[MarginalRecord, ...]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 import orjson
+import structlog
 
 from broker.names import TopicNames
 from broker.transport import Partition, Reader, Record, TopicInfo, Topics
@@ -131,7 +132,7 @@ class Restorer:
             for p in partitions
         }
         best: dict[Partition, tuple[int, bytes]] = {}
-        foreign = ForeignRecords("tally")
+        foreign = ForeignRecords(structlog.get_logger("calmstream.tally").warning)
 
         def collect(record: Record) -> None:
             partition = wanted.get((record.partition, record.key or b""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -19,6 +20,7 @@ from estimators.wire.snapshot import Kind
 
 DEFAULT_NAMESPACE = "calmstream"
 _BACKOFF_SECONDS = 0.5
+_LOG = logging.getLogger("calmstream.subscribe")
 
 __all__ = ["Snapshot", "SnapshotAssembler", "Table", "plan_names", "subscribe"]
 
@@ -68,7 +70,8 @@ def subscribe(
         retry_seconds: how long a broker that does not answer is asked again.
 
     Yields:
-        Complete sets only; see :class:`consumer.assembler.Snapshot`.
+        Complete sets of this plan only; see :class:`consumer.assembler.Snapshot`. Sets of another
+        plan in the same topic are skipped, and the first one is logged.
 
     Raises:
         InvalidInput: a snapshot of a newer version, which says so.
@@ -84,7 +87,7 @@ def subscribe(
         stack.callback(topics.close)
         reader = transport.reader()
         stack.callback(reader.close)
-        assembler, foreign = SnapshotAssembler(), ForeignRecords("subscribe")
+        assembler, foreign = SnapshotAssembler(plan.digest), ForeignRecords(_LOG.warning)
         source = _Source(reader, topics, names.snapshots)
         latest = from_window == "latest"
         order = DeliveryOrder(0 if latest or from_window is None else int(from_window), latest)

@@ -94,8 +94,16 @@ class Domain:
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
-    def _codes(self) -> tuple[dict[str, int], ...]:
-        return tuple({label: c for c, label in enumerate(a.labels)} for a in self.attributes)
+    def _codes(self) -> dict[int, dict[str, int]]:
+        return {}
+
+    def _codes_of(self, j: int) -> dict[str, int]:
+        """Code of every label of attribute j; made when asked for, as a device needs few."""
+        known = self._codes.get(j)
+        if known is None:
+            known = {label: c for c, label in enumerate(self.attributes[j].labels)}
+            self._codes[j] = known
+        return known
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -145,11 +153,11 @@ class Domain:
         """True counts of the table over ``attributes``: shape (size,), int64, sums to n."""
         return np.bincount(self.cells(codes, attributes), minlength=self.size(attributes))
 
-    def encode(self, columns: Mapping[str, Sequence[str]]) -> Codes:
+    def encode(self, columns: Mapping[str, Sequence[object]]) -> Codes:
         """Codes of a local table; strict, for tools only (the edge never fails, see producer).
 
         Args:
-            columns: for every attribute its labels, all of one length n.
+            columns: for every attribute its labels, all of one length n; integers as in `code`.
 
         Returns:
             Shape (n, d), uint16.
@@ -169,23 +177,27 @@ class Domain:
             codes[:, j] = self._encode_column(j, attribute, columns[attribute.name])
         return codes
 
-    def _encode_column(self, j: int, attribute: Attribute, column: Sequence[str]) -> list[int]:
-        table, other = self._codes[j], attribute.other
+    def _encode_column(self, j: int, attribute: Attribute, column: Sequence[object]) -> list[int]:
+        table: Mapping[Any, int] = self._codes_of(j)
+        other = attribute.other
+        texts = [label if type(label) is str else spelled(label) for label in column]
         if other is not None:
-            return [table.get(label, other) for label in column]
+            return [table.get(text, other) for text in texts]
         try:
-            return [table[label] for label in column]
-        except KeyError as unknown:
-            row = next(i for i, label in enumerate(column) if label not in table)
-            raise DomainError(
-                f"row {row + 1}: {attribute.name!r} has no label {unknown.args[0]!r}"
-            ) from None
+            return [table[text] for text in texts]
+        except KeyError:
+            row = next(i for i, text in enumerate(texts) if text not in table)
+            label = column[row] if texts[row] is None else texts[row]
+            raise DomainError(f"row {row + 1}: {attribute.name!r} has no label {label!r}") from None
 
     def code(self, j: int, label: object) -> int | None:
-        """Code of one label of attribute j, its ``other`` code, or None where it has neither."""
-        if isinstance(label, str) and label in self._codes[j]:
-            return self._codes[j][label]
-        return self.attributes[j].other
+        """Code of one label of attribute j, its ``other`` code, or None where it has neither.
+
+        An integer, numpy's included, stands for the label that spells it.
+        """
+        text = spelled(label)
+        code = None if text is None else self._codes_of(j).get(text)
+        return self.attributes[j].other if code is None else code
 
     def to_json(self) -> list[dict[str, Any]]:
         """The domain as it stands in a plan document."""
@@ -205,6 +217,21 @@ class Domain:
         if not isinstance(document, list):
             raise DomainError("a domain is a list of attributes")
         return cls(tuple(_attribute(i, entry) for i, entry in enumerate(document)))
+
+
+def spelled(label: object) -> str | None:
+    """The text that a label stands for: itself, or the digits of an integer; None for the rest.
+
+    True and False are no integers here.
+    """
+    if isinstance(label, str):
+        return label
+    if type(label) is int or isinstance(label, np.integer):
+        try:
+            return str(label)
+        except ValueError:  # Python refuses to spell integers of thousands of digits
+            return None
+    return None
 
 
 def _attribute(i: int, entry: object) -> Attribute:

@@ -84,6 +84,21 @@ class Group:
         """Weight of the whole group."""
         return sum(self.shares)
 
+    def build(self, epsilon: str) -> Mechanism:
+        """The mechanism under this epsilon, one object however often it is asked for.
+
+        Raises:
+            PlanError: there is no such mechanism.
+        """
+        known = self._built.get(epsilon)
+        if known is None:
+            known = self._built[epsilon] = build(self.mechanism, epsilon)
+        return known
+
+    @cached_property
+    def _built(self) -> dict[str, Mechanism]:
+        return {}
+
     def to_json(self) -> dict[str, Any]:
         """As it stands in a plan document."""
         views = [
@@ -110,7 +125,8 @@ class Plan:
         domain: what a record is.
         epsilon: decimal string: the total loss of one report.
         lineage_epsilon: decimal string: most that one device may ever spend under the lineage
-            (per w windows with w-event); equal to epsilon unless a child plan asks again.
+            (per w windows with w-event); equal to epsilon unless a child plan asks again. From
+            version 2 on the smallest one that a device answered binds it for ever.
         k: size of the marginals that the method was tuned for.
         method: registry name.
         parameters: the method's own, JSON-ready.
@@ -206,6 +222,7 @@ class Plan:
         if len(self.groups) > MAX_GROUPS:
             raise PlanError(f"{len(self.groups)} groups; at most {MAX_GROUPS} topics are allowed")
         for g, (group, mechanism) in enumerate(zip(self.groups, self.mechanisms, strict=True)):
+            mechanism.check()
             for view in group.views:
                 view.check(self.domain)
                 if view.cells(self.domain) != mechanism.cells:
@@ -241,7 +258,7 @@ class Plan:
     @cached_property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """The mechanism of every group."""
-        return tuple(build(group.mechanism, self.epsilon) for group in self.groups)
+        return tuple(group.build(self.epsilon) for group in self.groups)
 
     @property
     def windows(self) -> int:

@@ -14,7 +14,7 @@ import orjson
 from estimators.domain import Domain
 from estimators.errors import DomainError, PlanError
 from estimators.plan import PLAN_VERSION, Group, Guarantee, Plan
-from estimators.plan_limits import Limits, exact_numbers
+from estimators.plan_limits import Limits
 from estimators.view import View
 
 T = TypeVar("T")
@@ -52,7 +52,9 @@ _OPTIONAL_2: dict[str, type] = {**_OPTIONAL, "lineage_name": str}
 
 
 def read_plan(raw: bytes) -> Plan:
-    """The plan in ``raw``.
+    """The plan in ``raw``, for services and tools: they read every plan that is not absurd.
+
+    A device reads plans that others hand to it with :func:`producer.device_plan.read_device_plan`.
 
     Raises:
         PlanError: not JSON, another version, or any field that is unknown, missing, of the wrong
@@ -60,11 +62,36 @@ def read_plan(raw: bytes) -> Plan:
     """
     if len(raw) > MAX_PLAN_BYTES:
         raise PlanError(f"plan: {len(raw):,} bytes; at most {MAX_PLAN_BYTES:,} are read")
+    return plan_of(parse(raw))
+
+
+def parse(raw: bytes) -> object:
+    """The JSON document in ``raw``, of whatever form.
+
+    Raises:
+        PlanError: not JSON, or a field that stands twice in one object.
+    """
     try:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise PlanError(f"plan: not JSON: {error}") from None
     _refuse_repeats(raw)
+    return document
+
+
+def plan_of(
+    document: object, check: Callable[[tuple[Group, ...], str], None] | None = None
+) -> Plan:
+    """The plan that a document states.
+
+    Args:
+        document: decoded JSON.
+        check: is called with groups and epsilon before anything is computed for the groups'
+            mechanisms; may refuse.
+
+    Raises:
+        PlanError: as :func:`read_plan`.
+    """
     if isinstance(document, dict) and "model" in document:
         raise PlanError(
             f"model: this is a {document['model']} plan, for raw records and a trusted aggregator; "
@@ -77,22 +104,28 @@ def read_plan(raw: bytes) -> Plan:
         raise PlanError(str(error)) from None
     guarantee = _object(fields["guarantee"], "guarantee", {"kind": str, "windows": int})
     method = _object(fields["method"], "method", {"name": str, "parameters": dict})
+    groups = read_groups(fields["groups"], "groups")
+    if check is not None:
+        check(groups, fields["epsilon"])
     plain = {
         name: fields[name]
         for name in _FIELDS
         if name not in ("version", "domain", "guarantee", "method", "groups", "marginals")
     }
-    return Plan(
+    plan = Plan(
         **plain,
         domain=domain,
         guarantee=Guarantee(guarantee["kind"], guarantee["windows"]),
         method=method["name"],
         parameters=method["parameters"],
-        groups=read_groups(fields["groups"], "groups"),
+        groups=groups,
         marginals=_each(fields["marginals"], "marginals", _integers),
         analysis=fields.get("analysis", False),
         **_since_2(fields),
     )
+    if plan.parameters != method["parameters"]:
+        raise PlanError("method.parameters: fractions are decimal strings")
+    return plan
 
 
 def _fields(document: object) -> dict[str, Any]:
@@ -112,9 +145,6 @@ def _since_2(fields: Mapping[str, Any]) -> dict[str, Any]:
     limits = _object(fields["limits"], "limits", {"batch_reports": int, "batches": int})
     if "lineage_name" in fields and not fields["lineage_name"]:
         raise PlanError("lineage_name: expected a name, or no such field")
-    parameters = fields["method"]["parameters"]
-    if exact_numbers(parameters, "method.parameters") != parameters:
-        raise PlanError("method.parameters: fractions are decimal strings")
     return {
         "version": fields["version"],
         "limits": Limits(**limits),

@@ -6,7 +6,7 @@ in the plan. Plans of version 1 have no limits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,9 @@ MAX_TIME = 1 << 40
 
 MAX_MODULUS = 1 << 32
 MAX_NAME = 128
+_FEW = 8
+"""Entries of a list below which a look at all types at once does not pay."""
+
 ON_SUSPICION = ("flag", "withhold")
 
 
@@ -113,17 +116,61 @@ def exact_numbers(value: Any, where: str) -> Any:
     Raises:
         PlanError: an integer beyond 2^53 - 1, or a number that is not finite.
     """
-    if isinstance(value, Mapping):
-        return {name: exact_numbers(item, f"{where}.{name}") for name, item in value.items()}
+    try:
+        return _exact(value)
+    except _InexactError as error:
+        raise PlanError(f"{where}{''.join(reversed(error.steps))}: {error.what}") from None
+
+
+class _InexactError(Exception):
+    """A number that languages write differently, and where: the last step of its path first."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.steps: list[str] = []
+
+
+def _exact(value: Any) -> Any:
+    """As :func:`exact_numbers`; lists of integers or of strings are looked at as a whole."""
     if isinstance(value, list | tuple):
-        return [exact_numbers(item, f"{where}[{i}]") for i, item in enumerate(value)]
+        return _exact_list(value)
     if isinstance(value, float):
         if not isfinite(value):
-            raise PlanError(f"{where}: expected a finite number")
-        return repr(value)
-    if isinstance(value, int) and abs(value) > MAX_INTEGER:
-        raise PlanError(f"{where}: integers lie between -{MAX_INTEGER} and {MAX_INTEGER}")
-    return value
+            raise _InexactError("expected a finite number")
+        return float.__repr__(value)
+    if isinstance(value, int):
+        if abs(value) > MAX_INTEGER:
+            raise _InexactError(f"integers lie between -{MAX_INTEGER} and {MAX_INTEGER}")
+        return value
+    return _exact_object(value) if isinstance(value, Mapping) else value
+
+
+def _exact_list(values: Sequence[Any]) -> list[Any]:
+    if len(values) > _FEW:
+        kinds = set(map(type, values))
+        integers = kinds == {int} and min(values) >= -MAX_INTEGER and max(values) <= MAX_INTEGER
+        if integers or kinds <= {str}:
+            return list(values)
+    exact: list[Any] = []
+    try:
+        for item in values:
+            exact.append(_exact(item))  # noqa: PERF401 - its length says where an error was
+    except _InexactError as error:
+        error.steps.append(f"[{len(exact)}]")
+        raise
+    return exact
+
+
+def _exact_object(items: Mapping[Any, Any]) -> dict[Any, Any]:
+    exact = {}
+    for name, item in items.items():
+        try:
+            exact[name] = _exact(item)
+        except _InexactError as error:
+            error.steps.append(f".{name}")
+            raise
+    return exact
 
 
 def as_number(value: object) -> object:

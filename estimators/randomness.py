@@ -144,6 +144,23 @@ def _word(bound: int) -> str:
     return "<u4" if bound <= 1 << 16 else "<u8"
 
 
+def uniform_bytes(bound: int, size: int) -> int:
+    """Most random bytes that :func:`uniform_below` draws, but for a chance below 2^-60.
+
+    A word is thrown away with a chance of at most 1/3.
+    """
+    width = np.dtype(_word(bound)).itemsize
+    return width * size if bound & (bound - 1) == 0 else width * (2 * size + 64)
+
+
+def coins_bytes(size: int) -> int:
+    """Most random bytes that :func:`coins` draws, whatever the odds; same chance of more.
+
+    Of 8 · ``size`` coins no more than one in 64, and 64, are tied.
+    """
+    return PLANES * size + uniform_bytes((1 << 63) - 1, -(-size // 8) + 64)
+
+
 def _words_below(
     bound: int, size: int, randomness: Randomness, word: np.dtype[np.unsignedinteger[Any]]
 ) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Merges the reports of many devices into batches: by group and window, by size and linger.
+"""Merges the reports of many devices into batches: by group and window, by size and time.
 
 Whoever runs the batcher sees which device handed in which perturbed report; everybody after it sees
 shuffled batches that name no device. Devices that do not trust it are protected by their own
@@ -7,35 +7,35 @@ perturbation, as always.
 
 from __future__ import annotations
 
+import itertools
 import threading
-import time
 from collections import deque
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
-
-import numpy as np
+from typing import Literal, Self
 
 from broker.names import TopicNames
 from broker.transport import Sink
-from estimators.errors import FatalError, RecoverableError
+from estimators.errors import FatalError, InvalidInput, RecoverableError
 from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness
-from producer.courier import POLL_SECONDS, Budget, Courier, Observer, Totals
+from producer.clock import Clock, SystemClock
+from producer.courier import POLL_SECONDS, Budget, Courier
+from producer.piles import Leaving, Moment, Piles, Wanted
 from producer.reporter import Report
-from producer.sealing import Sealed, most_reports, permutation, seal
+from producer.rows import RowReader, seal_apart
+from producer.sealing import most_reports
 from producer.spool import Spool
+from producer.totals import Accounts, Failure, Observer, Totals
 
 DEFAULT_SIZE = 1000
 DEFAULT_LINGER = 1.0
+DEFAULT_MIN_BATCH = 50
 
+LOOK_SECONDS = 1.0
+"""Longest wait before the clock is looked at again while reports wait for company."""
 
-@dataclass(slots=True)
-class _Pile:
-    """Reports of one group and window that wait for company."""
-
-    opened: float
-    reports: list[Report] = field(default_factory=list)
+Small = Literal["send", "drop"]
+"""What becomes of reports that are too few to leave together when their time is over."""
 
 
 class Batcher:
@@ -46,12 +46,21 @@ class Batcher:
         names: its topics.
         sink: appends; stays the caller's to close, after the batcher.
         size: reports in a full batch; fewer where a record could not hold so many.
-        linger: seconds that an incomplete batch waits for more reports.
+        linger: seconds that a batch that may leave waits for more reports.
+        min_batch: least reports of one group and window that leave together; at most half of
+            ``size`` and of the plan's ``limits.batch_reports``. 1 lets every report leave alone.
+            See :mod:`producer.piles` for how long fewer wait.
+        small: what becomes of fewer when their window is over, or at :meth:`close`.
         budget: how hard a batch is tried, and how many are in flight; as many full batches again
             may wait to be sent before :meth:`add` blocks.
         spool: keeps batches on disk until they are acknowledged; what it holds is sent first.
         observer: is told what happens to batches.
         randomness: shuffles; leave it alone outside tests.
+        clock: tells when windows end.
+
+    Raises:
+        InvalidInput: ``min_batch`` does not fit.
+        FatalError: the spool holds something else than batches of the plan.
     """
 
     def __init__(
@@ -62,27 +71,41 @@ class Batcher:
         *,
         size: int = DEFAULT_SIZE,
         linger: float = DEFAULT_LINGER,
+        min_batch: int = DEFAULT_MIN_BATCH,
+        small: Small = "send",
         budget: Budget | None = None,
         spool: Spool | None = None,
         observer: Observer | None = None,
         randomness: Randomness | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        if size < 1 or linger < 0:
-            raise ValueError("size is at least 1 and linger at least 0")
+        if size < 1 or linger < 0 or min_batch < 1:
+            raise ValueError("size and min_batch are at least 1, linger at least 0")
+        _check_least(plan, size, min_batch)
         self._plan = plan
-        self._linger = linger
-        self._randomness = randomness or SystemRandomness()
+        self._clock = clock or SystemClock()
+        self._drops = small == "drop"
         self._sizes = [min(size, most_reports(plan, g)) for g in range(len(plan.groups))]
+        self._piles = Piles(
+            plan,
+            self._sizes,
+            min_batch=min_batch,
+            linger=linger,
+            randomness=randomness or SystemRandomness(),
+        )
         self._most_full = (budget or Budget()).in_flight
-        self._courier = Courier(names, sink, budget, spool=spool, observer=observer)
+        self._reader = RowReader(plan)
+        self._accounts = Accounts(observer)
+        self._courier = Courier(names, sink, budget, spool=spool, observer=self._accounts)
         self._left_behind = deque(spool.pending() if spool is not None else ())
-        self._piles: dict[tuple[int, int], _Pile] = {}
-        self._full: deque[list[Report]] = deque()
+        for sealed in self._left_behind:
+            self._accounts.taken(sealed.group, sealed.n)
+        self._full: deque[Leaving] = deque()
         self._changed = threading.Condition()
         self._flushes_wanted = self._flushes_done = 0
         self._closing = False
         self._last_seconds: float | None = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="calmstream-batcher", daemon=True)
         self._thread.start()
 
@@ -99,34 +122,41 @@ class Batcher:
 
     @property
     def totals(self) -> Totals:
-        """Counts so far; complete after :meth:`close`."""
-        return self._courier.totals
+        """Counts as of one moment; nothing waits after :meth:`close`."""
+        return self._accounts.totals()
 
     def add(self, report: Report, timeout: float | None = None) -> None:
         """Take charge of a report. May block while too many full batches wait to be sent.
 
+        The report is checked and copied before anything else happens, so that what is wrong with it
+        concerns nobody but the caller.
+
         Args:
-            report: as a :class:`producer.reporter.Reporter` of the same plan made it.
+            report: as a :class:`producer.reporter.Reporter` of the same plan made it, or
+                :meth:`producer.reporter.Report.decode` read it.
             timeout: seconds to block at most; None for as long as it takes.
 
         Raises:
+            Rejection: the report does not follow the plan; it was not taken.
             RecoverableError: still no room after ``timeout``; the report was not taken.
             FatalError: the batcher is closed or can never send again; the report was not taken.
         """
+        group, period, row = self._reader.read(report)
         with self._changed:
-            if not self._changed.wait_for(self._has_room, timeout):
+            if not (self._has_room() or self._changed.wait_for(self._has_room, timeout)):
                 raise RecoverableError(f"{len(self._full)} full batches wait to be sent")
             self._refuse_if_stopped()
-            key = (report.group, report.period)
-            pile = self._piles.setdefault(key, _Pile(time.monotonic()))
-            pile.reports.append(report)
-            if len(pile.reports) >= self._sizes[report.group]:
-                self._full.append(self._piles.pop(key).reports)
-            if len(pile.reports) in (1, self._sizes[report.group]):
+            self._accounts.taken(group, 1)
+            full = self._piles.add(group, period, row, self._now)
+            if full is not None:
+                self._full.append(full)
+            if full is not None or self._piles.shortened(group, period):
                 self._changed.notify_all()
 
     def flush(self, timeout: float) -> None:
-        """Send everything taken so far without lingering, and await its fate.
+        """Send everything that may leave without lingering, and await its fate.
+
+        What is below ``min_batch`` does not leave: it waits on, see :mod:`producer.piles`.
 
         Raises:
             RecoverableError: not within ``timeout`` seconds.
@@ -144,7 +174,9 @@ class Batcher:
             raise RecoverableError(f"not everything was acknowledged within {timeout:g} s")
 
     def close(self, timeout: float | None = None) -> Totals:
-        """Send what is left, await every delivery, stop; idempotent, never raises.
+        """Send or drop what is left, await every delivery, stop; idempotent, never raises.
+
+        Fewer than ``min_batch`` leave too, or are dropped where ``small`` says so, and are counted.
 
         Args:
             timeout: seconds after which deliveries that are still open count as failed (and stay in
@@ -171,11 +203,18 @@ class Batcher:
         try:
             while self._turn():
                 pass
-        except Exception as error:
+        except BaseException as error:
             with self._changed:
                 self._error = error  # nobody may wait for a thread that is gone
                 self._changed.notify_all()
             raise
+        finally:
+            self._give_up_the_rest()
+
+    def _give_up_the_rest(self) -> None:
+        """Nothing may wait for a thread that is gone: what is left, after a defect only, failed."""
+        for group, reports in self._accounts.unsettled().items():
+            self._accounts.failed(group, reports, Failure.ABANDONED)
 
     def _turn(self) -> bool:
         """One round of the thread; whether there is another."""
@@ -184,11 +223,11 @@ class Batcher:
                 # Any change wakes it, also one that only shortens the patience.
                 self._changed.wait(self._patience())
             wanted, closing = self._flushes_wanted, self._closing
-            ready = self._take(everything=closing or wanted > self._flushes_done)
+            ready = self._take(self._wanted())
         while self._left_behind:
             self._courier.submit(self._left_behind.popleft())
-        for reports in ready:
-            self._courier.submit(self._seal(reports))
+        for leaving in ready:
+            self._send(leaving)
         if closing or wanted > self._flushes_done:
             self._courier.drain(self._last_seconds if closing else None)
         self._courier.turn()
@@ -201,35 +240,63 @@ class Batcher:
     def _has_work(self) -> bool:
         return bool(self._full) or self._closing or self._flushes_wanted > self._flushes_done
 
+    def _wanted(self) -> Wanted:
+        if self._closing:
+            return Wanted.ALL
+        return Wanted.ALLOWED if self._flushes_wanted > self._flushes_done else Wanted.DUE
+
     def _patience(self) -> float | None:
-        """Seconds until a pile has lingered long enough, or deliveries want to be looked at."""
+        """Seconds until a pile is due, or deliveries or the clock want to be looked at."""
         if self._left_behind:
             return 0.0
         if self._courier.in_flight:
             return POLL_SECONDS
-        if not self._piles:
-            return None
-        oldest = min(pile.opened for pile in self._piles.values())
-        return max(oldest + self._linger - time.monotonic(), 0.0)
+        patience = self._piles.patience(self._now())
+        # A clock that is set forward must not make a pile miss its window.
+        return None if patience is None else min(max(patience, 0.0), LOOK_SECONDS)
 
-    def _take(self, *, everything: bool) -> list[list[Report]]:
-        now = time.monotonic()
-        ripe = [
-            key
-            for key, pile in self._piles.items()
-            if everything or now - pile.opened >= self._linger
-        ]
-        ready = [*self._full, *(self._piles.pop(key).reports for key in ripe)]
+    def _now(self) -> Moment:
+        return Moment(self._clock.monotonic(), self._clock.now())
+
+    def _take(self, wanted: Wanted) -> list[Leaving]:
+        ready = [*self._full, *self._piles.take(wanted, self._now())]
         self._full.clear()
         self._changed.notify_all()
         return ready
 
-    def _seal(self, reports: list[Report]) -> Sealed:
-        first = reports[0]
-        order = permutation(len(reports), self._randomness)
-        columns = {
-            name: np.concatenate([report.columns[name] for report in reports])[order]
-            for name in first.columns
-        }
-        view = np.array([report.view for report in reports], np.int64)[order]
-        return seal(self._plan, first.group, first.period, view, columns)
+    def _send(self, leaving: Leaving) -> None:
+        """Hand over what leaves, in as few batches as hold it."""
+        group, n = leaving.group, len(leaving.rows)
+        if leaving.small and self._drops:
+            self._accounts.failed(group, n, Failure.SMALL)
+            return
+        if leaving.small:
+            self._accounts.small(group, n)
+        parts = -(-n // self._sizes[group])
+        edges = [n * i // parts for i in range(parts + 1)]
+
+        def dropped(reports: int) -> None:
+            self._accounts.failed(group, reports, Failure.UNENCODABLE)
+
+        for low, high in itertools.pairwise(edges):
+            rows = leaving.rows[low:high]
+            for sealed in seal_apart(self._plan, group, leaving.period, rows, dropped):
+                self._courier.submit(sealed)
+
+
+def _check_least(plan: Plan, size: int, min_batch: int) -> None:
+    """Whether any number of reports from ``min_batch`` on can leave in parts of no fewer.
+
+    Raises:
+        InvalidInput: not; with the most that can be.
+    """
+    if min_batch > 1 and 2 * min_batch > size:
+        raise InvalidInput(
+            f"min_batch: expected at most {max(size // 2, 1)}, half of the batch size, "
+            f"got {min_batch}"
+        )
+    if min_batch > 1 and plan.limits is not None and 2 * min_batch > plan.limits.batch_reports:
+        raise InvalidInput(
+            f"min_batch: expected at most {max(plan.limits.batch_reports // 2, 1)}, half of the "
+            f"limits.batch_reports of plan {plan.name}, got {min_batch}"
+        )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from producer.batcher import DEFAULT_LINGER, DEFAULT_SIZE
+from producer.batcher import DEFAULT_LINGER, DEFAULT_MIN_BATCH, DEFAULT_SIZE, Small
 from producer.courier import Budget
 
 _DEFAULT = Budget()
@@ -17,17 +18,33 @@ class ProducerSettings(BaseSettings):
     """How a producer batches and how hard it tries; times in seconds.
 
     Every field is read from ``CALMSTREAM_<FIELD>``, for example ``CALMSTREAM_BATCH_SIZE``.
+    ``min_batch`` and ``small`` are a gateway's: `calmstream produce` takes its devices in random
+    order, so that the time of a report says nothing of any of them, and sends whatever is due.
     """
 
     model_config = SettingsConfigDict(env_prefix="CALMSTREAM_", extra="forbid", frozen=True)
 
     batch_size: int = Field(DEFAULT_SIZE, ge=1, description="most reports in a batch")
     linger: float = Field(DEFAULT_LINGER, gt=0, description="wait for more reports")
+    min_batch: int = Field(
+        DEFAULT_MIN_BATCH, ge=1, description="least reports that leave a batcher together"
+    )
+    small: Small = Field("send", description="what becomes of fewer in the end: send or drop")
     max_in_flight: int = Field(_DEFAULT.in_flight, ge=1, description="unacknowledged batches")
     delivery_attempts: int = Field(_DEFAULT.attempts, ge=1, description="sends of one batch")
     delivery_seconds: float = Field(_DEFAULT.seconds, ge=0, description="budget of one batch")
     attempt_seconds: float = Field(_DEFAULT.attempt_seconds, gt=0, description="wait for one send")
     spool: Path | None = Field(None, description="directory of unacknowledged batches")
+
+    def batching(self) -> dict[str, Any]:
+        """What a :class:`producer.batcher.Batcher` takes of these settings, by its names."""
+        return {
+            "size": self.batch_size,
+            "linger": self.linger,
+            "min_batch": self.min_batch,
+            "small": self.small,
+            "budget": self.budget(),
+        }
 
     def budget(self) -> Budget:
         """The delivery budget that these settings state."""

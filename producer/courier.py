@@ -9,7 +9,6 @@ import contextlib
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Protocol
 
 from broker.names import TopicNames
 from broker.transport import Delivery, Sink
@@ -17,6 +16,7 @@ from estimators.errors import CalmstreamError, FatalError, RecoverableError
 from producer.clock import Clock, SystemClock
 from producer.sealing import Sealed
 from producer.spool import Spool
+from producer.totals import Accounts, Failure, Observer, Totals
 
 POLL_SECONDS = 0.05
 """Longest wait for one delivery before the others are looked at again."""
@@ -49,52 +49,6 @@ class Budget:
             raise ValueError("times are not negative")
 
 
-@dataclass(slots=True)
-class Totals:
-    """What became of everything handed over so far; ``failed`` means given up.
-
-    A batch that failed may be in the log all the same: its acknowledgement may be what was lost.
-    """
-
-    batches_sent: int = 0
-    reports_sent: int = 0
-    batches_failed: int = 0
-    reports_failed: int = 0
-    retries: int = 0
-
-
-class Observer(Protocol):
-    """Is told what happens to batches; never what is in them."""
-
-    def sent(self, group: int, reports: int) -> None:
-        """A batch was acknowledged."""
-
-    def retried(self, group: int) -> None:
-        """A batch is sent again."""
-
-    def failed(self, group: int, reports: int) -> None:
-        """A batch was given up."""
-
-    def in_flight(self, batches: int) -> None:
-        """So many batches are unacknowledged now."""
-
-
-class Unobserved:
-    """An :class:`Observer` that looks away."""
-
-    def sent(self, group: int, reports: int) -> None:
-        """See :class:`Observer`."""
-
-    def retried(self, group: int) -> None:
-        """See :class:`Observer`."""
-
-    def failed(self, group: int, reports: int) -> None:
-        """See :class:`Observer`."""
-
-    def in_flight(self, batches: int) -> None:
-        """See :class:`Observer`."""
-
-
 @dataclass(slots=True, eq=False)
 class _Parcel:
     sealed: Sealed
@@ -117,7 +71,6 @@ class Courier:
         clock: monotonic time and sleep.
 
     Attributes:
-        totals: counts so far.
         fatal: the first error that no resend can cure, or None.
         trouble: the first thing that went wrong for good: the fatal error, a batch whose budget ran
             out, or a spool that could not be written; or None.
@@ -137,12 +90,16 @@ class Courier:
         self._sink = sink
         self._budget = budget or Budget()
         self._spool = spool
-        self._observer = observer or Unobserved()
+        self._accounts = Accounts(observer)
         self._clock = clock or SystemClock()
         self._parcels: deque[_Parcel] = deque()
-        self.totals = Totals()
         self.fatal: FatalError | None = None
         self.trouble: CalmstreamError | None = None
+
+    @property
+    def totals(self) -> Totals:
+        """Counts so far."""
+        return self._accounts.totals()
 
     @property
     def in_flight(self) -> int:
@@ -160,6 +117,7 @@ class Courier:
         Where the spool cannot be written the batch is sent without, since a report that is not sent
         is lost as surely as one that a crash takes; ``trouble`` says so.
         """
+        self._accounts.taken(sealed.group, sealed.n)
         self._store(sealed)
         while self.full:
             self.turn(POLL_SECONDS)
@@ -167,7 +125,7 @@ class Courier:
         parcel = _Parcel(sealed, now, now)
         self._parcels.append(parcel)
         self._attempt(parcel)
-        self._observer.in_flight(self.in_flight)
+        self._accounts.in_flight(self.in_flight)
 
     def turn(self, seconds: float = 0.0) -> None:
         """Settle what is decided and resend what is due; if nothing is, wait up to ``seconds``."""
@@ -189,15 +147,16 @@ class Courier:
         """
         deadline = math.inf if seconds is None else self._clock.monotonic() + seconds
         while self._parcels:
-            if self._clock.monotonic() >= deadline:
+            over = self._clock.monotonic() >= deadline
+            self.turn(0.0 if over else POLL_SECONDS)  # what is acknowledged by now is not given up
+            if over and self._parcels:
                 self._abandon(f"{self.in_flight} batches not acknowledged within {seconds:g} s")
-            self.turn(POLL_SECONDS)
 
     def _abandon(self, why: str) -> None:
         self.trouble = self.trouble or RecoverableError(why)
         for parcel in list(self._parcels):
             self._failed(parcel)
-        self._observer.in_flight(0)
+        self._accounts.in_flight(0)
 
     def _store(self, sealed: Sealed) -> None:
         if self._spool is not None:
@@ -218,14 +177,13 @@ class Courier:
                 self._settle(parcel, parcel.delivery)
                 moved = True
         if moved:
-            self._observer.in_flight(self.in_flight)
+            self._accounts.in_flight(self.in_flight)
         return moved
 
     def _attempt(self, parcel: _Parcel) -> None:
         sealed = parcel.sealed
         if parcel.attempts:
-            self.totals.retries += 1
-            self._observer.retried(sealed.group)
+            self._accounts.retried(sealed.group)
         parcel.attempts += 1
         parcel.sent = self._clock.monotonic()
         try:
@@ -249,9 +207,7 @@ class Courier:
 
     def _delivered(self, parcel: _Parcel) -> None:
         self._parcels.remove(parcel)
-        self.totals.batches_sent += 1
-        self.totals.reports_sent += parcel.sealed.n
-        self._observer.sent(parcel.sealed.group, parcel.sealed.n)
+        self._accounts.sent(parcel.sealed.group, parcel.sealed.n)
         if self._spool is not None:
             self._spool.remove(parcel.sealed)
 
@@ -273,6 +229,4 @@ class Courier:
 
     def _failed(self, parcel: _Parcel) -> None:
         self._parcels.remove(parcel)
-        self.totals.batches_failed += 1
-        self.totals.reports_failed += parcel.sealed.n
-        self._observer.failed(parcel.sealed.group, parcel.sealed.n)
+        self._accounts.failed(parcel.sealed.group, parcel.sealed.n, Failure.UNDELIVERED)

@@ -17,8 +17,18 @@ else:
     import fcntl
 
 
+def real_path(path: str | Path) -> Path:
+    """The file itself where ``path`` is a symbolic link to it, or lies in a linked directory.
+
+    A file that is replaced whole must be replaced where it is: a link in its place would be
+    replaced by a file of its own, and whoever comes by another name would see the old content.
+    Both names must also take the same lock.
+    """
+    return Path(os.path.realpath(path))
+
+
 def write_durably(path: Path, data: bytes) -> None:
-    """Replace ``path`` by ``data``, readable and writable by its owner only.
+    """Replace ``path``, as :func:`real_path` gives it, readable and writable by its owner only.
 
     When this returns the new content survives a power failure; until then the old one does. A
     crash can leave a file ``.<name>.<random>.tmp`` behind, which nobody reads.
@@ -73,7 +83,8 @@ def exclusive(path: Path, *, wait: bool) -> Iterator[None]:
     """Hold the lock file ``<path>.lock`` against other threads and processes.
 
     Args:
-        path: what is protected; its directory is made where it does not exist.
+        path: what is protected, as :func:`real_path` gives it; its directory is made where it does
+            not exist.
         wait: block until the lock is free, or refuse at once.
 
     Raises:

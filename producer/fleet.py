@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from estimators.errors import FatalError, InvalidInput
 from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness
 from producer.assignment import SECRET_BYTES
-from producer.files import exclusive, read_if_there, write_durably
-from producer.ledger import counts, horizon
+from producer.files import exclusive, read_if_there, real_path, write_durably
+from producer.ledger import allowance, bound, counts, horizon
 
-FLEET_VERSION = 1
+FLEET_VERSION = 2
+"""Written. Version 1 is read as well: its accounts have no ``bound``."""
 
 Mask = NDArray[np.bool_]
 
@@ -38,6 +40,7 @@ class Account:
         start: of the plan, seconds since the epoch.
         window: its length, seconds.
         horizon: see :class:`producer.ledger.Spent`.
+        bound: see :class:`producer.ledger.Spent`; binds the devices that have reported.
         last: shape (n,), int64, last window reported on; meaningless where ``reports`` is 0.
         reports: shape (n,), int64, reports so far.
     """
@@ -46,6 +49,7 @@ class Account:
     start: int
     window: int
     horizon: int
+    bound: str
     last: NDArray[np.int64]
     reports: NDArray[np.int64]
 
@@ -93,7 +97,7 @@ class Fleet:
             FatalError: it is damaged; it is never replaced by new devices.
             RecoverableError: another process has it open, or it cannot be written.
         """
-        where = Path(path)
+        where = real_path(path)
         with exclusive(where, wait=False):
             raw = read_if_there(where)
             fleet = cls.new(n, lineage) if raw is None else _from_bytes(raw, where)
@@ -137,7 +141,13 @@ class Fleet:
         if account is None:
             blank = np.zeros(len(self), np.int64)
             account = Account(
-                plan.epsilon, plan.start, plan.window, horizon(plan), blank, blank.copy()
+                plan.epsilon,
+                plan.start,
+                plan.window,
+                horizon(plan),
+                bound(plan),
+                blank,
+                blank.copy(),
             )
             self.accounts[plan.digest] = account
         account.last[devices] = window
@@ -148,15 +158,12 @@ class Fleet:
         others = [a for digest, a in self.accounts.items() if digest != plan.digest]
         if not others:
             return np.ones(len(self), np.bool_)
-        counted = np.stack(
-            [a.reports * counts(plan, window, a.ends, a.horizon) for a in others], axis=1
-        )
+        counted = [a.reports * counts(plan, window, a.ends, a.horizon) for a in others]
+        answered = [a.reports > 0 for a in others]
         # Few distinct rows: exact decimals for each cost nothing.
-        rows, which = np.unique(counted, axis=0, return_inverse=True)
-        losses = [Decimal(a.epsilon) for a in others]
-        room = Decimal(plan.lineage_epsilon) - Decimal(plan.epsilon)
+        rows, which = np.unique(np.stack(counted + answered, axis=1), axis=0, return_inverse=True)
         fits = [
-            sum(int(c) * loss for c, loss in zip(row, losses, strict=True)) <= room for row in rows
+            _fits(plan, others, row[: len(others)], row[len(others) :]) for row in rows.tolist()
         ]
         return np.array(fits, np.bool_)[which.reshape(-1)]
 
@@ -173,11 +180,28 @@ class Fleet:
         }
         for digest, a in self.accounts.items():
             arrays[f"{digest}.epsilon"] = np.array(a.epsilon)
+            arrays[f"{digest}.bound"] = np.array(a.bound)
             arrays[f"{digest}.times"] = np.array([a.start, a.window, a.horizon], np.int64)
             arrays[f"{digest}.spent"] = np.stack([a.last, a.reports])
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
         return buffer.getvalue()
+
+
+def _fits(
+    plan: Plan, others: Sequence[Account], counted: Sequence[int], answered: Sequence[int]
+) -> bool:
+    """Whether one more report fits what one device has spent under the other plans.
+
+    Args:
+        plan: the plan that asks.
+        others: accounts of the other plans.
+        counted: per account, reports that count now.
+        answered: per account, whether the device has ever reported under it.
+    """
+    losses = (n * Decimal(a.epsilon) for n, a in zip(counted, others, strict=True))
+    spent = sum(losses, start=Decimal(plan.epsilon))
+    return spent <= allowance(plan, compress((a.bound for a in others), answered))
 
 
 def _from_bytes(raw: bytes, path: Path) -> Fleet:
@@ -193,18 +217,21 @@ def _from_bytes(raw: bytes, path: Path) -> Fleet:
 
 
 def _fleet(arrays: Any) -> Fleet:
-    if int(arrays["version"]) != FLEET_VERSION:
+    version = int(arrays["version"])
+    if not 1 <= version <= FLEET_VERSION:
         raise ValueError("written by another version")
     secrets = arrays["secrets"]
     digests = [name.removesuffix(".spent") for name in arrays.files if name.endswith(".spent")]
-    accounts = {digest: _account(arrays, digest) for digest in digests}
+    accounts = {digest: _account(arrays, digest, version) for digest in digests}
     shapes = {account.last.shape for account in accounts.values()}
     if secrets.shape[1:] != (SECRET_BYTES,) or shapes - {(len(secrets),)}:
         raise ValueError("arrays of different lengths")
     return Fleet(str(arrays["lineage"]), secrets, accounts)
 
 
-def _account(arrays: Any, digest: str) -> Account:
+def _account(arrays: Any, digest: str, version: int) -> Account:
+    epsilon = str(arrays[f"{digest}.epsilon"])
     start, window, lasting = (int(x) for x in arrays[f"{digest}.times"])
+    limit = str(arrays[f"{digest}.bound"]) if version > 1 else ""
     last, reports = arrays[f"{digest}.spent"]
-    return Account(str(arrays[f"{digest}.epsilon"]), start, window, lasting, last, reports)
+    return Account(epsilon, start, window, lasting, limit, last, reports)

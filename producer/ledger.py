@@ -9,11 +9,16 @@ plan itself are kept apart by its own guarantee; reports under *another* plan co
 both plans are w-event and the other's last report lies further back than the longer of the two
 horizons. Counting all earlier reports of the other plan until then is too much rather than too
 little: a device is at worst silent for a while.
+
+Plans of version 2 cannot raise that bound afterwards. The ledger keeps the ``lineage_epsilon`` of
+every plan of version 2 that the device answered, and the smallest of them binds every later plan of
+the lineage, whatever that plan states and for as long as the ledger exists. A plan of version 1
+leaves no bound: after it, only what the asking plan states counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -49,6 +54,8 @@ class Spent:
         reports: how many reports so far, at least 1.
         epsilon: loss of each, decimal string.
         horizon: seconds that the plan's w windows last; 0 where the plan asks once.
+        bound: the plan's ``lineage_epsilon``, decimal string, where it binds later plans; empty
+            where it does not: plans of version 1, and entries from before bounds were kept.
     """
 
     window: int
@@ -56,6 +63,7 @@ class Spent:
     reports: int
     epsilon: str
     horizon: int
+    bound: str = ""
 
     def __post_init__(self) -> None:
         if self.reports < 1 or self.horizon < 0 or self.window < 0:
@@ -93,7 +101,7 @@ class DeviceState:
         before = entries.get(plan.digest)
         reports = 1 + (before.reports if before else 0)
         ends = plan.window_end(window) // 1000
-        spent = Spent(window, ends, reports, plan.epsilon, horizon(plan))
+        spent = Spent(window, ends, reports, plan.epsilon, horizon(plan), bound(plan))
         changed = {**entries, plan.digest: spent}
         return DeviceState(self.secret, {**self.lineages, plan.lineage: changed})
 
@@ -103,6 +111,24 @@ def horizon(plan: Plan) -> int:
     if plan.guarantee.kind == "once":
         return FOREVER
     return plan.guarantee.windows * plan.window
+
+
+def bound(plan: Plan) -> str:
+    """What a plan that was answered allows under its lineage for ever; empty where it says nothing.
+
+    Version 1 was written when a later plan of the lineage could state a larger sum.
+    """
+    return plan.lineage_epsilon if plan.version > 1 else ""
+
+
+def allowance(plan: Plan, bounds: Iterable[str]) -> Decimal:
+    """Most that a device may spend under the lineage when this plan asks.
+
+    Args:
+        plan: the plan that asks.
+        bounds: of the plans that the device answered; empty ones do not bind.
+    """
+    return min(map(Decimal, (plan.lineage_epsilon, *filter(None, bounds))))
 
 
 def counts(plan: Plan, window: int, ends: Any, other: int) -> Any:
@@ -141,9 +167,8 @@ def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
         return Status.ALREADY_REPORTED
     if window % w != slot:
         return Status.NOT_ITS_SLOT
-    if spent_elsewhere(plan, window, entries) + Decimal(plan.epsilon) > Decimal(
-        plan.lineage_epsilon
-    ):
+    spent = spent_elsewhere(plan, window, entries) + Decimal(plan.epsilon)
+    if spent > allowance(plan, (entry.bound for entry in entries.values())):
         return Status.BUDGET_SPENT
     return Status.READY
 

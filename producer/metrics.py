@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from broker.metric_definition import MetricDefinition
 from estimators.plan import Plan
+from producer.totals import Failure
 
 SENT = MetricDefinition(
     "calmstream_reports_sent_total",
@@ -30,9 +31,21 @@ FAILED = MetricDefinition(
     "calmstream_reports_failed_total",
     "counter",
     "reports",
+    ("plan", "group", "reason"),
+    "Reports given up by this producer: `undelivered` ones are still in its spool where there is "
+    "one; `small` ones were too few to leave together; `unencodable` and `abandoned` ones met a "
+    "defect.",
+    "Any: these devices' reports are lost without a spool; see the producer's last line. Please "
+    "report defects.",
+)
+SMALL = MetricDefinition(
+    "calmstream_reports_small_total",
+    "counter",
+    "reports",
     ("plan", "group"),
-    "Reports given up by this producer; still in its spool where there is one.",
-    "Any: these devices' reports are lost without a spool; see the producer's last line.",
+    "Reports that left in batches below the least size, because their window ended.",
+    "Much of the traffic: so few devices report in a window that one of them stands nearly alone. "
+    "Make windows longer or groups fewer, or let small batches be dropped.",
 )
 IN_FLIGHT = MetricDefinition(
     "calmstream_batches_in_flight",
@@ -43,11 +56,11 @@ IN_FLIGHT = MetricDefinition(
     "At its limit the producer waits: the brokers do not take writes fast enough.",
 )
 
-PRODUCER_METRICS: tuple[MetricDefinition, ...] = (SENT, RETRIED, FAILED, IN_FLIGHT)
+PRODUCER_METRICS: tuple[MetricDefinition, ...] = (SENT, RETRIED, FAILED, SMALL, IN_FLIGHT)
 
 
 class ProducerMetrics:
-    """A :class:`producer.courier.Observer` that counts.
+    """A :class:`producer.totals.Observer` that counts.
 
     Args:
         plan: gives the ``plan`` label and the groups, whose series all exist at zero from the
@@ -57,27 +70,35 @@ class ProducerMetrics:
 
     def __init__(self, plan: Plan, registry: CollectorRegistry) -> None:
         self._plan = f"{plan.name}-{plan.digest[:8]}"
-        self._sent, self._retried, self._failed = (
-            Counter(d.name, d.help, d.labels, registry=registry) for d in (SENT, RETRIED, FAILED)
+        self._sent, self._retried, self._failed, self._small = (
+            Counter(d.name, d.help, d.labels, registry=registry)
+            for d in (SENT, RETRIED, FAILED, SMALL)
         )
         self._in_flight = Gauge(IN_FLIGHT.name, IN_FLIGHT.help, IN_FLIGHT.labels, registry=registry)
-        for counter in (self._sent, self._retried, self._failed):
-            for group in range(len(plan.groups)):
-                counter.labels(self._plan, str(group))
+        for group in map(str, range(len(plan.groups))):
+            self._sent.labels(self._plan, group)
+            self._retried.labels(self._plan, group)
+            self._small.labels(self._plan, group)
+            for why in Failure:
+                self._failed.labels(self._plan, group, why)
         self._in_flight.labels(self._plan)
 
     def sent(self, group: int, reports: int) -> None:
-        """See :class:`producer.courier.Observer`."""
+        """See :class:`producer.totals.Observer`."""
         self._sent.labels(self._plan, str(group)).inc(reports)
 
     def retried(self, group: int) -> None:
-        """See :class:`producer.courier.Observer`."""
+        """See :class:`producer.totals.Observer`."""
         self._retried.labels(self._plan, str(group)).inc()
 
-    def failed(self, group: int, reports: int) -> None:
-        """See :class:`producer.courier.Observer`."""
-        self._failed.labels(self._plan, str(group)).inc(reports)
+    def failed(self, group: int, reports: int, why: Failure) -> None:
+        """See :class:`producer.totals.Observer`."""
+        self._failed.labels(self._plan, str(group), why).inc(reports)
+
+    def small(self, group: int, reports: int) -> None:
+        """See :class:`producer.totals.Observer`."""
+        self._small.labels(self._plan, str(group)).inc(reports)
 
     def in_flight(self, batches: int) -> None:
-        """See :class:`producer.courier.Observer`."""
+        """See :class:`producer.totals.Observer`."""
         self._in_flight.labels(self._plan).set(batches)

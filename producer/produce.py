@@ -20,11 +20,12 @@ from estimators.plan import Plan
 from estimators.randomness import Randomness
 from producer.batcher import DEFAULT_LINGER, DEFAULT_SIZE
 from producer.clock import Clock, SystemClock
-from producer.courier import POLL_SECONDS, Budget, Courier, Observer, Totals
+from producer.courier import POLL_SECONDS, Budget, Courier
 from producer.fleet import Fleet
 from producer.sealing import Sealed, permutation
 from producer.simulate import Indices, Population
 from producer.spool import Spool
+from producer.totals import Observer, Totals
 
 NAP_SECONDS = 0.2
 """Longest sleep between two looks at deliveries, the stop signal and the window."""

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.errors import FatalError, Rejection
 from estimators.mechanisms.base import Reports
 from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness, uniform_below
+from estimators.wire.batch import decode_report
 from producer.assignment import Place, place
 from producer.clock import wall_clock
 from producer.ledger import DeviceState, Status, status
@@ -39,6 +41,24 @@ class Report:
         """The report as a batch of one, the form in which a device hands it to a gateway."""
         view = np.array([self.view], np.int64)
         return encode_reports(plan, self.group, self.period, view, self.columns)
+
+    @classmethod
+    def decode(cls, plan: Plan, raw: bytes) -> Report:
+        """Inverse of :meth:`encode`, for a gateway that takes reports from devices.
+
+        What this returns a :class:`producer.batcher.Batcher` of the same plan takes, and a worker
+        never refuses it except for time.
+
+        Args:
+            plan: the plan that the report must follow, of any version.
+            raw: any bytes.
+
+        Raises:
+            Rejection: with the reason that a worker would give; nothing else, whatever the bytes.
+        """
+        group, batch = decode_report(plan, raw)
+        view = 0 if batch.view is None else int(batch.view[0])
+        return cls(group, batch.period, view, _frozen(batch.columns))
 
 
 class Reporter:
@@ -77,31 +97,55 @@ class Reporter:
     def report(self, record: Mapping[str, object]) -> Report | None:
         """The device's report, or None when it must not report now.
 
-        Which of the two depends on time, secret and ledger only. Every record gives a report: a
-        label that is unknown, missing or unreadable counts as the attribute's ``other`` label, or
-        as a uniformly random one where it has none; an integer stands for the label that spells
-        it. Only the attributes of the device's own view are looked at.
+        Which of the two depends on time, secret and ledger only, and is decided before the record
+        is looked at. Every record gives a report: a label that is unknown, missing or unreadable
+        counts as the attribute's ``other`` label, or as a uniformly random one where it has none;
+        an integer stands for the label that spells it. Only the attributes of the device's own view
+        are looked at, and integers of numpy count as Python's own.
 
-        When this returns a report, the ledger already says durably that it was made. A report lost
-        between here and the broker is lost for good; it must never be drawn again, only resent.
+        The ledger is written last, when nothing else can fail: what stops this before costs the
+        device nothing, and it reports at the next call. When this returns a report, the ledger
+        already says durably that it was made. A report lost between here and the broker is lost for
+        good; it must never be drawn again, only resent.
 
         Raises:
             CalmstreamError: the store cannot be read or written; nothing was reported. Never
                 because of the record.
         """
         now = self._clock()
-        claimed: list[Place] = []
+        state = self._store.read()
+        if self._status(state, now) is not Status.READY:
+            return None
+        where = place(self._plan, state.secret)
+        report = self._checked(self._perturb(record, where, self._plan.window_at(now)))
+        return report if self._claim(state.secret, now) else None
+
+    def _claim(self, secret: bytes, now: int) -> bool:
+        """Enter a report into the ledger, durably, unless another one came first."""
+        claimed = False
 
         def claim(state: DeviceState) -> DeviceState:
-            if self._status(state, now) is not Status.READY:
-                return state
-            claimed.append(place(self._plan, state.secret))
-            return state.spend(self._plan, self._plan.window_at(now))
+            nonlocal claimed
+            claimed = state.secret == secret and self._status(state, now) is Status.READY
+            return state.spend(self._plan, self._plan.window_at(now)) if claimed else state
 
         self._store.update(claim)
-        if not claimed:
-            return None
-        return self._perturb(record, claimed[0], self._plan.window_at(now))
+        return claimed
+
+    def _checked(self, report: Report) -> Report:
+        """The report, made sure of that a gateway can read it.
+
+        Raises:
+            FatalError: it cannot: a defect, or a plan that no device should have read.
+        """
+        try:
+            Report.decode(self._plan, report.encode(self._plan))
+        except Rejection as error:
+            raise FatalError(
+                f"plan {self._plan.name}: no gateway reads a report of it ({error}); nothing was "
+                "reported: read plans with read_device_plan"
+            ) from None
+        return report
 
     def _status(self, state: DeviceState, now: int) -> Status:
         slot = place(self._plan, state.secret).slot
@@ -120,8 +164,7 @@ class Reporter:
         """Code of attribute j; total, whatever the record is."""
         attribute = self._plan.domain.attributes[j]
         try:
-            label = record[attribute.name]
-            code = self._plan.domain.code(j, str(label) if type(label) is int else label)
+            code = self._plan.domain.code(j, record[attribute.name])
         except Exception:  # noqa: BLE001 - foreign mappings and labels may raise anything
             code = attribute.other
         if code is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from estimators.errors import FatalError, Rejection
 from estimators.plan import Plan
 from estimators.wire.batch import decode_batch
-from producer.files import read_if_there, write_durably
+from producer.files import read_if_there, real_path, write_durably
 from producer.sealing import Sealed
 
 
@@ -27,7 +27,7 @@ class Spool:
 
     def __init__(self, directory: str | Path, plan: Plan) -> None:
         self._plan = plan
-        self._directory = Path(directory) / plan.digest
+        self._directory = real_path(Path(directory) / plan.digest)
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -14,10 +14,11 @@ import orjson
 from estimators.errors import FatalError, PlanError
 from estimators.randomness import parse_epsilon
 from producer.assignment import SECRET_BYTES, new_secret
-from producer.files import exclusive, read_if_there, write_durably
+from producer.files import exclusive, read_if_there, real_path, write_durably
 from producer.ledger import DeviceState, Spent
 
-STORE_VERSION = 1
+STORE_VERSION = 2
+"""Written. Version 1 is read as well: its entries have no ``bound``."""
 
 Change = Callable[[DeviceState], DeviceState]
 
@@ -79,7 +80,7 @@ class FileStore:
     images.
 
     Args:
-        path: the file; ``<path>.lock`` appears beside it.
+        path: the file, or a symbolic link to it; ``<file>.lock`` appears beside the file itself.
         create: whether a missing file makes a new device; False makes it an error, for devices
             that know that they have been set up.
     """
@@ -94,27 +95,28 @@ class FileStore:
 
     def update(self, change: Change) -> DeviceState:
         """See :class:`DeviceStore`."""
-        with exclusive(self._path, wait=True):
-            state = self._load()
+        path = real_path(self._path)
+        with exclusive(path, wait=True):
+            state = self._load(path)
             changed = change(state)
             if changed is not state:
-                write_durably(self._path, to_bytes(changed))
+                write_durably(path, to_bytes(changed))
             return changed
 
-    def _load(self) -> DeviceState:
-        raw = read_if_there(self._path)
+    def _load(self, path: Path) -> DeviceState:
+        raw = read_if_there(path)
         if raw is not None:
             try:
                 return from_bytes(raw)
             except ValueError as error:
                 raise FatalError(
-                    f"{self._path} is damaged ({error}); restore it. To delete it makes this a new "
+                    f"{path} is damaged ({error}); restore it. To delete it makes this a new "
                     "device that reports again"
                 ) from None
         if not self._create:
-            raise FatalError(f"{self._path} does not exist, and this device is not a new one")
+            raise FatalError(f"{path} does not exist, and this device is not a new one")
         state = DeviceState(new_secret())
-        write_durably(self._path, to_bytes(state))
+        write_durably(path, to_bytes(state))
         return state
 
 
@@ -137,10 +139,11 @@ def from_bytes(raw: bytes) -> DeviceState:
     document = _document(raw)
     if document.pop("sha256", None) != _checksum(document):
         raise ValueError("its checksum does not match")
+    read = _spent_1 if document["version"] == 1 else _spent
     try:
         secret = bytes.fromhex(document["secret"])
         lineages = {
-            lineage: {digest: _spent(entry) for digest, entry in entries.items()}
+            lineage: {digest: read(entry) for digest, entry in entries.items()}
             for lineage, entries in document["lineages"].items()
         }
     except (KeyError, TypeError, AttributeError, PlanError):
@@ -157,17 +160,28 @@ def _document(raw: bytes) -> dict[str, Any]:
         raise ValueError("it is not JSON") from None
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - one kind of error, see above
-    if document.get("version") != STORE_VERSION:
-        raise ValueError(f"its version is not {STORE_VERSION}")
+    version = document.get("version")
+    if type(version) is not int or not 1 <= version <= STORE_VERSION:
+        raise ValueError(f"its version is not 1 to {STORE_VERSION}")
     return document
 
 
+def _spent_1(entry: Mapping[str, Any]) -> Spent:
+    """An entry of version 1, which says nothing of a bound."""
+    if "bound" in entry:
+        raise TypeError("version 1 has no bounds")
+    return _spent({**entry, "bound": ""})
+
+
 def _spent(entry: Mapping[str, Any]) -> Spent:
+    bound = entry["bound"]
     spent = Spent(**entry)
     numbers = (spent.window, spent.ends, spent.reports, spent.horizon)
     if any(type(number) is not int for number in numbers):
         raise TypeError("numbers are integers")
     parse_epsilon(spent.epsilon)
+    if bound != "":
+        parse_epsilon(bound)
     return spent
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import orjson
 from estimators import mechanisms
 from estimators.domain import Domain
 from estimators.errors import PlanError
-from estimators.plan import Group, Plan
+from estimators.plan import PLAN_VERSION, Group, Plan
 from estimators.randomness import SeededRandomness
 from estimators.view import View
 from estimators.wire.batch import TICK, Batch, encode_batch
@@ -35,7 +35,7 @@ def _possible(name: str) -> bool:
     return True
 
 
-def plan_of() -> Plan:
+def plan_of(version: int = PLAN_VERSION) -> Plan:
     """One group for every mechanism that takes four cells; the last one packs two views."""
     views = ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
     known = [name for name in sorted(mechanisms.MECHANISMS) if _possible(name)]
@@ -48,6 +48,7 @@ def plan_of() -> Plan:
         name="fuzz", purpose="tests", owner="tests", lineage="0" * 32, domain=Domain.binary(4),
         epsilon="1", k=2, method="calm", parameters={}, groups=tuple(groups), start=1_700_000_000,
         expires=1_700_000_040, window=10, users=1000, marginals=((0, 1),),
+        version=version,
     )  # fmt: skip
 
 
@@ -71,6 +72,16 @@ def messages(plan: Plan, group: int, seed: int, pool: int = 50) -> Iterator[Mess
         for _ in range(dice.choice((0, 1, 1, 1, 2, 3))):
             key, value = dice.choice(_CHANGES)(key, value, dice)
         yield key, value
+
+
+def changed(honest: Sequence[bytes], seed: int) -> Iterator[bytes | None]:
+    """Endless: each is one of the honest values, most with one or two things done."""
+    dice = random.Random(seed)
+    while True:
+        value: bytes | None = dice.choice(honest)
+        for _ in range(dice.choice((0, 1, 1, 2))):
+            _, value = dice.choice(_CHANGES)(b"", value, dice)
+        yield value
 
 
 def _bytes(key: Any, value: Any, dice: random.Random) -> Message:

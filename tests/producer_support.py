@@ -13,7 +13,7 @@ from broker.names import TopicNames
 from broker.transport import Headers, Partition, Record
 from estimators.domain import Attribute, Domain
 from estimators.errors import CalmstreamError, RecoverableError
-from estimators.plan import Group, Guarantee, Plan
+from estimators.plan import PLAN_VERSION, Group, Guarantee, Plan
 from estimators.tally import Tally
 from estimators.view import View
 from estimators.wire.batch import decode_batch
@@ -39,6 +39,7 @@ def make_plan(
     lineage_epsilon: str = "",
     name: str = "edge-test",
     partitions: int = 2,
+    version: int = PLAN_VERSION,
 ) -> Plan:
     """GRR on a table, OUE on a table, and one group of two parity views, with unequal shares."""
     return Plan(
@@ -68,6 +69,7 @@ def make_plan(
         marginals=((0, 1),),
         guarantee=guarantee,
         partitions=partitions,
+        version=version,
     )
 
 

@@ -12,7 +12,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table as Grid
 
-from calmstream import arguments, central_plan, plan_page
+from calmstream import allowed_loss, arguments, central_plan, plan_page
 from calmstream.connect import kafka
 from calmstream.methods_page import ShowMethods
 from calmstream.pilot import learn
@@ -20,6 +20,7 @@ from calmstream.tables import Table, read_table
 from estimators import planning
 from estimators.domain import Domain
 from estimators.errors import DomainError, InvalidInput
+from estimators.loss import loss
 from estimators.methods import auto
 from estimators.methods.base import Request
 from estimators.plan_limits import ON_SUSPICION
@@ -62,6 +63,13 @@ def _asked(parser: argparse.ArgumentParser) -> None:
         help="reports expected per window (after a pilot of w-event: of the devices it left)",
     )
     parser.add_argument(
+        "--allow-loss",
+        type=arguments.decimal,
+        metavar="E",
+        help=f"let one device lose as much: needed above {allowed_loss.MOST_REPORT} a report and "
+        f"above {allowed_loss.MOST_YEAR} in any 365 days; the refusal says what to state",
+    )
+    parser.add_argument(
         "--k", required=True, type=arguments.positive, help="size of the marginals that matter"
     )
 
@@ -74,7 +82,8 @@ def _output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print one object instead: the document (plan) and what to think about (warnings)",
+        help="print one object instead: the document (plan), what a device can lose (loss) and "
+        "what to think about (warnings)",
     )
 
 
@@ -157,8 +166,8 @@ def _about(parser: argparse.ArgumentParser) -> None:
     about.add_argument(
         "--lineage-epsilon",
         default="",
-        help="most a device may spend under the lineage (epsilon: whoever answered a plan of "
-        "this lineage is not asked again)",
+        help="most a device may spend under the lineage, ever; a later plan cannot raise it "
+        "(epsilon: whoever answered a plan of this lineage is not asked again)",
     )
 
 
@@ -199,6 +208,9 @@ def run(args: argparse.Namespace) -> int:
     if args.model == "central":
         return central_plan.run(args)
     central_plan.refuse_options(args)
+    times = _times(args, now=time.time())
+    lost = loss(args.epsilon, args.guarantee, args.window, times["windows"])
+    allowed_loss.check(lost, args.allow_loss)
     domain, data = _domain(args)
     if args.pilot:
         _follow(args, domain)
@@ -212,7 +224,7 @@ def run(args: argparse.Namespace) -> int:
         owner=args.owner,
         lineage=args.lineage or secrets.token_hex(16),
         lineage_epsilon=args.lineage_epsilon,
-        **_times(args, now=time.time()),
+        **times,
         partitions=args.partitions,
         guarantee=args.guarantee,
         analysis=args.analyse,
@@ -220,8 +232,9 @@ def run(args: argparse.Namespace) -> int:
         marginals=args.marginal and sorted(map(domain.index, args.marginal)),
     )
     warnings = plan_page.warnings(plan, design, data=data, now=time.time())
+    more = {"loss": lost.to_json(), **predicted}
     return plan_page.deliver(
-        args, plan, warnings, lambda console: plan_page.show(console, plan, design), predicted
+        args, plan, warnings, lambda console: plan_page.show(console, plan, design), more
     )
 
 

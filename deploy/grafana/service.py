@@ -39,9 +39,10 @@ TRAFFIC = Row(
             "cps",
             (
                 (rate("batches_retried_total"), "batches sent again"),
-                (rate("reports_failed_total"), "reports given up"),
+                (rate("reports_failed_total", "plan, reason"), "reports given up: {{reason}}"),
+                (rate("reports_small_total"), "reports in batches below the least size"),
             ),
-            "Both are 0 where brokers are well.",
+            "All are 0 where brokers are well and every group has enough devices.",
         ),
         Panel(
             "Producers: batches in flight",

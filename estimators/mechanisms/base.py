@@ -10,7 +10,7 @@ and range-check them: no mechanism has wire code of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
@@ -44,6 +44,44 @@ class Column:
     name: str
     kind: Literal["int", "bits"]
     bound: int
+
+    @property
+    def report_bytes(self) -> int:
+        """Most bytes of a batch's body that the column of a single report takes, with its name."""
+        digits, base64 = len(str(self.bound - 1)), 4 * -(-self.bound // 24)
+        return len(self.name) + 6 + (digits if self.kind == "int" else base64)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportWork:
+    """Upper bounds of what the first report costs a device, tables that it needs included.
+
+    Known from the parameters alone, in O(their length): a device asks before it does the work.
+
+    Attributes:
+        bytes: of the columns in a batch of one.
+        random_bytes: drawn, but for a chance below 2^-60.
+        hashes: evaluations of the hash of :mod:`.hashing`.
+        comparisons: of words of 64 bits.
+    """
+
+    bytes: int
+    random_bytes: int
+    hashes: int = 0
+    comparisons: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        columns: Iterable[Column],
+        random_bytes: int,
+        *,
+        hashes: int = 0,
+        comparisons: int = 0,
+    ) -> Self:
+        """The work of a mechanism with these columns."""
+        size = sum(column.report_bytes for column in columns)
+        return cls(size, random_bytes, hashes, comparisons)
 
 
 class Mechanism(Protocol):
@@ -84,6 +122,20 @@ class Mechanism(Protocol):
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns of a report."""
+
+    @property
+    def report_work(self) -> ReportWork:
+        """What the first report costs a device at most; O(parameters), nothing is built for it."""
+
+    def check(self) -> None:
+        """Whether it can report, as far as the constructor left that open; most leave nothing.
+
+        Constructors take O(parameters). What takes longer to find out is found out here, once, by
+        whoever reads a plan.
+
+        Raises:
+            PlanError: it cannot.
+        """
 
     def parameters(self) -> dict[str, Any]:
         """JSON-ready parameters beyond epsilon and cells; empty for most."""

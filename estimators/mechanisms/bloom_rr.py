@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from estimators.castell.inverse import fold_axis
-from estimators.errors import PlanError
-from estimators.mechanisms.base import Column, require_enumerable
-from estimators.mechanisms.bits import random_rows
-from estimators.mechanisms.hashing import buckets
+from estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from estimators.mechanisms.bits import random_rows, row_bytes
+from estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filter_rows
 from estimators.mechanisms.joint_tables import JointTables, digits_of, integer_row, integer_rows
 from estimators.mechanisms.product_grr import check_axes
 from estimators.mechanisms.support import OTHER, require_integer
-from estimators.randomness import SeededRandomness, exp_weight
+from estimators.randomness import SeededRandomness, coins_bytes, exp_weight, parse_epsilon
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,11 +44,10 @@ _BLOCK_ENTRIES = 1 << 18
 class BloomRR:
     """Bloom filters with bitwise randomised response.
 
-    Bit ``bucket(i · hashes + j, value, bits)`` (see :mod:`.hashing`) is set for j below ``hashes``:
-    the filter of a value of axis i. Every bit is flipped independently with odds
-    2^32 : weight, ``weight = floor(exp(epsilon / D) · 2^32)``, where D is the sum over axes of the
-    largest number of bits in which two of its filters differ, at most 2 · hashes each: a record
-    can change no more bits than that.
+    A value of axis i sets the bits of its filter (see :mod:`.bloom_filters`). Every bit is flipped
+    independently with odds 2^32 : weight, ``weight = floor(exp(epsilon / D) · 2^32)``, where D is
+    the sum over axes of the largest number of bits in which two of its filters differ, at most
+    2 · hashes each: a record can change no more bits than that.
 
     Report: one column ``b<i>`` of ``bits`` bits per axis. Counters: for each table the sum over
     reports of the products of ones among the bits of the values, value 0 standing for the constant
@@ -79,10 +77,8 @@ class BloomRR:
         check_axes(self.name, self.cells, self.axes)
         require_integer("bloom-rr.bits", self.bits, 2, 1024)
         require_integer("bloom-rr.hashes", self.hashes, 1, 16)
+        parse_epsilon(self.epsilon)
         self.layout  # noqa: B018 - validates the tables
-        if min(self._distinct) == 0:
-            raise PlanError("bloom-rr: two values have the same filter: more bits or hashes")
-        self.weight  # noqa: B018 - validates epsilon
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
@@ -98,17 +94,29 @@ class BloomRR:
             "tables": [list(table) for table in self.tables],
         }
 
+    def check(self) -> None:
+        """Compares the filters of every axis, which the constructor leaves undone for its cost.
+
+        Raises:
+            PlanError: two values have the same filter, or epsilon is absurd per bit.
+        """
+        self.weight  # noqa: B018 - its value needs all filters
+
+    @property
+    def report_work(self) -> ReportWork:
+        """The filters of all values are needed once, for the distance; then those of one record."""
+        draws = len(self.axes) * coins_bytes(row_bytes(self.bits))
+        compared = sum(comparisons(r, self.bits) for r in self.axes)
+        hashed = self.hashes * (sum(self.axes) + len(self.axes))
+        return ReportWork.of(self.columns, draws, hashes=hashed, comparisons=compared)
+
     @cached_property
     def filters(self) -> tuple[NDArray[np.uint8], ...]:
         """Filters of every axis: shape (cardinality, bits), 0 or 1."""
-        found = []
-        for i, r in enumerate(self.axes):
-            seeds = i * self.hashes + np.arange(self.hashes)
-            places = buckets(seeds[None, :], np.arange(r)[:, None], self.bits)
-            rows = np.zeros((r, self.bits), np.uint8)
-            rows[np.arange(r)[:, None], places] = 1
-            found.append(rows)
-        return tuple(found)
+        return tuple(self._rows(i, np.arange(r)) for i, r in enumerate(self.axes))
+
+    def _rows(self, axis: int, values: NDArray[Any]) -> NDArray[np.uint8]:
+        return filter_rows(axis, values, self.bits, self.hashes)
 
     @cached_property
     def grams(self) -> tuple[Floats, ...]:
@@ -116,21 +124,13 @@ class BloomRR:
         return tuple(f.astype(np.float64) @ f.T.astype(np.float64) for f in self.filters)
 
     @cached_property
-    def _hamming(self) -> tuple[NDArray[np.int64], ...]:
-        own = [np.diag(g) for g in self.grams]
-        return tuple(
-            (w[:, None] + w[None, :] - 2 * g).astype(np.int64)
-            for w, g in zip(own, self.grams, strict=True)
-        )
-
-    @property
-    def _distinct(self) -> tuple[int, ...]:
-        return tuple(int(h[~np.eye(len(h), dtype=bool)].min()) for h in self._hamming)
+    def _facts(self) -> tuple[Facts, ...]:
+        return tuple(facts(i, r, self.bits, self.hashes) for i, r in enumerate(self.axes))
 
     @cached_property
     def distance(self) -> int:
         """D: most bits in which the filters of two records differ."""
-        return sum(int(h.max()) for h in self._hamming)
+        return sum(axis.distance for axis in self._facts)
 
     @cached_property
     def weight(self) -> int:
@@ -160,8 +160,7 @@ class BloomRR:
     @cached_property
     def largest_count(self) -> int:
         """A report with every bit set: the product of a table's largest filters, up to hashes."""
-        bits = [int(np.diag(gram).max()) for gram in self.grams]
-        return max(prod(bits[i] for i in table) for table in self.tables)
+        return max(prod(self._facts[i].heaviest for i in table) for table in self.tables)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -172,10 +171,17 @@ class BloomRR:
         """See :meth:`Mechanism.perturb`; packed rows."""
         reports = {}
         for i, code in enumerate(digits_of(values, self.axes)):
-            packed = np.packbits(self.filters[i], axis=1, bitorder="little")
             flips = random_rows(len(code), self.bits, self.q, randomness)
-            reports[f"b{i}"] = packed[code] ^ flips
+            reports[f"b{i}"] = self._packed(i, code) ^ flips
         return reports
+
+    def _packed(self, axis: int, code: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Packed filter of every report's value; a table of all only where there are more."""
+        if len(code) < self.axes[axis]:
+            return np.packbits(self._rows(axis, code), axis=1, bitorder="little")
+        table = np.packbits(self.filters[axis], axis=1, bitorder="little")
+        packed: NDArray[np.uint8] = table[code]
+        return packed
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Products of ones, summed: shape (views, width), int64."""

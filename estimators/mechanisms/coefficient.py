@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from estimators.mechanisms.base import Column
+from estimators.mechanisms.base import Column, ReportWork
 from estimators.mechanisms.bits import row_bytes
 from estimators.mechanisms.support import OTHER, SupportOracle, one_cell, require_integer
-from estimators.randomness import coins
+from estimators.randomness import coins, coins_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,6 +61,11 @@ class HadamardCoefficient(SupportOracle):
     def supports(self, counts: Counts, n: int) -> Counts:
         """Reports of +1 and of -1."""
         return np.array([n - counts[0], counts[0]])
+
+    @property
+    def report_work(self) -> ReportWork:
+        """One coin."""
+        return ReportWork.of(self.columns, coins_bytes(1))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """See :meth:`Mechanism.perturb`; column ``s`` is uint8."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from estimators.mechanisms.base import Column, require_enumerable
+from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.support import OTHER, SupportOracle, one_cell
-from estimators.randomness import WEIGHT_BITS, uniform_below
+from estimators.randomness import WEIGHT_BITS, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,6 +53,11 @@ class GRR(SupportOracle):
     def q(self) -> Fraction:
         """Probability of one given other cell."""
         return Fraction(OTHER, self._total)
+
+    @property
+    def report_work(self) -> ReportWork:
+        """One draw."""
+        return ReportWork.of(self.columns, uniform_bytes(self._total, 1))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """See :meth:`Mechanism.perturb`; column ``v`` is int64."""

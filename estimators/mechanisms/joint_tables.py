@@ -166,6 +166,10 @@ def integer_row(what: str, row: object) -> tuple[int, ...]:
     Raises:
         PlanError: anything else.
     """
-    if not isinstance(row, list | tuple) or not all(type(x) is int and x >= 0 for x in row):
+    if (
+        not isinstance(row, list | tuple)
+        or not set(map(type, row)) <= {int}
+        or min(row, default=0) < 0
+    ):
         raise PlanError(f"{what}: expected a list of non-negative integers")
     return tuple(row)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from estimators.mechanisms.base import Column, require_enumerable
+from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.grr import respond
 from estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
 from estimators.mechanisms.support import OTHER, SupportOracle, require_integer
 from estimators.mechanisms.unary import draw_supports
-from estimators.randomness import exp_weight, uniform_below
+from estimators.randomness import exp_weight, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,6 +83,13 @@ class OLH(SupportOracle):
     @cached_property
     def _keys(self) -> NDArray[np.uint32]:
         return keys(np.arange(self.cells))
+
+    @property
+    def report_work(self) -> ReportWork:
+        """A seed, the hash of the own cell, and a bucket."""
+        total = self.weight + (self.buckets - 1) * OTHER
+        draws = uniform_bytes(1 << self.seed_bits, 1) + uniform_bytes(total, 1)
+        return ReportWork.of(self.columns, draws, hashes=1)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """See :meth:`Mechanism.perturb`; both columns are int64."""

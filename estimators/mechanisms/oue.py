@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from estimators.mechanisms.bits import random_rows
+from estimators.mechanisms.base import ReportWork
+from estimators.mechanisms.bits import random_rows, row_bytes
 from estimators.mechanisms.support import OTHER
 from estimators.mechanisms.unary import UnaryOracle, replace_own
+from estimators.randomness import coins_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,6 +39,11 @@ class OUE(UnaryOracle):
     def q(self) -> Fraction:
         """Probability of a 1 at another cell."""
         return Fraction(OTHER, self.weight + OTHER)
+
+    @property
+    def report_work(self) -> ReportWork:
+        """A coin per cell, and a byte for the own one."""
+        return ReportWork.of(self.columns, coins_bytes(row_bytes(self.cells)) + 1)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """See :meth:`Mechanism.perturb`; column ``b`` has shape (n, ceil(L / 8))."""

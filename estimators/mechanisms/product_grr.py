@@ -18,7 +18,7 @@ import numpy as np
 
 from estimators.castell.inverse import channels, noise_given_truth, unmix
 from estimators.errors import PlanError
-from estimators.mechanisms.base import Column, require_enumerable
+from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.grr import respond
 from estimators.mechanisms.joint_tables import (
     MAX_RECORD_CELLS,
@@ -28,7 +28,7 @@ from estimators.mechanisms.joint_tables import (
     integer_rows,
 )
 from estimators.mechanisms.support import OTHER, require_integer
-from estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight
+from estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight, uniform_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,6 +139,18 @@ class ProductGRR:
     def columns(self) -> tuple[Column, ...]:
         """One integer column per block."""
         return tuple(Column(f"x{b}", "int", size) for b, size in enumerate(self.block_cells))
+
+    @property
+    def report_work(self) -> ReportWork:
+        """One draw per block."""
+        totals = (
+            weight + (size - 1) * OTHER
+            for weight, size in zip(self.weights, self.block_cells, strict=True)
+        )
+        return ReportWork.of(self.columns, sum(uniform_bytes(total, 1) for total in totals))
+
+    def check(self) -> None:
+        """The constructor has checked everything."""
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """See :meth:`Mechanism.perturb`; every column is int64."""

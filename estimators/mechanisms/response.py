@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from estimators.mechanisms.base import Column, require_enumerable
+from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.coefficient import flip
 from estimators.mechanisms.hadamard import parity, power_of_two, transform
 from estimators.mechanisms.support import OTHER, SupportOracle
-from estimators.randomness import uniform_below
+from estimators.randomness import coins_bytes, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,6 +67,11 @@ class HadamardResponse(SupportOracle):
         plus, minus = counts.reshape(-1, 2).T
         supports: Counts = (n + transform(plus - minus)[: self.cells]) // 2
         return supports
+
+    @property
+    def report_work(self) -> ReportWork:
+        """A row and a coin."""
+        return ReportWork.of(self.columns, uniform_bytes(self.rows, 1) + coins_bytes(1))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """See :meth:`Mechanism.perturb`; column ``r`` is int64, ``s`` uint8."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from estimators.errors import PlanError
-from estimators.mechanisms.base import Column, require_enumerable
+from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.coefficient import flip
 from estimators.mechanisms.hadamard import parity, transform
 from estimators.mechanisms.hashing import buckets, mix
 from estimators.mechanisms.response import count_signs, draw_signs
 from estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
-from estimators.randomness import exp_weight, uniform_below
+from estimators.randomness import coins_bytes, exp_weight, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,16 +99,29 @@ class HadamardSketch:
     @cached_property
     def places(self) -> NDArray[np.int64]:
         """Bucket of every cell under every hash: shape (hashes, L), int64."""
+        return buckets(self._seeds[:, None], np.arange(self.cells), self.buckets)
+
+    @cached_property
+    def _seeds(self) -> NDArray[np.uint32]:
+        """Of every hash: shape (hashes,)."""
         first = np.uint64(self.seed) + np.arange(self.hashes, dtype=np.uint64)
-        seeds = mix(first.astype(np.uint32))
-        return buckets(seeds[:, None], np.arange(self.cells), self.buckets)
+        return mix(first.astype(np.uint32))
+
+    @property
+    def report_work(self) -> ReportWork:
+        """A hash, a row and a coin; only the bucket of the own cell is computed."""
+        draws = uniform_bytes(self.hashes, 1) + uniform_bytes(self.buckets, 1) + coins_bytes(1)
+        return ReportWork.of(self.columns, draws, hashes=1)
+
+    def check(self) -> None:
+        """The constructor has checked everything."""
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """See :meth:`Mechanism.perturb`; columns ``h`` and ``r`` are int64, ``s`` uint8."""
         n = len(values)
         hashes = uniform_below(self.hashes, n, randomness)
         rows = uniform_below(self.buckets, n, randomness)
-        signs = parity(rows & self.places[hashes, values])
+        signs = parity(rows & buckets(self._seeds[hashes], np.asarray(values), self.buckets))
         return {"h": hashes, "r": rows, "s": flip(signs, 1 - self.p, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from estimators.mechanisms.base import Column, require_enumerable
+from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.bits import count_bits
 from estimators.mechanisms.support import OTHER, SupportOracle, require_integer, table_error
-from estimators.randomness import exp_weight, uniform_below
+from estimators.randomness import exp_weight, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,6 +94,13 @@ class SubsetSelection(SupportOracle):
         more for the share w / L of them that hold the own cell.
         """
         return (self.weight - OTHER) * self.size, OTHER * self.cells
+
+    @property
+    def report_work(self) -> ReportWork:
+        """One draw for the branch, and one for every cell of the set."""
+        # No draw takes more than one from a bound that is no power of two.
+        draws = uniform_bytes(sum(self._surplus), 1) + uniform_bytes(self.cells | 1, self.size)
+        return ReportWork.of(self.columns, draws)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """See :meth:`Mechanism.perturb`; column ``b`` has shape (n, ceil(L / 8))."""

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from estimators.mechanisms.base import ReportWork
 from estimators.mechanisms.bits import random_rows, row_bytes
 from estimators.mechanisms.support import OTHER
 from estimators.mechanisms.unary import UnaryOracle, replace_own
-from estimators.randomness import coins, exp_weight
+from estimators.randomness import coins, coins_bytes, exp_weight
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,6 +49,11 @@ class SUE(UnaryOracle):
     def q(self) -> Fraction:
         """Probability of a 1 at another cell."""
         return Fraction(OTHER, self.half_weight + OTHER)
+
+    @property
+    def report_work(self) -> ReportWork:
+        """A coin per cell, and one for the own one."""
+        return ReportWork.of(self.columns, coins_bytes(row_bytes(self.cells)) + coins_bytes(1))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """See :meth:`Mechanism.perturb`; column ``b`` has shape (n, ceil(L / 8))."""

@@ -72,6 +72,9 @@ class SupportOracle(ABC):
         """One support counter per cell."""
         return self.cells
 
+    def check(self) -> None:  # noqa: B027 - a mechanism may leave nothing open
+        """The constructor has checked everything."""
+
     def parameters(self) -> dict[str, Any]:
         """No parameters beyond epsilon and cells."""
         return {}

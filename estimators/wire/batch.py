@@ -90,15 +90,56 @@ def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None)
         Rejection: and nothing else, whatever the bytes.
     """
     body = _parse(value)
-    _check_origin(plan, group, key, body)
+    _check_plan(plan, body)
+    if key is None or len(key) != BATCH_ID_BYTES:
+        _reject(Reason.BAD_BATCH_ID, f"the key must be a batch id of {BATCH_ID_BYTES} bytes")
+    stated = _group(body)
+    if stated != group:
+        _reject(Reason.WRONG_GROUP, f"expected group {group}, got {stated}")
+    return _batch(plan, group, body, MAX_BATCH_REPORTS)
+
+
+def decode_report(plan: Plan, value: bytes) -> tuple[int, Batch]:
+    """A batch of one as a device hands it to a gateway: its group, and the batch.
+
+    There is no topic that names the group and no key yet; the checks are those of
+    :func:`decode_batch` otherwise, in the same order, and the window must be one of the plan's.
+
+    Raises:
+        Rejection: and nothing else, whatever the bytes.
+    """
+    body = _parse(value)
+    _check_plan(plan, body)
+    group = _group(body)
+    if not 0 <= group < len(plan.groups):
+        _reject(Reason.WRONG_GROUP, f"the plan has {len(plan.groups)} groups, got {group}")
+    batch = _batch(plan, group, body, 1)
+    check_window(plan, batch.period)
+    return group, batch
+
+
+def check_window(plan: Plan, period: int) -> None:
+    """Whether the plan has such a window, with the reasons that a worker would give.
+
+    Raises:
+        Rejection: after_end or late.
+    """
+    if period >= plan.windows:
+        _reject(Reason.AFTER_END, f"the plan's last window is {plan.windows - 1}")
+    if period < 0:
+        _reject(Reason.LATE, "the plan's first window is 0")
+
+
+def _batch(plan: Plan, group: int, body: Mapping[str, Any], most: int) -> Batch:
+    """Everything but version, plan, key and group, in the order of the reasons."""
     n, period = body.get("n"), body.get("period")
     if type(n) is not int or type(period) is not int:
         _reject(Reason.MALFORMED, "n and period must be integers")
     columns = body.get("columns")
     if not isinstance(columns, dict):
         _reject(Reason.MALFORMED, "columns must be an object")
-    if not 1 <= n <= MAX_BATCH_REPORTS:
-        _reject(Reason.OUT_OF_RANGE, f"n must be 1 to {MAX_BATCH_REPORTS}, got {n}")
+    if not 1 <= n <= most:
+        _reject(Reason.OUT_OF_RANGE, f"n must be 1 to {most}, got {n}")
     declared = plan.mechanisms[group].columns
     if set(columns) != {column.name for column in declared}:
         _reject(Reason.MALFORMED, f"expected columns {[c.name for c in declared]}")
@@ -125,18 +166,19 @@ def _parse(value: bytes | None) -> dict[str, Any]:
     return body
 
 
-def _check_origin(plan: Plan, group: int, key: bytes | None, body: Mapping[str, Any]) -> None:
+def _check_plan(plan: Plan, body: Mapping[str, Any]) -> None:
     version = body.get("v")
     if not isinstance(version, str) or version.split(".")[0] != str(plan.wire):
         _reject(Reason.UNKNOWN_VERSION, f"expected major {plan.wire}")
     if body.get("plan") != plan.digest:
         _reject(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
-    if key is None or len(key) != BATCH_ID_BYTES:
-        _reject(Reason.BAD_BATCH_ID, f"the key must be a batch id of {BATCH_ID_BYTES} bytes")
-    if type(body.get("group")) is not int:
+
+
+def _group(body: Mapping[str, Any]) -> int:
+    group = body.get("group")
+    if type(group) is not int:
         _reject(Reason.MALFORMED, "group must be an integer")
-    if body["group"] != group:
-        _reject(Reason.WRONG_GROUP, f"expected group {group}, got {body['group']}")
+    return group
 
 
 def _view(plan: Plan, group: int, body: Mapping[str, Any], n: int) -> NDArray[np.int64] | None:

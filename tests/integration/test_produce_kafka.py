@@ -71,7 +71,7 @@ def test_a_population_reports_over_kafka(broker: Broker) -> None:
 def test_devices_and_a_batcher_report_over_kafka(broker: Broker) -> None:
     plan = make_plan()
     names = new_topics(broker, plan)
-    with Batcher(plan, names, broker.sink(), size=50, linger=0.2) as batcher:
+    with Batcher(plan, names, broker.sink(), size=50, linger=0.2, min_batch=25) as batcher:
         for _ in range(500):
             report = Reporter(plan, MemoryStore(), clock=lambda: START * 1000).report({})
             assert report is not None

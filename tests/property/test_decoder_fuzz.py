@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consumer.fold import PartitionFold
-from estimators.errors import Rejection
+from estimators.errors import Reason, Rejection
+from estimators.plan import Plan
+from estimators.randomness import SeededRandomness
 from estimators.wire.batch import MAX_BATCH_REPORTS, Batch, decode_batch
-from tests.fuzzing import messages, plan_of
+from producer.reporter import Report
+from producer.rows import RowReader
+from tests.fuzzing import changed, messages, plan_of
 from tests.tally_support import TOPIC_ID, at, record
 
 PLAN = plan_of()
@@ -61,6 +68,96 @@ def test_any_bytes_are_a_rejection(key: bytes | None, value: bytes | None) -> No
             decode_batch(PLAN, group, key, value)
 
 
+def ones(version: int) -> tuple[Plan, list[bytes]]:
+    """Honest reports of every group, as devices encode them."""
+    plan = plan_of(version)
+    made = []
+    for g, mechanism in enumerate(plan.mechanisms):
+        columns = mechanism.perturb(np.array([g % mechanism.cells]), SeededRandomness(g))
+        view = g % len(plan.groups[g].views)
+        made.append(Report(g, g % 4, view, columns).encode(plan))
+    return plan, made
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_report_is_read_as_it_was_written(version: int) -> None:
+    plan, made = ones(version)
+    for raw in made:
+        report = Report.decode(plan, raw)
+        assert report.encode(plan) == raw
+        assert not any(column.flags.writeable for column in report.columns.values())
+
+
+def chain_evenly(
+    one: Iterator[bytes | None], other: Iterator[bytes | None]
+) -> Iterator[bytes | None]:
+    """By turns."""
+    return itertools.chain.from_iterable(zip(one, other, strict=False))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_changed_report_is_a_report_or_a_rejection(version: int) -> None:
+    plan, made = ones(version)
+    reader = RowReader(plan)
+    refused: Counter[Reason] = Counter()
+    decoded = 0
+    for g in GROUPS:
+        batches = (value for _, value in messages(plan, g, seed=g))
+        for value in itertools.islice(chain_evenly(batches, changed(made, seed=g)), 800):
+            try:
+                report = Report.decode(plan, value or b"")
+            except Rejection as rejection:
+                refused[rejection.reason] += 1
+                continue
+            batch = decode_batch(plan, report.group, bytes(16), value)
+            assert (batch.n, batch.period) == (1, report.period)
+            assert 0 <= report.period < plan.windows
+            reader.read(report)
+            decoded += 1
+    assert decoded > 100, "the fuzzer breaks everything"
+    assert refused.total() > 500, "the fuzzer breaks nothing"
+    assert set(refused) <= set(plan.reasons)
+
+
+HEAD = {"v": "1.0", "plan": PLAN.digest, "group": 0, "period": 0, "n": 1, "columns": {}}
+
+
+@pytest.mark.parametrize(
+    ("reason", "fields"),
+    [
+        (Reason.UNKNOWN_VERSION, {"v": "2.0"}),
+        (Reason.UNKNOWN_PLAN, {"plan": "0" * 64}),
+        (Reason.MALFORMED, {"group": "0"}),
+        (Reason.WRONG_GROUP, {"group": len(PLAN.groups)}),
+        (Reason.WRONG_GROUP, {"group": -1}),
+        (Reason.MALFORMED, {"period": None}),
+        (Reason.OUT_OF_RANGE, {"n": 2}),
+        (Reason.OUT_OF_RANGE, {"n": 0}),
+    ],
+)
+def test_a_report_is_refused_with_a_workers_reason(
+    reason: Reason, fields: dict[str, object]
+) -> None:
+    with pytest.raises(Rejection) as refused:
+        Report.decode(PLAN, orjson.dumps(HEAD | fields))
+    assert refused.value.reason is reason
+
+
+@pytest.mark.parametrize(("reason", "period"), [(Reason.AFTER_END, 4), (Reason.LATE, -1)])
+def test_a_report_of_no_window_is_refused(reason: Reason, period: int) -> None:
+    columns = PLAN.mechanisms[0].perturb(np.array([0]), SeededRandomness(1))
+    with pytest.raises(Rejection) as refused:
+        Report.decode(PLAN, Report(0, period, 0, columns).encode(PLAN))
+    assert refused.value.reason is reason
+
+
+def test_a_report_is_no_larger_than_a_batch() -> None:
+    for raw in (b"[" * (2 << 20), b" " * (2 << 20)):
+        with pytest.raises(Rejection) as refused:
+            Report.decode(PLAN, raw)
+        assert refused.value.reason is Reason.OVERSIZED
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -75,8 +172,6 @@ JSON = st.recursive(
 @settings(max_examples=150, deadline=None)
 @given(fields=st.dictionaries(st.sampled_from(["n", "period", "view", "columns"]), JSON))
 def test_any_json_in_the_fields_is_a_batch_or_a_rejection(fields: dict[str, object]) -> None:
-    import orjson
-
     head = {"v": "1.0", "plan": PLAN.digest, "group": 0, "period": 0, "n": 1}
     value = orjson.dumps(head | fields, option=orjson.OPT_NON_STR_KEYS)
     try:

@@ -239,6 +239,7 @@ def test_the_two_readers_refuse_each_other_s_plans(files: Path) -> None:
         (["--guarantee", "w-event:3"], "--guarantee: a central plan has no such thing"),
         (["--marginal", "sex,job"], "--marginal: a central plan has no such thing"),
         (["--lineage-epsilon", "9"], "--lineage-epsilon: a central plan has no such thing"),
+        (["--allow-loss", "9"], "--allow-loss: a central plan has no such thing"),
         (["--lifetime", "1m"], "--lifetime: 60 s are less than a window, 3,600 s"),
         (["--pilot", "p.json"], "--pilot: a central plan has no such thing"),
         (["--delta", ""], "delta must be a decimal number in a string such as \"1e-6\", got ''"),

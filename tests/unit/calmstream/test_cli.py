@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from calmstream.cli import COMMANDS, main
 from estimators.plan_document import read_plan
+from producer import device_plan
 
 DOMAIN = [
     {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
@@ -76,13 +78,22 @@ def test_a_domain_learnt_from_data_is_warned_about(
     assert "learnt from data" in json.loads(capsys.readouterr().out)["warnings"][0]
 
 
+def test_a_plan_that_devices_refuse_is_warned_about(
+    dictionary: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_plan, "MAX_VIEWS", 1)
+    assert main(planned(dictionary, "--json")) == 0
+    [warning] = json.loads(capsys.readouterr().out)["warnings"]
+    assert re.fullmatch(r"Devices refuse it: [\d,]+ views; a device reads 1", warning)
+
+
 def test_auto_tells_every_method_s_prediction(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = [*planned(dictionary, "--json"), "--method", "auto"]
     assert main(asked) == 0
     told = json.loads(capsys.readouterr().out)
-    assert set(told) == {"plan", "predictions", "warnings"}
+    assert set(told) == {"loss", "plan", "predictions", "warnings"}
     rows = told["predictions"]
     errors = [row["error"] for row in rows if row["error"] is not None]
     assert errors == sorted(errors)
@@ -97,9 +108,10 @@ def test_auto_tells_every_method_s_prediction(
 def test_the_printed_document_is_the_plan(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(planned(dictionary, "--json", "--guarantee", "w-event:4")) == 0
+    asked = planned(dictionary, "--json", "--guarantee", "w-event:4", "--lifetime", "1d")
+    assert main(asked) == 0
     told = json.loads(capsys.readouterr().out)
-    assert set(told) == {"plan", "warnings"}
+    assert set(told) == {"loss", "plan", "warnings"}
     assert told["warnings"] == []
     document = told["plan"]
     assert read_plan(json.dumps(document).encode()).users == 100_000

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import socket
+import threading
+import time
 import urllib.error
 import urllib.request
 from typing import Any
@@ -7,6 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
+from consumer import health
 from consumer.clock import ManualClock
 from consumer.health import HealthServer, RoleHealth, health_app
 
@@ -75,3 +79,110 @@ def test_served_over_http_on_loopback(roles: list[RoleHealth]) -> None:
             assert caught.value.code == code
     finally:
         server.close()
+
+
+SILENT = [b"", b"\x16\x03\x01\x02\x00", b"GET /livez HTTP/1.1\r\nHost: x\r\n", b"GET"]
+"""What a client sends before it says no more: nothing, a TLS greeting, half a request."""
+
+
+def serving() -> int:
+    """Threads that serve a connection."""
+    return sum("process_request_thread" in thread.name for thread in threading.enumerate())
+
+
+def wait_until_none_serves() -> None:
+    deadline = time.monotonic() + 20
+    while serving():
+        assert time.monotonic() < deadline, "a thread still serves a silent client"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def server(roles: list[RoleHealth], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(health, "REQUEST_SECONDS", 0.3)
+    made = HealthServer(health_app(CollectorRegistry(), roles), "127.0.0.1", 0)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("sent", SILENT)
+def test_a_silent_client_leaves_no_traceback_and_no_thread(
+    server: HealthServer, sent: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        client.sendall(sent)
+        while client.recv(1 << 12):
+            pass  # until the server closes the connection
+        wait_until_none_serves()
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("sent", [b"\x00\xff rubbish \r\n\r\n", b"\r\n" * 3, b"x" * 70_000])
+def test_garbage_leaves_no_traceback(
+    server: HealthServer, sent: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+    wait_until_none_serves()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_client_that_resets_leaves_no_traceback(
+    server: HealthServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # closing sends a reset
+    for sent in (b"GET /livez", b"GET /metrics HTTP/1.0\r\n\r\n"):
+        client = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        client.sendall(sent)
+        client.close()
+    wait_until_none_serves()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_request_that_trickles_in_has_one_deadline(server: HealthServer) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        client.settimeout(0.02)
+        give_up = time.monotonic() + 20
+        closed = False
+        while not closed:
+            assert time.monotonic() < give_up, "the connection stays open for ever"
+            try:
+                client.sendall(b"G")
+                closed = client.recv(1) == b""
+            except TimeoutError:
+                continue
+            except OSError:
+                closed = True
+    wait_until_none_serves()
+
+
+def test_an_answer_that_nobody_takes_leaves_no_traceback_and_no_thread(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(health, "REQUEST_SECONDS", 0.3)
+
+    def large(_: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [b"x" * (64 << 20)]
+
+    server = HealthServer(large, "127.0.0.1", 0)
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            time.sleep(0.1)
+            wait_until_none_serves()
+    finally:
+        server.close()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_defect_of_the_application_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    server = HealthServer(lambda *_: 1 // 0, "127.0.0.1", 0)  # type: ignore[arg-type,return-value]
+    try:
+        with pytest.raises(urllib.error.HTTPError, match="500"):
+            urllib.request.urlopen(f"http://127.0.0.1:{server.port}/", timeout=10)
+    finally:
+        server.close()
+    assert "ZeroDivisionError" in capfd.readouterr().err

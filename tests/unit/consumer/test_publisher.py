@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -64,6 +65,24 @@ def test_what_the_method_raises_stops_the_publisher(
     monkeypatch.setattr(estimate, "build_set", broken)
     with pytest.raises(FatalError, match="window 0 cannot be estimated"):
         work(bench.publisher())
+
+
+def test_a_set_of_another_plan_does_not_pass_for_a_published_one(bench: Bench) -> None:
+    bench.close_all()
+    bench.put_all()
+    work(bench.publication())
+    own = bench.snapshot_records()
+    foreign = Bench(replace(bench.plan, purpose="another"))
+    foreign.close_all()
+    foreign.put_all()
+    work(foreign.publication())
+    again = Bench(bench.plan)
+    again.close_all()
+    again.put_all()
+    for key, value in foreign.snapshot_records():
+        again.sink.send(again.names.snapshots, key, value).wait(5)
+    work(again.publication())
+    assert again.snapshot_records()[len(foreign.snapshot_records()) :] == own
 
 
 # Membership

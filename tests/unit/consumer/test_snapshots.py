@@ -12,9 +12,10 @@ import pytest
 from consumer import snapshots
 from consumer.assembler import Snapshot
 from consumer.merge import MergedWindow
-from consumer.snapshots import build_set, loss_plan, loss_window
+from consumer.snapshots import build_set
 from estimators.domain import Attribute, Domain
 from estimators.errors import FatalError, InvalidInput, Reason
+from estimators.loss import loss_plan, loss_window
 from estimators.marginal import Marginal
 from estimators.plan import Guarantee
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, decode, parse_key

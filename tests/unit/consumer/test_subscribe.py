@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -14,7 +15,7 @@ from consumer.assembler import SnapshotAssembler, above
 from consumer.merge import MergedWindow
 from consumer.snapshots import SnapshotSet, build_set
 from consumer.subscribe import plan_names, subscribe
-from estimators.errors import FatalError, InvalidInput, RecoverableError
+from estimators.errors import FatalError, ForeignRecord, InvalidInput, RecoverableError
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
 from tests.batches import ZSTD, frame
@@ -143,6 +144,19 @@ def test_above(revision: tuple[int, ...], other: tuple[int, ...] | None, expecte
     assert above(revision, other) is expected
 
 
+def test_a_manifest_of_another_plan_makes_no_set(plan: Plan) -> None:
+    foreign = replace(plan, purpose="another")
+    assembler = SnapshotAssembler(plan.digest)
+    *tables, manifest = records(a_set(foreign, 0, Kind.FINAL, (5, 5)))
+    assert [assembler.add(table) for table in tables] == [None] * len(tables)
+    with pytest.raises(ForeignRecord, match="another plan"):
+        assembler.add(manifest)
+    assert assembler.count(Kind.FINAL) == 0
+    shown = [assembler.add(record) for record in records(a_set(plan, 0, Kind.FINAL, (5, 5)))]
+    assert [s.manifest.plan for s in shown if s is not None] == [plan.digest]
+    assert SnapshotAssembler().add(a_set(foreign, 0, Kind.FINAL, (1, 1), 0).manifest) is not None
+
+
 # Over a broker
 
 
@@ -162,6 +176,28 @@ def seen(bench: Bench, **options: object) -> list[tuple[int, Kind, tuple[int, ..
         bench.plan, bench.broker, namespace="test", follow=False, poll_seconds=0, **options
     )
     return [(s.window, s.kind, s.revision) for s in found]
+
+
+def test_sets_of_another_plan_are_skipped_and_logged_once(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = bench.plan
+    for plan, window in ((own, 0), (replace(own, purpose="another"), 1), (own, 2)):
+        bench.plan = plan
+        for kind in (Kind.FINAL, Kind.TOTAL):
+            write(bench, window, kind, (2, 2))
+    bench.plan = own
+    assert {window for window, _, _ in seen(bench)} == {0, 2}
+    assert ["another plan" in entry.getMessage() for entry in caplog.records] == [True]
+    assert [window for window, _, _ in seen(bench, from_window="latest")] == [2, 2]
+
+
+def test_nothing_is_logged_if_all_sets_are_of_the_plan(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(bench, 0, Kind.FINAL, (2, 2))
+    assert len(seen(bench)) == 1
+    assert not caplog.records
 
 
 def test_without_following_it_ends_at_the_end(bench: Bench) -> None:

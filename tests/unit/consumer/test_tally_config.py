@@ -89,6 +89,23 @@ def test_secrets_are_redacted() -> None:
     assert "hunter2" not in repr(config)
 
 
+def test_no_password_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALMSTREAM_SECURITY_PROTOCOL", "SASL_SSL")
+    monkeypatch.setenv("CALMSTREAM_SASL_MECHANISM", "PLAIN")
+    monkeypatch.setenv("CALMSTREAM_SASL_USERNAME", "worker")
+    monkeypatch.setenv("CALMSTREAM_SASL_PASSWORD", "hunter2")
+    config = load(SecurityConfig)
+    assert config.redacted()["sasl_password"] == "***"
+    for shown in (config.redacted(), config, config.model_dump(), config.security()):
+        assert "hunter2" not in f"{shown} {shown!r}"
+    assert config.security().client_settings()["sasl_plain_password"] == "hunter2"
+
+
+def test_an_empty_password_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="the password is empty"):
+        SecurityConfig(sasl_password=SecretStr("")).security()
+
+
 def test_settings_do_not_change() -> None:
     with pytest.raises(Exception, match="frozen"):
         load(TallyConfig).poll_records = 3

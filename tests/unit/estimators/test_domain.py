@@ -77,6 +77,23 @@ def test_bad_names(names: list[str], message: str) -> None:
         DOMAIN.index(names)
 
 
+def test_integers_stand_for_the_labels_that_spell_them() -> None:
+    domain = Domain((Attribute("n", ("1", "2", "?"), other=2), Attribute("m", ("7", "-8"))))
+    for integers in ([1, 2, 3], np.array([1, 2, 3]), np.array([1, 2, 3], np.uint8)):
+        columns = {"n": integers, "m": np.array([-8, 7, -8], np.int16)}
+        assert domain.encode(columns).tolist() == [[0, 1], [1, 0], [2, 1]]  # type: ignore[arg-type]
+    with pytest.raises(DomainError, match=r"row 2: 'm' has no label '9'"):
+        domain.encode({"n": [1, 1], "m": [7, 9]})
+    with pytest.raises(DomainError, match=r"row 1: 'm' has no label 7\.0"):
+        domain.encode({"n": [1], "m": [7.0]})
+    assert domain.encode({"n": [True, 1.0, None], "m": ["7"] * 3})[:, 0].tolist() == [2, 2, 2]
+    for one in (1, np.int64(1), np.uint8(1), "1"):
+        assert domain.code(0, one) == 0
+    for other in (True, np.True_, 1.0, np.float32(1), None, 10**5000):
+        assert domain.code(0, other) == 2
+        assert domain.code(1, other) is None
+
+
 def test_code_of_one_label() -> None:
     assert [DOMAIN.code(0, label) for label in ("green", "mauve", None, 7)] == [1, 3, 3, 3]
     assert [DOMAIN.code(1, label) for label in ("large", "huge", None)] == [1, None, None]

@@ -58,7 +58,7 @@ def taught(
         ([-1e-9], "of order 1: a standard deviation is not negative"),
         ([0.6, float("nan")], "of order 2: expected a number, got nan"),
         ([float("inf")], "of order 1: expected a number, got inf"),
-        ([0.6, "0.1"], "of order 2: expected a number, got '0.1'"),
+        ([0.6, "x"], "of order 2: expected a number, got 'x'"),
         ([True], "of order 1: expected a number, got True"),
         ([0.6, 1.5], "of order 2: no coefficient is above 1"),
         ([0, 0.0], "all are 0"),
@@ -95,7 +95,7 @@ def test_sizes_steer_the_shares_and_stand_in_the_plan() -> None:
     plain, between = shares({})
     assert alone == pytest.approx(1 - allocation.FLOOR, abs=1e-4)
     assert together < between < alone
-    assert weak.parameters == {"prior_sizes": [0.6, 0.01, 0]}
+    assert weak.parameters == {"prior_sizes": ["0.6", "0.01", 0]}
     assert plain.parameters == {}
     assert read_plan(strong.to_bytes()) == strong
 

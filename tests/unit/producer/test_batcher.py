@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +14,19 @@ import pytest
 
 from broker.in_process import InProcessBroker, SendFault
 from broker.transport import Sink
-from estimators.errors import FatalError, RecoverableError
+from estimators.errors import FatalError, InvalidInput, RecoverableError
 from estimators.plan import Plan
+from estimators.plan_limits import Limits
 from estimators.randomness import SeededRandomness
 from estimators.wire.batch import decode_batch
 from producer.batcher import Batcher
 from producer.courier import Budget
 from producer.reporter import Report
 from producer.spool import Spool
+from producer.totals import Failure, Unobserved
 from tests.producer_support import (
+    START,
+    FakeClock,
     ScriptedSink,
     broker_for,
     count,
@@ -36,7 +41,7 @@ LONG = 60.0
 
 
 def batcher(sink: Sink, plan: Plan = PLAN, **options: object) -> Batcher:
-    return Batcher(plan, names_of(plan), sink, **{"budget": FAST, **options})  # type: ignore[arg-type]
+    return Batcher(plan, names_of(plan), sink, **{"budget": FAST, "min_batch": 1, **options})  # type: ignore[arg-type]
 
 
 def report(cell: int = 0, group: int = 0, period: int = 0, view: int = 0) -> Report:
@@ -263,6 +268,88 @@ def test_a_restart_sends_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_options_are_checked() -> None:
-    for options in ({"size": 0}, {"linger": -1.0}):
+    for options in ({"size": 0}, {"linger": -1.0}, {"min_batch": 0}):
         with pytest.raises(ValueError, match="at least"):
             batcher(ScriptedSink(lambda i: i), **options)
+
+
+def test_the_least_is_at_most_half_of_what_a_batch_may_hold() -> None:
+    sink = ScriptedSink(lambda i: i)
+    with pytest.raises(InvalidInput, match="at most 49, half of the batch size, got 50"):
+        batcher(sink, size=99, min_batch=50)
+    limited = replace(PLAN, limits=Limits(batch_reports=60, batches=9))
+    with pytest.raises(InvalidInput, match=r"at most 30, half of the limits.batch_reports of plan"):
+        batcher(sink, limited, min_batch=31)
+    batcher(sink, size=100, min_batch=50).close()
+    batcher(sink, limited, min_batch=30).close()
+    batcher(sink, replace(PLAN, limits=Limits(1, 1)), min_batch=1).close()
+    batcher(sink, make_plan(version=1), size=100, min_batch=50).close()
+
+
+def live(second: float = 5.0) -> FakeClock:
+    """A clock within the plan's first window of ten seconds; its time stands still."""
+    return FakeClock(START + second)
+
+
+def test_by_default_nobody_leaves_in_a_company_below_50() -> None:
+    broker, clock = broker_for(PLAN), live()
+    one = Batcher(PLAN, names_of(PLAN), broker.sink(), linger=0, clock=clock)
+    for i in range(99):
+        one.add(report(i % 12))
+    one.flush(20)
+    wait_until(lambda: one.totals.reports_sent == 99)
+    one.add(report())
+    time.sleep(0.1)
+    one.flush(20)
+    assert one.totals.reports_waiting == 1
+    for i in range(99):
+        one.add(report(i % 12))
+    wait_until(lambda: sizes(broker) == [50, 99])
+    totals = one.close()
+    assert sizes(broker) == [50, 50, 99]
+    assert (totals.reports_sent, totals.reports_small) == (199, 0)
+
+
+@pytest.mark.parametrize("what", ["send", "drop"])
+@pytest.mark.parametrize("ending", ["window", "close"])
+def test_a_small_company_is_counted_and_sent_or_dropped(what: str, ending: str) -> None:
+    broker, clock, events = broker_for(PLAN), live(), Events()
+    one = batcher(broker.sink(), linger=0, min_batch=50, small=what, clock=clock, observer=events)
+    for i in range(3):
+        one.add(report(i))
+    time.sleep(0.1)
+    assert (sizes(broker), one.totals.reports_waiting) == ([], 3)
+    if ending == "window":
+        clock.seconds = START + 10 + PLAN.grace / 4
+        wait_until(lambda: one.totals.reports_waiting == 0)
+    totals = one.close()
+    sent = 3 if what == "send" else 0
+    assert (totals.reports_sent, totals.reports_small) == (sent, sent)
+    assert totals.failures == ({} if sent else {Failure.SMALL: 3})
+    assert (events.small_reports, events.dropped) == (sent, 3 - sent)
+    assert sizes(broker) == [3] * (what == "send")
+
+
+def test_no_part_of_a_large_company_is_small() -> None:
+    for n in range(50, 260, 7):
+        broker = broker_for(PLAN)
+        one = batcher(broker.sink(), size=100, min_batch=50, linger=LONG, clock=live())
+        for i in range(n):
+            one.add(report(i % 12))
+        assert one.close().reports_small == 0
+        assert min(sizes(broker)) >= 50
+        assert max(sizes(broker)) <= 100
+        assert sum(sizes(broker)) == n
+
+
+class Events(Unobserved):
+    """Counts small and dropped reports."""
+
+    def __init__(self) -> None:
+        self.small_reports = self.dropped = 0
+
+    def small(self, group: int, reports: int) -> None:  # noqa: ARG002
+        self.small_reports += reports
+
+    def failed(self, group: int, reports: int, why: Failure) -> None:  # noqa: ARG002
+        self.dropped += reports * (why is Failure.SMALL)

@@ -1,20 +1,35 @@
+from inspect import signature
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
+from producer.batcher import Batcher
 from producer.config import ProducerSettings
 from producer.courier import Budget
+from tests.producer_support import ScriptedSink, make_plan, names_of
 
 
 def test_defaults_are_the_budgets() -> None:
     assert ProducerSettings().budget() == Budget()
 
 
+def test_a_batcher_takes_the_settings() -> None:
+    plan = make_plan()
+    settings = ProducerSettings()
+    one = Batcher(plan, names_of(plan), ScriptedSink(lambda i: i), **settings.batching())
+    one.close()
+    defaults = signature(Batcher).parameters
+    for name, value in settings.batching().items():
+        assert name == "budget" or defaults[name].default == value
+
+
 def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "BATCH_SIZE": "250",
         "LINGER": "0.5",
+        "MIN_BATCH": "20",
+        "SMALL": "drop",
         "MAX_IN_FLIGHT": "7",
         "DELIVERY_ATTEMPTS": "3",
         "DELIVERY_SECONDS": "9",
@@ -24,6 +39,13 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(f"CALMSTREAM_{name}", value)
     settings = ProducerSettings()
     assert (settings.batch_size, settings.linger) == (250, 0.5)
+    assert settings.batching() == {
+        "size": 250,
+        "linger": 0.5,
+        "min_batch": 20,
+        "small": "drop",
+        "budget": settings.budget(),
+    }
     assert settings.spool == Path("/var/spool/x")
     assert settings.budget() == Budget(in_flight=7, attempts=3, seconds=9, attempt_seconds=2)
 

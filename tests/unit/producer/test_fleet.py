@@ -8,14 +8,9 @@ import numpy as np
 import pytest
 
 from estimators.errors import FatalError, InvalidInput, RecoverableError
-from estimators.plan import Guarantee
 from estimators.randomness import SeededRandomness
-from producer.assignment import place, places
 from producer.fleet import Fleet
-from producer.ledger import DeviceState, Status, status
-from tests.producer_support import LINEAGE, make_plan
-
-EVERY_3 = Guarantee("w-event", 3)
+from tests.producer_support import LINEAGE, START, WINDOW, make_plan
 
 
 def test_secrets_are_the_operating_systems_unless_asked() -> None:
@@ -23,44 +18,6 @@ def test_secrets_are_the_operating_systems_unless_asked() -> None:
     assert not np.array_equal(Fleet.new(5, LINEAGE).secrets, Fleet.new(5, LINEAGE).secrets)
     seeded = [Fleet.new(5, LINEAGE, SeededRandomness(1)).secrets for _ in range(2)]
     assert np.array_equal(*seeded)
-
-
-def test_the_rules_are_those_of_one_device() -> None:
-    """Random histories under four plans of one lineage, judged both ways at every step."""
-    plans = [
-        make_plan(name="a", windows=40, lineage_epsilon="1"),
-        make_plan(name="b", windows=40, epsilon="0.3", lineage_epsilon="1.3"),
-        make_plan(name="c", windows=40, guarantee=EVERY_3, epsilon="0.5", lineage_epsilon="1.1"),
-        make_plan(
-            name="d",
-            windows=20,
-            window=20,
-            guarantee=Guarantee("w-event", 2),
-            epsilon="0.3",
-            lineage_epsilon="2",
-        ),
-    ]
-    n, generator = 40, np.random.default_rng(11)
-    fleet = Fleet.new(n, LINEAGE, SeededRandomness(3))
-    states = [DeviceState(secret.tobytes()) for secret in fleet.secrets]
-    seen = set()
-    for second in range(0, 400, 5):
-        plan = plans[generator.integers(len(plans))]
-        now = (plan.start + second) * 1000
-        window = plan.window_at(now)
-        one_by_one = [
-            status(plan, place(plan, s.secret).slot, s.under(LINEAGE), now) for s in states
-        ]
-        seen |= {(plan.name, s) for s in one_by_one}
-        may = fleet.may_report(plan, window, places(plan, fleet.secrets).slot)
-        assert may.tolist() == [s is Status.READY for s in one_by_one]
-        asked = np.flatnonzero(may & (generator.random(n) < 0.4))
-        fleet.claim(plan, window, asked)
-        for i in asked:
-            states[i] = states[i].spend(plan, window)
-    assert {(p.name, Status.READY) for p in plans} <= seen
-    assert {(p.name, Status.BUDGET_SPENT) for p in plans} <= seen
-    assert {(p.name, Status.ALREADY_REPORTED) for p in plans} <= seen
 
 
 def test_nobody_reports_outside_the_plan() -> None:
@@ -83,6 +40,35 @@ def test_a_file_keeps_secrets_and_claims(tmp_path: Path) -> None:
     with Fleet.open(path, 4, LINEAGE) as fleet:
         may = fleet.may_report(plan, 3, np.zeros(4, np.int64))
         assert may.tolist() == [False, False, True, False]
+
+
+def test_an_old_file_keeps_what_it_spent(tmp_path: Path) -> None:
+    path, digest = tmp_path / "devices.npz", "a" * 64
+    arrays = {
+        "version": np.int64(1),
+        "lineage": np.array(LINEAGE),
+        "secrets": np.arange(64, dtype=np.uint8).reshape(4, 16),
+        f"{digest}.epsilon": np.array("1"),
+        f"{digest}.times": np.array([START, WINDOW, 0], np.int64),
+        f"{digest}.spent": np.array([[0, 3, 0, 0], [0, 1, 0, 0]]),
+    }
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+    slot = np.zeros(4, np.int64)
+    asks = make_plan(name="child", lineage_epsilon="2")
+    with Fleet.open(path, 4, LINEAGE) as fleet:
+        assert fleet.accounts[digest].bound == ""
+        assert fleet.may_report(make_plan(name="quiet"), 0, slot).tolist() == [1, 0, 1, 1]
+        assert fleet.may_report(asks, 0, slot).all()
+        fleet.claim(asks, 0, np.array([1, 2]))
+    with np.load(path) as kept:
+        assert int(kept["version"]) == 2
+    with Fleet.open(path, 4, LINEAGE) as fleet:
+        assert (fleet.accounts[digest].bound, fleet.accounts[asks.digest].bound) == ("", "2")
+        more = make_plan(name="third", lineage_epsilon="8")
+        assert fleet.may_report(more, 0, slot).tolist() == [1, 0, 1, 1]
+    np.savez(path, **(arrays | {"version": np.int64(2)}))  # type: ignore[arg-type]
+    with pytest.raises(FatalError, match="damaged"), Fleet.open(path, 4, LINEAGE):
+        pass
 
 
 def test_a_claim_is_on_disk_before_it_returns(tmp_path: Path) -> None:
@@ -126,3 +112,16 @@ def test_a_file_is_used_by_one_run_at_a_time(tmp_path: Path) -> None:
         Fleet.open(path, 4, LINEAGE),
     ):
         pass
+
+
+def test_a_linked_file_is_one_population(tmp_path: Path) -> None:
+    real, link = tmp_path / "devices.npz", tmp_path / "link.npz"
+    link.symlink_to(real)
+    with Fleet.open(link, 4, LINEAGE) as fleet:
+        fleet.claim(make_plan(), 0, np.array([1]))
+        with pytest.raises(RecoverableError, match="in use"), Fleet.open(real, 4, LINEAGE):
+            pass
+    assert link.is_symlink()
+    with Fleet.open(real, 4, LINEAGE) as fleet:
+        may = fleet.may_report(make_plan(), 0, np.zeros(4, np.int64))
+    assert may.tolist() == [True, False, True, True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -54,7 +55,7 @@ def test_a_clock_that_goes_back_does_not_ask_again() -> None:
 
 
 def test_a_child_asks_nobody_again_unless_it_states_the_sum() -> None:
-    parent = make_plan()
+    parent = make_plan(lineage_epsilon="1.5")
     entries = NEW.spend(parent, 0).under(parent.lineage)
     quiet = make_plan(name="child", epsilon="0.5")
     assert status(quiet, 0, entries, at(1)) is Status.BUDGET_SPENT
@@ -66,9 +67,41 @@ def test_a_child_asks_nobody_again_unless_it_states_the_sum() -> None:
     assert status(stranger, 0, NEW.spend(parent, 0).under("1" * 32), at(1)) is Status.READY
 
 
+def test_the_smallest_bound_that_was_answered_binds_every_later_plan() -> None:
+    parent = make_plan(name="a", epsilon="0.5", lineage_epsilon="1")
+    entries = NEW.spend(parent, 0).under(parent.lineage)
+    assert entries[parent.digest].bound == "1"
+    raised = make_plan(name="b", epsilon="0.5", lineage_epsilon="8")
+    assert status(raised, 0, entries, at(1)) is Status.READY
+    more = make_plan(name="b", epsilon="0.6", lineage_epsilon="8")
+    assert status(more, 0, entries, at(1)) is Status.BUDGET_SPENT
+    old = make_plan(name="b", epsilon="0.6", lineage_epsilon="8", version=1)
+    assert status(old, 0, entries, at(1)) is Status.BUDGET_SPENT
+    both = NEW.spend(parent, 0).spend(raised, 1).under(parent.lineage)
+    assert status(make_plan(name="c", lineage_epsilon="8"), 0, both, at(2)) is Status.BUDGET_SPENT
+
+
+def test_a_bound_outlives_the_reports_that_it_came_with() -> None:
+    parent = make_plan(name="a", guarantee=EVERY_3, windows=90)
+    child = make_plan(name="b", guarantee=EVERY_3, windows=90, epsilon="2")
+    entries = NEW.spend(parent, 0).under(parent.lineage)
+    assert spent_elsewhere(child, 60, entries) == 0
+    assert status(child, 0, entries, at(60)) is Status.BUDGET_SPENT
+
+
+def test_a_plan_of_version_1_and_an_entry_without_a_bound_bind_nobody() -> None:
+    first = make_plan(name="a", version=1)
+    child = make_plan(name="b", lineage_epsilon="2")
+    assert status(child, 0, NEW.spend(first, 0).under(first.lineage), at(1)) is Status.READY
+    kept = NEW.spend(make_plan(name="c"), 0).under(child.lineage)
+    unbound = {digest: replace(entry, bound="") for digest, entry in kept.items()}
+    assert status(child, 0, unbound, at(1)) is Status.READY
+    assert status(child, 0, kept, at(1)) is Status.BUDGET_SPENT
+
+
 def test_sums_are_exact_decimals() -> None:
     # 0.1 + 0.2 > 0.3 in binary floating point; here the three fit exactly.
-    first, second = make_plan(name="a", epsilon="0.1"), make_plan(name="b", epsilon="0.1")
+    first, second = (make_plan(name=n, epsilon="0.1", lineage_epsilon="0.3") for n in "ab")
     third = make_plan(name="c", epsilon="0.1", lineage_epsilon="0.3")
     entries = NEW.spend(first, 0).spend(second, 0).under(third.lineage)
     assert spent_elsewhere(third, 0, entries) == Decimal("0.2")

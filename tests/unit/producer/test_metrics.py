@@ -3,17 +3,21 @@ from prometheus_client import CollectorRegistry
 from broker.in_process import SendFault
 from broker.metric_definition import MetricDefinition
 from producer.courier import Budget
-from producer.metrics import FAILED, IN_FLIGHT, RETRIED, SENT, ProducerMetrics
+from producer.metrics import FAILED, IN_FLIGHT, RETRIED, SENT, SMALL, ProducerMetrics
 from producer.produce import produce
+from producer.totals import Failure
 from tests.producer_support import FakeClock, broker_for, make_plan, names_of, some_codes
 
 PLAN = make_plan()
 LABEL = f"{PLAN.name}-{PLAN.digest[:8]}"
 
 
-def values(registry: CollectorRegistry, metric: MetricDefinition) -> list[float | None]:
+def values(
+    registry: CollectorRegistry, metric: MetricDefinition, why: Failure = Failure.UNDELIVERED
+) -> list[float | None]:
+    reason = {"reason": why.value} if "reason" in metric.labels else {}
     return [
-        registry.get_sample_value(metric.name, {"plan": LABEL, "group": str(g)})
+        registry.get_sample_value(metric.name, {"plan": LABEL, "group": str(g)} | reason)
         for g in range(len(PLAN.groups))
     ]
 
@@ -21,8 +25,9 @@ def values(registry: CollectorRegistry, metric: MetricDefinition) -> list[float 
 def test_every_series_exists_at_zero() -> None:
     registry = CollectorRegistry()
     ProducerMetrics(PLAN, registry)
-    for metric in (SENT, RETRIED, FAILED):
-        assert values(registry, metric) == [0.0, 0.0, 0.0]
+    for metric in (SENT, RETRIED, FAILED, SMALL):
+        for why in Failure:
+            assert values(registry, metric, why) == [0.0, 0.0, 0.0]
     assert registry.get_sample_value(IN_FLIGHT.name, {"plan": LABEL}) == 0.0
 
 
@@ -48,8 +53,19 @@ def test_what_happened_is_what_is_counted() -> None:
     assert registry.get_sample_value(IN_FLIGHT.name, {"plan": LABEL}) == 0.0
 
 
+def test_small_and_dropped_reports_are_counted() -> None:
+    registry = CollectorRegistry()
+    metrics = ProducerMetrics(PLAN, registry)
+    metrics.small(1, 7)
+    metrics.failed(2, 3, Failure.SMALL)
+    assert values(registry, SMALL) == [0.0, 7.0, 0.0]
+    assert values(registry, FAILED, Failure.SMALL) == [0.0, 0.0, 3.0]
+
+
 def test_no_label_can_carry_a_value() -> None:
     registry = CollectorRegistry()
     ProducerMetrics(PLAN, registry)
     labels = {label for m in registry.collect() for s in m.samples for label in s.labels}
-    assert labels == {"plan", "group"}
+    assert labels == {"plan", "group", "reason"}
+    reasons = {s.labels.get("reason") for m in registry.collect() for s in m.samples}
+    assert reasons - {None} == {why.value for why in Failure}

@@ -8,14 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimators.errors import RecoverableError
 from estimators.plan import Guarantee, Plan
 from estimators.randomness import SeededRandomness
 from estimators.wire.batch import decode_batch
 from producer import FileStore, MemoryStore, Reporter, Status
 from producer.assignment import place
 from producer.ledger import DeviceState
-from producer.store import Change
 from tests.producer_support import START, WINDOW, FakeClock, make_plan
 
 RECORD = {"colour": "red", "size": "xl", "flag": "1"}
@@ -121,7 +119,7 @@ def test_w_event_over_many_windows_and_restarts(tmp_path: Path) -> None:
 
 
 def test_a_child_plan_finds_what_the_parent_spent(tmp_path: Path) -> None:
-    parent, child = make_plan(), make_plan(name="child")
+    parent, child = make_plan(lineage_epsilon="2"), make_plan(name="child")
     summed = make_plan(name="summed", lineage_epsilon="2")
     clock = FakeClock()
     reporters = [Reporter(p, FileStore(tmp_path / "d"), clock=clock.now) for p in (parent, child)]
@@ -131,46 +129,11 @@ def test_a_child_plan_finds_what_the_parent_spent(tmp_path: Path) -> None:
     assert Reporter(summed, FileStore(tmp_path / "d"), clock=clock.now).report(RECORD) is not None
 
 
-class Crash(BaseException):
-    """The process is gone."""
-
-
-class CrashingStore(FileStore):
-    """Dies right after the state has become durable."""
-
-    def update(self, change: Change) -> DeviceState:
-        super().update(change)
-        raise Crash
-
-
-def test_a_crash_between_ledger_and_sending_never_asks_again(tmp_path: Path) -> None:
-    plan, clock = make_plan(), FakeClock()
-    with pytest.raises(Crash):
-        Reporter(plan, CrashingStore(tmp_path / "d"), clock=clock.now).report(RECORD)
-    assert Reporter(plan, FileStore(tmp_path / "d"), clock=clock.now).report(RECORD) is None
-
-
-class FullStore(MemoryStore):
-    """Cannot write."""
-
-    def update(self, change: Change) -> DeviceState:
-        if change(self._state) is not self._state:
-            raise RecoverableError("no space")
-        return self._state
-
-
 class NoRandomness:
     """Fails the test when anything is drawn."""
 
     def bytes(self, count: int) -> bytes:
         raise AssertionError(f"{count} bytes drawn")
-
-
-def test_nothing_is_perturbed_before_the_ledger_is_written() -> None:
-    plan = make_plan()
-    reporter = Reporter(plan, FullStore(), NoRandomness(), FakeClock().now)
-    with pytest.raises(RecoverableError, match="no space"):
-        reporter.report(RECORD)
 
 
 class Untouchable(Mapping[str, object]):
@@ -234,6 +197,18 @@ def test_an_integer_stands_for_the_label_that_spells_it() -> None:
     assert codes("flag", 0) == {0}
     assert codes("flag", True) == {0, 1}
     assert codes("flag", 10**5000) == {0, 1}
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.int64, np.uint64, np.intp])
+def test_an_integer_of_numpy_stands_for_the_label_that_spells_it(kind: type) -> None:
+    assert codes("flag", kind(1)) == {1}
+    assert codes("flag", np.array([0, 1], kind)[1]) == {1}
+
+
+def test_other_scalars_of_numpy_are_unknown_labels() -> None:
+    for label in (np.True_, np.float64(1), np.datetime64(1, "s"), np.timedelta64(1), np.array(1)):
+        assert codes("flag", label) == {0, 1}
+        assert codes("colour", label) == {2}
 
 
 def test_a_random_code_is_uniform() -> None:

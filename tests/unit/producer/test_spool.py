@@ -70,3 +70,14 @@ def test_a_spool_needs_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FatalError, match="cannot make the spool"):
         Spool(tmp_path / "file", PLAN)
+
+
+def test_a_linked_spool_stays_one_when_the_link_goes_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    spool, batch = Spool(tmp_path / "link", PLAN), sealed()
+    spool.store(batch)
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to(tmp_path)
+    spool.remove(batch)
+    assert list(Spool(tmp_path / "real", PLAN).pending()) == []

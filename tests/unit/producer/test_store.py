@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import subprocess
@@ -10,13 +11,15 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
 import pytest
 
 from estimators.errors import FatalError, RecoverableError
-from producer.files import exclusive
-from producer.ledger import DeviceState
+from producer.files import exclusive, real_path
+from producer.ledger import DeviceState, Spent, Status, status
+from producer.reporter import Reporter
 from producer.store import DeviceStore, FileStore, MemoryStore, from_bytes, to_bytes
-from tests.producer_support import make_plan
+from tests.producer_support import LINEAGE, START, make_plan
 
 PLAN = make_plan()
 Again = Callable[[], DeviceStore]
@@ -102,6 +105,37 @@ def test_bytes_round_trip() -> None:
     assert from_bytes(to_bytes(state)) == state
 
 
+WRITTEN_BY_VERSION_1 = (
+    b'{"lineages":{"00112233445566778899aabbccddeeff":{"0b99761f6ecdadedac691e710732b15db8b44d43537'
+    b'7057c9ab60eb372150655":{"ends":1700000020,"epsilon":"1","horizon":0,"reports":1,"window":1}}},'
+    b'"secret":"000102030405060708090a0b0c0d0e0f","sha256":"0dcd6aebd8cb94dfffdf837b6c2d8438de681d9'
+    b'0436d5b1fc14a4288a9912933","version":1}'
+)
+
+
+def resealed(raw: bytes, **changes: object) -> bytes:
+    """A store's file with other fields and a checksum that matches them."""
+    document = {k: v for k, v in orjson.loads(raw).items() if k != "sha256"} | changes
+    summed = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return orjson.dumps(document | {"sha256": summed})
+
+
+def test_an_old_file_keeps_what_it_spent(tmp_path: Path) -> None:
+    path = tmp_path / "device.json"
+    path.write_bytes(WRITTEN_BY_VERSION_1)
+    state = FileStore(path).read()
+    assert state.secret == bytes(range(16))
+    [(digest, spent)] = state.under(LINEAGE).items()
+    assert spent == Spent(window=1, ends=START + 20, reports=1, epsilon="1", horizon=0, bound="")
+    child = make_plan(name="child", lineage_epsilon="2")
+    assert status(child, 0, state.under(LINEAGE), START * 1000) is Status.READY
+    FileStore(path).update(lambda old: old.spend(child, 2))
+    assert orjson.loads(path.read_bytes())["version"] == 2
+    after = FileStore(path).read().under(LINEAGE)
+    assert after[digest] == spent
+    assert after[child.digest].bound == "2"
+
+
 def damaged() -> list[bytes]:
     whole = to_bytes(DeviceState(bytes(range(16))).spend(PLAN, 1))
     return [
@@ -113,7 +147,12 @@ def damaged() -> list[bytes]:
         whole[: len(whole) // 2],
         whole.replace(b'"window":1', b'"window":2'),
         whole.replace(b"000102", b"ff0102"),
-        whole.replace(b'"version":1', b'"version":2'),
+        whole.replace(b'"version":2', b'"version":1'),
+        whole.replace(b'"version":2', b'"version":3'),
+        whole.replace(b'"version":2', b'"version":true'),
+        resealed(whole, version=1),
+        resealed(WRITTEN_BY_VERSION_1, version=2),
+        resealed(whole, version=3),
         b"\x00" * len(whole),
     ]
 
@@ -191,3 +230,51 @@ def test_a_held_lock_refuses_those_that_do_not_wait(tmp_path: Path) -> None:
         pass
     with exclusive(tmp_path / "x", wait=False):
         pass
+
+
+def test_a_link_is_followed_and_both_names_are_one_device(tmp_path: Path) -> None:
+    real, link = tmp_path / "real" / "device.json", tmp_path / "link" / "device.json"
+    FileStore(real).read()
+    link.parent.mkdir()
+    link.symlink_to(real)
+    FileStore(link).update(lambda state: state.spend(PLAN, 1))
+    assert link.is_symlink()
+    assert FileStore(real).read().under(PLAN.lineage)[PLAN.digest].reports == 1
+    assert [path.name for path in link.parent.iterdir()] == ["device.json"]
+    with (
+        exclusive(real, wait=False),
+        pytest.raises(RecoverableError, match="in use"),
+        exclusive(real_path(link), wait=False),
+    ):
+        pass
+
+
+def test_a_device_reports_once_by_whatever_name(tmp_path: Path) -> None:
+    """A link in the middle, a link to a link, a linked directory and a relative path."""
+    (tmp_path / "a").mkdir()
+    real = tmp_path / "a" / "device.json"
+    FileStore(real).read()
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    (tmp_path / "c.json").symlink_to("b/device.json")
+    (tmp_path / "d.json").symlink_to(tmp_path / "c.json")
+    names = [tmp_path / "d.json", tmp_path / "b" / "device.json", real, tmp_path / "c.json"]
+    made = [
+        Reporter(PLAN, FileStore(name), clock=lambda: START * 1000).report({}) for name in names
+    ]
+    assert [report is not None for report in made] == [True, False, False, False]
+    assert (tmp_path / "c.json").is_symlink()
+    assert (tmp_path / "d.json").is_symlink()
+
+
+def test_a_link_to_nothing_makes_a_new_device_where_it_points(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "later" / "device.json")
+    first = FileStore(tmp_path / "link").read()
+    assert FileStore(tmp_path / "later" / "device.json").read() == first
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises((FatalError, RecoverableError), match="cannot"):
+        FileStore(tmp_path / "a").read()

@@ -1,0 +1,156 @@
+"""Whatever goes wrong, every report taken is sent, failed or waiting, and counted as such."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from contextlib import suppress
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimators.errors import CalmstreamError, FatalError, RecoverableError, Rejection
+from estimators.wire.batch import decode_batch
+from producer import rows
+from producer.batcher import Batcher, Small
+from producer.courier import Budget
+from producer.reporter import Report
+from producer.sealing import Sealed
+from producer.spool import Spool
+from producer.totals import Failure, Totals
+from tests.producer_support import ScriptedSink, make_plan, names_of
+
+PLAN = make_plan()
+POISON = 11
+SEAL = rows.seal
+
+
+def seal(*arguments: Any) -> Sealed:
+    """Sealing fails for whatever holds the cell POISON."""
+    if POISON in arguments[-1].get("v", ()):
+        raise OverflowError("a defect")
+    return SEAL(*arguments)
+
+
+def report(cell: int, period: int = 0) -> Report:
+    return Report(0, period, 0, {"v": np.array([cell])})
+
+
+class BrokenSinkError(RuntimeError):
+    """Not an error that a sink may raise."""
+
+
+OUTCOMES: dict[str, CalmstreamError | int | None] = {
+    "sent": 0,
+    "down": RecoverableError("down"),
+    "refused": FatalError("refused"),
+    "never": None,
+}
+steps = st.sampled_from(["add", "add", "add", "poison", "malformed", "flush", "look"])
+fates = st.sampled_from(["sent", "sent", "sent", "down", "refused", "never", "broken"])
+
+
+def balanced(totals: Totals) -> None:
+    settled = totals.reports_sent + totals.reports_failed
+    assert totals.reports_taken == settled + totals.reports_waiting
+    assert totals.reports_waiting >= 0
+    assert totals.reports_failed == sum(totals.failures.values())
+
+
+def taken_by(batcher: Batcher, script: list[str]) -> int:
+    """Reports that the batcher took from a script that it may interrupt; its balance holds."""
+    taken = 0
+    with suppress(FatalError, RecoverableError):
+        for i, step in enumerate(script):
+            if step == "flush":
+                batcher.flush(0.02)
+            elif step == "malformed":
+                with pytest.raises(Rejection):
+                    batcher.add(report(99))
+            elif step != "look":
+                batcher.add(report(POISON if step == "poison" else i % POISON, i % 2), timeout=0.05)
+                taken += 1
+            totals = batcher.totals
+            balanced(totals)
+            assert totals.reports_taken == taken
+    return taken
+
+
+@given(
+    script=st.lists(steps, max_size=25),
+    fate=st.lists(fates, min_size=1, max_size=6),
+    size=st.integers(1, 6),
+    least=st.integers(1, 3),
+    small=st.sampled_from(["send", "drop"]),
+    spooled=st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_nothing_is_ever_lost_from_the_accounts(
+    script: list[str], fate: list[str], size: int, least: int, small: Small, spooled: bool
+) -> None:
+    def outcome(attempt: int) -> CalmstreamError | int | None:
+        chosen = fate[min(attempt, len(fate) - 1)]
+        if chosen == "broken":
+            raise BrokenSinkError
+        return OUTCOMES[chosen]
+
+    sink = ScriptedSink(outcome)
+    budget = Budget(in_flight=2, attempts=2, pause=0.001, attempt_seconds=0.02)
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        patch.object(rows, "seal", seal),
+        patch.object(threading, "excepthook", lambda _: None),
+    ):
+        spool = Spool(directory, PLAN) if spooled else None
+        batcher = Batcher(
+            PLAN,
+            names_of(PLAN),
+            sink,
+            size=size,
+            linger=0,
+            min_batch=min(least, max(size // 2, 1)),
+            small=small,
+            budget=budget,
+            spool=spool,
+        )
+        taken = taken_by(batcher, script)
+        totals = batcher.close(0.05)
+    balanced(totals)
+    assert (totals.reports_taken, totals.reports_waiting) == (taken, 0)
+    acknowledged = {
+        key: decode_batch(PLAN, 0, key, value).n
+        for (_, key, value), delivery in zip(sink.sends, sink.deliveries, strict=True)
+        if delivery.outcome == 0
+    }
+    assert totals.reports_sent <= sum(acknowledged.values())
+    if "broken" not in fate:
+        assert totals.reports_sent == sum(acknowledged.values())
+        assert totals.failures.get(Failure.ABANDONED, 0) == 0
+
+
+def test_one_report_that_cannot_be_sealed_costs_its_neighbours_nothing() -> None:
+    sink = ScriptedSink(lambda _: 0)
+    with patch.object(rows, "seal", seal):
+        batcher = Batcher(PLAN, names_of(PLAN), sink, linger=60)
+        for i in range(50):
+            batcher.add(report(i % POISON))
+        batcher.add(report(POISON))
+        totals = batcher.close()
+    assert (totals.reports_sent, totals.reports_failed, totals.batches_sent) == (50, 1, 1)
+    assert totals.failures == {Failure.UNENCODABLE: 1}
+
+
+def test_what_a_restart_finds_in_the_spool_is_taken_over() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        down = ScriptedSink(lambda _: None)
+        spool = Spool(directory, PLAN)
+        first = Batcher(PLAN, names_of(PLAN), down, linger=0, min_batch=1, spool=spool)
+        first.add(report(1))
+        assert first.close(0).reports_failed == 1
+        up = ScriptedSink(lambda _: 0)
+        totals = Batcher(PLAN, names_of(PLAN), up, spool=Spool(directory, PLAN)).close()
+    assert (totals.reports_taken, totals.reports_sent) == (1, 1)

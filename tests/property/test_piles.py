@@ -1,0 +1,129 @@
+"""However reports arrive: none is lost, none leaves late, and few leave in small company."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimators.plan import Plan
+from estimators.randomness import SeededRandomness
+from producer.piles import Leaving, Moment, Piles, Wanted, waits_until
+from tests.producer_support import START, make_plan
+
+
+class Arrival(NamedTuple):
+    """A report: when it comes, for which group and window; its number is its value."""
+
+    second: float
+    group: int
+    period: int
+
+
+class Left(NamedTuple):
+    """What left, and when."""
+
+    wall: int
+    leaving: Leaving
+
+
+def at(second: float) -> Moment:
+    return Moment(second, round((START + second) * 1000))
+
+
+def run(plan: Plan, piles: Piles, arrivals: list[Arrival]) -> list[Left]:
+    """Let time pass from one arrival, and one moment at which something is due, to the next."""
+    left: list[Left] = []
+    now = 0.0
+
+    def until(second: float) -> None:
+        nonlocal now
+        for _ in range(10_000):
+            patience = piles.patience(at(now))
+            if patience is None or now + patience > second:
+                break
+            now = max(now, now + patience)
+            taken = piles.take(Wanted.DUE, at(now))
+            left.extend(Left(at(now).wall, one) for one in taken)
+            if not taken:
+                now += 0.001  # a millisecond is the wall clock's finest step
+        else:
+            raise AssertionError("something is due for ever")
+        now = second
+
+    for i, (second, group, period) in enumerate(arrivals):
+        until(second)
+        full = piles.add(group, period, (0, (i,)), lambda: at(now))
+        left.extend([Left(at(now).wall, full)] if full is not None else [])
+    until(10_000.0)
+    return left
+
+
+class Coming(NamedTuple):
+    """A report before the plan's times are known: how far into its window's open time it comes."""
+
+    part: float
+    group: int
+    period: int
+
+
+coming = st.builds(Coming, st.floats(0, 0.999), st.integers(0, 1), st.integers(0, 1))
+stray = st.builds(Coming, st.floats(-3, 3), st.integers(0, 1), st.integers(0, 3))
+
+
+def arrives(plan: Plan, one: Coming) -> Arrival:
+    opens, ends = plan.window_start(one.period), waits_until(plan, one.period)
+    second = (opens + one.part * (ends - opens)) / 1000 - START
+    return Arrival(max(second, 0.0), one.group, one.period)
+
+
+@given(
+    expected=st.integers(0, 60).flatmap(lambda n: st.lists(coming, min_size=n, max_size=n)),
+    strays=st.lists(stray, max_size=3),
+    window=st.sampled_from([1, 10, 100]),
+    grace=st.sampled_from([0, 1, 19, 20, 100]),
+    most=st.integers(1, 12),
+    least=st.integers(1, 5),
+    linger=st.sampled_from([0.0, 0.5, 30.0]),
+)
+@settings(max_examples=300, deadline=None)
+def test_everybody_leaves_once_and_in_time(
+    expected: list[Coming],
+    strays: list[Coming],
+    window: int,
+    grace: int,
+    most: int,
+    least: int,
+    linger: float,
+) -> None:
+    plan = replace(make_plan(window=window), grace=grace, skew=0)
+    arrivals = sorted(arrives(plan, one) for one in expected + strays)
+    least = min(least, max(1, most // 2))
+    sizes = [most] * len(plan.groups)
+    piles = Piles(plan, sizes, min_batch=least, linger=linger, randomness=SeededRandomness(5))
+    left = run(plan, piles, arrivals)
+    who = Counter(i for one in left for _, (i,) in one.leaving.rows)
+    assert who == Counter(range(len(arrivals)))
+
+    by_pile: dict[tuple[int, int], list[Left]] = defaultdict(list)
+    for one in left:
+        by_pile[one.leaving.group, one.leaving.period].append(one)
+        reports = len(one.leaving.rows)
+        assert one.leaving.small == (reports < least)
+        assert reports <= most + least
+        for _, (i,) in one.leaving.rows:
+            came = arrivals[int(i)]
+            assert (came.group, came.period) == (one.leaving.group, one.leaving.period)
+            # Nobody waits beyond the end of the window's time, or linger after that.
+            latest = max(waits_until(plan, came.period), at(came.second).wall + 1000 * linger)
+            assert one.wall <= latest + 2
+    for (group, period), these in by_pile.items():
+        opens, ends = plan.window_start(period), waits_until(plan, period)
+        own = [a for a in arrivals if (a.group, a.period) == (group, period)]
+        if all(opens <= at(a.second).wall < ends for a in own):
+            small = sum(one.leaving.small for one in these)
+            # Only a group that is small as a whole leaves small.
+            assert small == (len(own) < least)

@@ -1,0 +1,115 @@
+"""What one device can lose is told, and much of it refused unless it is said again."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from calmstream.cli import main
+
+DOMAIN = [
+    {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
+    {"name": "theme", "labels": ["dark", "light"]},
+]
+
+
+@pytest.fixture
+def dictionary(tmp_path: Path) -> Path:
+    path = tmp_path / "domain.json"
+    path.write_text(json.dumps(DOMAIN))
+    return path
+
+
+def planned(data: Path, *more: object, epsilon: str = "1") -> list[str]:
+    start = ["plan", data, "--epsilon", epsilon, "--users", "100,000", "--k", "2", *more]
+    return [str(word) for word in start]
+
+
+LOSSES = [
+    ((), "1", "1 per report, 1 in any 365 days, 1 over the whole plan"),
+    (
+        ("--guarantee", "w-event:30", "--window", "1d", "--lifetime", "360d"),
+        "0.5",
+        "0.5 per report, 6.0 in any 365 days, 6.0 over the whole plan",
+    ),
+    (("--allow-loss", "16"), "16", "16 per report, 16 in any 365 days, 16 over the whole plan"),
+]
+
+
+@pytest.mark.parametrize(("words", "epsilon", "told"), LOSSES)
+def test_what_a_device_can_lose_is_always_told(
+    dictionary: Path,
+    words: tuple[str, ...],
+    epsilon: str,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = planned(dictionary, "--method", "calm", *words, epsilon=epsilon)
+    assert main(asked) == 0
+    assert f"one device loses at most {told}" in capsys.readouterr().out
+    assert main([*asked, "--json"]) == 0
+    report, year, plan = re.findall(r"[0-9.]+(?= )", told.replace("365", ""))
+    assert json.loads(capsys.readouterr().out)["loss"] == {
+        "report": report,
+        "year": year,
+        "plan": plan,
+    }
+
+
+HOURLY = ("--guarantee", "w-event:24", "--window", "1h", "--lifetime", "800d")
+
+
+@pytest.mark.parametrize(
+    ("words", "epsilon", "said"),
+    [
+        ((), "4", None),
+        ((), "4.01", "4.01 with one report (more than 4)"),
+        (("--allow-loss", "4"), "4.01", "4.01 with one report (more than 4)"),
+        (("--allow-loss", "4.01"), "4.01", None),
+        (("--allow-loss", "4.010"), "4.01", None),
+        (HOURLY, "1", "365 in any 365 days (more than 8)"),
+        ((*HOURLY, "--allow-loss", "364.9"), "1", "365 in any 365 days (more than 8)"),
+        ((*HOURLY, "--allow-loss", "365"), "1", None),
+        ((*HOURLY, "--lifetime", "8d"), "1", None),
+        ((*HOURLY, "--lifetime", "9d"), "1", "9 in any 365 days (more than 8)"),
+        (
+            (*HOURLY, "--lifetime", "2d"),
+            "5",
+            "5 with one report (more than 4) and 10 in any 365 days (more than 8)",
+        ),
+    ],
+)
+def test_a_large_loss_is_refused_unless_it_is_said_again(
+    dictionary: Path,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    epsilon: str,
+    said: str | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "plan.json"
+    asked = planned(dictionary, "--method", "calm", *words, "--out", out, epsilon=epsilon)
+    if said is None:
+        assert main(asked) == 0
+        return
+    assert main(asked) == 2
+    refusal = capsys.readouterr().err.strip()
+    assert "\n" not in refusal
+    assert refusal.startswith(f"calmstream: a device can lose {said}: lower epsilon")
+    assert not out.exists()
+    # The refusal gives the option to type, and that is enough.
+    _, _, option = refusal.partition("add ")
+    assert main([*asked, *option.split()]) == 0
+
+
+@pytest.mark.parametrize("word", ["", "-1", "1e3", "8,5", "nan", "much", "8.", "١"])
+def test_an_allowed_loss_is_a_plain_decimal_number(
+    dictionary: Path, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(planned(dictionary, f"--allow-loss={word}"))
+    assert end.value.code == 2
+    assert "--allow-loss: expected a decimal number such as 8.5" in capsys.readouterr().err
