@@ -51,6 +51,9 @@ class Exact:
     def variance(self, _n: int, _frequencies: Any = None) -> Any:
         return np.zeros(self.cells)
 
+    def influence(self, weights: Any, _times: Any) -> float:
+        return float(np.max(weights))
+
     def worst_ratio(self) -> Fraction:
         raise AssertionError("it has no bound: whoever asks would put it to use")
 
