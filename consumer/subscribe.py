@@ -70,7 +70,7 @@ def subscribe(
 
     Yields:
         Complete sets of this plan only; see :class:`consumer.assembler.Snapshot`. Sets of another
-        plan in the same topic are skipped, and logged once, with their number in the end.
+        plan in the same topic are skipped; the first is logged, and their number at the end.
 
     Raises:
         InvalidInput: a snapshot of a newer version, which says so.
@@ -105,7 +105,7 @@ def subscribe(
 
 
 class _Foreign:
-    """Warns of sets of other plans: of the first at once, of their number in the end."""
+    """Logs the first set of another plan at once, and the number of all when reading ends."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
