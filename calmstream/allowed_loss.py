@@ -1,4 +1,4 @@
-"""What a plan may take from one device before whoever makes it has to say so twice."""
+"""How much one device may lose to a plan unless its author confirms the loss."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MOST_YEAR = Decimal(8)
 
 
 def check(loss: Loss, allowed: Decimal | None) -> None:
-    """Refuse a plan of which a device loses much, unless the loss was stated with ``--allow-loss``.
+    """Refuse a large loss, unless ``--allow-loss`` states it.
 
     Raises:
-        InvalidInput: with the option to type, exactly.
+        InvalidInput: names the exact option to type.
     """
     over = []
     if loss.report > MOST_REPORT:

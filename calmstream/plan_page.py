@@ -103,7 +103,7 @@ def warnings(plan: Plan, design: Design, *, data: Table | None, now: float) -> l
 
 
 def _unreadable(plan: Plan) -> list[str]:
-    """The warning about a plan that costs a device too much, if it does."""
+    """The warning about a plan that devices refuse because of its cost, if they do."""
     try:
         read_device_plan(plan.to_bytes())
     except PlanError as error:
@@ -118,8 +118,8 @@ def show(console: Console, plan: Plan, design: Design) -> None:
         f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
         f"{plan.windows:,} windows"
     )
-    told = (allowed_loss.line(Loss.of(plan)), *design.reason, _cost(plan))
-    for line in (headline, *(f"  {escape(line)}" for line in told)):
+    details = (allowed_loss.line(Loss.of(plan)), *design.reason, _cost(plan))
+    for line in (headline, *(f"  {escape(line)}" for line in details)):
         console.print(line, highlight=False, soft_wrap=True)
     if design.expected_sse:
         console.print(expectations.errors(plan, design))

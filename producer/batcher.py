@@ -20,7 +20,7 @@ from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness
 from producer.clock import Clock, SystemClock
 from producer.courier import POLL_SECONDS, Budget, Courier
-from producer.piles import Leaving, Moment, Piles, Wanted
+from producer.open_batches import Moment, OpenBatches, ReadyReports, Selection
 from producer.reporter import Report
 from producer.rows import RowReader, seal_apart
 from producer.sealing import most_reports
@@ -32,10 +32,10 @@ DEFAULT_LINGER = 1.0
 DEFAULT_MIN_BATCH = 50
 
 LOOK_SECONDS = 1.0
-"""Longest wait before the clock is looked at again while reports wait for company."""
+"""Longest wait before the clock is read again while batches are open."""
 
 Small = Literal["send", "drop"]
-"""What becomes of reports that are too few to leave together when their time is over."""
+"""What happens to fewer than ``min_batch`` reports when their window closes."""
 
 
 class Batcher:
@@ -49,14 +49,14 @@ class Batcher:
         linger: seconds that a batch that may leave waits for more reports.
         min_batch: least reports of one group and window that leave together; at most half of
             ``size`` and of the plan's ``limits.batch_reports``. 1 lets every report leave alone.
-            See :mod:`producer.piles` for how long fewer wait.
-        small: what becomes of fewer when their window is over, or at :meth:`close`.
+            :mod:`producer.open_batches` says how long fewer wait.
+        small: what happens to fewer when their window closes, and at :meth:`close`.
         budget: how hard a batch is tried, and how many are in flight; as many full batches again
             may wait to be sent before :meth:`add` blocks.
         spool: keeps batches on disk until they are acknowledged; what it holds is sent first.
-        observer: is told what happens to batches.
+        observer: receives what happens to batches.
         randomness: shuffles; leave it alone outside tests.
-        clock: tells when windows end.
+        clock: gives the time by which windows end.
 
     Raises:
         InvalidInput: ``min_batch`` does not fit.
@@ -86,7 +86,7 @@ class Batcher:
         self._clock = clock or SystemClock()
         self._drops = small == "drop"
         self._sizes = [min(size, most_reports(plan, g)) for g in range(len(plan.groups))]
-        self._piles = Piles(
+        self._open = OpenBatches(
             plan,
             self._sizes,
             min_batch=min_batch,
@@ -100,7 +100,7 @@ class Batcher:
         self._left_behind = deque(spool.pending() if spool is not None else ())
         for sealed in self._left_behind:
             self._accounts.taken(sealed.group, sealed.n)
-        self._full: deque[Leaving] = deque()
+        self._full: deque[ReadyReports] = deque()
         self._changed = threading.Condition()
         self._flushes_wanted = self._flushes_done = 0
         self._closing = False
@@ -128,8 +128,7 @@ class Batcher:
     def add(self, report: Report, timeout: float | None = None) -> None:
         """Take charge of a report. May block while too many full batches wait to be sent.
 
-        The report is checked and copied before anything else happens, so that what is wrong with it
-        concerns nobody but the caller.
+        The report is checked and copied first. A malformed report has no effect on other reports.
 
         Args:
             report: as a :class:`producer.reporter.Reporter` of the same plan made it, or
@@ -147,16 +146,16 @@ class Batcher:
                 raise RecoverableError(f"{len(self._full)} full batches wait to be sent")
             self._refuse_if_stopped()
             self._accounts.taken(group, 1)
-            full = self._piles.add(group, period, row, self._now)
+            full = self._open.add(group, period, row, self._now)
             if full is not None:
                 self._full.append(full)
-            if full is not None or self._piles.shortened(group, period):
+            if full is not None or self._open.may_be_due_sooner(group, period):
                 self._changed.notify_all()
 
     def flush(self, timeout: float) -> None:
         """Send everything that may leave without lingering, and await its fate.
 
-        What is below ``min_batch`` does not leave: it waits on, see :mod:`producer.piles`.
+        Open batches below ``min_batch`` do not leave, see :mod:`producer.open_batches`.
 
         Raises:
             RecoverableError: not within ``timeout`` seconds.
@@ -176,7 +175,8 @@ class Batcher:
     def close(self, timeout: float | None = None) -> Totals:
         """Send or drop what is left, await every delivery, stop; idempotent, never raises.
 
-        Fewer than ``min_batch`` leave too, or are dropped where ``small`` says so, and are counted.
+        Open batches below ``min_batch`` leave too, or are dropped where ``small`` says so; both are
+        counted.
 
         Args:
             timeout: seconds after which deliveries that are still open count as failed (and stay in
@@ -205,14 +205,14 @@ class Batcher:
                 pass
         except BaseException as error:
             with self._changed:
-                self._error = error  # nobody may wait for a thread that is gone
+                self._error = error  # callers must not wait for a thread that has ended
                 self._changed.notify_all()
             raise
         finally:
             self._give_up_the_rest()
 
     def _give_up_the_rest(self) -> None:
-        """Nothing may wait for a thread that is gone: what is left, after a defect only, failed."""
+        """Count reports that are left after a defect as failed: no thread sends them any more."""
         for group, reports in self._accounts.unsettled().items():
             self._accounts.failed(group, reports, Failure.ABANDONED)
 
@@ -223,11 +223,11 @@ class Batcher:
                 # Any change wakes it, also one that only shortens the patience.
                 self._changed.wait(self._patience())
             wanted, closing = self._flushes_wanted, self._closing
-            ready = self._take(self._wanted())
+            ready = self._take(self._selection())
         while self._left_behind:
             self._courier.submit(self._left_behind.popleft())
-        for leaving in ready:
-            self._send(leaving)
+        for reports in ready:
+            self._send(reports)
         if closing or wanted > self._flushes_done:
             self._courier.drain(self._last_seconds if closing else None)
         self._courier.turn()
@@ -240,37 +240,39 @@ class Batcher:
     def _has_work(self) -> bool:
         return bool(self._full) or self._closing or self._flushes_wanted > self._flushes_done
 
-    def _wanted(self) -> Wanted:
+    def _selection(self) -> Selection:
         if self._closing:
-            return Wanted.ALL
-        return Wanted.ALLOWED if self._flushes_wanted > self._flushes_done else Wanted.DUE
+            return Selection.ALL
+        return (
+            Selection.LARGE_ENOUGH if self._flushes_wanted > self._flushes_done else Selection.DUE
+        )
 
     def _patience(self) -> float | None:
-        """Seconds until a pile is due, or deliveries or the clock want to be looked at."""
+        """Seconds until an open batch is due, or deliveries or the clock must be checked."""
         if self._left_behind:
             return 0.0
         if self._courier.in_flight:
             return POLL_SECONDS
-        patience = self._piles.patience(self._now())
-        # A clock that is set forward must not make a pile miss its window.
+        patience = self._open.patience(self._now())
+        # The clock may be set forward meanwhile; then batches of a window are due at once.
         return None if patience is None else min(max(patience, 0.0), LOOK_SECONDS)
 
     def _now(self) -> Moment:
         return Moment(self._clock.monotonic(), self._clock.now())
 
-    def _take(self, wanted: Wanted) -> list[Leaving]:
-        ready = [*self._full, *self._piles.take(wanted, self._now())]
+    def _take(self, selection: Selection) -> list[ReadyReports]:
+        ready = [*self._full, *self._open.take(selection, self._now())]
         self._full.clear()
         self._changed.notify_all()
         return ready
 
-    def _send(self, leaving: Leaving) -> None:
-        """Hand over what leaves, in as few batches as hold it."""
-        group, n = leaving.group, len(leaving.rows)
-        if leaving.small and self._drops:
+    def _send(self, ready: ReadyReports) -> None:
+        """Hand over reports that leave together, in as few batches as can hold them."""
+        group, n = ready.group, len(ready.rows)
+        if ready.small and self._drops:
             self._accounts.failed(group, n, Failure.SMALL)
             return
-        if leaving.small:
+        if ready.small:
             self._accounts.small(group, n)
         parts = -(-n // self._sizes[group])
         edges = [n * i // parts for i in range(parts + 1)]
@@ -279,8 +281,8 @@ class Batcher:
             self._accounts.failed(group, reports, Failure.UNENCODABLE)
 
         for low, high in itertools.pairwise(edges):
-            rows = leaving.rows[low:high]
-            for sealed in seal_apart(self._plan, group, leaving.period, rows, dropped):
+            rows = ready.rows[low:high]
+            for sealed in seal_apart(self._plan, group, ready.period, rows, dropped):
                 self._courier.submit(sealed)
 
 

@@ -29,7 +29,7 @@ class ProducerSettings(BaseSettings):
     min_batch: int = Field(
         DEFAULT_MIN_BATCH, ge=1, description="least reports that leave a batcher together"
     )
-    small: Small = Field("send", description="what becomes of fewer in the end: send or drop")
+    small: Small = Field("send", description="what happens to fewer when their window closes")
     max_in_flight: int = Field(_DEFAULT.in_flight, ge=1, description="unacknowledged batches")
     delivery_attempts: int = Field(_DEFAULT.attempts, ge=1, description="sends of one batch")
     delivery_seconds: float = Field(_DEFAULT.seconds, ge=0, description="budget of one batch")

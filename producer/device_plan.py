@@ -1,8 +1,7 @@
-"""Reading a plan on a device, which a stranger may have written: bounded before anything is built.
+"""Reading a plan on a device. The author of the plan is not trusted.
 
-A plan that is read here can report. Nobody can make a device spend more on it than the constants
-below say, however the plan is written: they bound the document before it is parsed, and the work of
-one report before a mechanism is prepared.
+The constants of this module bound what a plan can cost a device: the document before it is parsed,
+and the work of one report before a mechanism is prepared. A plan that was read can report.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ MAX_TOKENS = 1 << 20
 65,536 views over three attributes, the most that are planned, take 850,000."""
 
 MAX_CONTAINERS = 400_000
-"""Lists and objects, which cost more than what is in them. Three a view, one a marginal."""
+"""Lists and objects: they cost more than numbers. A view has three, a marginal one."""
 
 MAX_DEPTH = 32
-"""Nested lists and objects; plans with a pilot have 10 levels."""
+"""Levels of nested lists and objects; plans with a pilot have 10."""
 
 MAX_VIEWS = 1 << 16
 """Of all groups together; the most that methods plan."""
@@ -44,13 +43,13 @@ MAX_COMPARISONS = 1 << 27
 """Of words of 64 bits, over all groups: three axes of 4,096 values with filters of 256 bits."""
 
 MESSAGE_CHARACTERS = 300
-"""A message quotes the plan, whose texts have any length."""
+"""Most characters of an error message: it quotes texts of the plan, which have any length."""
 
 _OPENING, _CLOSING, _SEPARATING = b"[{", b"]}", b",:"
 
 
 def read_device_plan(raw: bytes) -> Plan:
-    """The plan in ``raw``, for a device: whatever was written, it is read or refused cheaply.
+    """The plan in ``raw``, for a device; any bytes are read or refused at a bounded cost.
 
     Cost: bounded by the constants of this module; on a common machine within a second and 400 MB,
     whatever the bytes.
@@ -92,7 +91,7 @@ def _check_text(raw: bytes) -> None:
 
 
 def _check_numbers(document: object) -> None:
-    """Groups and views, before they are looked at one by one."""
+    """Number of groups and of views, before each is read."""
     groups = document.get("groups") if isinstance(document, dict) else None
     if not isinstance(groups, list):
         return
@@ -105,7 +104,7 @@ def _check_numbers(document: object) -> None:
 
 
 def _check_work(groups: tuple[Group, ...], epsilon: str) -> None:
-    """What a report costs in any group, and what all groups together cost to prepare."""
+    """Work of a report in every group, and of preparing all groups."""
     hashes = comparisons = 0
     for g, group in enumerate(groups):
         work = group.build(epsilon).report_work

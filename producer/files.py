@@ -18,11 +18,10 @@ else:
 
 
 def real_path(path: str | Path) -> Path:
-    """The file itself where ``path`` is a symbolic link to it, or lies in a linked directory.
+    """The path of the file itself, all symbolic links followed.
 
-    A file that is replaced whole must be replaced where it is: a link in its place would be
-    replaced by a file of its own, and whoever comes by another name would see the old content.
-    Both names must also take the same lock.
+    Replacing a link instead of its target would leave the old content under the other name, and the
+    two names would take different locks.
     """
     return Path(os.path.realpath(path))
 

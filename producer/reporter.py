@@ -103,10 +103,10 @@ class Reporter:
         an integer stands for the label that spells it. Only the attributes of the device's own view
         are looked at, and integers of numpy count as Python's own.
 
-        The ledger is written last, when nothing else can fail: what stops this before costs the
-        device nothing, and it reports at the next call. When this returns a report, the ledger
-        already says durably that it was made. A report lost between here and the broker is lost for
-        good; it must never be drawn again, only resent.
+        The ledger is written last, when nothing else can fail. A failure before that leaves the
+        ledger as it was, and the device reports at the next call. When this returns a report, the
+        ledger already says durably that it was made. A report lost between here and the broker is
+        lost for good; it must never be drawn again, only resent.
 
         Raises:
             CalmstreamError: the store cannot be read or written; nothing was reported. Never
@@ -121,7 +121,7 @@ class Reporter:
         return report if self._claim(state.secret, now) else None
 
     def _claim(self, secret: bytes, now: int) -> bool:
-        """Enter a report into the ledger, durably, unless another one came first."""
+        """Enter a report into the ledger, durably; False where another report came first."""
         claimed = False
 
         def claim(state: DeviceState) -> DeviceState:
@@ -133,10 +133,10 @@ class Reporter:
         return claimed
 
     def _checked(self, report: Report) -> Report:
-        """The report, made sure of that a gateway can read it.
+        """The report, if a gateway can read it.
 
         Raises:
-            FatalError: it cannot: a defect, or a plan that no device should have read.
+            FatalError: it cannot read it: a defect, or a plan that a device should refuse.
         """
         try:
             Report.decode(self._plan, report.encode(self._plan))

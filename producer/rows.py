@@ -1,7 +1,7 @@
-"""A report as a row: checked against the plan and copied, so that nothing depends on its sender.
+"""A report as a row: checked against the plan, and copied.
 
-Reports come from many devices and are written into one batch. What is wrong with one of them must
-show before it is among the others.
+Reports of many devices are written into one batch. Each is checked before it is added, so that a
+malformed report affects its sender only.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class RowReader:
         ]
 
     def read(self, report: Report) -> tuple[int, int, Row]:
-        """Group, period and row; what a worker would refuse, other than for time, is refused here.
+        """Group, period and row. Refuses what a worker would refuse, except for time.
 
         Raises:
             Rejection: and nothing else, whatever the object; with a worker's reason.
@@ -139,7 +139,7 @@ def seal_apart(
         group: their group.
         period: number of their window.
         rows: in random order.
-        dropped: is told how many rows are left out.
+        dropped: receives the number of rows that are left out.
 
     Cost: one seal where nothing fails; else one per row, and O(log n) more for all.
     """
@@ -147,7 +147,7 @@ def seal_apart(
         return []
     try:
         return [seal_rows(plan, group, period, rows)]
-    except Exception:  # noqa: BLE001 - whatever a defect raises, it concerns one row
+    except Exception:  # noqa: BLE001 - a defect may raise anything
         sound = [row for row in rows if len(rows) > 1 and _seals(plan, group, period, row)]
     if len(sound) < len(rows):
         dropped(len(rows) - len(sound))

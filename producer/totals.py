@@ -1,4 +1,4 @@
-"""What became of every report: each one taken is sent, failed or waiting, at every moment."""
+"""Accounts of reports: at every moment each report taken is sent, failed or waiting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Failure(StrEnum):
-    """Why a report was given up. Closed, because it is a metric label."""
+    """Why a report was given up. A closed list: it is a metric label."""
 
     UNDELIVERED = "undelivered"
     """The broker refused its batch or did not acknowledge it within the budget."""
@@ -21,7 +21,7 @@ class Failure(StrEnum):
     """It could not be written into a batch; the others of its batch were sent without it."""
 
     SMALL = "small"
-    """Too few of its group and window came to leave together, and such are dropped here."""
+    """Fewer than ``min_batch`` reports of its group and window came, and the setting drops them."""
 
     ABANDONED = "abandoned"
     """The thread that sends ended because of a defect."""
@@ -62,7 +62,7 @@ class Totals:
 
 
 class Observer(Protocol):
-    """Is told what happens to batches; never what is in them."""
+    """Receives what happens to batches, never their content."""
 
     def sent(self, group: int, reports: int) -> None:
         """A batch was acknowledged."""
@@ -100,12 +100,12 @@ class Unobserved:
 
 
 class Accounts:
-    """Counts reports by group and passes every event on. Safe for use from several threads.
+    """Counts reports by group and passes events on. Safe for use from several threads.
 
-    It is itself an :class:`Observer`. Memory: three numbers per group that was ever used.
+    It is itself an :class:`Observer`. Memory: three numbers per group in use.
 
     Args:
-        observer: is told everything but what was taken.
+        observer: receives every event but :meth:`taken`.
     """
 
     def __init__(self, observer: Observer | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Plans that a stranger writes to hurt a device: the worst that was thought of, up to 8 MiB each.
+"""Plans written to harm a device: worst cases, up to 8 MiB each.
 
 ``python -m tests.hostile_plans`` reads each in a process of its own and prints what that took.
 """
@@ -234,18 +234,18 @@ from producer import MemoryStore, Reporter, read_device_plan
 def seconds(): return time.process_time()
 def peak(): return int(next(x for x in open("/proc/self/status") if "VmHWM" in x).split()[1]) << 10
 
-told, start = {}, seconds()
+found, start = {}, seconds()
 try:
     plan = read_device_plan(raw)
 except PlanError as error:
-    plan, told["refused"] = None, str(error)
-told |= {"seconds": seconds() - start, "rss": peak()}
+    plan, found["refused"] = None, str(error)
+found |= {"seconds": seconds() - start, "rss": peak()}
 if plan is not None:
     start = seconds()
     report = Reporter(plan, MemoryStore(), clock=lambda: plan.start * 1000).report({})
-    told |= {"report_seconds": seconds() - start, "report_rss": peak()}
-    told["reported"] = report is not None
-print(json.dumps(told))
+    found |= {"report_seconds": seconds() - start, "report_rss": peak()}
+    found["reported"] = report is not None
+print(json.dumps(found))
 """
 
 
@@ -266,18 +266,18 @@ def read_apart(raw: bytes) -> dict[str, Any]:
     )
     if done.returncode:
         raise AssertionError(f"the reader failed: {done.stderr.decode()[-800:]}")
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def main() -> None:
     for name, make in CASES.items():
         raw = make()
-        told = read_apart(raw)
+        found = read_apart(raw)
         print(  # noqa: T201 - the table that was asked for
-            f"{name:38s} {len(raw) / 2**20:5.2f} MiB {told['seconds']:5.2f} s "
-            f"{told['rss'] / 2**20:4.0f} MB  "
-            + told.get("refused", f"reported in {told.get('report_seconds', 0):.2f} s")[:70]
+            f"{name:38s} {len(raw) / 2**20:5.2f} MiB {found['seconds']:5.2f} s "
+            f"{found['rss'] / 2**20:4.0f} MB  "
+            + found.get("refused", f"reported in {found.get('report_seconds', 0):.2f} s")[:70]
         )
 
 

@@ -128,10 +128,9 @@ class Mechanism(Protocol):
         """What the first report costs a device at most; O(parameters), nothing is built for it."""
 
     def check(self) -> None:
-        """Whether it can report, as far as the constructor left that open; most leave nothing.
+        """Whether it can report, as far as the constructor has not checked it.
 
-        Constructors take O(parameters). What takes longer to find out is found out here, once, by
-        whoever reads a plan.
+        Constructors take O(parameters). Slower checks are made here, once, when a plan is read.
 
         Raises:
             PlanError: it cannot.

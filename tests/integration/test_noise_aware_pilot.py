@@ -96,7 +96,7 @@ def test_from_a_pilot_to_totals_that_hold_it(desk: Desk, tmp_path: Path) -> None
     sizes = plan.parameters["prior_sizes"]
     assert len(sizes) == 4
     # Neighbours in a chain depend on each other: all likely sizes are above the usual middle.
-    assert all(0.1 < size < 0.6 for size in sizes[1])
+    assert all(0.1 < float(size) < 0.6 for size in sizes[1])
     assert plan.parameters["pilots"][0]["plan"] == first.plan.digest
 
     second = Stage(plan)

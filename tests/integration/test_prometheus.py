@@ -171,13 +171,15 @@ def check_bad_input_and_silence(scene: Scene) -> None:
     plan = scene.plan
     names: TopicNames = plan_names(plan)
     period = plan.window_at(int(time.time() * 1000))
-    forged = Batch(period, 3000, None, {"v": np.zeros(3000, np.int64)})
+    # As many as a batch may hold, so that they are counted.
+    n = plan.limits.batch_reports
+    forged = Batch(period, n, None, {"v": np.zeros(n, np.int64)})
     early = replace(forged, period=period + 100)
     broker = connect(scene.bootstrap)
     try:
         sink = broker.sink()
         sent = [sink.send(names.reports(0), b"k" * 16, b"garbage") for _ in range(200)]
-        bodies = [encode_batch(plan, 1, batch) for batch in (forged, early)]
+        bodies = [encode_batch(plan, 1, batch) for batch in (forged, forged, forged, early)]
         sent += [sink.send(names.reports(1), secrets.token_bytes(16), body) for body in bodies]
         for delivery in sent:
             delivery.wait(10)

@@ -106,19 +106,19 @@ def test_any_package_that_is_missing_is_named(module: str) -> None:
 
 
 def test_help_and_version_need_nothing() -> None:
-    told = run(SERVICE, "--help")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert all(command in told.stdout for command in COMMANDS)
-    assert "pip install 'calmstream[service]'" in " ".join(told.stdout.split())
-    told = run(SERVICE, "--version")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.startswith("calmstream ")
+    done = run(SERVICE, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(command in done.stdout for command in COMMANDS)
+    assert "pip install 'calmstream[service]'" in " ".join(done.stdout.split())
+    done = run(SERVICE, "--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("calmstream ")
 
 
 def test_with_everything_installed_nothing_is_said() -> None:
-    told = run([], "--help")
-    assert told.returncode == 0
-    assert "pip install" not in told.stdout
+    done = run([], "--help")
+    assert done.returncode == 0
+    assert "pip install" not in done.stdout
     assert "pip install" not in run([]).stderr
 
 

@@ -1,4 +1,4 @@
-"""What one device can lose is told, and much of it refused unless it is said again."""
+"""What one device can lose is shown, and a large loss needs confirmation."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ LOSSES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "epsilon", "told"), LOSSES)
-def test_what_a_device_can_lose_is_always_told(
+@pytest.mark.parametrize(("words", "epsilon", "shown"), LOSSES)
+def test_what_a_device_can_lose_is_always_shown(
     dictionary: Path,
     words: tuple[str, ...],
     epsilon: str,
-    told: str,
+    shown: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked = planned(dictionary, "--method", "calm", *words, epsilon=epsilon)
     assert main(asked) == 0
-    assert f"one device loses at most {told}" in capsys.readouterr().out
+    assert f"one device loses at most {shown}" in capsys.readouterr().out
     assert main([*asked, "--json"]) == 0
-    report, year, plan = re.findall(r"[0-9.]+(?= )", told.replace("365", ""))
+    report, year, plan = re.findall(r"[0-9.]+(?= )", shown.replace("365", ""))
     assert json.loads(capsys.readouterr().out)["loss"] == {
         "report": report,
         "year": year,

@@ -28,14 +28,14 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_hostile_plan_is_refused_or_read_and_then_reports(name: str) -> None:
-    told = read_apart(CASES[name]())
-    assert told["rss"] <= MOST_RSS
-    if "refused" in told:
-        assert len(told["refused"]) <= 300
-        assert "\n" not in told["refused"]
+    found = read_apart(CASES[name]())
+    assert found["rss"] <= MOST_RSS
+    if "refused" in found:
+        assert len(found["refused"]) <= 300
+        assert "\n" not in found["refused"]
     else:
-        assert told["reported"]
-        assert told["report_rss"] <= MOST_RSS
+        assert found["reported"]
+        assert found["report_rss"] <= MOST_RSS
 
 
 def test_some_hostile_plans_are_read() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from estimators.plan import Plan
 from estimators.randomness import SeededRandomness
-from producer.piles import Leaving, Moment, Piles, Wanted, waits_until
+from producer.open_batches import Moment, OpenBatches, ReadyReports, Selection, waits_until
 from tests.producer_support import START, make_plan
 
 
@@ -27,14 +27,14 @@ class Left(NamedTuple):
     """What left, and when."""
 
     wall: int
-    leaving: Leaving
+    leaving: ReadyReports
 
 
 def at(second: float) -> Moment:
     return Moment(second, round((START + second) * 1000))
 
 
-def run(plan: Plan, piles: Piles, arrivals: list[Arrival]) -> list[Left]:
+def run(plan: Plan, batches: OpenBatches, arrivals: list[Arrival]) -> list[Left]:
     """Let time pass from one arrival, and one moment at which something is due, to the next."""
     left: list[Left] = []
     now = 0.0
@@ -42,11 +42,11 @@ def run(plan: Plan, piles: Piles, arrivals: list[Arrival]) -> list[Left]:
     def until(second: float) -> None:
         nonlocal now
         for _ in range(10_000):
-            patience = piles.patience(at(now))
+            patience = batches.patience(at(now))
             if patience is None or now + patience > second:
                 break
             now = max(now, now + patience)
-            taken = piles.take(Wanted.DUE, at(now))
+            taken = batches.take(Selection.DUE, at(now))
             left.extend(Left(at(now).wall, one) for one in taken)
             if not taken:
                 now += 0.001  # a millisecond is the wall clock's finest step
@@ -56,7 +56,7 @@ def run(plan: Plan, piles: Piles, arrivals: list[Arrival]) -> list[Left]:
 
     for i, (second, group, period) in enumerate(arrivals):
         until(second)
-        full = piles.add(group, period, (0, (i,)), lambda: at(now))
+        full = batches.add(group, period, (0, (i,)), lambda: at(now))
         left.extend([Left(at(now).wall, full)] if full is not None else [])
     until(10_000.0)
     return left
@@ -103,14 +103,16 @@ def test_everybody_leaves_once_and_in_time(
     arrivals = sorted(arrives(plan, one) for one in expected + strays)
     least = min(least, max(1, most // 2))
     sizes = [most] * len(plan.groups)
-    piles = Piles(plan, sizes, min_batch=least, linger=linger, randomness=SeededRandomness(5))
-    left = run(plan, piles, arrivals)
+    batches = OpenBatches(
+        plan, sizes, min_batch=least, linger=linger, randomness=SeededRandomness(5)
+    )
+    left = run(plan, batches, arrivals)
     who = Counter(i for one in left for _, (i,) in one.leaving.rows)
     assert who == Counter(range(len(arrivals)))
 
-    by_pile: dict[tuple[int, int], list[Left]] = defaultdict(list)
+    by_batch: dict[tuple[int, int], list[Left]] = defaultdict(list)
     for one in left:
-        by_pile[one.leaving.group, one.leaving.period].append(one)
+        by_batch[one.leaving.group, one.leaving.period].append(one)
         reports = len(one.leaving.rows)
         assert one.leaving.small == (reports < least)
         assert reports <= most + least
@@ -120,7 +122,7 @@ def test_everybody_leaves_once_and_in_time(
             # Nobody waits beyond the end of the window's time, or linger after that.
             latest = max(waits_until(plan, came.period), at(came.second).wall + 1000 * linger)
             assert one.wall <= latest + 2
-    for (group, period), these in by_pile.items():
+    for (group, period), these in by_batch.items():
         opens, ends = plan.window_start(period), waits_until(plan, period)
         own = [a for a in arrivals if (a.group, a.period) == (group, period)]
         if all(opens <= at(a.second).wall < ends for a in own):
