@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench accuracy audit soak fuzz pgm broker-jars lock image clean
+.PHONY: help demo test lint format bench accuracy audit soak stalls attacks fuzz pgm broker-jars lock image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,8 +47,14 @@ format: $(VENV)/.dev ## let ruff fix and format
 bench: $(VENV)/.dev ## throughput of mechanisms, tallying and estimation on this machine
 	@for file in mechanisms tally estimation; do $(BIN)/python benchmarks/$$file.py; done
 
-soak: $(VENV)/.dev broker-jars ## 60 faults against real processes while 5 million reports flow, about 15 minutes
+soak: $(VENV)/.dev broker-jars ## 60 faults and hostile records while 5 million reports flow, about 15 minutes (see stalls too)
 	@$(BIN)/python benchmarks/soak.py
+
+stalls: $(VENV)/.dev broker-jars ## 50 seeds of faults, after which no partition may stand still, about half an hour
+	@$(BIN)/python benchmarks/stalls.py
+
+attacks: $(VENV)/.dev broker-jars ## what an attacker did once, and what comes of it now, about five minutes
+	@$(BIN)/python benchmarks/attacks.py
 
 fuzz: $(VENV)/.dev ## a million messages that nobody should send
 	@$(BIN)/python benchmarks/fuzz.py

@@ -3,9 +3,12 @@
     python benchmarks/soak.py [--reports N] [--faults N] [--minutes M] [--runs N] [--seed S]
 
 Starts a Kafka of its own (Java and the jars: ``make broker-jars``), three workers on twelve
-partitions and a producer; kills, freezes, terminates, restarts the broker and resends; then
-compares every cell with a recount that uses none of the product's code. Exit code 0 if all runs
-were exact. Prints the longest gap without progress and recovery times per kind of fault.
+partitions, a publisher and a producer; kills, freezes, terminates, restarts the broker and resends,
+while one hostile record of each kind is sent once a second. Then compares the state, every final,
+every total and the dead letters with a recount of the log that uses none of the product's fold.
+Exit code 0 if all runs were exact, no final came 30 s after its window's end plus grace, and no
+process ended but by a fault. Prints the longest gap without progress, the latest final, what was
+hostile and what was rejected, and recovery times per kind of fault.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=8.0, help="over which reports flow")
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two faults")
     parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--window", type=int, default=60, help="seconds of a window")
+    parser.add_argument("--grace", type=int, default=30, help="seconds of grace")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=20261120)
     args = parser.parse_args()
@@ -46,7 +51,13 @@ def main() -> int:
             try:
                 rate = args.reports / (args.minutes * 60)
                 ordeal = Ordeal(
-                    broker, directory, reports=args.reports, rate=rate, workers=args.workers
+                    broker,
+                    directory,
+                    reports=args.reports,
+                    rate=rate,
+                    workers=args.workers,
+                    window=args.window,
+                    grace=args.grace,
                 )
                 began = time.monotonic()
                 outcome = ordeal.play(faults, args.pause, args.seed + number)

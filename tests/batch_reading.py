@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 
 class Read(NamedTuple):
-    """One record of a batch."""
+    """One record of a batch; ``rest`` is its header section, not looked into."""
 
     offset_delta: int
     time_delta: int
     key: bytes | None
     value: bytes | None
+    rest: bytes
 
 
 class Unreadable(Exception):  # noqa: N818 - a verdict on the bytes
@@ -50,19 +51,30 @@ class Place:
         return None if size < 0 else self.take(size)
 
 
-def slow_reading(data: bytes, count: int) -> list[Read] | None:
-    """The records of an uncompressed batch that covers ``count`` offsets; None for damage."""
+def slow_reading(data: bytes, count: int, offsets: int | None = None) -> list[Read] | None:
+    """The ``count`` records of an uncompressed batch; None for damage.
+
+    The batch covers as many offsets, or ``offsets``, which are more where a log was compacted.
+    """
+    reach = count if offsets is None else offsets
     place = Place(data, 0, len(data))
     found: list[Read] = []
     try:
         for _ in range(count):
-            found.append(_record(place, count, found))
+            found.append(_record(place, reach, found))
     except Unreadable:
         return None
     return found if place.at == place.end else None
 
 
-def _record(place: Place, count: int, before: list[Read]) -> Read:
+def header_section(rest: bytes) -> dict[str, str]:
+    """The headers of a record whose sender is trusted to write them well."""
+    place = Place(rest, 0, len(rest))
+    pairs = [(place.content(), place.content()) for _ in range(place.number(5))]
+    return {(name or b"").decode(): (content or b"").decode() for name, content in pairs}
+
+
+def _record(place: Place, reach: int, before: list[Read]) -> Read:
     size = place.number(5)
     if size < 0 or place.at + size > place.end:
         raise Unreadable
@@ -71,7 +83,8 @@ def _record(place: Place, count: int, before: list[Read]) -> Read:
     own.take(1)
     time = own.number(10)
     offset = own.number(5)
-    read = Read(offset, time, own.content(), own.content())
-    if not 0 <= offset < count or (before and offset <= before[-1].offset_delta):
+    key, value = own.content(), own.content()
+    read = Read(offset, time, key, value, own.data[own.at : own.end])
+    if not 0 <= offset < reach or (before and offset <= before[-1].offset_delta):
         raise Unreadable
     return read

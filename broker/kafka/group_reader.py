@@ -17,6 +17,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
+from broker.kafka.join_repairs import finish_joins
 from broker.kafka.limits import Limits, milliseconds
 from broker.kafka.readers import DEFAULT_MAX_RECORDS, ConsumerBase, new_consumer
 from broker.kafka.translate import translate, translated
@@ -47,31 +48,8 @@ def new_member(
         heartbeat_interval_ms=milliseconds(heartbeat),
         max_poll_interval_ms=milliseconds(limits.poll_seconds),
     )
-    _keep_finished_joins(consumer)
+    finish_joins(consumer)
     return consumer
-
-
-def _keep_finished_joins(consumer: KafkaConsumer) -> None:
-    """Let a poll take the result of a join that finished between two polls.
-
-    kafka-python 3.0 drops it and joins once more, which makes every other member join once more
-    too; members that poll briefly, as ours do, may so go on for minutes. It does wait for a join
-    that is not done yet, and so a finished one is handed to it as one that is about to be.
-    """
-    coordinator = consumer._coordinator  # noqa: SLF001 - no public way
-    join = coordinator.join_group_async
-
-    async def patient(timeout_ms: float | None = None) -> bool:
-        task = coordinator._join_task  # noqa: SLF001 - the same
-        if task is not None and task.is_done and task.succeeded():
-
-            async def result() -> object:
-                return task.value
-
-            coordinator._join_task = coordinator._manager.call_soon(result)  # noqa: SLF001
-        return bool(await join(timeout_ms=timeout_ms))
-
-    coordinator.join_group_async = patient
 
 
 class KafkaGroupReader(ConsumerBase):

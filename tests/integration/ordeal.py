@@ -1,44 +1,47 @@
-"""An ordeal: real workers on a broker of their own while reports flow and faults happen.
+"""An ordeal: real processes on a broker of their own while reports flow and faults happen.
 
-Used twice: a short one in the test suite, a long one by hand (``make soak``). What was counted is
-compared, cell by cell, with a recount that uses none of the product's code.
+Used twice: a short one in the test suite, a long one by hand (``make soak``). Once a second one
+hostile record of each kind is sent. What was counted and what was published is compared, cell by
+cell, with a recount that uses none of the product's code.
 """
 
 from __future__ import annotations
 
-import contextlib
 import random
 import secrets
-import signal
 import subprocess
 import threading
 import time
-import urllib.request
-from collections import defaultdict
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+from crew import Crew, metrics
+from hostile_sender import HostileSender
 from kafka import KafkaProducer
-from processes import Process, command, run, until
-from recount import read_all, recount_grr, stored_counts
+from ordeal_checks import Findings, Judged
+from ordeal_outcome import Outcome
+from processes import command, environment, run, until
 
+from broker.names import TopicNames
 from estimators.domain import Domain
 from estimators.plan import Group, Plan
 from estimators.view import View
+from estimators.wire.snapshot import Kind
 from tests.brokers.native import NativeKafka
+from tests.brokers.segments import Stored, log_end, stored
 
 GROUPS = 3
 PARTITIONS = 4
 FAULTS = ("kill", "freeze", "terminate", "broker", "resend")
-# Between two looks at the workers' pages: each look costs every worker milliseconds.
+# Between two looks at the processes' pages: each look costs every worker milliseconds.
 LOOK_SECONDS = 0.2
 
 
-def ordeal_plan() -> Plan:
-    """Three pairs of four bits by GRR; one window that outlasts the ordeal."""
+def ordeal_plan(window: int, grace: int) -> Plan:
+    """Three pairs of four bits by GRR, in windows that close while reports flow."""
     views = ((0, 1), (1, 2), (2, 3))
-    start = int(time.time()) // 3600 * 3600 - 3600
+    start = int(time.time()) // window * window
     return Plan(
         name=f"ordeal-{secrets.token_hex(3)}",
         purpose="a test",
@@ -51,51 +54,23 @@ def ordeal_plan() -> Plan:
         parameters={},
         groups=tuple(Group({"name": "grr", "cells": 4}, (View(v),), (1,)) for v in views),
         start=start,
-        expires=start + 86_400,
-        window=86_400,
+        expires=start + 86_400 // window * window,
+        window=window,
         users=1_000_000,
         marginals=((0, 1),),
+        grace=grace,
+        skew=5,
         partitions=PARTITIONS,
     )
-
-
-@dataclass
-class Outcome:
-    """What an ordeal showed. Seconds.
-
-    ``during`` counts the faults that began while the edge was still sending.
-    ``recovery`` holds, per kind of fault, the time from its beginning (for a freeze: from the
-    signal that stops) until every partition had an owner that answers and is nearly at its end.
-    """
-
-    reports: int = 0
-    resent: int = 0
-    faults: int = 0
-    during: int = 0
-    longest_gap: float = 0.0
-    seconds: float = 0.0
-    recovery: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-
-    def lines(self) -> list[str]:
-        head = (
-            f"{self.reports:,} reports, {self.resent:,} batches resent, {self.faults} faults in "
-            f"{self.seconds:.0f} s, {self.during} of them while reports flowed; longest gap "
-            f"without progress {self.longest_gap:.1f} s"
-        )
-        told = [head]
-        for kind, times in sorted(self.recovery.items()):
-            told.append(
-                f"{kind:10} x{len(times):3}: recovered in {np.median(times):5.1f} s (median), "
-                f"{max(times):5.1f} s (worst)"
-            )
-        return told
 
 
 class Ordeal:
     """One run. ``workers`` processes count ``reports`` reports sent at ``rate`` a second.
 
     A silence of ``session`` seconds costs a worker its partitions; a freeze lasts half as long
-    again. What the broker's restart and the recoveries take is the machine's.
+    again. What the broker's restart and the recoveries take is the machine's. Windows have
+    ``window`` seconds and ``grace`` seconds of grace, in which whatever a fault delays can arrive.
+    No final may come later than ``latest`` seconds after that.
     """
 
     def __init__(
@@ -107,106 +82,105 @@ class Ordeal:
         rate: float,
         workers: int = 3,
         session: float = 6.0,
+        window: int = 60,
+        grace: int = 30,
+        latest: float = 30.0,
     ) -> None:
         self.broker = broker
         self.directory = directory
         self.reports = reports
         self.rate = rate
         self.session = session
-        self.plan = ordeal_plan()
+        self.latest = latest
+        self.plan = plan = ordeal_plan(window, grace)
+        self.names = TopicNames("calmstream", plan.name, plan.digest, GROUPS, PARTITIONS)
         self.path = directory / "plan.json"
-        self.path.write_bytes(self.plan.to_bytes())
+        self.path.write_bytes(plan.to_bytes())
         self.where = ["--plan", self.path, "--bootstrap", broker.bootstrap]
         self.outcome = Outcome(reports)
-        self.workers: list[Process] = []
-        self.frozen: set[int] = set()
-        self.count = workers
-        self.started = 0
+        self.findings = Findings(plan, self.names, broker.data)
+        self.hostile = HostileSender(broker.bootstrap, plan, self.names, 1)
+        self.crew: Crew
         self._seen: dict[int, float] = {}
         self._moved = time.monotonic()
         self._stop = threading.Event()
-        self._done_at = 0.0
-
-    def prefix(self) -> str:
-        return f"calmstream.{self.plan.name}-{self.plan.digest[:8]}"
-
-    def topics(self) -> list[str]:
-        return [f"{self.prefix()}.reports.g{g:04d}" for g in range(GROUPS)]
+        self._roles = [*["tally"] * workers, "publish"]
 
     def play(self, faults: list[str], pause: float, seed: int = 20261120) -> Outcome:
         """Start everything, let the faults happen one after another, end, and compare."""
         made = run("topics", *self.where)
         assert made.returncode == 0, made.stderr
-        records = self.directory / "records.npz"
-        self._write_records(records)
-        self.workers = [self._start() for _ in range(self.count)]
-        began = time.monotonic()
-        watcher = threading.Thread(target=self._watch, daemon=True)
-        words = ["--records", records, "--rate", self.rate, "--batch-size", 500]
-        spool = self.directory / "spool"
-        log = (self.directory / "produce.log").open("ab")
-        producer = subprocess.Popen(
-            command(["produce", *self.where, *words, "--spool", spool]), stdout=log, stderr=log
-        )
-        try:
-            until("all partitions owned", self._settled, 90, LOOK_SECONDS)
-            until("reports flow", self._flowing, 120, LOOK_SECONDS)
-            self._moved = time.monotonic()
-            watcher.start()
+        settings = {
+            "CALMSTREAM_SESSION_SECONDS": str(self.session),
+            "CALMSTREAM_CHECKPOINT_SECONDS": "2",
+            "CALMSTREAM_LOG_LEVEL": "info",
+        }
+        with ExitStack() as ending:
+            self.crew = Crew(self.directory, self.where, self._roles, settings)
+            ending.callback(self.crew.close)
+            began = time.monotonic()
+            producer = self._produce()
+            ending.callback(producer.kill)
+            ending.callback(self._stop.set)
+            self._begin()
             dice = random.Random(seed)
             for kind in faults:
                 time.sleep(pause)
                 self.outcome.during += producer.poll() is None
                 self._suffer(kind, dice)
             assert producer.wait(self.reports / self.rate + 240) == 0, self._tail()
-            until("all reports counted", self._all_counted, 180, LOOK_SECONDS)
+            self.hostile.stop()
+            self._await_counts()
             self.outcome.seconds = time.monotonic() - began
-            self._stop.set()
-            self._end()
-        finally:
-            self._stop.set()
-            producer.kill()
-            log.close()
-            for worker in self.workers:
-                with contextlib.suppress(Exception):
-                    worker.signal(signal.SIGCONT)
-                worker.kill()
-        self._compare()
+            judged = self._end()
+        self._compare(judged)
         return self.outcome
+
+    def _produce(self) -> subprocess.Popen[bytes]:
+        """The edge: all reports at the rate, from a spool."""
+        generator = np.random.Generator(np.random.PCG64(1))
+        path = self.directory / "records.npz"
+        np.savez(path, records=generator.integers(16, size=self.reports, dtype=np.uint8))
+        words = ["--records", path, "--rate", self.rate, "--batch-size", 500]
+        words += ["--spool", self.directory / "spool"]
+        with self._log().open("ab") as log:
+            return subprocess.Popen(
+                command(["produce", *self.where, *words]),
+                stdout=log,
+                stderr=log,
+                env=environment(),
+            )
+
+    def _begin(self) -> None:
+        """Await that all runs, then watch it, and start to send what nobody should."""
+        until("all partitions owned", self._settled, 90, LOOK_SECONDS)
+        until("reports flow", self._flowing, 120, LOOK_SECONDS)
+        self._moved = time.monotonic()
+        for watch in (self._watch_progress, self._watch_finals):
+            threading.Thread(target=watch, daemon=True).start()
+        self.hostile.start()
 
     # Faults
 
     def _suffer(self, kind: str, dice: random.Random) -> None:
         began = time.monotonic()
-        place = dice.randrange(len(self.workers))
-        getattr(self, f"_{kind}")(place)
+        getattr(self, f"_{kind}")(dice.randrange(len(self._roles)))
         until(f"recovery from {kind}", self._settled, 120, LOOK_SECONDS)
         self.outcome.recovery[kind].append(time.monotonic() - began)
         self.outcome.faults += 1
 
     def _kill(self, place: int) -> None:
-        self.workers[place].kill()
-        self.workers[place] = self._start()
+        self.crew.kill(place)
 
     def _terminate(self, place: int) -> None:
-        worker = self.workers[place]
-        worker.signal(signal.SIGTERM)
-        assert worker.wait(40) == 0, worker.tail()
-        self.workers[place] = self._start()
+        self.crew.terminate(place)
 
     def _freeze(self, place: int) -> None:
         """Longer than the session: others take over, then the zombie comes back to life."""
-        worker = self.workers[place]
-        self.frozen.add(worker.port)
-        worker.signal(signal.SIGSTOP)
+        process = self.crew.freeze(place)
         time.sleep(1.5 * self.session)
-        worker.signal(signal.SIGCONT)
-        self.frozen.discard(worker.port)
+        self.crew.thaw(process)
         time.sleep(1)
-        if not worker.alive():
-            # It noticed that it had been away and wrote nothing more: as promised, and loudly.
-            assert "no poll for" in worker.tail(), worker.tail()
-            self.workers[place] = self._start()
 
     def _broker(self, _place: int) -> None:
         self.broker.stop()
@@ -214,102 +188,123 @@ class Ordeal:
         self.broker.start()
 
     def _resend(self, _place: int) -> None:
-        """The newest records of every topic once more, byte for byte, as an edge's retry would."""
+        """The newest batches of every partition once more, as an edge's retry would."""
         producer = KafkaProducer(bootstrap_servers=self.broker.bootstrap, acks="all")
-        for topic in self.topics():
-            for record in read_all(self.broker.bootstrap, topic)[-20:]:
-                if record.key is not None:
-                    producer.send(topic, record.value, record.key, partition=record.partition)
+        for group, number in self.findings.inputs():
+            topic = self.names.reports(group)
+            for record in stored(self.broker.data, topic, number, newest=40):
+                if self._from_the_edge(record):
+                    producer.send(topic, record.value, record.key, partition=number)
                     self.outcome.resent += 1
         producer.flush(30)
         producer.close()
 
+    def _from_the_edge(self, record: Stored) -> bool:
+        if record.key is None or record.key in self.hostile.keys:
+            return False
+        return len(record.key) == 16 and bool(record.value) and len(record.value) < 1 << 20
+
     # Watching
 
-    def _start(self) -> Process:
-        self.started += 1
-        log = self.directory / f"worker-{self.started}.log"
-        settings = {
-            "CALMSTREAM_SESSION_SECONDS": str(self.session),
-            "CALMSTREAM_CHECKPOINT_SECONDS": "2",
-            "CALMSTREAM_LOG_LEVEL": "info",
-        }
-        return Process(log, "consume", *self.where, "--role", "tally", settings=settings)
-
-    def _metrics(self, worker: Process) -> dict[str, float]:
-        """Sums by metric; empty while it does not answer."""
-        found: dict[str, float] = defaultdict(float)
-        try:
-            url = f"http://127.0.0.1:{worker.port}/metrics"
-            with urllib.request.urlopen(url, timeout=1) as page:
-                text = page.read().decode()
-        except OSError:
-            return {}
-        for line in text.splitlines():
-            if line.startswith("calmstream_"):
-                name, value = line.split("{")[0].split(" ")[0], line.rsplit(" ", 1)[1]
-                found[name] += float(value)
-        return found
-
     def _settled(self) -> bool:
-        """Whether all workers are up, and own every partition less than a second's records behind.
+        """Whether all are up, every partition has an owner that has read all but a second's records
+        of it, and the publisher is in charge.
 
         One that is still starting would meet the next fault without its signal handlers.
         """
-        self._restart_dead()
-        found = [self._metrics(w) for w in self.workers if w.port not in self.frozen]
+        self.crew.restart_dead()
+        found = self.crew.pages()
         owned = sum(one.get("calmstream_assigned_partitions", 0) for one in found)
         lag = sum(one.get("calmstream_consumer_lag_records", 0) for one in found)
-        return all(found) and owned == GROUPS * PARTITIONS and lag <= max(50, 2 * self.rate / 500)
+        active = sum(one.get("calmstream_publisher_active", 0) for one in found)
+        near = lag <= max(50, 2 * self.rate / 500)
+        return all(found) and owned == GROUPS * PARTITIONS and near and active == 1
 
     def _flowing(self) -> bool:
-        found = [self._metrics(w) for w in self.workers]
+        found = self.crew.pages()
         return sum(one.get("calmstream_batches_accepted_total", 0) for one in found) > 30
 
-    def _restart_dead(self) -> None:
-        """As an orchestrator would; a worker that ends says why."""
-        for place, worker in enumerate(self.workers):
-            if not worker.alive():
-                assert "calmstream: " in worker.tail(), worker.tail()
-                self.workers[place] = self._start()
-
-    def _watch(self) -> None:
+    def _watch_progress(self) -> None:
         """Note the longest time in which no worker read a record, while there are any to come."""
         while not self._stop.wait(0.3):
-            for worker in list(self.workers):
-                if worker.port in self.frozen:
+            for worker in self.crew.of("tally"):
+                if worker.port in self.crew.frozen:
                     continue
-                read = self._metrics(worker).get("calmstream_records_read_total", 0)
+                read = metrics(worker).get("calmstream_records_read_total", 0)
                 if read > self._seen.get(worker.port, 0):
                     self._seen[worker.port] = read
                     now = time.monotonic()
                     self.outcome.longest_gap = max(self.outcome.longest_gap, now - self._moved)
                     self._moved = now
 
+    def _watch_finals(self) -> None:
+        """Note when each final lies whole in the broker's files; its writer's time is not asked."""
+        while not self._stop.wait(0.5):
+            now = time.time()
+            for window in self.findings.manifests(Kind.FINAL):
+                due = self.plan.window_end(window) / 1000 + self.plan.grace
+                self.outcome.finals.setdefault(window, now - due)
+
     # The end
 
-    def _all_counted(self) -> bool:
-        self._restart_dead()
-        counts, _ = stored_counts(self.broker.bootstrap, f"{self.prefix()}.state")
-        return sum(counts.values()) >= self.reports
+    def _await_counts(self) -> None:
+        ends = {
+            (group, number): log_end(self.broker.data, self.names.reports(group), number)
+            for group, number in self.findings.inputs()
+        }
+        last = self.plan.window_at(time.time_ns() // 1_000_000)
 
-    def _end(self) -> None:
-        for worker in self.workers:
-            worker.signal(signal.SIGTERM)
-        for worker in self.workers:
-            assert worker.wait(40) == 0, worker.tail()
+        def counted() -> bool:
+            self.crew.restart_dead()
+            states = self.findings.newest_states()
+            return all(states[where]["next_offset"] >= end for where, end in ends.items())
 
-    def _compare(self) -> None:
-        expected = recount_grr(self.broker.bootstrap, self.topics())
-        stored, _ = stored_counts(self.broker.bootstrap, f"{self.prefix()}.state")
-        assert sum(expected.values()) == self.reports
-        assert stored == expected
+        until("all reports counted", counted, 180, 1.0)
+        patience = self.plan.window + self.plan.grace + 2 * self.latest
+        until("the last final", lambda: last in self.outcome.finals, patience, LOOK_SECONDS)
+
+    def _end(self) -> Judged:
+        """Stop the workers, then the publisher once it has published what they closed."""
+        self.crew.stop(*self.crew.of("tally"))
+        judged = Judged.of(self.findings)
+        kinds = (Kind.FINAL, Kind.TOTAL)
+        until(
+            "all windows published",
+            lambda: all(len(self.findings.manifests(k)) == len(judged.final) for k in kinds),
+            60,
+            LOOK_SECONDS,
+        )
+        self._stop.set()
+        self.crew.stop(*self.crew.of("publish"))
+        return judged
+
+    def _compare(self, judged: Judged) -> None:
+        outcome, sender = self.outcome, self.hostile
+        outcome.left = self.crew.left
+        judged.check()
+        honest: dict[bytes, int] = {}
+        late: set[bytes] = set()
+        for recount in judged.recounts.values():
+            honest |= {key: n for key, n in recount.keys.items() if key not in sender.keys}
+            late |= recount.late - sender.keys
+        outcome.late = sum(honest[key] for key in late)
+        outcome.hostile, outcome.doubtful = sender.sent, sender.doubtful.total()
+        outcome.rejections = judged.rejects()
+        assert sum(honest.values()) == self.reports, "each report once, counted or late"
+        by_hand = outcome.rejections.total() - outcome.rejections["duplicate"]
+        assert sender.rejects[0] <= by_hand <= sender.rejects[1] + self._late_batches(judged)
         left = list((self.directory / "spool").rglob("*.json"))
         assert not left, f"{len(left)} batches were never acknowledged"
+        slow = {w: round(s, 1) for w, s in outcome.finals.items() if s > self.latest}
+        assert not slow, f"finals later than {self.latest} s: {slow}"
 
-    def _write_records(self, path: Path) -> None:
-        generator = np.random.Generator(np.random.PCG64(1))
-        np.savez(path, records=generator.integers(16, size=self.reports, dtype=np.uint8))
+    def _late_batches(self, judged: Judged) -> int:
+        """Late records that the hostile sender did not mean to be late, resends among them."""
+        late = sum(s.rejects["late"] for r in judged.recounts.values() for s in r.windows.values())
+        return max(0, late - self.hostile.sent["late"])
+
+    def _log(self) -> Path:
+        return self.directory / "produce.log"
 
     def _tail(self) -> str:
-        return (self.directory / "produce.log").read_text()[-3000:]
+        return self._log().read_text()[-3000:]

@@ -13,6 +13,8 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import calmstream
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -39,13 +41,19 @@ def run(
         text=True,
         timeout=seconds,
         check=False,
-        env=os.environ | (settings or {}),
+        env=environment(settings),
         input=said,
     )
 
 
 def command(arguments: Sequence[object]) -> list[str]:
     return [sys.executable, "-m", "calmstream", *map(str, arguments)]
+
+
+def environment(settings: dict[str, str] | None = None) -> dict[str, str]:
+    """For a child that runs the product which this process has imported, from any directory."""
+    product = str(Path(calmstream.__file__).parents[1])
+    return os.environ | {"PYTHONPATH": product, "PYTHONSAFEPATH": "1"} | (settings or {})
 
 
 class Process:
@@ -56,10 +64,10 @@ class Process:
     ) -> None:
         self.port = free_port()
         self.log = log
-        environment = os.environ | {"CALMSTREAM_HTTP_PORT": str(self.port)} | (settings or {})
+        given = environment({"CALMSTREAM_HTTP_PORT": str(self.port)} | (settings or {}))
         with log.open("ab") as output:
             self.child = subprocess.Popen(
-                command(arguments), stdout=output, stderr=output, env=environment
+                command(arguments), stdout=output, stderr=output, env=given
             )
 
     def signal(self, number: signal.Signals) -> None:

@@ -24,9 +24,19 @@ def test_faults_change_no_count(tmp_path: Path) -> None:
             raise
         pytest.skip(f"no broker of its own: {error}")
     try:
-        ordeal = Ordeal(broker, tmp_path, reports=180_000, rate=5000, workers=3, session=3.0)
+        ordeal = Ordeal(
+            broker,
+            tmp_path,
+            reports=130_000,
+            rate=5000,
+            workers=3,
+            session=3.0,
+            window=4,
+            grace=6,
+            latest=60.0,
+        )
         faults = ["kill", "resend", "freeze", "terminate", "broker", "kill"]
-        outcome = ordeal.play(faults, pause=0.5)
+        outcome = ordeal.play(faults, pause=0.3)
     finally:
         broker.close()
     print("\n".join(outcome.lines()))  # noqa: T201 - shown with -s, and on failure

@@ -341,6 +341,6 @@ def test_the_columns_are_what_a_slow_reading_gives() -> None:
             assert [r.damage is not None for r in got] == [True]
         else:
             assert [(r.offset, r.timestamp, r.key, r.value) for r in got] == [
-                (50 + delta, 9 + time, key, value) for delta, time, key, value in expected
+                (50 + delta, 9 + time, key, value) for delta, time, key, value, _ in expected
             ]
     assert min(verdicts.values()) > 500  # both kinds were tried

@@ -1,0 +1,91 @@
+"""What the attacks share: a verdict, plans, and reading what became of reports."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from broker.in_process import InProcessBroker
+from broker.names import TopicNames
+from broker.transport import Partition
+from estimators.domain import Attribute, Domain
+from estimators.errors import Rejection
+from estimators.plan import Group, Plan
+from estimators.view import View
+from estimators.wire.batch import Batch, decode_batch, encode_batch
+
+BINARY = Domain.binary(4)
+COLOUR = Domain((Attribute("colour", tuple("0123456789"), other=0),))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an attack did: whether the product held, and what happened, in a line."""
+
+    held: bool
+    what: str
+
+
+Attack = Callable[[], Verdict]
+
+
+def make_plan(**changes: Any) -> Plan:
+    """A plan of the newest version that the product knows; GRR on the first pair of four bits.
+
+    It began a minute ago and has one window of an hour.
+    """
+    start = int(time.time()) - 60
+    given: dict[str, Any] = {
+        "name": f"attack-{secrets.token_hex(3)}",
+        "purpose": "an attack",
+        "owner": "benchmarks",
+        "lineage": secrets.token_hex(16),
+        "domain": BINARY,
+        "epsilon": "1",
+        "k": 1,
+        "method": "calm",
+        "parameters": {},
+        "groups": (Group({"name": "grr", "cells": 4}, (View((0, 1)),), (1,)),),
+        "start": start,
+        "expires": start + 3600,
+        "window": 3600,
+        "users": 1000,
+        "marginals": ((0, 1),),
+    }
+    return Plan(**(given | changes))
+
+
+def names_of(plan: Plan) -> TopicNames:
+    """In the default namespace."""
+    return TopicNames("calmstream", plan.name, plan.digest, len(plan.groups), plan.partitions)
+
+
+def in_process(plan: Plan) -> InProcessBroker:
+    """A broker with the plan's topics."""
+    broker = InProcessBroker()
+    broker.topics().create(names_of(plan).specs(3_600_000))
+    return broker
+
+
+def body(plan: Plan, cells: list[int], group: int = 0) -> bytes:
+    """A batch of the current window."""
+    period = plan.window_at(time.time_ns() // 1_000_000)
+    values = np.array(cells)
+    return encode_batch(plan, group, Batch(period, len(cells), None, {"v": values}))
+
+
+def batches(plan: Plan, broker: InProcessBroker) -> list[Batch]:
+    """What a worker would find in the topics of an in-process broker, refused batches left out."""
+    found = []
+    for group in range(len(plan.groups)):
+        for number in range(plan.partitions):
+            for record in broker.records(Partition(names_of(plan).reports(group), number)):
+                with contextlib.suppress(Rejection):
+                    found.append(decode_batch(plan, group, record.key, record.value))
+    return found

@@ -1,0 +1,164 @@
+"""An independent judgement of a reports partition: admission by append times, as the docs say it.
+
+Records come from the broker's own files. JSON, dictionaries and loops; none of the product's fold,
+decoder or admission. One view a group, of GRR.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from estimators.plan import Plan
+from tests.brokers.segments import Stored
+
+MOST_BYTES = 1 << 20
+MOST_REPORTS = 1 << 16
+KEY_BYTES = 16
+KEPT_LETTERS = 1000
+TICK = {"tick": 1, "v": "1.0"}
+
+
+class RefusedError(Exception):
+    """A record is not counted; the text is the reason."""
+
+
+@dataclass
+class Share:
+    """What one partition has of one window.
+
+    Attributes:
+        cells: reports per cell.
+        rejects: records per reason.
+    """
+
+    cells: Counter[int] = field(default_factory=Counter)
+    rejects: Counter[str] = field(default_factory=Counter)
+
+    def __add__(self, other: Share) -> Share:
+        return Share(self.cells + other.cells, self.rejects + other.rejects)
+
+
+@dataclass
+class Recount:
+    """One input partition, judged record by record.
+
+    Attributes:
+        windows: what each window holds; a reject belongs to the window of the log's clock.
+        closed_at: window -> offset of the record that closed it.
+        letters: (offset, reason) of each reject that has a dead letter.
+        keys: batch id -> reports, of all batches that are counted or late.
+        late: ids of the batches that came after their window had closed, and only then.
+    """
+
+    plan: Plan
+    group: int
+    windows: dict[int, Share] = field(default_factory=lambda: defaultdict(Share))
+    closed_at: dict[int, int] = field(default_factory=dict)
+    letters: list[tuple[int, str]] = field(default_factory=list)
+    keys: dict[bytes, int] = field(default_factory=dict)
+    late: set[bytes] = field(default_factory=set)
+    _clock: int = 0
+    _next: int = 0
+    _seen: set[tuple[int, bytes]] = field(default_factory=set)
+
+    def judge(self, log: Iterable[Stored], below: int | None = None) -> Recount:
+        """Take the whole log, or its records below an offset."""
+        for record in log:
+            if below is None or record.offset < below:
+                self._take(record)
+        return self
+
+    def through(self, window: int) -> Share:
+        """All windows up to this one."""
+        return sum((self.windows[w] for w in sorted(self.windows) if w <= window), Share())
+
+    def _take(self, record: Stored) -> None:
+        assert record.append_time, f"offset {record.offset} has its sender's time"
+        self._clock = max(self._clock, record.timestamp)
+        while self._next < self.plan.windows and self._clock > self._closes(self._next):
+            self.closed_at[self._next] = record.offset
+            self._next += 1
+        try:
+            self._admit(record)
+        except RefusedError as refusal:
+            self._reject(record.offset, str(refusal))
+
+    def _admit(self, record: Stored) -> None:
+        body = None if record.damaged else _parsed(record.value)
+        if record.key is None and body == TICK:
+            return
+        if body is None:
+            raise RefusedError("undecodable")
+        cells = self._cells(record.key, body)
+        key, period = record.key or b"", body["period"]
+        try:
+            self._in_time(period)
+        except RefusedError as refusal:
+            if str(refusal) == "late" and key not in self.keys:
+                self.keys[key] = len(cells)
+                self.late.add(key)
+            raise
+        if (period, key) in self._seen:
+            raise RefusedError("duplicate")
+        if self.plan.limits is not None and len(cells) > self.plan.limits.batch_reports:
+            raise RefusedError("over_limit")
+        self._seen.add((period, key))
+        self.keys[key] = len(cells)
+        self.windows[period].cells.update(cells)
+
+    def _cells(self, key: bytes | None, body: dict[str, Any]) -> list[int]:
+        """The reports of a sound batch; checks in the documented order."""
+        _require(str(body.get("v", "")).split(".")[0] == "1", "unknown_version")
+        _require(body.get("plan") == self.plan.digest, "unknown_plan")
+        _require(key is not None and len(key) == KEY_BYTES, "bad_batch_id")
+        _require(type(body.get("group")) is int, "malformed")
+        _require(body["group"] == self.group, "wrong_group")
+        _require(type(body.get("n")) is int and type(body.get("period")) is int, "malformed")
+        _require(isinstance(body.get("columns"), dict), "malformed")
+        _require(1 <= body["n"] <= MOST_REPORTS, "out_of_range")
+        _require(set(body["columns"]) == {"v"}, "malformed")
+        cells = body["columns"]["v"]
+        _require(isinstance(cells, list), "malformed")
+        _require(len(cells) == body["n"], "length_mismatch")
+        _require(all(type(cell) is int for cell in cells), "malformed")
+        bound = self.plan.groups[self.group].mechanism["cells"]
+        _require(all(0 <= cell < bound for cell in cells), "out_of_range")
+        return cells
+
+    def _in_time(self, period: int) -> None:
+        _require(period < self.plan.windows, "after_end")
+        _require(period >= self._next, "late")
+        starts = (self.plan.start + period * self.plan.window) * 1000
+        _require(starts <= self._clock + self.plan.skew * 1000, "early")
+
+    def _reject(self, offset: int, reason: str) -> None:
+        last = self.plan.windows - 1
+        assert self._next <= last, "the plan is over"
+        now = (self._clock - self.plan.start * 1000) // (self.plan.window * 1000)
+        rejects = self.windows[min(max(now, self._next), last)].rejects
+        rejects[reason] += 1
+        if rejects[reason] <= KEPT_LETTERS:
+            self.letters.append((offset, reason))
+
+    def _closes(self, window: int) -> int:
+        return (self.plan.start + (window + 1) * self.plan.window + self.plan.grace) * 1000
+
+
+def _require(holds: bool, reason: str) -> None:
+    if not holds:
+        raise RefusedError(reason)
+
+
+def _parsed(value: bytes | None) -> dict[str, Any] | None:
+    """A JSON object; None for anything else."""
+    if value is not None and len(value) > MOST_BYTES:
+        raise RefusedError("oversized")
+    try:
+        body = json.loads(value or b"")
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None

@@ -1,0 +1,62 @@
+"""What an ordeal showed, as numbers and as lines for a person."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass
+class Outcome:
+    """Seconds, and counts.
+
+    ``late`` counts the edge's reports that came after their window had closed.
+    ``during`` counts the faults that began while the edge was still sending.
+    ``recovery`` holds, per kind of fault, the time from its beginning (for a freeze: from the
+    signal that stops) until every partition had an owner that answers and is nearly at its end,
+    and the publisher was in charge.
+    ``finals`` holds, per window, the time from its end plus grace until its final set was seen.
+    ``left`` counts processes that ended by themselves after a freeze, as they promise.
+    """
+
+    reports: int = 0
+    late: int = 0
+    resent: int = 0
+    faults: int = 0
+    during: int = 0
+    left: int = 0
+    longest_gap: float = 0.0
+    seconds: float = 0.0
+    recovery: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    finals: dict[int, float] = field(default_factory=dict)
+    hostile: Counter[str] = field(default_factory=Counter)
+    doubtful: int = 0
+    rejections: Counter[str] = field(default_factory=Counter)
+
+    def lines(self) -> list[str]:
+        """For a person to read."""
+        reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(self.rejections.items()))
+        latest = max(self.finals.values(), default=0.0)
+        flow = (
+            f"{self.reports:,} reports ({self.late:,} late), {self.resent:,} batches resent, "
+            f"{self.faults} faults in {self.seconds:.0f} s, {self.during} of them while reports "
+            f"flowed; longest gap without progress {self.longest_gap:.1f} s"
+        )
+        finals = (
+            f"{len(self.finals)} finals, the latest {latest:.1f} s after its window's end plus "
+            f"grace; {self.left} processes left after a freeze"
+        )
+        hostile = (
+            f"{self.hostile.total():,} hostile records of {len(self.hostile)} kinds acknowledged, "
+            f"{self.doubtful} in doubt"
+        )
+        rejected = f"rejected {self.rejections.total():,}: {reasons}"
+        found = [flow, finals, hostile, rejected]
+        for kind, times in sorted(self.recovery.items()):
+            found.append(
+                f"{kind:10} x{len(times):3}: recovered in {np.median(times):5.1f} s (median), "
+                f"{max(times):5.1f} s (worst)"
+            )
+        return found
