@@ -45,19 +45,19 @@ format: $(VENV)/.dev ## let ruff fix and format
 	@$(BIN)/ruff format .
 
 bench: $(VENV)/.dev ## throughput of mechanisms, tallying and estimation on this machine
-	@for file in mechanisms tally estimation; do $(BIN)/python benchmarks/$$file.py; done
+	@for file in mechanisms tally estimation; do $(BIN)/python -m benchmarks.speed.$$file; done
 
 soak: $(VENV)/.dev broker-jars ## 60 faults and hostile records while 5 million reports flow, about 15 minutes (see stalls too)
-	@$(BIN)/python benchmarks/soak.py
+	@$(BIN)/python -m benchmarks.service.soak
 
 stalls: $(VENV)/.dev broker-jars ## 50 seeds of faults, after which no partition may stand still, about half an hour
-	@$(BIN)/python benchmarks/stalls.py
+	@$(BIN)/python -m benchmarks.service.stalls
 
 attacks: $(VENV)/.dev broker-jars ## what an attacker did once, and what comes of it now, about five minutes
-	@$(BIN)/python benchmarks/attacks.py
+	@$(BIN)/python -m benchmarks.attacks
 
 fuzz: $(VENV)/.dev ## a million messages that nobody should send
-	@$(BIN)/python benchmarks/fuzz.py
+	@$(BIN)/python -m benchmarks.service.fuzz
 
 $(VENV)/.accuracy: $(VENV)/.service
 	@echo "adding the plotting library (once)"
@@ -66,8 +66,8 @@ $(VENV)/.accuracy: $(VENV)/.service
 
 accuracy: $(VENV)/.accuracy ## tables and plots of the papers' figures: 20 minutes, resumable (ARGS=--help)
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
-	@$(BIN)/python benchmarks/castell_avd.py
-	@$(BIN)/python benchmarks/castell_plots.py
+	@$(BIN)/python -m benchmarks.castell.avd
+	@$(BIN)/python -m benchmarks.castell.plots
 
 .venv-pgm/.ready: benchmarks/requirements-pgm.txt pyproject.toml
 	@echo "making .venv-pgm (once)"
@@ -78,7 +78,7 @@ accuracy: $(VENV)/.accuracy ## tables and plots of the papers' figures: 20 minut
 
 ARGS_PGM = $(or $(ARGS),run)
 pgm: .venv-pgm/.ready ## against Private-PGM, in an environment of its own: hours, resumable (ARGS=table, ARGS="run --part speed")
-	@.venv-pgm/bin/python benchmarks/pgm.py $(ARGS_PGM)
+	@.venv-pgm/bin/python -m benchmarks.pgm $(ARGS_PGM)
 
 lock: $(VENV)/.dev ## pin what the image installs (requirements.lock, with hashes)
 	@$(BIN)/python -m pip install --quiet pip-tools

@@ -5,10 +5,10 @@ On a device: ``read_device_plan``, ``Reporter`` with a ``FileStore``. At a gatew
 ``subscribe``. Everything else is the command line's.
 """
 
-from consumer.assembler import Snapshot, Table
-from consumer.subscribe import subscribe
+from consumer.subscribe.assembler import Snapshot, Table
+from consumer.subscribe.subscribe import subscribe
 from estimators.plan import Plan
-from estimators.plan_document import read_plan
+from estimators.plan.document import read_plan
 from producer import (
     DeviceStore,
     FileStore,
@@ -18,7 +18,7 @@ from producer import (
     Status,
     read_device_plan,
 )
-from producer.batcher import Batcher
+from producer.gateway.batcher import Batcher
 
 __all__ = [
     "Batcher",

@@ -14,7 +14,7 @@ import orjson
 from estimators.central.plan import CentralPlan, read_central_plan
 from estimators.errors import InvalidInput, PlanError
 from estimators.plan import Guarantee, Plan
-from estimators.plan_document import read_plan
+from estimators.plan.document import read_plan
 
 _DECIMAL = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?", re.ASCII)
 _DURATION = re.compile(r"(\d+)(s|m|h|d)?")

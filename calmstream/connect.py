@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from broker.kafka import KafkaBroker, connect
 from broker.security import Security
-from consumer.config import Settings, load, variable
+from consumer.runtime.config import Settings, load, variable
 from estimators.errors import InvalidInput
 
 

@@ -22,22 +22,22 @@ from prometheus_client import CollectorRegistry
 
 from broker.transport import Broker
 from calmstream.topics import ensure_topics
-from consumer import clock as service_clock
-from consumer.config import TallyConfig, load
-from consumer.engine import TallyWorker
-from consumer.metrics import tally_metrics
-from consumer.publisher import Publisher
-from consumer.publisher_config import PublisherConfig
-from consumer.publisher_metrics import publisher_metrics
-from consumer.subscribe import Snapshot, plan_names, subscribe
+from consumer.metrics.publisher import publisher_metrics
+from consumer.metrics.registry import tally_metrics
+from consumer.publish.config import PublisherConfig
+from consumer.publish.publisher import Publisher
+from consumer.runtime import clock as service_clock
+from consumer.runtime.config import TallyConfig, load
+from consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
+from consumer.tally.worker import TallyWorker
 from estimators import planning
 from estimators.domain import Attribute, Codes, Domain
 from estimators.errors import FatalError
 from estimators.marginal import sse, total_variation
-from estimators.methods.base import Request
 from estimators.plan import Guarantee, Plan
+from estimators.plan.request import Request
 from estimators.wire.snapshot import Kind
-from producer.produce import Summary, produce
+from producer.simulation.produce import Summary, produce
 
 EPSILON = "1"
 K = 3

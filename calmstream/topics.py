@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.names import TopicNames
 from broker.transport import Broker
-from consumer.topic_checks import required_retention_ms, verify_topics
+from consumer.runtime.topic_checks import required_retention_ms, verify_topics
 from estimators.plan import Plan
 
 _WEEK_MS = 7 * 86_400_000

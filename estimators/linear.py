@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from estimators.errors import InvalidInput
 from estimators.marginal import Marginal, is_noise, uniform
-from estimators.simplex import project
+from estimators.numerics.simplex import project
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.domain import Attributes, Domain
-    from estimators.methods.base import Design, Method, Model, Request
+    from estimators.methods.base import Design, Method, Model
+    from estimators.plan.request import Request
 
 MAX_USERS = 10**12
 """Reports per window beyond which a plan is refused as absurd."""

@@ -3,10 +3,10 @@
 What a device needs (:class:`Reporter` and its store) depends on numpy and orjson alone.
 """
 
-from producer.device_plan import read_device_plan
-from producer.ledger import Status
-from producer.reporter import Report, Reporter
-from producer.store import DeviceStore, FileStore, MemoryStore
+from producer.device.ledger import Status
+from producer.device.read_plan import read_device_plan
+from producer.device.reporter import Report, Reporter
+from producer.device.store import DeviceStore, FileStore, MemoryStore
 
 __all__ = [
     "DeviceStore",

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from producer.batcher import DEFAULT_LINGER, DEFAULT_MIN_BATCH, DEFAULT_SIZE, Small
-from producer.courier import Budget
+from producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_MIN_BATCH, DEFAULT_SIZE, Small
+from producer.gateway.sender import Budget
 
 _DEFAULT = Budget()
 
@@ -37,7 +37,7 @@ class ProducerSettings(BaseSettings):
     spool: Path | None = Field(None, description="directory of unacknowledged batches")
 
     def batching(self) -> dict[str, Any]:
-        """What a :class:`producer.batcher.Batcher` takes of these settings, by its names."""
+        """Return the settings of :class:`producer.gateway.batcher.Batcher`, by parameter name."""
         return {
             "size": self.batch_size,
             "linger": self.linger,

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from broker.metric_definition import MetricDefinition
 from estimators.plan import Plan
-from producer.totals import Failure
+from producer.gateway.totals import Failure
 
 SENT = MetricDefinition(
     "calmstream_reports_sent_total",
@@ -60,7 +60,7 @@ PRODUCER_METRICS: tuple[MetricDefinition, ...] = (SENT, RETRIED, FAILED, SMALL, 
 
 
 class ProducerMetrics:
-    """A :class:`producer.totals.Observer` that counts.
+    """A :class:`producer.gateway.totals.Observer` that counts.
 
     Args:
         plan: gives the ``plan`` label and the groups, whose series all exist at zero from the
@@ -84,21 +84,21 @@ class ProducerMetrics:
         self._in_flight.labels(self._plan)
 
     def sent(self, group: int, reports: int) -> None:
-        """See :class:`producer.totals.Observer`."""
+        """See :class:`producer.gateway.totals.Observer`."""
         self._sent.labels(self._plan, str(group)).inc(reports)
 
     def retried(self, group: int) -> None:
-        """See :class:`producer.totals.Observer`."""
+        """See :class:`producer.gateway.totals.Observer`."""
         self._retried.labels(self._plan, str(group)).inc()
 
     def failed(self, group: int, reports: int, why: Failure) -> None:
-        """See :class:`producer.totals.Observer`."""
+        """See :class:`producer.gateway.totals.Observer`."""
         self._failed.labels(self._plan, str(group), why).inc(reports)
 
     def small(self, group: int, reports: int) -> None:
-        """See :class:`producer.totals.Observer`."""
+        """See :class:`producer.gateway.totals.Observer`."""
         self._small.labels(self._plan, str(group)).inc(reports)
 
     def in_flight(self, batches: int) -> None:
-        """See :class:`producer.totals.Observer`."""
+        """See :class:`producer.gateway.totals.Observer`."""
         self._in_flight.labels(self._plan).set(batches)

@@ -12,7 +12,7 @@ from broker.names import TopicNames
 from broker.permissions import ROLES, Permission, permissions
 from calmstream import arguments
 from calmstream.connect import kafka
-from consumer.subscribe import plan_names
+from consumer.subscribe.subscribe import plan_names
 from estimators.errors import InvalidInput
 
 

@@ -9,10 +9,11 @@ from collections.abc import Iterable
 import orjson
 from rich.console import Console
 
-from calmstream import analyse, arguments
+from calmstream import arguments
 from calmstream.connect import kafka
-from consumer.assembler import Snapshot
-from consumer.subscribe import subscribe
+from calmstream.pages import analyse
+from consumer.subscribe.assembler import Snapshot
+from consumer.subscribe.subscribe import subscribe
 from estimators.errors import RecoverableError
 from estimators.wire.snapshot import Kind
 

@@ -12,20 +12,20 @@ from rich.console import Console
 
 from broker.central_names import CentralNames
 from calmstream import arguments
-from calmstream.central_watch import show_release
 from calmstream.commands.consume import OTHERS
 from calmstream.connect import SecurityConfig, kafka
+from calmstream.pages.central_watch import show_release
 from calmstream.tables import read_texts
 from calmstream.version import version
-from consumer.budget_account import BudgetAccount
 from consumer.central.aggregator import Aggregator
+from consumer.central.budget_account import BudgetAccount
 from consumer.central.config import AggregatorConfig
 from consumer.central.metrics import CentralMetrics
 from consumer.central.subscribe import subscribe_releases
-from consumer.clock import SystemClock
-from consumer.config import HttpConfig, load, refuse_unknown, variables
-from consumer.metrics import new_registry
-from consumer.service import configure_logging, run_service
+from consumer.metrics.registry import new_registry
+from consumer.runtime.clock import SystemClock
+from consumer.runtime.config import HttpConfig, load, refuse_unknown, variables
+from consumer.runtime.service import configure_logging, run_service
 from estimators.central.plan import CentralPlan
 from estimators.randomness import SystemRandomness
 from producer.submit import DEFAULT_BATCH, submit

@@ -7,16 +7,16 @@ import os
 
 from calmstream import arguments
 from calmstream.connect import SecurityConfig, kafka
-from consumer.clock import SystemClock
-from consumer.config import HttpConfig, TallyConfig, load, refuse_unknown, variables
-from consumer.engine import TallyWorker
-from consumer.metrics import new_registry, tally_metrics
-from consumer.plan_metrics import plan_metrics
-from consumer.publisher import Publisher
-from consumer.publisher_config import PublisherConfig
-from consumer.publisher_metrics import publisher_metrics
-from consumer.service import Role, configure_logging, run_service
-from consumer.subscribe import plan_names
+from consumer.metrics.plan import plan_metrics
+from consumer.metrics.publisher import publisher_metrics
+from consumer.metrics.registry import new_registry, tally_metrics
+from consumer.publish.config import PublisherConfig
+from consumer.publish.publisher import Publisher
+from consumer.runtime.clock import SystemClock
+from consumer.runtime.config import HttpConfig, TallyConfig, load, refuse_unknown, variables
+from consumer.runtime.service import Role, configure_logging, run_service
+from consumer.subscribe.subscribe import plan_names
+from consumer.tally.worker import TallyWorker
 from estimators.planning import require_answers
 
 OTHERS = {

@@ -19,9 +19,9 @@ from broker.transport import Broker
 from calmstream import arguments
 from calmstream.connect import kafka
 from calmstream.demo import Demo, K, Outcome, summarise
-from calmstream.watch import render
-from consumer.service import configure_logging
-from consumer.subscribe import Snapshot
+from calmstream.pages.watch import render
+from consumer.runtime.service import configure_logging
+from consumer.subscribe.subscribe import Snapshot
 from estimators.errors import InvalidInput
 
 SHOWN = ("marital-status", "income")

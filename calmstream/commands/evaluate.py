@@ -14,8 +14,8 @@ from rich.progress import Progress
 from rich.table import Table as Grid
 
 from calmstream import arguments
-from calmstream.evaluate import Result, evaluate
-from calmstream.methods_page import note
+from calmstream.evaluation.evaluate import Result, evaluate
+from calmstream.planning.methods_page import note
 from calmstream.tables import read_table
 from estimators.methods.auto import Prediction
 

@@ -11,8 +11,8 @@ from typing import TextIO
 
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.export import FORMATS
-from consumer.subscribe import subscribe
+from calmstream.pages.export import FORMATS
+from consumer.subscribe.subscribe import subscribe
 from estimators.errors import InvalidInput
 from estimators.wire.snapshot import Kind
 

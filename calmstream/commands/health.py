@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import http.client
 
-from consumer.config import HttpConfig, load
+from consumer.runtime.config import HttpConfig, load
 from estimators.errors import RecoverableError
 
 TIMEOUT_SECONDS = 2.0

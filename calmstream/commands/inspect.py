@@ -13,9 +13,9 @@ from rich.table import Table
 
 from calmstream import arguments
 from calmstream.connect import kafka
-from consumer.clock import SystemClock
-from consumer.inspection import Inspection, inspect
-from consumer.subscribe import plan_names
+from consumer.operations.inspect import Inspection, inspect
+from consumer.runtime.clock import SystemClock
+from consumer.subscribe.subscribe import plan_names
 from estimators.plan import Plan
 
 SUSPICIOUS_Z = 5.0

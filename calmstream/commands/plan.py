@@ -12,18 +12,19 @@ import orjson
 from rich.console import Console
 from rich.table import Table as Grid
 
-from calmstream import allowed_loss, arguments, central_plan, plan_page
+from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.methods_page import ShowMethods
-from calmstream.pilot import learn
+from calmstream.planning import allowed_loss, central_plan, plan_page
+from calmstream.planning.methods_page import ShowMethods
+from calmstream.planning.pilot import learn
 from calmstream.tables import Table, read_table
 from estimators import planning
 from estimators.domain import Domain
 from estimators.errors import DomainError, InvalidInput
-from estimators.loss import loss
 from estimators.methods import auto
-from estimators.methods.base import Request
-from estimators.plan_limits import ON_SUSPICION
+from estimators.plan.loss import loss
+from estimators.plan.plan import ON_SUSPICION
+from estimators.plan.request import Request
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

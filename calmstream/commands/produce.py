@@ -14,16 +14,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from calmstream import arguments
 from calmstream.connect import kafka
 from calmstream.tables import read_records
-from consumer.clock import SystemClock
-from consumer.config import load
-from consumer.health import HealthServer, health_app
-from consumer.metrics import new_registry
-from consumer.subscribe import plan_names
+from consumer.metrics.registry import new_registry
+from consumer.runtime.clock import SystemClock
+from consumer.runtime.config import load
+from consumer.runtime.health import HealthServer, health_app
+from consumer.subscribe.subscribe import plan_names
 from estimators.errors import InvalidInput
 from estimators.plan import Plan
 from producer.config import ProducerSettings
 from producer.metrics import ProducerMetrics
-from producer.produce import Summary, produce
+from producer.simulation.produce import Summary, produce
 
 UNFINISHED = 3
 """Exit code: nothing failed, but the plan ended before every device was asked."""

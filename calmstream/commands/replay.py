@@ -10,9 +10,9 @@ from rich.console import Console
 
 from calmstream import arguments
 from calmstream.connect import kafka
-from consumer.clock import SystemClock
-from consumer.rebuild import NEVER_ADMITTED, Rebuilt, rebuild
-from consumer.subscribe import plan_names
+from consumer.operations.replay import NEVER_ADMITTED, Rebuilt, rebuild
+from consumer.runtime.clock import SystemClock
+from consumer.subscribe.subscribe import plan_names
 from estimators.errors import Reason
 
 _ADMISSIBLE = [reason.value for reason in Reason if reason not in NEVER_ADMITTED]

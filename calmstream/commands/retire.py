@@ -13,16 +13,16 @@ from broker.names import TopicNames
 from broker.transport import Broker
 from calmstream import arguments
 from calmstream.connect import kafka
-from consumer.clock import SystemClock
-from consumer.config import HttpConfig, TallyConfig, load
-from consumer.engine import TallyWorker
-from consumer.metrics import tally_metrics
-from consumer.publisher import Publisher
-from consumer.publisher_config import PublisherConfig
-from consumer.publisher_metrics import publisher_metrics
-from consumer.retirement import FinalsAwaited, delete_topics, last_window, stop_admission
-from consumer.service import Role, configure_logging, run_service
-from consumer.subscribe import plan_names
+from consumer.metrics.publisher import publisher_metrics
+from consumer.metrics.registry import tally_metrics
+from consumer.operations.retire import FinalsAwaited, delete_topics, last_window, stop_admission
+from consumer.publish.config import PublisherConfig
+from consumer.publish.publisher import Publisher
+from consumer.runtime.clock import SystemClock
+from consumer.runtime.config import HttpConfig, TallyConfig, load
+from consumer.runtime.service import Role, configure_logging, run_service
+from consumer.subscribe.subscribe import plan_names
+from consumer.tally.worker import TallyWorker
 from estimators.errors import InvalidInput
 from estimators.plan import Plan
 

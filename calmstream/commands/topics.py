@@ -9,7 +9,7 @@ from rich.console import Console
 from calmstream import arguments
 from calmstream.connect import kafka
 from calmstream.topics import ensure_topics
-from consumer.subscribe import plan_names
+from consumer.subscribe.subscribe import plan_names
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.watch import watch
-from consumer.subscribe import subscribe
+from calmstream.pages.watch import watch
+from consumer.subscribe.subscribe import subscribe
 from estimators.errors import InvalidInput
 from estimators.wire.snapshot import Kind
 

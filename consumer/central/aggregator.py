@@ -15,7 +15,7 @@ import structlog
 from consumer.central.claims import Claims
 from consumer.central.publication import Publication, unspoken
 from consumer.central.windows import KEY_BYTES, RawWindows
-from consumer.health import RoleHealth
+from consumer.runtime.health import RoleHealth
 from estimators.central.coding import most_raw_bytes
 from estimators.central.dp_marginals import check_allocation
 from estimators.central.wire import TICK
@@ -24,9 +24,9 @@ from estimators.errors import FatalError, RecoverableError
 if TYPE_CHECKING:
     from broker.central_names import CentralNames
     from broker.transport import Broker, TopicInfo
-    from consumer.budget_account import BudgetAccount
+    from consumer.central.budget_account import BudgetAccount
     from consumer.central.metrics import CentralMetrics
-    from consumer.clock import Clock
+    from consumer.runtime.clock import Clock
     from estimators.central.plan import CentralPlan
     from estimators.randomness import Randomness
 

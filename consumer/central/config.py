@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from consumer.config import Settings
+from consumer.runtime.config import Settings
 
 
 class AggregatorConfig(Settings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from broker.metric_definition import MetricDefinition
-from consumer.metrics import Metrics
+from consumer.metrics.registry import Metrics
 from estimators.central.ledger import Ledger
 from estimators.central.plan import CentralPlan
 

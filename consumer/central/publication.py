@@ -26,7 +26,7 @@ from estimators.errors import CalmstreamError, FatalError
 if TYPE_CHECKING:
     from broker.central_names import CentralNames
     from broker.transport import Sink
-    from consumer.budget_account import BudgetAccount
+    from consumer.central.budget_account import BudgetAccount
     from consumer.central.claims import Claims
     from consumer.central.metrics import CentralMetrics
     from estimators.central.plan import CentralPlan

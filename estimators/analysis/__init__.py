@@ -4,7 +4,7 @@ from estimators.analysis.association import conditional, mutual_information
 from estimators.analysis.chi_square import Independence, independence, statistic
 from estimators.analysis.report import analyse
 from estimators.analysis.tree import Edge, chow_liu
-from estimators.castell.dependence import cramers_v
+from estimators.numerics.dependence import cramers_v
 
 __all__ = [
     "Edge",

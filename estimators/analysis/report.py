@@ -10,9 +10,9 @@ import numpy as np
 from estimators.analysis.association import mutual_information
 from estimators.analysis.chi_square import independence
 from estimators.analysis.tree import chow_liu
-from estimators.castell.dependence import cramers_v
 from estimators.errors import InvalidInput
 from estimators.methods.base import LinearAnswers
+from estimators.numerics.dependence import cramers_v
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

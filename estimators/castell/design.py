@@ -7,12 +7,12 @@ from itertools import combinations, islice
 from math import comb, prod
 from typing import TYPE_CHECKING, Any
 
-from estimators.castell.inverse import channels, expected_sse
 from estimators.castell.schemes import independent_error
 from estimators.errors import PlanError
 from estimators.mechanisms.joint_tables import MAX_RECORD_CELLS, integer_row
 from estimators.mechanisms.product_grr import ProductGRR
 from estimators.mechanisms.registry import spec
+from estimators.numerics.block_inverse import channels, expected_sse
 from estimators.plan import Group
 from estimators.view import View
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from estimators.domain import Attributes, Domain
-    from estimators.methods.base import Request
+    from estimators.plan.request import Request
 
 MAX_LISTED = 20_000
 """Most tables that are listed one by one in a plan."""

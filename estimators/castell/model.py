@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from estimators.castell import schemes
-from estimators.castell.inverse import channels
 from estimators.errors import InvalidInput
 from estimators.marginal import Marginal, is_noise, uniform
+from estimators.numerics.block_inverse import channels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from estimators.castell.inverse import AxisChannel
     from estimators.castell.schemes import Estimate, Floats
     from estimators.domain import Attributes, Domain
     from estimators.mechanisms.product_grr import ProductGRR
+    from estimators.numerics.block_inverse import AxisChannel
     from estimators.tally import Counts
 
     Scheme = Callable[[Floats, Sequence[AxisChannel], int], Estimate]

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from estimators.castell.inverse import fold_axis
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.bits import random_rows, row_bytes
 from estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filter_rows
 from estimators.mechanisms.joint_tables import JointTables, digits_of, integer_row, integer_rows
 from estimators.mechanisms.product_grr import check_axes
 from estimators.mechanisms.support import OTHER, require_integer
+from estimators.numerics.block_inverse import fold_axis
 from estimators.randomness import SeededRandomness, coins_bytes, exp_weight, parse_epsilon
 
 if TYPE_CHECKING:

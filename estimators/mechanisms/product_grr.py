@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from estimators.castell.inverse import channels, noise_given_truth, unmix
 from estimators.errors import PlanError
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.grr import respond
@@ -28,6 +27,7 @@ from estimators.mechanisms.joint_tables import (
     integer_rows,
 )
 from estimators.mechanisms.support import OTHER, require_integer
+from estimators.numerics.block_inverse import channels, noise_given_truth, unmix
 from estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight, uniform_bytes
 
 if TYPE_CHECKING:

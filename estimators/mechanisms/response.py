@@ -14,8 +14,8 @@ import numpy as np
 
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.coefficient import flip
-from estimators.mechanisms.hadamard import parity, power_of_two, transform
 from estimators.mechanisms.support import OTHER, SupportOracle
+from estimators.numerics.hadamard import parity, power_of_two, transform
 from estimators.randomness import coins_bytes, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:

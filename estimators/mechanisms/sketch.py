@@ -13,10 +13,10 @@ import numpy as np
 from estimators.errors import PlanError
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.coefficient import flip
-from estimators.mechanisms.hadamard import parity, transform
 from estimators.mechanisms.hashing import buckets, mix
 from estimators.mechanisms.response import count_signs, draw_signs
 from estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
+from estimators.numerics.hadamard import parity, transform
 from estimators.randomness import coins_bytes, exp_weight, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 A design states the error of noise and sampling by size of marginal, for unbiased linear
 estimates. What it leaves out is added here from the prior interaction sizes of
-`estimators.noise_aware.allocation`:
+`estimators.noise_aware.design.allocation`:
 
 - a method that ends with valid tables is not worse than the uniform table for long: the error is
   taken to be at most the uniform table's under the prior (`Prediction.unbounded` is what it was).
@@ -28,12 +28,13 @@ import numpy as np
 from estimators import methods
 from estimators.errors import PlanError
 from estimators.methods.base import Piloted
-from estimators.noise_aware.allocation import PAIR_SIZES, PRIOR_SIZES
+from estimators.noise_aware.design.allocation import PAIR_SIZES, PRIOR_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from estimators.methods.base import Design, Request
+    from estimators.methods.base import Design
+    from estimators.plan.request import Request
 
 OWN_PRIOR = ("noise-aware",)
 """Methods whose stated errors hold what the prior adds."""

@@ -7,7 +7,7 @@ stream, publishing and evaluation know only this protocol.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,29 +16,9 @@ from numpy.typing import NDArray
 from estimators.domain import Attributes, Domain
 from estimators.marginal import Marginal
 from estimators.mechanisms.base import Reports
-from estimators.plan import MAX_GROUPS, Group, Plan
+from estimators.plan import Group, Plan
+from estimators.plan.request import Request
 from estimators.tally import Tally
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a person asks for.
-
-    Attributes:
-        domain: what a record is.
-        epsilon: decimal string, the total loss of one report.
-        users: reports expected per window, at least 1.
-        k: size of the marginals that matter most, 1 to d.
-        parameters: the method's own options; unknown ones are refused.
-        max_groups: most topics that may be used; more views than that are packed.
-    """
-
-    domain: Domain
-    epsilon: str
-    users: int
-    k: int
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    max_groups: int = MAX_GROUPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,19 +15,19 @@ import numpy as np
 from estimators.errors import PlanError
 from estimators.mechanisms import adaptive, spec
 from estimators.methods.base import Answers, Design
-from estimators.methods.calm_size import Size, algorithm_1
-from estimators.methods.options import number_parameter, only_parameters
-from estimators.methods.overlapping import OverlappingTables, observe
+from estimators.methods.shared.calm_size import Size, algorithm_1
+from estimators.methods.shared.covariance import Covariance, Pooled, covariance
+from estimators.methods.shared.options import number_parameter, only_parameters
+from estimators.methods.shared.overlapping import OverlappingTables, observe
 from estimators.plan import Group
-from estimators.uncertainty import Covariance, Pooled, covariance
 from estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.domain import Attributes, Domain
-    from estimators.methods.base import Request
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Tally
 
 THETA = 1e-3

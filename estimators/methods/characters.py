@@ -12,13 +12,18 @@ from itertools import combinations, product
 from math import gcd, lcm
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from estimators.coefficients import harmonics
 from estimators.mechanisms import best_oracle
 from estimators.methods.base import Answers, Design
-from estimators.methods.coefficient_model import CoefficientModel, Family, expected_errors, weights
 from estimators.methods.hadamard import design_restricted
-from estimators.methods.options import only_parameters
-from estimators.methods.packing import Assigned, elementary, pack, require_views, statistic
+from estimators.methods.shared.coefficient_model import (
+    CoefficientModel,
+    Family,
+    expected_errors,
+    weights,
+)
+from estimators.methods.shared.coefficients import harmonics
+from estimators.methods.shared.options import only_parameters
+from estimators.methods.shared.packing import Assigned, elementary, pack, require_views, statistic
 from estimators.view import View
 
 if TYPE_CHECKING:
@@ -26,8 +31,8 @@ if TYPE_CHECKING:
 
     from estimators.domain import Attributes, Domain
     from estimators.mechanisms.base import Mechanism
-    from estimators.methods.base import Request
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Tally
 
 MAX_MODULUS = 12

@@ -21,11 +21,11 @@ from estimators.linear import (
 )
 from estimators.mechanisms import adaptive, spec, standard
 from estimators.methods.base import Answers, Design
-from estimators.methods.expected import mean_error
-from estimators.methods.options import only_parameters
-from estimators.methods.packing import statistic
+from estimators.methods.shared.covariance import covariance
+from estimators.methods.shared.expected_error import mean_error
+from estimators.methods.shared.options import only_parameters
+from estimators.methods.shared.packing import statistic
 from estimators.plan import Group
-from estimators.uncertainty import covariance
 from estimators.view import View
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from estimators.domain import Attributes, Domain
     from estimators.mechanisms.base import Counts, Mechanism
-    from estimators.methods.base import Request
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Tally
 
 MAX_CELLS = 1 << 20

@@ -13,17 +13,22 @@ from typing import TYPE_CHECKING, ClassVar
 from estimators.errors import PlanError
 from estimators.mechanisms import standard
 from estimators.methods.base import Answers, Design
-from estimators.methods.coefficient_model import CoefficientModel, Family, expected_errors, weights
-from estimators.methods.options import only_parameters
-from estimators.methods.packing import Assigned, elementary, pack, require_views, statistic
+from estimators.methods.shared.coefficient_model import (
+    CoefficientModel,
+    Family,
+    expected_errors,
+    weights,
+)
+from estimators.methods.shared.options import only_parameters
+from estimators.methods.shared.packing import Assigned, elementary, pack, require_views, statistic
 from estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from estimators.domain import Attributes, Domain
-    from estimators.methods.base import Request
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Tally
 
 

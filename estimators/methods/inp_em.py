@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from estimators.castell.design import choose_tables, expected_errors, loss_reason, product_group
-from estimators.castell.inverse import channels, noise
 from estimators.errors import InvalidInput, PlanError
-from estimators.likelihood import barrier, discrepancy, expectation_maximisation
 from estimators.linear import MOVED
 from estimators.marginal import Marginal, is_noise, uniform
 from estimators.mechanisms.product_grr import ProductGRR
 from estimators.methods.base import Answers, Design
-from estimators.methods.options import only_parameters
-from estimators.methods.packing import statistic
+from estimators.methods.shared.options import only_parameters
+from estimators.methods.shared.packing import statistic
+from estimators.numerics.block_inverse import channels, noise
+from estimators.numerics.likelihood import barrier, discrepancy, expectation_maximisation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.domain import Attributes, Domain
-    from estimators.likelihood import Fit
     from estimators.linear import Floats
-    from estimators.methods.base import Request
+    from estimators.numerics.likelihood import Fit
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Tally
 
 MAX_CELLS = 1 << 10

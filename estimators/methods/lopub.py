@@ -20,8 +20,8 @@ from estimators.marginal import Marginal, is_noise, uniform
 from estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
 from estimators.mechanisms.registry import spec
 from estimators.methods.base import Answers, Design
-from estimators.methods.expected import mean_error
-from estimators.methods.options import number_parameter, only_parameters
+from estimators.methods.shared.expected_error import mean_error
+from estimators.methods.shared.options import number_parameter, only_parameters
 from estimators.plan import Group
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from estimators.domain import Attributes, Domain
     from estimators.marginal import Floats
     from estimators.mechanisms.base import Reports
-    from estimators.methods.base import Request
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Counts, Tally
 
 MAX_QUERY_CELLS = 1 << 18

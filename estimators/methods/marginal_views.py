@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from estimators import consistency
 from estimators.errors import PlanError
 from estimators.linear import (
     MAX_COVARIANCE_CELLS,
@@ -29,20 +28,21 @@ from estimators.linear import (
 )
 from estimators.mechanisms import adaptive, standard
 from estimators.methods.base import Answers, Design
-from estimators.methods.expected import mean_error
-from estimators.methods.options import only_parameters
-from estimators.methods.packing import Assigned, elementary, pack, require_views, statistic
-from estimators.uncertainty import Covariance, covariance
+from estimators.methods.shared.covariance import Covariance, covariance
+from estimators.methods.shared.expected_error import mean_error
+from estimators.methods.shared.options import only_parameters
+from estimators.methods.shared.packing import Assigned, elementary, pack, require_views, statistic
+from estimators.numerics import consistency
 from estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.consistency import Indices
     from estimators.domain import Attributes, Domain
     from estimators.mechanisms.base import Counts, Mechanism
-    from estimators.methods.base import Request
+    from estimators.numerics.consistency import Indices
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Tally
 
 MAX_VIEW_CELLS = 1 << 20

@@ -1,8 +1,8 @@
 """The noise-aware method (METHODS §6): ask where it helps, fit no further than noise allows.
 
-Shares of users by expected posterior error (`estimators.noise_aware.allocation`); the best oracle
-on every view; recovery by two Bayesian models weighed by an unbiased estimate of their error
-(`estimators.noise_aware.model`).
+Shares of users by expected posterior error (`estimators.noise_aware.design.allocation`); the
+best oracle on every view; recovery by two Bayesian models weighed by an unbiased estimate of their
+error (`estimators.noise_aware.model`).
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from estimators.errors import PlanError
 from estimators.methods.base import Answers, Design
-from estimators.methods.options import only_parameters
-from estimators.methods.packing import Assigned, pack, require_views
-from estimators.noise_aware.allocation import allocate, describe, integer_shares, oracle
-from estimators.noise_aware.earlier import after, pool, read_earlier
+from estimators.methods.shared.options import only_parameters
+from estimators.methods.shared.packing import Assigned, pack, require_views
+from estimators.noise_aware.design.allocation import allocate, describe, integer_shares, oracle
+from estimators.noise_aware.design.prior_scales import learn_sizes, read_sizes
+from estimators.noise_aware.input.earlier import after, pool, read_earlier
 from estimators.noise_aware.model import NoiseAwareModel
-from estimators.noise_aware.sizes import learn_sizes, read_sizes
 from estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from estimators.methods.base import Request
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Tally
 
 
@@ -32,8 +32,8 @@ class NoiseAware:
 
     Parameters: ``prior_sizes``, the standard deviations of a coefficient of order 1, 2, 3 and 4 (0
     for those left out), which steer who reports on what and nothing else; ``pilots``, what earlier
-    plans of the lineage counted (`estimators.noise_aware.earlier`), which joins the totals. A pilot
-    gives both.
+    plans of the lineage counted (`estimators.noise_aware.input.earlier`), which joins the
+    totals. A pilot gives both.
     """
 
     name: ClassVar[str] = "noise-aware"

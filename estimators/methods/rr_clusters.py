@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from estimators.castell.dependence import cluster, cramers_v
 from estimators.castell.design import (
     attribute_sets,
     expected_errors,
@@ -17,15 +16,17 @@ from estimators.castell.design import (
 from estimators.castell.family import fit_product
 from estimators.errors import PlanError
 from estimators.methods.base import Answers, Design
-from estimators.methods.options import only_parameters
+from estimators.methods.shared.options import only_parameters
+from estimators.numerics.dependence import cluster, cramers_v
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.castell.model import ProductModel
     from estimators.domain import Attributes, Domain
-    from estimators.methods.base import Model, Request
+    from estimators.methods.base import Model
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Tally
 
 THRESHOLD = 0.3
@@ -39,7 +40,7 @@ class RRClusters:
     """Registry name ``rr-clusters``; parameter ``clusters``, lists of attributes, is required.
 
     Clusters come from a pilot: a plan of ``rr-ind-joint`` over a share of the devices, whose 2-way
-    tables give Cramér's V (`estimators.castell.dependence`). The plan that follows has the pilot's
+    tables give Cramér's V (`estimators.numerics.dependence`). The plan that follows has the pilot's
     lineage, so that devices of the pilot are not asked again, and states the clusters found.
     """
 

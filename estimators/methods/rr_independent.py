@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 from estimators.castell.design import expected_errors, loss_reason, product_group
 from estimators.castell.family import fit_product
 from estimators.methods.base import Answers, Design
-from estimators.methods.options import only_parameters
+from estimators.methods.shared.options import only_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.castell.model import ProductModel
-    from estimators.methods.base import Request
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Tally
 
 

@@ -12,14 +12,14 @@ from estimators.castell.design import (
 )
 from estimators.castell.family import fit_product
 from estimators.methods.base import Answers, Design
-from estimators.methods.options import only_parameters
+from estimators.methods.shared.options import only_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.castell.model import ProductModel
-    from estimators.methods.base import Request
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Tally
 
 

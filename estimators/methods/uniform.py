@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from estimators.marginal import uniform
 from estimators.mechanisms import adaptive, spec
 from estimators.methods.base import Answers, Design
-from estimators.methods.options import only_parameters
+from estimators.methods.shared.options import only_parameters
 from estimators.plan import Group
 from estimators.view import View
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from estimators.domain import Attributes, Domain
     from estimators.marginal import Marginal
-    from estimators.methods.base import Request
     from estimators.plan import Plan
+    from estimators.plan.request import Request
     from estimators.tally import Tally
 
 

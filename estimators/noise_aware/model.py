@@ -12,24 +12,27 @@ from numpy.typing import NDArray
 
 from estimators.errors import InvalidInput
 from estimators.marginal import Marginal, is_noise, uniform
-from estimators.noise_aware import joint, posterior, shared, third, traits
-from estimators.noise_aware.binary import BinaryTables
-from estimators.noise_aware.features import Features, cells_of
-from estimators.noise_aware.intervals import (
+from estimators.noise_aware.input.features import Features, cells_of
+from estimators.noise_aware.input.statistics import collect
+from estimators.noise_aware.models import joint, posterior
+from estimators.noise_aware.models import latent_traits as traits
+from estimators.noise_aware.models import low_rank as shared
+from estimators.noise_aware.models import third_moments as third
+from estimators.noise_aware.tables.binary import BinaryTables
+from estimators.noise_aware.tables.intervals import (
     WIDER,
     WIDER_TRAITS,
     half_width,
     upper_of_draws,
 )
-from estimators.noise_aware.risk import Candidate, Share, share_of_first
-from estimators.noise_aware.statistics import collect
-from estimators.noise_aware.targets import outer, rake, valid_pair
+from estimators.noise_aware.tables.raking import outer, rake, valid_pair
+from estimators.noise_aware.tables.risk import Candidate, Share, share_of_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.domain import Attributes
-    from estimators.noise_aware.earlier import Asked
+    from estimators.noise_aware.input.earlier import Asked
     from estimators.tally import Tally
 
 Floats = NDArray[np.float64]

@@ -96,8 +96,8 @@ class Manifest:
         marginals: keys of the marginal records, in order; empty where there was no report.
         processing: what was done to the raw estimates, in order.
         software: version that wrote it.
-        poisoning: signs of forged reports, as :mod:`estimators.poisoning` writes them; empty where
-            there was no report, and in snapshots of versions without it.
+        poisoning: signs of forged reports, as :mod:`estimators.analysis.poisoning` writes them;
+            empty where there was no report, and in snapshots of versions without it.
         analysis: association of the published pairs, as :func:`estimators.analysis.analyse` writes
             it, where the plan asks for it; else empty.
         leverage: what forged reports can do: ``forged``, a share of all reports, and ``reach``,

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from broker.transport import Partition
-from tests.batches import APPEND_TIME, frame
 from tests.brokers.native import NativeKafka
+from tests.support.batches import APPEND_TIME, frame
 
 _SEGMENT = "00000000000000000000"
 _LAST_DELTA_AT = 23

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import cramjam
 import lz4.frame
 
-from tests.batch_reading import Read, slow_reading
-from tests.batches import APPEND_TIME, CONTROL, GZIP, LZ4, SNAPPY
+from tests.support.batch_reading import Read, slow_reading
+from tests.support.batches import APPEND_TIME, CONTROL, GZIP, LZ4, SNAPPY
 
 MOST_BYTES = 32 << 20
 MOST_RECORDS = 1 << 16

@@ -12,7 +12,7 @@ import pytest
 from broker.in_process import InProcessBroker
 from broker.kafka import connect
 from broker.transport import Broker, GroupReader, Partition, Reader, Record, Sink, TopicSpec
-from tests.batches import produce
+from tests.support.batches import produce
 
 DEADLINE = 30.0
 SESSION_SECONDS = 20.0

@@ -14,7 +14,7 @@ from estimators.errors import PlanError
 from estimators.mechanisms import MECHANISMS, build, spec, standard
 from estimators.mechanisms.base import MAX_CHANNEL_OUTPUTS
 from estimators.randomness import SeededRandomness
-from tests.mechanism_support import (
+from tests.support.mechanisms import (
     EXAMPLES,
     HASHED,
     SPLIT,

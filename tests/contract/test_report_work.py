@@ -13,7 +13,7 @@ from estimators.mechanisms import Mechanism, bloom_filters, build, olh, sketch, 
 from estimators.mechanisms.base import Column
 from estimators.randomness import SeededRandomness, coins, coins_bytes, uniform_below, uniform_bytes
 from estimators.wire.batch import _encode_column
-from tests.mechanism_support import EXAMPLES, example
+from tests.support.mechanisms import EXAMPLES, example
 
 LARGE: dict[str, dict[str, Any]] = {
     "grr": {"name": "grr", "cells": (1 << 24) - 1},

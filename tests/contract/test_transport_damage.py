@@ -1,7 +1,7 @@
 """What a hostile or foreign sender can append: it is read past, on every transport alike.
 
 The batches here are those that a current broker accepts. What older or other brokers let through
-is tried in ``tests/integration/test_planted_log.py`` and in the decoder's own tests.
+is tried in ``tests/integration/tally/test_planted_log.py`` and in the decoder's own tests.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import gzip
 import pytest
 
 from broker.transport import Partition, Record
-from tests.batches import CODECS, GZIP, SNAPPY, Row, batch, encode_rows, frame, java_snappy
 from tests.contract.conftest import Bench, until
+from tests.support.batches import CODECS, GZIP, SNAPPY, Row, batch, encode_rows, frame, java_snappy
 
 ROWS = [Row(b"%d" % i, b"key") for i in range(3)]
 

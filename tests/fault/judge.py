@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from broker.transport import Record
-from consumer.assembler import Snapshot, SnapshotAssembler
+from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from estimators.plan import Plan
 from estimators.wire.dead_letter import DeadLetter
 from estimators.wire.snapshot import Kind

@@ -14,22 +14,22 @@ from typing import Any
 
 from broker.in_process import InProcessBroker, SendFault
 from broker.transport import Partition, Record
-from consumer.config import TallyConfig, load
-from consumer.engine import TallyWorker
-from consumer.publisher import Publisher
-from consumer.publisher_config import PublisherConfig
+from consumer.publish.config import PublisherConfig
+from consumer.publish.publisher import Publisher
+from consumer.runtime.config import TallyConfig, load
+from consumer.tally.worker import TallyWorker
 from estimators.domain import Domain
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Group, Plan
 from estimators.view import View
 from estimators.wire.state import parse_key
-from producer.courier import Budget, Courier
-from producer.sealing import Sealed
-from tests.batches import GZIP, LZ4, frame
+from producer.encoding import Sealed
+from producer.gateway.sender import Budget, Courier
 from tests.fault.exact import without_noise
 from tests.fault.judge import judge
 from tests.fault.virtual import Crash, Process, VirtualClock
-from tests.tally_support import START, batch_id, body, names_of
+from tests.support.batches import GZIP, LZ4, frame
+from tests.support.tally import START, batch_id, body, names_of
 
 Operation = tuple[str, int]
 

@@ -9,7 +9,7 @@ import structlog
 
 from estimators.errors import PlanError
 from estimators.mechanisms import build
-from estimators.plan_document import read_plan
+from estimators.plan.document import read_plan
 from tests.fault.simulator import generate, plan, run
 
 SEQUENCES = 2000

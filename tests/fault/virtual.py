@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker.in_process import InProcessBroker
-from consumer.clock import ManualClock
+from consumer.runtime.clock import ManualClock
 from estimators.errors import RecoverableError
 
 

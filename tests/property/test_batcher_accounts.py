@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from estimators.errors import CalmstreamError, FatalError, RecoverableError, Rejection
 from estimators.wire.batch import decode_batch
-from producer import rows
-from producer.batcher import Batcher, Small
-from producer.courier import Budget
-from producer.reporter import Report
-from producer.sealing import Sealed
-from producer.spool import Spool
-from producer.totals import Failure, Totals
-from tests.producer_support import ScriptedSink, make_plan, names_of
+from producer.device.reporter import Report
+from producer.encoding import Sealed
+from producer.gateway import rows
+from producer.gateway.batcher import Batcher, Small
+from producer.gateway.sender import Budget
+from producer.gateway.spool import Spool
+from producer.gateway.totals import Failure, Totals
+from tests.support.producer import ScriptedSink, make_plan, names_of
 
 PLAN = make_plan()
 POISON = 11

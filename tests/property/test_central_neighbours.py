@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimators.central.wire import MAX_BATCH_BYTES, MAX_TEXT, user_id, value_text
-from tests.central_support import PLAN, Row, bodies, counts, foreign_body, placed, table
+from tests.support.central import PLAN, Row, bodies, counts, foreign_body, placed, table
 
 D = len(PLAN.columns)
 

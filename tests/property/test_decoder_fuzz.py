@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumer.fold import PartitionFold
+from consumer.tally.fold import PartitionFold
 from estimators.errors import Reason, Rejection
 from estimators.plan import Plan
 from estimators.randomness import SeededRandomness
 from estimators.wire.batch import MAX_BATCH_REPORTS, Batch, decode_batch
-from producer.reporter import Report
-from producer.rows import RowReader
-from tests.fuzzing import changed, messages, plan_of
-from tests.tally_support import TOPIC_ID, at, record
+from producer.device.reporter import Report
+from producer.gateway.rows import RowReader
+from tests.support.fuzzing import changed, messages, plan_of
+from tests.support.tally import TOPIC_ID, at, record
 
 PLAN = plan_of()
 GROUPS = range(len(PLAN.groups))

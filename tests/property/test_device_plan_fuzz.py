@@ -16,12 +16,12 @@ from estimators.errors import PlanError
 from estimators.plan import Guarantee, Plan
 from estimators.wire.batch import decode_batch
 from producer import MemoryStore, Report, Reporter, read_device_plan
-from producer.assignment import place
-from producer.ledger import DeviceState
-from producer.rows import RowReader
-from tests.fuzzing import plan_of
-from tests.hostile_plans import bloom, document, whole
-from tests.producer_support import make_plan
+from producer.device.assignment import place
+from producer.device.ledger import DeviceState
+from producer.gateway.rows import RowReader
+from tests.support.fuzzing import plan_of
+from tests.support.hostile_plans import bloom, document, whole
+from tests.support.producer import make_plan
 
 PLANS = [
     make_plan(),

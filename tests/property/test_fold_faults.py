@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker.in_process import SendFault
-from consumer.fold import PartitionFold
+from consumer.tally.fold import PartitionFold
 from estimators.wire.state import encode_closed, encode_state
-from tests.tally_bench import Stage
-from tests.tally_support import TOPIC_ID, Reference, batch_id, fields_of, small_plan, state_of
+from tests.support.tally import TOPIC_ID, Reference, batch_id, fields_of, small_plan, state_of
+from tests.support.tally_bench import Stage
 
 PLAN = small_plan(windows=4, grace=4, skew=3)
 OPERATIONS = [

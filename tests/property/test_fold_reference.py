@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.transport import Record
-from consumer.admission import Judge
-from consumer.fold import PartitionFold
+from consumer.tally.admission import Judge
+from consumer.tally.fold import PartitionFold
 from estimators.errors import Reason
 from estimators.plan import Plan
-from estimators.plan_limits import Limits
+from estimators.plan.limits import Limits
 from estimators.wire.state import (
     PartitionState,
     decode_closed,
@@ -22,7 +22,7 @@ from estimators.wire.state import (
     encode_closed,
     encode_state,
 )
-from tests.tally_support import (
+from tests.support.tally import (
     TOPIC_ID,
     Reference,
     at,

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from estimators.plan import Guarantee, Plan
 from estimators.randomness import SeededRandomness
-from producer.assignment import place, places
-from producer.fleet import Fleet, _from_bytes
-from producer.ledger import DeviceState, Status, status
-from producer.store import from_bytes, to_bytes
-from tests.producer_support import LINEAGE, make_plan
+from producer.device.assignment import place, places
+from producer.device.ledger import DeviceState, Status, status
+from producer.device.store import from_bytes, to_bytes
+from producer.simulation.fleet import Fleet, _from_bytes
+from tests.support.producer import LINEAGE, make_plan
 
 DEVICES = 4
 ONCE, EVERY_3 = Guarantee(), Guarantee("w-event", 3)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from estimators.plan import Plan
 from estimators.randomness import SeededRandomness
-from producer.open_batches import Moment, OpenBatches, ReadyReports, Selection, waits_until
-from tests.producer_support import START, make_plan
+from producer.gateway.open_batches import Moment, OpenBatches, ReadyReports, Selection, waits_until
+from tests.support.producer import START, make_plan
 
 
 class Arrival(NamedTuple):

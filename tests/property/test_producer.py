@@ -13,11 +13,11 @@ from estimators.plan import Guarantee
 from estimators.randomness import SeededRandomness
 from estimators.wire.batch import decode_batch
 from producer import MemoryStore, Reporter
-from producer.assignment import place, places
-from producer.ledger import DeviceState, Spent
-from producer.sealing import permutation
-from producer.store import from_bytes, to_bytes
-from tests.producer_support import START, WINDOW, make_plan
+from producer.device.assignment import place, places
+from producer.device.ledger import DeviceState, Spent
+from producer.device.store import from_bytes, to_bytes
+from producer.encoding import permutation
+from tests.support.producer import START, WINDOW, make_plan
 
 PLAN = make_plan()
 W_EVENT = make_plan(guarantee=Guarantee("w-event", 4), windows=12)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.transport import Partition
-from consumer.assembler import Snapshot, SnapshotAssembler, above
+from consumer.subscribe.assembler import Snapshot, SnapshotAssembler, above
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
-from tests.publisher_support import Bench, published_plan, shown, work
+from tests.support.publisher import Bench, published_plan, shown, work
 
 Raw = tuple[bytes, bytes]
 ORDER = {Kind.EARLY: 0, Kind.FINAL: 1, Kind.TOTAL: 2}

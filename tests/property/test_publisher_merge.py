@@ -7,9 +7,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumer.merge import MergedWindow, StateMerger
+from consumer.publish.merge import MergedWindow, StateMerger
 from estimators.wire.snapshot import Kind
-from tests.publisher_support import SlotLog, histogram, published_plan, slot_logs
+from tests.support.publisher import SlotLog, histogram, published_plan, slot_logs
 
 WINDOWS = 3
 PLAN = published_plan(windows=WINDOWS)

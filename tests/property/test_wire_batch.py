@@ -17,7 +17,7 @@ from estimators.plan import Group
 from estimators.randomness import SeededRandomness
 from estimators.view import View
 from estimators.wire.batch import Batch, decode_batch, encode_batch
-from tests.producer_support import make_plan
+from tests.support.producer import make_plan
 
 # GRR on 12 cells, OUE on 12 cells (four bits of padding), and a group of two views.
 PLAN = replace(

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from estimators.plan import Guarantee
-from producer.assignment import GROUP, SLOT, keyed_words, places
-from tests.producer_support import LINEAGE, make_plan
+from producer.device.assignment import GROUP, SLOT, keyed_words, places
+from tests.support.producer import LINEAGE, make_plan
 
 ALPHA = 1e-6
 N = 100_000

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from benchmarks.populations import ADULT
-from calmstream.evaluate import Result, evaluate
-from calmstream.population import collect, draw
+from calmstream.evaluation.evaluate import Result, evaluate
+from calmstream.evaluation.population import collect, draw
 from calmstream.tables import Table, read_table
 from estimators import methods
 from estimators.marginal import sse
-from estimators.methods.overlapping import OverlappingTables
+from estimators.methods.shared.overlapping import OverlappingTables
 from estimators.plan import Plan
 from estimators.planning import default_marginals
-from tests.plan_support import draft, mixed_domain
+from tests.support.plans import draft, mixed_domain
 
 
 @cache

@@ -15,18 +15,19 @@ import numpy as np
 import pytest
 
 from benchmarks.populations import ADULT
-from calmstream.population import collect
+from calmstream.evaluation.population import collect
 from calmstream.tables import Table, read_table
 from estimators import methods
-from estimators.castell.dependence import cluster, cramers_v
 from estimators.castell.design import product_group
-from estimators.castell.inverse import channels, expected_sse
 from estimators.castell.model import ProductModel
 from estimators.domain import Attributes
 from estimators.mechanisms.product_grr import ProductGRR
-from estimators.methods.base import Model, Request
+from estimators.methods.base import Model
+from estimators.numerics.block_inverse import channels, expected_sse
+from estimators.numerics.dependence import cluster, cramers_v
+from estimators.plan.request import Request
 from estimators.randomness import SeededRandomness
-from tests.plan_support import draft
+from tests.support.plans import draft
 
 SIGMAS = 5.0
 RUNS = 40

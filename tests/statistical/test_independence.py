@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calmstream.population import collect, draw
+from calmstream.evaluation.population import collect, draw
 from calmstream.tables import Table, read_table
 from estimators import methods
 from estimators.analysis.report import check_pair
-from tests.plan_support import draft
+from tests.support.plans import draft
 
 N = 1 << 18
 RUNS = 40

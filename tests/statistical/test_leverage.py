@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from estimators import methods
+from estimators.analysis.leverage import FORGED_SHARE, leverages
 from estimators.domain import Attributes
-from estimators.leverage import FORGED_SHARE, leverages
 from estimators.mechanisms import MECHANISMS, standard
 from estimators.mechanisms.base import Mechanism
 from estimators.methods.base import LinearAnswers, Model
 from estimators.plan import Plan
 from estimators.tally import Tally
-from tests.plan_support import draft, mixed_domain
+from tests.support.plans import draft, mixed_domain
 
 ONE_SIGN = "hadamard-coefficient"
 EXACT = ("grr", "oue", "sue", "subset-selection", ONE_SIGN)

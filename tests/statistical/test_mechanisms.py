@@ -14,7 +14,7 @@ from estimators.mechanisms import Mechanism, build, standard
 from estimators.mechanisms.hashing import buckets
 from estimators.mechanisms.support import SupportOracle, table_error
 from estimators.randomness import Randomness, SeededRandomness, SystemRandomness
-from tests.mechanism_support import (
+from tests.support.mechanisms import (
     EXAMPLES,
     codes,
     example,

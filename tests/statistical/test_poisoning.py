@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from estimators import poisoning
+from estimators.analysis import poisoning
+from estimators.analysis.poisoning import ALPHA, Finding, chi_square_tail, examine
 from estimators.domain import Domain
 from estimators.plan import Plan
-from estimators.poisoning import ALPHA, Finding, chi_square_tail, examine
 from estimators.tally import Tally
-from tests.forgery import honest, skewed, with_forged
-from tests.plan_support import draft, empty_tallies, mixed_domain
+from tests.support.forgery import honest, skewed, with_forged
+from tests.support.plans import draft, empty_tallies, mixed_domain
 
 WINDOWS = 1000
 USERS = 60_000

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calmstream.evaluate import evaluate
-from calmstream.population import collect, draw
+from calmstream.evaluation.evaluate import evaluate
+from calmstream.evaluation.population import collect, draw
 from calmstream.tables import Table, read_table
 from estimators import methods
 from estimators.domain import Domain
 from estimators.marginal import sse, total_variation
 from estimators.methods.base import LinearAnswers
 from estimators.plan import Plan
-from tests.plan_support import draft, mixed_domain
+from tests.support.plans import draft, mixed_domain
 
 N = 1 << 18
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.accuracy import REPEATS, jobs
-from benchmarks.accuracy_report.applications import experiments
-from benchmarks.accuracy_report.measure import Ledger, measure
-from benchmarks.accuracy_report.pieces import FIGURES, Piece
+from benchmarks.accuracy.__main__ import REPEATS, jobs
+from benchmarks.accuracy.applications import experiments
+from benchmarks.accuracy.measure import Ledger, measure
+from benchmarks.accuracy.pieces import FIGURES, Piece
 from estimators import methods
 
 SMALL = Piece("x", "p", "taxi", 3, 2, "1", 5000, "inp-ht")

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import grid
-from benchmarks.grid_cells import MAX_CELLS, OURS, Cell, chosen_methods, measure, targets_of
-from benchmarks.grid_table import breaks, geometric, ranks, ratio, show
+import benchmarks.grid.__main__ as grid
+from benchmarks.grid.cells import MAX_CELLS, OURS, Cell, chosen_methods, measure, targets_of
+from benchmarks.grid.table import breaks, geometric, ranks, ratio, show
 from benchmarks.populations import GROUPS, grouped
 from estimators.methods.auto import Prediction
-from tests.plan_support import mixed_domain
+from tests.support.plans import mixed_domain
 
 CELL = Cell("taxi", 8, 2, "2", 12)
 

@@ -18,8 +18,8 @@ from broker.record_batches.codecs import MAX_BYTES
 from broker.record_batches.decode import MAX_RECORDS
 from broker.record_batches.record_headers import MAX_HEADERS
 from broker.transport import Partition, Record
-from tests.batch_reading import slow_reading
-from tests.batches import (
+from tests.support.batch_reading import slow_reading
+from tests.support.batches import (
     APPEND_TIME,
     CODECS,
     CONTROL,

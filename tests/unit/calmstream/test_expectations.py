@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from calmstream.cli import main
-from calmstream.expectations import uniform_errors
-from calmstream.methods_page import EXACT, JOINT, LOCAL, NOTES, TOGETHER, UPPER, note
-from calmstream.population import collect
-from calmstream.rounds import local_plan
+from calmstream.evaluation.population import collect
+from calmstream.evaluation.rounds import local_plan
+from calmstream.planning.expectations import uniform_errors
+from calmstream.planning.methods_page import EXACT, JOINT, LOCAL, NOTES, TOGETHER, UPPER, note
 from calmstream.tables import read_table
 from estimators import methods
 from estimators.domain import Attribute, Domain
 from estimators.marginal import sse
-from estimators.methods.base import Request
+from estimators.plan.request import Request
 
 DOMAIN = Domain(tuple(Attribute(f"a{i}", tuple("xyz"[:r])) for i, r in enumerate((2, 3, 2))))
 USERS, REPEATS = 2000, 40

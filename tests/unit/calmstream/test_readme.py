@@ -14,8 +14,8 @@ import pytest
 
 import calmstream
 from calmstream.cli import main, parser
-from consumer.assembler import Snapshot
-from estimators.plan_document import read_plan
+from consumer.subscribe.assembler import Snapshot
+from estimators.plan.document import read_plan
 from estimators.wire.snapshot import Kind, MarginalRecord
 
 README = (Path(__file__).parents[3] / "README.md").read_text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.publisher_support import Bench, published_plan
+from tests.support.publisher import Bench, published_plan
 
 
 @pytest.fixture

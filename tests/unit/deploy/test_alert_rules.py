@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.deploy_support import DEPLOY, ROOT, RULES, alerts, metrics_in, rules, sample_names, tool
+from tests.support.deploy import DEPLOY, ROOT, RULES, alerts, metrics_in, rules, sample_names, tool
 
 MINUTES = 120
 WINDOW, GRACE, WINDOWS = 600, 60, 1000

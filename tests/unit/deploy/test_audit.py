@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.deploy_support import ROOT
+from tests.support.deploy import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,12 @@ import pytest
 
 from calmstream.cli import parser
 from calmstream.connect import SecurityConfig
-from consumer.config import HttpConfig, TallyConfig, variables
-from consumer.health import health_app
-from consumer.metrics import new_registry
-from consumer.publisher_config import PublisherConfig
-from estimators.plan_document import read_plan
-from tests.deploy_support import (
+from consumer.metrics.registry import new_registry
+from consumer.publish.config import PublisherConfig
+from consumer.runtime.config import HttpConfig, TallyConfig, variables
+from consumer.runtime.health import health_app
+from estimators.plan.document import read_plan
+from tests.support.deploy import (
     CHART,
     DEPLOY,
     HELM,

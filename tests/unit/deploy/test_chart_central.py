@@ -11,9 +11,9 @@ from broker.in_process import InProcessBroker
 from calmstream.cli import main, parser
 from calmstream.connect import SecurityConfig
 from consumer.central.config import AggregatorConfig
-from consumer.config import HttpConfig, variables
+from consumer.runtime.config import HttpConfig, variables
 from estimators.central.plan import read_central_plan
-from tests.deploy_support import (
+from tests.support.deploy import (
     CENTRAL,
     CHART,
     LOCAL,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from calmstream.cli import parser
-from tests.deploy_support import DEPLOY, ROOT, load
+from tests.support.deploy import DEPLOY, ROOT, load
 
 COMPOSE = load(DEPLOY / "compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

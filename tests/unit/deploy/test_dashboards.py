@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.deploy_support import DEPLOY, load, metrics_in, panels, rules, sample_names
+from tests.support.deploy import DEPLOY, load, metrics_in, panels, rules, sample_names
 
 GRAFANA = DEPLOY / "grafana"
 FILES = sorted((GRAFANA / "dashboards").glob("*.json"))

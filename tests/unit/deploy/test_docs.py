@@ -20,9 +20,9 @@ from estimators.central.candidates import MAX_CANDIDATES, MAX_COLUMN_SETS
 from estimators.central.coding import ROW_BYTES
 from estimators.central.wire import MAX_BATCH_RECORDS, MAX_TEXT, MAX_VALUE_BYTES
 from estimators.errors import Reason, Rejection
-from estimators.plan_document import read_plan
+from estimators.plan.document import read_plan
 from estimators.wire.batch import decode_batch
-from tests.docs_support import ROOT, blocks, commands, run_script
+from tests.support.docs import ROOT, blocks, commands, run_script
 
 DOCS = ROOT / "docs"
 PAGES = [

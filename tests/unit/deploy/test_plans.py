@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from estimators.domain import Domain
-from estimators.plan_document import read_plan
-from tests.deploy_support import DEPLOY
+from estimators.plan.document import read_plan
+from tests.support.deploy import DEPLOY
 
 PLANS = sorted((DEPLOY / "plans").glob("*.plan.json"))
 

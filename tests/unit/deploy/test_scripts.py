@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.deploy_support import ROOT, load
+from tests.support.deploy import ROOT, load
 
 SCRIPTS = ["deploy/check-image.sh", "deploy/helm/render.sh", ".ci/run"]
 

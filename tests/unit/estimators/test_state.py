@@ -23,7 +23,7 @@ from estimators.wire.state import (
     parse_key,
     partition_key,
 )
-from tests.tally_support import small_plan
+from tests.support.tally import small_plan
 
 PLAN = small_plan()
 COUNT = WindowCount(Tally(np.array([3]), np.array([[1, 0, 0, 2]])), {Reason.LATE: 2})

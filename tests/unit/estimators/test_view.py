@@ -9,7 +9,7 @@ import pytest
 
 from estimators.errors import PlanError
 from estimators.view import Kind, View
-from tests.plan_support import mixed_domain
+from tests.support.plans import mixed_domain
 
 DOMAIN = mixed_domain(2, 4, 3, 6)
 CODES = np.array(list(product(range(2), range(4), range(3), range(6))), np.uint16)

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from producer.batcher import Batcher
 from producer.config import ProducerSettings
-from producer.courier import Budget
-from tests.producer_support import ScriptedSink, make_plan, names_of
+from producer.gateway.batcher import Batcher
+from producer.gateway.sender import Budget
+from tests.support.producer import ScriptedSink, make_plan, names_of
 
 
 def test_defaults_are_the_budgets() -> None:

@@ -2,11 +2,11 @@ from prometheus_client import CollectorRegistry
 
 from broker.in_process import SendFault
 from broker.metric_definition import MetricDefinition
-from producer.courier import Budget
+from producer.gateway.sender import Budget
+from producer.gateway.totals import Failure
 from producer.metrics import FAILED, IN_FLIGHT, RETRIED, SENT, SMALL, ProducerMetrics
-from producer.produce import produce
-from producer.totals import Failure
-from tests.producer_support import FakeClock, broker_for, make_plan, names_of, some_codes
+from producer.simulation.produce import produce
+from tests.support.producer import FakeClock, broker_for, make_plan, names_of, some_codes
 
 PLAN = make_plan()
 LABEL = f"{PLAN.name}-{PLAN.digest[:8]}"

@@ -1,0 +1,104 @@
+"""The accuracy report: tables and plots of the papers' figures on the real data sets.
+
+``python -m benchmarks.accuracy`` measures what is missing and draws everything. Results are kept,
+one line per point and repeat, in ``benchmarks/results/*.jsonl``: stop it whenever you like, start
+it again to go on, and pass ``--times 5`` to have five times the repeats. Seeds are fixed by point
+and repeat.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from benchmarks.accuracy.applications import experiments
+from benchmarks.accuracy.measure import RESULTS, Ledger, measure
+from benchmarks.accuracy.pieces import FIGURES, Piece
+
+REPEATS = {
+    "calm-fig4": 3,
+    "calm-fig5": 5,
+    "cormode-fig4": 5,
+    "cormode-fig5": 10,
+    "cormode-fig6": 3,
+    "cormode-fig7": 40,
+    "cormode-fig8": 10,
+    "cormode-fig9": 5,
+    "cormode-fig10": 10,
+    "cormode-table3": 1,
+}
+"""Of every point, before ``--times``: what about twenty minutes of one core allow."""
+
+Job = tuple[str, str, int, Callable[[], dict[str, Any]]]
+"""Figure, key, repeat and the measurement."""
+
+
+def jobs(figures: set[str], times: int) -> Iterator[Job]:
+    """Repeat by repeat, so that stopping early leaves every point equally well measured."""
+    wanted = {figure: times * REPEATS[figure] for figure in figures}
+    for repeat in range(max(wanted.values())):
+        for name, pieces in FIGURES.items():
+            if repeat < wanted.get(name, 0):
+                for piece in sorted(pieces(), key=lambda p: p.population):
+                    yield name, piece.key, repeat, _measuring(piece, repeat)
+        for experiment in experiments():
+            if repeat < wanted.get(experiment.figure, 0):
+                yield experiment.figure, experiment.key, repeat, _running(experiment.run, repeat)
+
+
+def _measuring(piece: Piece, repeat: int) -> Callable[[], dict[str, Any]]:
+    return lambda: measure(piece, repeat)
+
+
+def _running(run: Callable[[int], dict[str, Any]], repeat: int) -> Callable[[], dict[str, Any]]:
+    return lambda: run(repeat)
+
+
+def main() -> None:
+    """Measure, then draw."""
+    every = [*FIGURES, *dict.fromkeys(e.figure for e in experiments())]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=1, help="as many repeats (%(default)s)")
+    parser.add_argument("--figures", default=",".join(every), help="(%(default)s)")
+    parser.add_argument("--minutes", type=float, help="stop measuring after so long")
+    parser.add_argument("--draw-only", action="store_true", help="measure nothing")
+    args = parser.parse_args()
+    figures = set(args.figures.split(","))
+    if unknown := figures - set(every):
+        sys.exit(f"accuracy: no figure {min(unknown)!r}; there are {', '.join(every)}")
+    RESULTS.mkdir(exist_ok=True)
+    if not args.draw_only:
+        run(figures, args.times, args.minutes)
+    from benchmarks.accuracy.show import show
+
+    show(sorted(figures))
+
+
+def run(figures: set[str], times: int, minutes: float | None) -> None:
+    """Measure what is missing."""
+    ledgers = {figure: Ledger(figure) for figure in figures}
+    todo = [job for job in jobs(figures, times) if not ledgers[job[0]].has(job[1], job[2])]
+    until = time.monotonic() + 60 * minutes if minutes else float("inf")
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
+    with Progress(
+        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
+    ) as progress:
+        task = progress.add_task("measuring", total=len(todo))
+        for figure, key, repeat, measurement in todo:
+            if time.monotonic() > until:
+                print(f"stopped after {minutes:g} minutes; start again to go on", file=sys.stderr)
+                break
+            progress.update(task, description=f"{figure} {key}"[:70])
+            if not ledgers[figure].has(key, repeat):
+                ledgers[figure].add(key, repeat, measurement())
+            progress.advance(task)
+
+
+if __name__ == "__main__":
+    main()

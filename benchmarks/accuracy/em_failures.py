@@ -1,0 +1,81 @@
+"""How often InpEM returns the uniform table it started from: Table 3 of Cormode et al., both rules.
+
+A marginal fails when its answer is the uniform table to within 1e-5 in every cell. Taxi columns are
+repeated to reach the wanted d, as in the paper.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from calmstream.evaluation.population import collect, draw
+from estimators import methods
+from estimators.domain import Domain
+from estimators.marginal import total_variation
+from estimators.plan import Guarantee, Plan
+from estimators.plan.request import Request
+from estimators.planning import draft
+
+ROWS = (
+    (16, 8, 1, "0.2", "3/8"),
+    (18, 8, 2, "0.1", "15/28"),
+    (16, 8, 2, "0.2", "3/28"),
+    (16, 12, 2, "0.2", "19/66"),
+    (18, 16, 2, "0.1", "120/120"),
+    (18, 16, 2, "0.2", "72/120"),
+    (19, 24, 2, "0.2", "276/276"),
+)
+"""log2 N, d, k, epsilon, failed of all in the paper."""
+
+SAME = 1e-5
+
+
+def widened(codes: np.ndarray, d: int) -> np.ndarray:
+    """The columns repeated in order until there are d."""
+    return codes[:, np.arange(d) % codes.shape[1]]
+
+
+def plan_of(d: int, k: int, epsilon: str, users: int, stop: str) -> Plan:
+    """An InpEM plan over d bits."""
+    request = Request(Domain.binary(d), epsilon, users, k, {"stop": stop})
+    plan, _ = draft(
+        "inp-em",
+        request,
+        name="em",
+        purpose="benchmark",
+        owner="benchmark",
+        lineage="0" * 32,
+        start=0,
+        window=60,
+        windows=1,
+        grace=0,
+        skew=0,
+        partitions=1,
+        guarantee=Guarantee(),
+    )
+    return plan
+
+
+def failures(
+    codes: np.ndarray, row: tuple[int, int, int, str, str], seed: int
+) -> dict[str, tuple[int, int, float]]:
+    """Per stop rule: failed marginals, all marginals, mean total variation to the truth."""
+    power, d, k, epsilon, _ = row
+    users = 1 << power
+    drawn = widened(draw(codes, users, np.random.default_rng((seed, power, d))), d)
+    targets = list(combinations(range(d), k))
+    domain = Domain.binary(d)
+    found = {}
+    for stop in ("change", "discrepancy", "likelihood"):
+        plan = plan_of(d, k, epsilon, users, stop)
+        law = domain.size() <= 1 << 16
+        tallies = collect(plan, drawn, np.random.SeedSequence((seed, 1)), law=law)
+        model = methods.get("inp-em").fit(plan, tallies)
+        tables = [model.marginal(t).table for t in targets]
+        failed = sum(float(np.abs(t - 1.0 / t.size).max()) < SAME for t in tables)
+        truths = [domain.histogram(drawn, t) / users for t in targets]
+        distance = np.mean([total_variation(a, b) for a, b in zip(tables, truths, strict=True)])
+        found[stop] = (failed, len(targets), float(distance))
+    return found

@@ -1,0 +1,101 @@
+"""One repeat of one piece, and the file that results are kept in."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from benchmarks.accuracy.pieces import Piece
+from benchmarks.accuracy.populations import devices
+from calmstream.evaluation.population import collect
+from calmstream.evaluation.rounds import local_plan
+from estimators import methods
+from estimators.errors import InvalidInput
+from estimators.marginal import sse, total_variation
+from estimators.methods.base import LinearAnswers
+from estimators.plan.request import Request
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+
+
+def measure(piece: Piece, repeat: int) -> dict[str, Any]:
+    """Mean errors over the targets: published tables and, where there are any, unbiased ones.
+
+    A plan that is refused gives the refusal, in the product's own words.
+    """
+    drawn = devices(*piece.population, repeat)
+    method = methods.get(piece.method)
+    request = Request(drawn.domain, piece.epsilon, piece.users, piece.k, dict(piece.parameters))
+    try:
+        plan = local_plan(method, request)
+    except InvalidInput as refusal:
+        return {"refused": str(refusal)}
+    digest = hashlib.sha256(piece.key.encode()).digest()
+    seed = np.random.SeedSequence((int.from_bytes(digest[:8], "big"), repeat))
+    started = time.perf_counter()
+    # Records of more than 2^16 values perturbed as a whole have no law that is drawn quickly.
+    whole = plan.mechanisms[0].name == "product-grr" and drawn.domain.size() > 1 << 16
+    tallies = collect(plan, drawn.codes, seed, law=not whole)
+    model = method.fit(plan, tallies)
+    targets = drawn.targets(piece.k, piece.targets)
+    truths = [drawn.truth(target) for target in targets]
+    published = [model.marginal(target).table for target in targets]
+    found: dict[str, Any] = _errors(published, truths)
+    if isinstance(model, LinearAnswers) and piece.method != "calm":
+        raw = [model.unclipped(target) for target in targets]
+        found |= {f"{name}_raw": value for name, value in _errors(raw, truths).items()}
+    return found | {"seconds": round(time.perf_counter() - started, 3)}
+
+
+def _errors(tables: Iterable[np.ndarray], truths: Iterable[np.ndarray]) -> dict[str, float]:
+    pairs = list(zip(tables, truths, strict=True))
+    return {
+        "sse": float(np.mean([sse(a, b) for a, b in pairs])),
+        "tv": float(np.mean([total_variation(a, b) for a, b in pairs])),
+    }
+
+
+class Ledger:
+    """Results of one figure: a line per piece and repeat, appended as soon as it is there.
+
+    Args:
+        figure: its name.
+        folder: where its file is.
+    """
+
+    def __init__(self, figure: str, folder: Path = RESULTS) -> None:
+        self.path = folder / f"{figure}.jsonl"
+        self._found: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+        if self.path.exists():
+            for line in self.path.read_bytes().splitlines():
+                entry = orjson.loads(line)
+                self._found[entry["key"]][entry["repeat"]] = entry["result"]
+
+    def has(self, key: str, repeat: int) -> bool:
+        """Whether it need not be measured: measured already, or refused once."""
+        there = self._found.get(key, {})
+        return repeat in there or any("refused" in result for result in there.values())
+
+    def add(self, key: str, repeat: int, result: dict[str, Any]) -> None:
+        """Keep a result."""
+        line = {"key": key, "repeat": repeat, "result": rounded(result)}
+        self._found[key][repeat] = line["result"]
+        with self.path.open("ab") as file:
+            file.write(orjson.dumps(line) + b"\n")
+
+    def results(self, key: str) -> list[dict[str, Any]]:
+        """All repeats of a piece."""
+        there = self._found.get(key, {})
+        return [there[repeat] for repeat in sorted(there)]
+
+
+def rounded(result: dict[str, Any]) -> dict[str, Any]:
+    """Five significant digits are enough of an error."""
+    return {k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in result.items()}

@@ -1,0 +1,217 @@
+"""Answers that must not change: a digest of what every method and mechanism computes.
+
+``python -m benchmarks.accuracy.recorded record`` writes ``benchmarks/results/recorded.json``;
+``check`` computes the same answers again and lists the cases that differ in any bit. Bits depend on
+the processor and on numpy's build, so record and check on one machine: it is a tool for changes
+that are meant to change nothing. Takes some five minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calmstream.evaluation.population import collect
+from calmstream.evaluation.rounds import local_plan, two_rounds
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from estimators import methods
+from estimators.domain import Attribute, Domain
+from estimators.errors import InvalidInput, PlanError
+from estimators.mechanisms.registry import MECHANISMS, standard
+from estimators.methods.base import Follows, Method, Model, Piloted, ReadsReports
+from estimators.plan import Plan
+from estimators.plan.request import Request
+from estimators.randomness import SeededRandomness
+from estimators.wire.snapshot import Kind, encode
+from estimators.wire.state import WindowCount
+
+RESULTS = Path(__file__).parents[1] / "results" / "recorded.json"
+
+SHAPES: dict[str, tuple[int, ...]] = {
+    "1 bit": (2,),
+    "2 bits": (2, 2),
+    "3 bits": (2,) * 3,
+    "8 bits": (2,) * 8,
+    "9 bits": (2,) * 9,
+    "10 bits": (2,) * 10,
+    "16 bits": (2,) * 16,
+    "17 bits": (2,) * 17,
+    "32 bits": (2,) * 32,
+    "130 bits": (2,) * 130,
+    "1 label": (5,),
+    "3 categories": (2, 3, 4),
+    "8 categories": (2, 9, 3, 7, 4, 2, 5, 3),
+    "ternary": (3,) * 9,
+    "one large": (300, 2, 3),
+    "20 categories": (4,) * 20,
+}
+"""Cardinalities; between them lie the limits at which a method changes its model."""
+
+MOST_TARGETS = 12
+"""Answers per order that are digested."""
+
+MECHANISM_CELLS = (2, 3, 8, 64)
+
+
+def domain_of(cards: tuple[int, ...]) -> Domain:
+    return Domain(
+        tuple(Attribute(f"a{i}", tuple(map(str, range(card)))) for i, card in enumerate(cards))
+    )
+
+
+def records(cards: tuple[int, ...], n: int, seed: int) -> np.ndarray:
+    """Dependent codes, shape (n, d): a hidden class shifts every attribute."""
+    generator = np.random.default_rng(seed)
+    hidden = generator.random((n, 1))
+    noise = generator.random((n, len(cards)))
+    slopes = generator.uniform(0.2, 0.9, len(cards))
+    place = (slopes * hidden + (1 - slopes) * noise) ** generator.uniform(0.6, 1.8, len(cards))
+    return np.minimum(place * cards, np.array(cards) - 1).astype(np.uint16)
+
+
+def digest(*arrays: Any) -> str:
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(array if isinstance(array, bytes) else np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:16]
+
+
+def answers(model: Model, cards: tuple[int, ...]) -> str:
+    """Tables, errors and flags of single attributes, pairs, triples and one of four."""
+    found: list[Any] = []
+    for order in range(1, min(4, len(cards)) + 1):
+        every = list(combinations(range(min(len(cards), 9)), order))
+        for attributes in every[:: max(1, len(every) // MOST_TARGETS)]:
+            try:
+                marginal = model.marginal(attributes)
+            except InvalidInput as error:
+                found.append(str(error).encode())
+                continue
+            found += [marginal.table, marginal.stderr, " ".join(marginal.flags).encode()]
+    return digest(*found)
+
+
+def can_answer(model: Model, attributes: tuple[int, ...]) -> bool:
+    try:
+        model.marginal(attributes)
+    except InvalidInput:
+        return False
+    return True
+
+
+def published(plan: Plan, tallies: list[Any]) -> str:
+    """The bytes of a final set with these counts."""
+    pairs = tuple(combinations(range(min(len(plan.domain), 6)), 2))
+    model = methods.get(plan.method).fit(plan, tallies)
+    wanted = [attributes for attributes in ((0,), *pairs) if can_answer(model, attributes)]
+    plan = replace(plan, marginals=tuple(wanted), analysis=len(wanted) == 1 + len(pairs) > 1)
+    counts = tuple(WindowCount(tally) for tally in tallies)
+    made = build_set(
+        plan, MergedWindow(0, Kind.FINAL, (1,) * (len(plan.groups) * plan.partitions), counts)
+    )
+    return digest(encode(replace(made.manifest, software="")), *(v for _, v in made.tables()))
+
+
+def of_method(name: str, shape: str, k: int, epsilon: str, n: int) -> Iterator[tuple[str, str]]:
+    """The cases of one method over one domain."""
+    method, cards = methods.get(name), SHAPES[shape]
+    case = f"{name}, {shape}, k {k}, epsilon {epsilon}, n {n}"
+    request = Request(domain_of(cards), epsilon, n, k)
+    codes, noise = records(cards, n, 7), np.random.SeedSequence(11)
+    try:
+        if isinstance(method, Piloted):
+            pilot = local_plan(methods.get(method.pilot), replace(request, users=n // 10))
+            yield case, answers(two_rounds(method, pilot, codes, noise, law=False)(), cards)
+            return
+        plan = local_plan(method, request)
+        if isinstance(method, ReadsReports):
+            values = plan.groups[0].views[0].inputs(codes, plan.domain)
+            reports = plan.mechanisms[0].perturb(values, SeededRandomness(noise))
+            yield case, answers(method.fit_reports(plan, reports), cards)
+            return
+        tallies = collect(plan, codes, noise, law=False)
+        yield case, answers(method.fit(plan, tallies), cards)
+        if isinstance(method, Follows):
+            yield f"{case}, piloted", piloted(method, request, codes, noise, cards)
+    except PlanError as error:
+        yield case, digest(str(error).encode())
+        return
+    if not method.baseline:
+        yield f"{case}, published", published(plan, tallies)
+
+
+def piloted(method: Method, request: Request, codes: Any, noise: Any, cards: Any) -> str:
+    pilot = local_plan(method, replace(request, users=request.users // 3))
+    return answers(two_rounds(method, pilot, codes, noise, law=True)(), cards)
+
+
+def of_mechanism(name: str, cells: int, epsilon: str) -> Iterator[tuple[str, str]]:
+    try:
+        mechanism = standard(name, epsilon, cells)
+    except (PlanError, InvalidInput, TypeError, KeyError) as error:
+        yield f"{name}, {cells} cells, epsilon {epsilon}", digest(type(error).__name__.encode())
+        return
+    values = np.random.default_rng(3).integers(cells, size=5000)
+    reports = mechanism.perturb(values, SeededRandomness(np.random.SeedSequence(5)))
+    counts = mechanism.tally(reports, None, 1)
+    estimate = mechanism.estimate(counts[0], len(values))
+    columns = [np.asarray(reports[key]) for key in sorted(reports)]
+    spread = mechanism.variance(len(values), estimate)
+    found = digest(*columns, counts, estimate, np.asarray(spread))
+    yield f"{name}, {cells} cells, epsilon {epsilon}", found
+
+
+def cases() -> Iterator[tuple[str, Callable[[], Iterator[tuple[str, str]]]]]:
+    for name in sorted(MECHANISMS):
+        for cells in MECHANISM_CELLS:
+            for epsilon in ("0.5", "2"):
+                yield name, partial(of_mechanism, name, cells, epsilon)
+    for name in methods.names():
+        for shape, cards in SHAPES.items():
+            for k in (1, 2, 3):
+                if k > len(cards) or (k != 2 and name != "noise-aware" and len(cards) > 16):
+                    continue
+                for epsilon, n in (("0.3", 4000), ("1", 40_000)):
+                    yield name, partial(of_method, name, shape, k, epsilon, n)
+
+
+def compute(only: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    started = time.monotonic()
+    for name, make in cases():
+        if only in ("", name):
+            found.update(make())
+    print(f"{len(found)} cases in {time.monotonic() - started:.0f} s", file=sys.stderr)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("record", "check"))
+    parser.add_argument("--only", default="", help="one method or mechanism")
+    asked = parser.parse_args()
+    found = compute(asked.only)
+    if asked.what == "record":
+        RESULTS.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
+        return 0
+    known = json.loads(RESULTS.read_text())
+    differ = [case for case, value in found.items() if known.get(case) != value]
+    missing = set() if asked.only else known.keys() - found.keys()
+    print("\n".join([*differ, *(f"missing: {case}" for case in sorted(missing))]))
+    return int(bool(differ or missing))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""The accuracy report: what is measured, on what, and how it is shown."""

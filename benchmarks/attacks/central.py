@@ -1,0 +1,215 @@
+"""Attacks on the central model: by one user, by a sender of made-up users, by two operators."""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import orjson
+from prometheus_client import CollectorRegistry, generate_latest
+
+from benchmarks.attacks.attack import Attack, Verdict
+from broker.central_names import CentralNames
+from broker.in_process import InProcessBroker
+from consumer.central.aggregator import Aggregator
+from consumer.central.budget_account import BudgetAccount
+from consumer.central.metrics import CentralMetrics
+from consumer.central.subscribe import CentralRelease, subscribe_releases
+from consumer.runtime.clock import ManualClock
+from estimators.central.plan import CentralPlan
+from estimators.randomness import SeededRandomness
+from producer.submit import submit
+
+START = 1_700_000_000
+USERS = 16_384
+MADE_UP, COLUMNS, VALUES = 60_000, 20, 450
+MOST_MEMORY = 8 << 30
+MEMORY_OF_A_BATCH = 64 << 20
+
+
+class Bench:
+    """An in-process broker with a plan's topics, whose time is the aggregators'."""
+
+    def __init__(self, path: Path, columns: Sequence[str], levels: int) -> None:
+        self.plan = CentralPlan(
+            name="attack",
+            purpose="an attack",
+            owner="benchmarks",
+            columns=tuple(columns),
+            epsilon="8",
+            delta="1e-6",
+            levels=levels,
+            start=START,
+            window=60,
+            releases=1,
+        )
+        self.path = path
+        self.clock = ManualClock(START * 1000)
+        self.broker = InProcessBroker(self.clock.now_ms)
+        self.names = CentralNames("test", "attack", self.plan.digest, self.plan.partitions)
+        self.broker.topics().create(self.names.specs(60_000))
+        self.registry = CollectorRegistry()
+
+    def account(self, name: str) -> BudgetAccount:
+        path = self.path / name
+        if not path.exists():
+            BudgetAccount.create(path, self.plan.new_ledger)
+        return BudgetAccount(path, self.plan.digest)
+
+    def aggregator(self, account: str = "account", seed: int = 1) -> Aggregator:
+        self.registry = CollectorRegistry()
+        return Aggregator(
+            self.plan,
+            self.broker,
+            self.names,
+            account=self.account(account),
+            clock=self.clock,
+            randomness=SeededRandomness(seed),
+            metrics=CentralMetrics(self.registry, self.plan),
+            software="attack",
+            raw_memory_bytes=1 << 30,
+            poll_seconds=0,
+        )
+
+    def work(self, aggregator: Aggregator, turns: int = 12) -> None:
+        self.clock.advance(60)
+        for _ in range(turns):
+            if not aggregator.finished:
+                aggregator.turn()
+            self.clock.advance(1.5)
+
+    def releases(self) -> list[CentralRelease]:
+        return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
+
+    def send(self, raw: bytes) -> None:
+        """A batch as a hostile sender makes it."""
+        self.broker.sink().send(self.names.raw, bytes(16), raw, partition=0).wait(5)
+
+    def raw(self, users: Sequence[object], columns: Sequence[Sequence[object]]) -> bytes:
+        named = dict(zip(self.plan.columns, columns, strict=True))
+        given = {"v": "central-1.0", "plan": self.plan.digest, "n": len(users)}
+        return orjson.dumps(given | {"users": users, "columns": named})
+
+
+def _nurses(release: CentralRelease) -> int:
+    for table in release.levels[1]["tables"]:
+        found = zip(*table["values"], table["counts"], strict=True)
+        for *values, count in found:
+            if values == ["nurse"]:
+                return int(count)
+    return 0
+
+
+def one_user(user: object, job: object) -> Attack:
+    """A user whose record should move a release by one, with 16,383 others in its batch."""
+
+    def attack() -> Verdict:
+        found = []
+        with tempfile.TemporaryDirectory() as name:
+            for place, bad in (("without", False), ("with", True)):
+                path = Path(name) / place
+                path.mkdir()
+                bench = Bench(path, ("sex", "job"), 1)
+                users: list[object] = [f"u{i}" for i in range(USERS)]
+                jobs: list[object] = ["nurse"] * USERS
+                if bad:
+                    users[5000], jobs[5000] = user, job
+                aggregator = bench.aggregator()
+                columns = [["F"] * USERS, jobs]
+                submit(bench.plan, bench.broker, bench.names, users, columns, batch_size=USERS)
+                bench.work(aggregator)
+                found.append(_nurses(bench.releases()[0]) if bench.releases() else 0)
+                noise = bench.releases()[0].levels[1]["stderr"] if bench.releases() else 0
+        moved = abs(found[0] - found[1])
+        return Verdict(
+            moved < 10 * noise, f"the count goes from {found[0]} to {found[1]}; noise {noise:.0f}"
+        )
+
+    return attack
+
+
+def metrics() -> Verdict:
+    """Bad values, and then a look at the metrics for how many there were."""
+    with tempfile.TemporaryDirectory() as name:
+        shown = []
+        for place, sent in (("none", 0), ("some", 7)):
+            path = Path(name) / place
+            path.mkdir()
+            bench = Bench(path, ("sex", "job"), 1)
+            aggregator = bench.aggregator()
+            for _ in range(sent):
+                bench.send(bench.raw(["mallory"], [["F"], ["x" * 300]]))
+            bench.work(aggregator)
+            page = generate_latest(bench.registry).decode().splitlines()
+            shown.append([line for line in page if "_created" not in line])
+    lines = [after for before, after in zip(*shown, strict=True) if before != after]
+    what = lines[0][:120] if lines else "the metrics are the same with and without them"
+    return Verdict(not lines, what)
+
+
+def second_account() -> Verdict:
+    """Another account file, and the same window once more with fresh noise."""
+    with tempfile.TemporaryDirectory() as name:
+        bench = Bench(Path(name), ("sex",), 1)
+        aggregator = bench.aggregator()
+        submit(bench.plan, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500])
+        bench.work(aggregator)
+        before = [r.levels[1]["tables"] for r in bench.releases()]
+        bench.work(bench.aggregator("second", seed=2))
+        after = [r.levels[1]["tables"] for r in bench.releases()]
+        paid = [len(bench.account(a).read().entries) for a in ("account", "second")]
+    what = f"the accounts paid {paid[0]} and {paid[1]} times"
+    return Verdict(before == after and sum(paid) == 1, what)
+
+
+def made_up_users() -> Verdict:
+    """60,000 ids with 20 columns of 450 values: many million pairs that might be candidates."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    with tempfile.TemporaryDirectory() as name:
+        bench = Bench(Path(name), [f"c{j}" for j in range(COLUMNS)], 3)
+        rng = np.random.default_rng(1)
+        for start in range(0, MADE_UP, 2000):
+            columns = [[f"v{v}" for v in c] for c in rng.integers(0, VALUES, (COLUMNS, 2000))]
+            users = [f"made up {start + i}" for i in range(2000)]
+            submit(bench.plan, bench.broker, bench.names, users, columns)
+        aggregator = bench.aggregator()
+        try:
+            bench.work(aggregator)
+            said = ""
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the verdict
+            said = f"; {type(error).__name__}: {error}"
+        paid = len(bench.account("account").read().entries)
+        released = len(bench.releases())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    return Verdict(paid == released == 1, f"paid {paid}, released {released}, {peak} MB{said}")
+
+
+def one_batch() -> Verdict:
+    """A batch below a megabyte with one long value in each column, among missing ones."""
+    with tempfile.TemporaryDirectory() as name:
+        bench = Bench(Path(name), [f"c{j}" for j in range(COLUMNS)], 1)
+        n = 13_000
+        columns = [["x" * 256, *[""] * (n - 1)]] * COLUMNS
+        raw = bench.raw([str(i) for i in range(n)], columns)
+        aggregator = bench.aggregator()
+        aggregator.turn()
+        bench.send(raw)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        aggregator.turn()
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+    return Verdict(grown < MEMORY_OF_A_BATCH, f"{len(raw):,} bytes became {grown >> 20} MB")
+
+
+ATTACKS: dict[str, Attack] = {
+    "A2 one user's long value": one_user("mallory", "x" * 300),
+    "A2 one user's huge value": one_user("mallory", "x" * 2_000_000),
+    "A2 one user's long id": one_user("m" * 300, "nurse"),
+    "A2 one user's empty id": one_user("", "nurse"),
+    "A2 an exact count on /metrics": metrics,
+    "A3 a second account file": second_account,
+    "A6 made-up users and values": made_up_users,
+    "A6 a batch that swells in memory": one_batch,
+}

@@ -1,0 +1,252 @@
+"""Attacks on devices and gateways: by authors of plans, and by one device among others."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import resource
+import secrets
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from benchmarks.attacks.attack import (
+    COLOUR,
+    Attack,
+    Verdict,
+    batches,
+    in_process,
+    make_plan,
+    names_of,
+)
+from estimators.errors import CalmstreamError
+from estimators.plan import Group, Plan
+from estimators.plan.document import read_plan
+from estimators.view import View
+from producer.device.reporter import Report, Reporter
+from producer.device.store import FileStore, MemoryStore
+from producer.gateway.batcher import Batcher
+from tests.support.service.processes import run
+
+HONEST = 50
+PLANS = 200
+MOST_LOSS = 8
+"""Epsilon that a careful device spends in a year, over all plans."""
+ADDRESS_SPACE = 4 << 30
+READ_SECONDS, READ_BYTES = 1.0, 400 << 20
+
+TEN = (Group({"name": "grr", "cells": 10}, (View((0,)),), (1,)),)
+
+
+def child_plan() -> Verdict:
+    """A plan that was answered is followed by one of its lineage that states a larger sum."""
+    store, lineage = MemoryStore(), secrets.token_hex(16)
+    given = {"lineage": lineage, "epsilon": "1"}
+    first = Reporter(make_plan(lineage_epsilon="1", **given), store).report({})
+    again = [
+        Reporter(make_plan(lineage_epsilon=str(2 + i), **given), store).report({}) for i in range(5)
+    ]
+    spent = sum(report is not None for report in [first, *again])
+    return Verdict(spent == 1, f"epsilon {spent} spent where the first plan says at most 1")
+
+
+def fresh_lineages() -> Verdict:
+    """200 plans, each of a lineage of its own."""
+    store = MemoryStore()
+    spent = sum(Reporter(make_plan(), store).report({}) is not None for _ in range(PLANS))
+    return Verdict(spent <= MOST_LOSS, f"epsilon {spent} spent by one device in a moment")
+
+
+def loud_plan() -> Verdict:
+    """One plan of epsilon 16, which hides nothing."""
+    plan = make_plan(epsilon="16", domain=COLOUR, groups=TEN, marginals=((0,),))
+    answers = [Reporter(plan, MemoryStore()).report({"colour": "7"}) for _ in range(200)]
+    true = sum(a is not None and int(a.columns["v"][0]) == 7 for a in answers)
+    return Verdict(true == 0, f"{true} of {len(answers)} devices tell the truth")
+
+
+def planned_loss() -> Verdict:
+    """``calmstream plan`` for a report of epsilon 16."""
+    with tempfile.TemporaryDirectory() as name:
+        domain = Path(name) / "domain.json"
+        domain.write_text(json.dumps([{"name": n, "labels": ["0", "1"]} for n in "abcd"]))
+        words = ["--epsilon", 16, "--users", 1000, "--k", 2, "--owner", "x", "--purpose", "x"]
+        done = run("plan", domain, *words, "--name", "loud", "--window", "1h", "--method", "calm")
+    said = [line for line in done.stderr.splitlines() if line.strip()] or ["the plan is written"]
+    return Verdict(done.returncode == 2 and "allow-loss" in done.stderr, said[-1][:160])
+
+
+def malformed_report() -> Verdict:
+    """One report among fifty honest ones that no device makes, handed to a batcher."""
+    plan = make_plan()
+    period = plan.window_at(time.time_ns() // 1_000_000)
+    cell = np.zeros(1, np.int64)
+    bad = [
+        Report(0, period, 0, {}),
+        Report(0, period, 0, {"v": np.zeros(3, np.int64)}),
+        Report(0, period, 0, {"v": np.array([None], object)}),
+        Report(0, period, 0, {"v": np.array([99])}),
+        Report(0, period, 0, {"v": cell, "w": cell}),
+        Report(7, period, 0, {"v": cell}),
+        Report(0, 1 << 70, 0, {"v": cell}),
+        Report(0, period, 5, {"v": cell}),
+    ]
+    lost = [HONEST - _beside(plan, report) for report in bad]
+    what = f"of {HONEST} honest reports beside each of {len(bad)} kinds {max(lost)} are lost"
+    return Verdict(not any(lost), what)
+
+
+def _beside(plan: Plan, bad: Report) -> int:
+    """How many honest reports arrive in batches that a worker takes."""
+    broker = in_process(plan)
+    batcher = Batcher(plan, names_of(plan), broker.sink(), linger=0.2)
+    window = -1
+    for number in range(HONEST):
+        report = Reporter(plan, MemoryStore()).report({})
+        assert report is not None
+        window = report.period
+        for one in (report, bad) if number == HONEST // 2 else (report,):
+            # Whatever it raises: a refusal is an answer.
+            with contextlib.suppress(Exception):
+                batcher.add(one, timeout=5)
+    with contextlib.suppress(Exception):
+        batcher.close(timeout=5)
+    return sum(batch.n for batch in batches(plan, broker) if batch.period == window)
+
+
+def lone_reports() -> Verdict:
+    """Three reports, each with no other near it, in a window with an hour to come."""
+    plan = make_plan()
+    broker = in_process(plan)
+    batcher = Batcher(plan, names_of(plan), broker.sink())
+    for _ in range(3):
+        report = Reporter(plan, MemoryStore()).report({})
+        assert report is not None
+        batcher.add(report)
+        time.sleep(1.5)
+    alone = [batch.n for batch in batches(plan, broker)]
+    batcher.close(timeout=5)
+    return Verdict(not alone, f"batches that left before the end: {alone or 'none'}")
+
+
+def _document(domain: list[dict[str, Any]], mechanism: dict[str, Any]) -> bytes:
+    whole = list(range(len(domain)))
+    plan = make_plan().to_json() | {
+        "domain": domain,
+        "groups": [{"mechanism": mechanism, "views": [{"attributes": whole, "share": 1}]}],
+        "marginals": [[0]],
+    }
+    return orjson.dumps(plan)
+
+
+def _axes(*sizes: int) -> list[dict[str, Any]]:
+    return [{"name": f"a{i}", "labels": [str(x) for x in range(n)]} for i, n in enumerate(sizes)]
+
+
+def bloom_plan() -> bytes:
+    """Filters over axes of 2 and 2^20 values, stated in a few hundred bytes."""
+    mechanism = {
+        "name": "bloom-rr",
+        "cells": 1 << 21,
+        "axes": [2, 1 << 20],
+        "bits": 1024,
+        "hashes": 16,
+        "tables": [[0]],
+    }
+    return _document(_axes(2, 2), mechanism)
+
+
+def sketch_plan() -> bytes:
+    """Sketches of 2^24 cells."""
+    sizes = {"cells": 1 << 24, "hashes": 64, "buckets": 4096, "seed": 1}
+    mechanism = {"name": "hadamard-sketch", **sizes}
+    return _document(_axes(*[4096] * 2), mechanism)
+
+
+def costly_plan(make: Callable[[], bytes]) -> Attack:
+    """A plan that asks a device for more than it has: read, and answered if it was read."""
+
+    def attack() -> Verdict:
+        raw = make()
+        read = getattr(importlib.import_module("calmstream"), "read_device_plan", read_plan)
+        resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+        before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+        store = MemoryStore()
+        try:
+            plan = read(raw)
+            report = Reporter(plan, store).report({})
+            what = "read, and answered" if report else "read, and not answered"
+            bad = report is None and bool(store.read().lineages)
+        except CalmstreamError as error:
+            what = f"refused: {str(error)[:90]}"
+            bad = bool(store.read().lineages)
+        except (MemoryError, ValueError, OverflowError) as error:
+            what, bad = f"{type(error).__name__}: {str(error)[:90]}", True
+        seconds = time.monotonic() - began
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+        cheap = seconds <= READ_SECONDS and grown <= READ_BYTES
+        size = f"{len(raw):,} bytes, {seconds:.2f} s, {grown >> 20} MB"
+        return Verdict(cheap and not bad, f"{size}: {what}")
+
+    return attack
+
+
+def claimed_first() -> Verdict:
+    """A mechanism that fails after the ledger was written: the report is lost for good."""
+    plan, store = make_plan(), MemoryStore()
+
+    def fail(*_: object) -> object:
+        raise MemoryError
+
+    mechanism = type(plan.mechanisms[0])
+    kept, mechanism.perturb = mechanism.perturb, fail  # type: ignore[assignment]
+    try:
+        Reporter(plan, store).report({})
+    except MemoryError:
+        pass
+    finally:
+        mechanism.perturb = kept
+    again = Reporter(plan, store).report({}) is not None
+    return Verdict(again, "it reports later" if again else "the one report is used up")
+
+
+def linked_store() -> Verdict:
+    """A store behind a symbolic link: one device under two names."""
+    plan = make_plan()
+    with tempfile.TemporaryDirectory() as name:
+        real, link = Path(name) / "device.json", Path(name) / "link.json"
+        FileStore(real).read()
+        link.symlink_to(real)
+        made = [Reporter(plan, FileStore(path)).report({}) for path in (link, real)]
+    times = sum(report is not None for report in made)
+    return Verdict(times == 1, f"the device reports {times} times")
+
+
+def numpy_integers() -> Verdict:
+    """A record with numpy's integers, as tables hold them."""
+    plan = make_plan(epsilon="16", domain=COLOUR, groups=TEN, marginals=((0,),))
+    record = {"colour": np.int64(7)}
+    cells = [Reporter(plan, MemoryStore()).report(record) for _ in range(50)]
+    right = sum(c is not None and int(c.columns["v"][0]) == 7 for c in cells)
+    return Verdict(right > 45, f"{right} of {len(cells)} count as the label that spells them")
+
+
+ATTACKS: dict[str, Attack] = {
+    "A4 a child plan states a larger sum": child_plan,
+    "A4 fresh lineages": fresh_lineages,
+    "A4 a plan of epsilon 16": loud_plan,
+    "A4 planning a report of epsilon 16": planned_loss,
+    "A7 a malformed report": malformed_report,
+    "A8 a small plan of a large filter": costly_plan(bloom_plan),
+    "A8 a plan of a large sketch": costly_plan(sketch_plan),
+    "A8 a failure after the claim": claimed_first,
+    "A9 a linked store": linked_store,
+    "A9 numpy's integers": numpy_integers,
+    "A11 lone reports": lone_reports,
+}

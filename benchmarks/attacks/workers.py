@@ -1,0 +1,187 @@
+"""Attacks on real workers over a real broker, by somebody who may write to a reports topic."""
+
+from __future__ import annotations
+
+import gzip
+import resource
+import secrets
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.attacks.attack import Attack, Verdict, body, make_plan, names_of
+from estimators.plan import Plan
+from tests.brokers.native import NativeKafka
+from tests.support.batches import (
+    GZIP,
+    LZ4,
+    SNAPPY,
+    ZSTD,
+    Row,
+    batch,
+    encode_rows,
+    frame,
+    produce,
+    varint,
+)
+from tests.support.service.processes import Process, run
+
+PATIENCE = 20.0
+BOMB_BYTES = 1536 << 20
+LETTERS, LETTER_BYTES = 65_536, 1600
+SPARE_MEMORY = 512 << 20
+TINY = 40_000
+
+
+class Stage:
+    """A worker on a broker of its own, with topics of a plan of one partition."""
+
+    def __init__(self, broker: NativeKafka, directory: Path, plan: Plan) -> None:
+        self.plan = plan
+        self.broker = broker
+        self.reports = names_of(plan).reports(0)
+        path = directory / "plan.json"
+        path.write_bytes(plan.to_bytes())
+        where = ["--plan", path, "--bootstrap", broker.bootstrap]
+        made = run("topics", *where)
+        assert made.returncode == 0, made.stderr
+        self.worker = Process(directory / "worker.log", "consume", *where, "--role", "tally")
+        self.worker.ready()
+
+    def send(self, raw: bytes) -> None:
+        """One record batch, as it is."""
+        produce(self.broker.bootstrap, self.reports, 0, raw)
+
+    def honest(self) -> Row:
+        """A record that must be counted."""
+        return Row(body(self.plan, [1]), secrets.token_bytes(16))
+
+    def accepted(self) -> float:
+        return self.worker.metric("calmstream_reports_accepted_total")
+
+    def counts_on(self, more: int = 0) -> Verdict:
+        """Whether a report sent now is counted, beside so many that came before."""
+        self.send(batch([self.honest()]))
+        if self._wait(lambda: self.accepted() >= more + 1):
+            return Verdict(True, "the worker goes past it and counts on")
+        if not self.worker.alive():
+            return Verdict(False, f"the worker ends: {self._last_words()}")
+        return Verdict(False, f"the worker counts {self.accepted():.0f} of {more + 1} reports")
+
+    def _wait(self, happened: Callable[[], bool]) -> bool:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and self.worker.alive():
+            if happened():
+                return True
+            time.sleep(0.1)
+        return False
+
+    def _last_words(self) -> str:
+        lines = [line for line in self.worker.tail().splitlines() if line.strip()]
+        return lines[-1][:160] if lines else "without a word"
+
+
+@contextmanager
+def stage(**changes: object) -> Iterator[Stage]:
+    """A broker, topics, and a worker that is ready."""
+    with tempfile.TemporaryDirectory(prefix="attack-") as name:
+        broker = NativeKafka(Path(name) / "broker").start()
+        made = None
+        try:
+            made = Stage(broker, Path(name), make_plan(**changes))
+            yield made
+        finally:
+            if made is not None:
+                made.worker.kill()
+            broker.close()
+
+
+def header_name() -> Verdict:
+    """One record with a header name that is not UTF-8."""
+    with stage() as on:
+        on.send(batch([Row(b"{}", b"k" * 16, [(b"\xff", b"x")])]))
+        return on.counts_on()
+
+
+def codec(number: int) -> Attack:
+    """An honest batch in a codec that a gateway may choose."""
+
+    def attack() -> Verdict:
+        with stage() as on:
+            on.send(batch([on.honest()], number))
+            return on.counts_on(1)
+
+    return attack
+
+
+def _bomb(size: int) -> bytes:
+    """gzip of one record whose value is so many zeros, never held in memory."""
+    head = b"\x00" + varint(0) + varint(0) + varint(16) + b"k" * 16 + varint(size)
+    length = varint(len(head) + size + 1)
+    squeeze = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    out = squeeze.compress(length + head)
+    chunk = bytes(1 << 20)
+    for _ in range(size >> 20):
+        out += squeeze.compress(chunk)
+    return out + squeeze.compress(varint(0)) + squeeze.flush()
+
+
+def memory() -> Verdict:
+    """1.5 MB of gzip that becomes 1.5 GiB, on a machine with half a gigabyte to spare."""
+    with stage() as on:
+        raw = frame(_bomb(BOMB_BYTES), 1, codec=GZIP)
+        pid = on.worker.child.pid
+        (used,) = (
+            int(line.split()[1]) << 10
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+            if line.startswith("VmSize")
+        )
+        most = used + SPARE_MEMORY
+        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+        on.send(raw)
+        return on.counts_on()
+
+
+def dead_letters() -> Verdict:
+    """100 kB of gzip that becomes 105 MB of rejected records."""
+    with stage() as on:
+        rows = [Row(bytes(LETTER_BYTES), b"k" * 16)] * LETTERS
+        payload = gzip.compress(encode_rows(rows), 9)
+        on.send(frame(payload, LETTERS, codec=GZIP))
+        verdict = on.counts_on()
+        time.sleep(2)
+        folder = on.broker.data / f"{names_of(on.plan).dead_letters}-0"
+        written = sum(path.stat().st_size for path in folder.glob("*.log"))
+        what = f"{len(payload):,} bytes became {written:,} bytes of dead letters; {verdict.what}"
+        return Verdict(verdict.held and written < 10 << 20, what)
+
+
+def tiny_batches() -> Verdict:
+    """A flood of accepted batches of one report, whose ids the worker must remember."""
+    with stage() as on:
+        for _ in range(TINY // 1000):
+            on.send(batch([on.honest() for _ in range(1000)]))
+        deadline = time.monotonic() + 3 * PATIENCE
+        while on.worker.metric("calmstream_records_read_total") < TINY:
+            if time.monotonic() > deadline or not on.worker.alive():
+                return Verdict(False, "the worker does not read the flood")
+            time.sleep(0.2)
+        kept = on.accepted()
+        limits = getattr(on.plan, "limits", None)
+        stated = "no limit" if limits is None else f"the plan's limit is {limits.batches:,}"
+        held = limits is not None and kept <= limits.batches
+        return Verdict(held, f"{kept:,.0f} of {TINY:,} ids are kept; {stated}")
+
+
+ATTACKS: dict[str, Attack] = {
+    "A1 a header name that is not UTF-8": header_name,
+    "A1 a batch in lz4": codec(LZ4),
+    "A1 a batch in zstd": codec(ZSTD),
+    "A1 a batch in snappy": codec(SNAPPY),
+    "A5 a bomb against memory": memory,
+    "A5 a bomb of dead letters": dead_letters,
+    "A5 a flood of tiny batches": tiny_batches,
+}

@@ -1,0 +1,126 @@
+"""Draws Figs. 3, 5, 6 and 7 of the castell paper from ``results/castell.csv``.
+
+Run: ``python -m benchmarks.castell.plots`` after ``castell_avd.py``; needs matplotlib, which is in
+the dependency group ``accuracy`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import matplotlib as mpl
+
+mpl.use("agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+from benchmarks.castell.avd import RESULTS, Point, read
+
+COLOURS = {
+    "rr-ind-joint": "tab:blue",
+    "rr-independent": "tab:red",
+    "rr-hybrid": "tab:green",
+    "rr-truncated": "tab:purple",
+    "rr-joint": "tab:brown",
+    "lopub": "tab:orange",
+    "uniform": "tab:gray",
+}
+DATASETS = {"adult": "Adult", "nursery": "Nursery", "ipums1980": "IPUMS 1980, 8 attributes"}
+SCHEMES = ("rr-ind-joint", "rr-independent", "rr-hybrid", "rr-truncated", "uniform")
+
+
+def curve(
+    axes: Axes, points: Sequence[Point], x: Callable[[Point], float], label: str, style: str
+) -> None:
+    """One scheme's points with its deviation over attribute sets."""
+    if not points:
+        return
+    points = sorted(points, key=x)
+    height = [p.avd for p in points]
+    # As in the paper, a bar that would reach below 0 is not shown downwards.
+    below = [p.deviation if p.deviation < p.avd else 0.0 for p in points]
+    axes.errorbar(
+        [x(p) for p in points],
+        height,
+        yerr=[below, [p.deviation for p in points]],
+        fmt=style,
+        color=COLOURS[points[0].scheme],
+        label=label,
+        capsize=2,
+        markersize=4,
+        linewidth=1,
+        elinewidth=0.6,
+        markerfacecolor="none",
+    )
+
+
+def finish(axes: Axes, title: str, label: str) -> None:
+    """Titles, scales and legend."""
+    axes.set(yscale="log", title=title, xlabel=label, ylabel="AVD")
+    axes.grid(visible=True, which="major", linewidth=0.3)
+    axes.legend(fontsize=6)
+
+
+def figure_3(points: Sequence[Point]) -> None:
+    """Schemes against w on Adult: measured at 4 and 1 per attribute, printed, and explained."""
+    _, panels = plt.subplots(1, 3, figsize=(15, 4.5), sharey=True, layout="constrained")
+    own = [p for p in points if p.figure == "3"]
+    for axes, epsilon in zip(panels[:2], (4.0, 1.0), strict=True):
+        for scheme in COLOURS:
+            found = [
+                p for p in own if (p.source, p.scheme, p.epsilon) == ("measured", scheme, epsilon)
+            ]
+            curve(axes, found, by_w, scheme, "o-")
+        total = f"{epsilon:g} per attribute ({8 * epsilon:g} a record)"
+        finish(axes, f"Fig. 3: Adult, measured, epsilon {total}", "w")
+    for scheme in COLOURS:
+        found = [p for p in own if (p.source, p.scheme) == ("printed", scheme)]
+        curve(panels[2], found, by_w, f"{scheme}, printed", "s--")
+    rounded = [p for p in own if p.source == "rounded"]
+    curve(panels[2], rounded, by_w, "rr-ind-joint of expected counts, rounded, epsilon 1", "x-")
+    finish(panels[2], "Table VI as printed (epsilon 4), and its first row explained", "w")
+    save("castell-fig3.png")
+
+
+def by_dataset(
+    figure: str, points: Sequence[Point], x: Callable[[Point], float], label: str, *, log: bool
+) -> None:
+    """One panel per dataset."""
+    own = [p for p in points if (p.figure, p.source) == (figure, "measured")]
+    _, panels = plt.subplots(1, 3, figsize=(15, 4.5), sharey=True, layout="constrained")
+    for axes, (dataset, name) in zip(panels, DATASETS.items(), strict=True):
+        for scheme in SCHEMES:
+            found = [p for p in own if (p.dataset, p.scheme) == (dataset, scheme)]
+            curve(axes, found, x, scheme, "o-")
+        if log:
+            axes.set_xscale("log")
+            places = sorted({x(p) for p in own if p.dataset == dataset})
+            axes.set_xticks(places, [f"{place:g}" for place in places], fontsize=7)
+            axes.minorticks_off()
+        finish(axes, f"Fig. {figure}: {name}", label)
+    save(f"castell-fig{figure}.png")
+
+
+def by_w(point: Point) -> float:
+    """The marginal's size."""
+    return point.w
+
+
+def save(name: str) -> None:
+    """Write a figure beside its data."""
+    plt.savefig(RESULTS.parent / name, dpi=110)
+    plt.close()
+
+
+def main() -> None:
+    """All figures."""
+    points = read()
+    figure_3(points)
+    by_dataset("5", points, by_w, "w, epsilon 4 per attribute", log=False)
+    by_dataset("6", points, lambda p: p.n, "n, w = 2, epsilon 4 per attribute", log=True)
+    by_dataset("7", points, lambda p: p.epsilon, "epsilon per attribute, w = 2", log=True)
+
+
+if __name__ == "__main__":
+    main()

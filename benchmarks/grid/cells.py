@@ -1,0 +1,226 @@
+"""One cell of the noise-aware method's grid: which methods, which targets, and their errors.
+
+Devices are drawn with replacement; targets, devices and the seeds of noise are the same for all
+methods in a repeat, and tallies are drawn from their exact law. Designs are made once for a cell,
+true tables once for all epsilons.
+
+Methods left out, each with the reason in the cell's result:
+
+- those predicted to be more than `FACTOR` times worse than the best;
+- those that noise drowns: predictions are bounded by the error of the uniform table, which is
+  measured as a method of its own, so one that was more than `FACTOR` times worse before that bound
+  is left out too;
+- those that refuse: the domain, k, or a table is too large for them.
+
+The noise-aware method, CALM and the uniform table are always measured.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import combinations
+from math import prod
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.populations import first
+from calmstream.evaluation.evaluate import draw_targets
+from calmstream.evaluation.population import collect
+from calmstream.evaluation.rounds import local_plan
+from estimators import methods
+from estimators.domain import Attributes, Codes, Domain
+from estimators.errors import CalmstreamError
+from estimators.marginal import sse
+from estimators.methods.auto import Prediction, pick, predictions
+from estimators.methods.base import Method
+from estimators.plan import Plan
+from estimators.plan.request import Request
+
+Floats = NDArray[np.float64]
+
+OURS = "noise-aware"
+ALWAYS = (OURS, "calm", "uniform")
+FACTOR = 5.0
+MAX_CELLS = 1 << 16
+"""Largest table that is measured; targets are drawn among those that fit."""
+
+NORMAL_95 = 1.959964
+_TARGETS, _DEVICES, _NOISE = range(3)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the grid.
+
+    Attributes:
+        dataset: see `benchmarks.populations`; its first ``d`` attributes.
+        d, k, epsilon: as in a request.
+        log_users: base-2 logarithm of the number of devices.
+    """
+
+    dataset: str
+    d: int
+    k: int
+    epsilon: str
+    log_users: int
+
+    @property
+    def name(self) -> str:
+        """Of the file with its result."""
+        return f"{self.dataset}-d{self.d}-k{self.k}-eps{self.epsilon}-n{self.log_users}"
+
+    @property
+    def users(self) -> int:
+        """Number of devices."""
+        return 1 << self.log_users
+
+
+def fitting(domain: Domain, k: int) -> list[Attributes] | None:
+    """The k-sets whose tables are measured; None: all of them."""
+    if prod(sorted(domain.cardinalities)[-k:]) <= MAX_CELLS:
+        return None
+    sets = combinations(range(len(domain)), k)
+    return [attributes for attributes in sets if domain.size(attributes) <= MAX_CELLS]
+
+
+def targets_of(domain: Domain, k: int, count: int) -> tuple[Attributes, ...]:
+    """``count`` of the k-sets that fit, or all there are; the same for every cell of a domain."""
+    generator = np.random.default_rng((_TARGETS, len(domain), k))
+    sets = fitting(domain, k)
+    if sets is None:
+        return draw_targets(len(domain), k, count, generator)
+    drawn = generator.choice(len(sets), min(count, len(sets)), replace=False)
+    return tuple(sets[i] for i in sorted(drawn.tolist()))
+
+
+@lru_cache(maxsize=8)
+def devices(dataset: str, d: int, users: int, repeat: int) -> Codes:
+    """The records of a repeat: shape (users, d)."""
+    table = first(dataset, d)
+    assert table is not None
+    generator = np.random.default_rng((_DEVICES, crc32(dataset.encode()), users, repeat))
+    return table.codes[generator.integers(len(table.codes), size=users)]
+
+
+@lru_cache(maxsize=8)
+def truths(
+    dataset: str, domain: Domain, users: int, repeat: int, targets: tuple[Attributes, ...]
+) -> list[Floats]:
+    """The drawn devices' own tables."""
+    codes = devices(dataset, len(domain), users, repeat)
+    return [domain.histogram(codes, target) / users for target in targets]
+
+
+def chosen_methods(
+    found: tuple[Prediction, ...], only: list[str] | None
+) -> tuple[list[str], dict[str, str]]:
+    """Methods to measure, and why not the others."""
+    least = found[0].error or 0.0
+    taken, skipped = [], {}
+    for p in found:
+        if p.error is None or p.unbounded is None:
+            skipped[p.method] = f"refuses: {p.reason}"
+        elif p.method in ALWAYS or (p.error <= FACTOR * least and p.unbounded <= FACTOR * p.error):
+            taken.append(p.method)
+        else:
+            skipped[p.method] = f"predicted {p.unbounded:.3g}, the best {least:.3g}"
+    if only:
+        skipped |= {name: "not asked for" for name in taken if name not in only}
+    return [name for name in taken if not only or name in only], skipped
+
+
+class Measured:
+    """The errors of one method, repeat by repeat."""
+
+    def __init__(self, method: Method, plan: Plan) -> None:
+        self._method = method
+        self._plan = plan
+        self.errors: list[float] = []
+        self.product: list[float] = []
+        self.coverage: list[float] = []
+        self.seconds = {"collect": 0.0, "fit": 0.0, "answer": 0.0}
+
+    def once(
+        self, codes: Codes, seed: tuple[int, ...], asked: list[tuple[Attributes, Floats]]
+    ) -> None:
+        """One repeat.
+
+        Raises:
+            CalmstreamError: the method cannot collect by law, or cannot answer.
+        """
+        times = [time.process_time()]
+        tallies = collect(self._plan, codes, np.random.SeedSequence(seed), law=True)
+        times.append(time.process_time())
+        model = self._method.fit(self._plan, tallies)
+        times.append(time.process_time())
+        answers = [model.marginal(target) for target, _ in asked]
+        times.append(time.process_time())
+        for stage, spent in zip(self.seconds, np.diff(times).tolist(), strict=True):
+            self.seconds[stage] += spent
+        true = [truth for _, truth in asked]
+        pairs = list(zip(answers, true, strict=True))
+        self.errors.append(float(np.mean([sse(a.table, t) for a, t in pairs])))
+        inside = [np.abs(a.table - t) <= NORMAL_95 * a.stderr for a, t in pairs]
+        self.coverage.append(float(np.concatenate(inside).mean()))
+        if hasattr(model, "product"):
+            own = [sse(model.product(target), truth) for target, truth in asked]
+            self.product.append(float(np.mean(own)))
+
+
+def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> dict[str, Any]:
+    """Everything about a cell, ready for JSON; see the module."""
+    started = time.process_time()
+    table = first(cell.dataset, cell.d)
+    assert table is not None
+    domain = table.domain
+    request = Request(domain, cell.epsilon, cell.users, cell.k)
+    found = predictions(request)
+    names, skipped = chosen_methods(found, only)
+    designs = {p.method: p.design for p in found}
+    running: dict[str, Measured] = {}
+    for name in names:
+        method = methods.get(name)
+        try:
+            running[name] = Measured(method, local_plan(method, request, designs[name]))
+        except CalmstreamError as refusal:
+            skipped[name] = f"refuses: {refusal}"
+    planned = time.process_time()
+    targets = targets_of(domain, cell.k, count)
+    uniform = []
+    for repeat in range(repeats):
+        codes = devices(cell.dataset, cell.d, cell.users, repeat)
+        true = truths(cell.dataset, domain, cell.users, repeat, targets)
+        uniform.append(float(np.mean([sse(np.full(t.size, 1.0 / t.size), t) for t in true])))
+        seed = (_NOISE, crc32(cell.name.encode()), repeat)
+        for name in list(running):
+            try:
+                running[name].once(codes, seed, list(zip(targets, true, strict=True)))
+            except CalmstreamError as refusal:
+                skipped[name] = f"refuses: {refusal}"
+                del running[name]
+    sets = fitting(domain, cell.k)
+    return {
+        "cell": asdict(cell),
+        "targets": len(targets),
+        "sets_that_fit": None if sets is None else len(sets),
+        "errors": {name: m.errors for name, m in running.items()} | {"uniform": uniform},
+        "product": {name: m.product for name, m in running.items() if m.product},
+        "coverage": {name: m.coverage for name, m in running.items()},
+        "predicted": {p.method: p.error for p in found if p.error is not None},
+        "unbounded": {p.method: p.unbounded for p in found if p.error is not None},
+        "skipped": skipped,
+        "auto": pick(found).method,
+        "seconds": {
+            "all": time.process_time() - started,
+            "plan": planned - started,
+            "methods": {
+                name: {stage: spent / repeats for stage, spent in m.seconds.items()}
+                for name, m in running.items()
+            },
+        },
+    }

@@ -1,0 +1,306 @@
+"""The table of the noise-aware method's grid: every cell, the means, and the cells beyond a bound.
+
+A cell breaks a bound on a ratio of two errors when the ratio of their means over the repeats is
+above the bound and the paired difference, error minus error, is above zero by more than two
+standard errors of its mean.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from math import exp, log
+from typing import Any
+
+import numpy as np
+
+from benchmarks.grid.cells import FACTOR, OURS
+
+Result = dict[str, Any]
+
+COVERAGE = (0.90, 0.99)
+NEAR = 1.1
+LARGEST = {"calm": 1.05, "best other": 1.1, "uniform": 1.05, "product": 1.05}
+"""Bounds of the noise-aware method's error over others'; ``product``: that of its own margins."""
+
+
+def show(results: Sequence[Result]) -> None:
+    """Print everything as Markdown."""
+    if not results:
+        print("No cell is there yet.")
+        return
+    ordered = sorted(results, key=_place)
+    repeats = {len(r["errors"][OURS]) for r in ordered}
+    print(
+        f"{len(ordered)} cells; {_span(repeats)} repeats, up to "
+        f"{max(r['targets'] for r in ordered)} targets each; methods predicted to be more than "
+        f"{FACTOR:g} times worse than the best are left out.\n"
+    )
+    _means(ordered)
+    _bounds(ordered)
+    _coverage(ordered)
+    _auto(ordered)
+    _predictions(ordered)
+    _left_out(ordered)
+    _seconds(ordered)
+    _cells(ordered)
+
+
+def _place(result: Result) -> tuple[Any, ...]:
+    cell = result["cell"]
+    return (cell["dataset"], cell["d"], cell["k"], cell["log_users"], float(cell["epsilon"]))
+
+
+def _name(result: Result) -> str:
+    cell = result["cell"]
+    return (
+        f"{cell['dataset']} d={cell['d']} k={cell['k']} epsilon={cell['epsilon']} "
+        f"n=2^{cell['log_users']}"
+    )
+
+
+def _span(values: Iterable[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+def _row(*entries: object) -> None:
+    print("| " + " | ".join(map(str, entries)) + " |")
+
+
+def _head(title: str, *columns: str) -> None:
+    print(f"\n## {title}\n")
+    _row(*columns)
+    print("|" + "---|" * len(columns))
+
+
+def mean(result: Result, name: str) -> float:
+    """Mean error over the repeats."""
+    return float(np.mean(errors_of(result, name)))
+
+
+def best_other(result: Result) -> str:
+    """The most accurate of all methods but ours, the uniform table among them."""
+    return min((m for m in result["errors"] if m != OURS), key=lambda m: mean(result, m))
+
+
+def errors_of(result: Result, name: str) -> list[float]:
+    """Errors by repeat of a method, of the best other one, or of the product of our margins."""
+    if name == "product":
+        return list(result["product"].get(OURS, []))
+    return list(result["errors"][best_other(result) if name == "best other" else name])
+
+
+def ratio(result: Result, other: str) -> float:
+    """Our mean error over another's."""
+    return mean(result, OURS) / mean(result, other)
+
+
+def breaks(result: Result, other: str, bound: float) -> bool:
+    """Whether our error is above the bound, beyond two standard errors of the difference."""
+    ours, theirs = np.array(errors_of(result, OURS)), np.array(errors_of(result, other))
+    gap = ours - theirs
+    spread = gap.std(ddof=1) / np.sqrt(gap.size) if gap.size > 1 else np.inf
+    return bool(ours.mean() > bound * theirs.mean() and gap.mean() > 2 * spread)
+
+
+def geometric(values: Sequence[float]) -> float:
+    """Geometric mean."""
+    return exp(sum(map(log, values)) / len(values))
+
+
+def _means(results: Sequence[Result]) -> None:
+    def only(name: str, *values: object) -> Callable[[Result], bool]:
+        return lambda r: r["cell"][name] in values
+
+    rows: list[tuple[str, Callable[[Result], bool]]] = [
+        ("epsilon at most 0.5", lambda r: float(r["cell"]["epsilon"]) <= 0.5)
+    ]
+    for name in ("epsilon", "dataset", "d", "k", "log_users"):
+        rows += [(f"{name} {v}", only(name, v)) for v in sorted({r["cell"][name] for r in results})]
+    rows.append(("all", lambda _: True))
+    _head(
+        "Geometric means of ratios of errors", "cells with", "cells", *(f"/ {n}" for n in LARGEST)
+    )
+    for what, belongs in rows:
+        own = [r for r in results if belongs(r)]
+        if own:
+            found = [_geometric_ratio(own, other) for other in LARGEST]
+            _row(what, len(own), *found)
+
+
+def _geometric_ratio(results: Sequence[Result], other: str) -> str:
+    there = [ratio(r, other) for r in results if errors_of(r, other)]
+    return f"{geometric(there):.3f}" if there else ""
+
+
+def _bounds(results: Sequence[Result]) -> None:
+    columns = ("ours over", "bound", "cells above it", "beyond two standard errors")
+    _head("Cells above a bound", *columns)
+    broken = []
+    for other, bound in LARGEST.items():
+        there = [r for r in results if errors_of(r, other)]
+        beyond = [r for r in there if breaks(r, other, bound)]
+        _row(other, bound, sum(ratio(r, other) > bound for r in there), len(beyond))
+        broken += [(r, other) for r in beyond]
+    if broken:
+        print()
+    for result, other in broken:
+        against = best_other(result) if other == "best other" else other
+        print(f"- {_name(result)}: {ratio(result, other):.3f} of {other} ({against})")
+
+
+def _coverage(results: Sequence[Result]) -> None:
+    low, high = COVERAGE
+    _head(
+        "Coverage of 95 % intervals, shares of all cells of the targets",
+        "method", "cells", "least", "median", "most", f"below {low:g}", f"above {high:g}",
+    )  # fmt: skip
+    beyond: list[tuple[Result, float]] = []
+    for method in (OURS, "calm"):
+        there = [r for r in results if method in r["coverage"]]
+        shares = [float(np.mean(r["coverage"][method])) for r in there]
+        if not shares:
+            continue
+        below = [s < low and _outside(r, method, low) for r, s in zip(there, shares, strict=True)]
+        above = [s > high and _outside(r, method, high) for r, s in zip(there, shares, strict=True)]
+        counts = (f"{min(shares):.3f}", f"{np.median(shares):.3f}", f"{max(shares):.3f}")
+        _row(method, len(there), *counts, sum(below), sum(above))
+        if method == OURS:
+            out = zip(there, shares, below, above, strict=True)
+            beyond = [(r, s) for r, s, under, over in out if under or over]
+    if beyond:
+        print(f"\n{OURS}, beyond two standard errors over the repeats:\n")
+    for result, share in beyond:
+        print(f"- {_name(result)}: {share:.3f}")
+
+
+def _outside(result: Result, method: str, limit: float) -> bool:
+    shares = np.array(result["coverage"][method])
+    spread = shares.std(ddof=1) / np.sqrt(shares.size) if shares.size > 1 else np.inf
+    return bool(abs(shares.mean() - limit) > 2 * spread)
+
+
+def _auto(results: Sequence[Result]) -> None:
+    print(f"\n## The choice of `auto`, within {NEAR:g} of the best\n")
+    far = []
+    for result in results:
+        chosen = result["auto"]
+        least = min(result["errors"], key=lambda m: mean(result, m))
+        if chosen not in result["errors"] or mean(result, chosen) > NEAR * mean(result, least):
+            far.append((result, least))
+    near = len(results) - len(far)
+    chosen_by = Counter(r["auto"] for r in results).most_common()
+    print(f"In {near} of {len(results)} cells ({near / len(results):.1%}). Chosen: ", end="")
+    print(", ".join(f"{name} in {times}" for name, times in chosen_by) + ".")
+    if far:
+        print()
+    for result, least in far:
+        own = result["errors"].get(result["auto"])
+        how = f"{np.mean(own) / mean(result, least):.2f} of" if own else "not measured; best is"
+        print(f"- {_name(result)}: {result['auto']}, {how} {least}")
+
+
+def _predictions(results: Sequence[Result]) -> None:
+    _head(
+        "Predicted and measured errors",
+        "method", "cells", "median measured / predicted", "10 %", "90 %", "rank correlation",
+    )  # fmt: skip
+    pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for result in results:
+        for method in result["errors"]:
+            if method in result["predicted"]:
+                pairs[method].append((result["predicted"][method], mean(result, method)))
+    for method, own in sorted(pairs.items()):
+        predicted, measured = np.array(own).T
+        low, middle, high = np.quantile(measured / predicted, [0.1, 0.5, 0.9])
+        told = f"{ranks(predicted, measured):.2f}" if len(own) > 2 else ""
+        _row(method, len(own), f"{middle:.2f}", f"{low:.2f}", f"{high:.2f}", told)
+    within = []
+    for result in results:
+        both = [m for m in result["errors"] if m in result["predicted"]]
+        if len(both) > 2:
+            expected = np.array([result["predicted"][m] for m in both])
+            within.append(ranks(expected, np.array([mean(result, m) for m in both])))
+    if within:
+        print(
+            "\nWithin a cell with three methods or more, the mean rank correlation of predicted "
+            f"and measured errors over the methods is {np.mean(within):.2f} ({len(within)} cells)."
+        )
+
+
+def ranks(one: np.ndarray, two: np.ndarray) -> float:
+    """Spearman's rank correlation; equal values share their mean rank, constants give 0."""
+    first, second = _mean_ranks(one), _mean_ranks(two)
+    if first.std() == 0.0 or second.std() == 0.0:
+        return 0.0
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def _mean_ranks(values: np.ndarray) -> np.ndarray:
+    _, into, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2.0)[into]
+
+
+def _left_out(results: Sequence[Result]) -> None:
+    _head(
+        "Methods left out",
+        "method",
+        "measured in",
+        "predicted worse in",
+        "refuse in",
+        "one refusal",
+    )
+    every = {m for r in results for m in (*r["errors"], *r["skipped"])} - {OURS, "uniform"}
+    for method in sorted(every):
+        reasons = [r["skipped"][method] for r in results if method in r["skipped"]]
+        refusals = [reason for reason in reasons if reason.startswith("refuses")]
+        measured = sum(method in r["errors"] for r in results)
+        words = refusals[0].removeprefix("refuses: ") if refusals else ""
+        _row(method, measured, len(reasons) - len(refusals), len(refusals), words)
+    some = [r for r in results if r["sets_that_fit"] is not None]
+    seen = {
+        (r["cell"]["dataset"], r["cell"]["d"], r["cell"]["k"]): r["sets_that_fit"] for r in some
+    }
+    if seen:
+        print("\nTargets too large to be measured:\n")
+    for (dataset, d, k), fit in sorted(seen.items()):
+        print(f"- {dataset} d={d} k={k}: targets are drawn among the {fit} k-sets that fit")
+
+
+def _seconds(results: Sequence[Result]) -> None:
+    _head(
+        "Seconds of one core",
+        "data", "d", "k", "cells", "a cell, all methods and repeats",
+        f"{OURS} fit and answers", "calm fit and answers",
+    )  # fmt: skip
+    kinds: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
+    for result in results:
+        cell = result["cell"]
+        kinds[cell["dataset"], cell["d"], cell["k"]].append(result)
+    for kind, own in sorted(kinds.items()):
+        each = [f"{_estimate(own, m):.2f}" for m in (OURS, "calm")]
+        _row(*kind, len(own), f"{np.mean([r['seconds']['all'] for r in own]):.1f}", *each)
+    print(f"\n{sum(r['seconds']['all'] for r in results):,.0f} s in all.")
+
+
+def _estimate(results: Sequence[Result], method: str) -> float:
+    spent = [r["seconds"]["methods"][method] for r in results if method in r["errors"]]
+    return float(np.mean([s["fit"] + s["answer"] for s in spent])) if spent else float("nan")
+
+
+def _cells(results: Sequence[Result]) -> None:
+    _head(
+        "Every cell",
+        "data", "d", "k", "epsilon", "log2 n", "SSE", "/ calm", "best other", "/ best other",
+        "/ uniform", "/ product", "coverage", "auto",
+    )  # fmt: skip
+    for result in results:
+        cell = result["cell"]
+        product = f"{ratio(result, 'product'):.3f}" if errors_of(result, "product") else ""
+        _row(
+            cell["dataset"], cell["d"], cell["k"], cell["epsilon"], cell["log_users"],
+            f"{mean(result, OURS):.3g}", f"{ratio(result, 'calm'):.3f}", best_other(result),
+            f"{ratio(result, 'best other'):.3f}", f"{ratio(result, 'uniform'):.3f}", product,
+            f"{np.mean(result['coverage'][OURS]):.3f}", result["auto"],
+        )  # fmt: skip

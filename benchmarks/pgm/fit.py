@@ -1,0 +1,87 @@
+"""Private-PGM on the same measurements: the package `mbi`, mirror descent and L-BFGS.
+
+Mirror descent is what the package recommends. Both run for their default of 1000 iterations with
+their default settings, and are told the number of devices, tables in counts and every view's
+standard deviation. `as_shipped` uses the package from end to end, and is what is timed.
+`with_fast_inference` gives the same estimators an exact inference that is written for complete
+graphs (`benchmarks.pgm.inference`), so that errors can be measured at all in reasonable time.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax
+import mbi
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.pgm.inference import cliques_of, estimator_inputs, joint
+from benchmarks.pgm.problem import TARGET_SIZES, Problem
+from estimators.domain import Attributes, Domain
+
+Floats = NDArray[np.float64]
+
+SOLVERS = {"mirror descent": mbi.estimation.MirrorDescent, "L-BFGS": mbi.estimation.LBFGS}
+
+
+def names(attributes: Attributes) -> tuple[str, ...]:
+    """Their names in the package's domain, in the same order when sorted."""
+    return tuple(f"a{i:02d}" for i in attributes)
+
+
+def domain_of(domain: Domain) -> mbi.Domain:
+    """The package's domain."""
+    return mbi.Domain(names(tuple(range(len(domain)))), domain.cardinalities)
+
+
+def measurements_of(problem: Problem) -> list[mbi.LinearMeasurement]:
+    """Tables in counts with their standard deviations, one per view."""
+    n = problem.point.users
+    return [
+        mbi.LinearMeasurement(n * m.table, names(m.attributes), n * m.deviation)
+        for m in problem.measurements
+    ]
+
+
+def as_shipped(problem: Problem, solver: str) -> dict[str, Any]:
+    """Errors, and seconds of the fit and 50 three-way answers.
+
+    Seconds are processor time of all threads. The first call in a process compiles; the next ones
+    with the same views and targets do not.
+    """
+    domain, n = domain_of(problem.plan.domain), float(problem.point.users)
+    started = time.process_time()
+    model = SOLVERS[solver]().estimate(domain, measurements_of(problem), known_total=n)
+    jax.block_until_ready(model.potentials)
+    fitted = time.process_time()
+    answers = {3: [_ask(model, target) / n for target in problem.targets[3]]}
+    done = time.process_time()
+    whole = np.asarray(model.project(domain.attributes).values, np.float64) / n
+    answers |= {k: margins(whole, problem.targets[k]) for k in TARGET_SIZES if k != 3}
+    return {"errors": problem.errors(answers), "fit": fitted - started, "answer": done - fitted}
+
+
+def _ask(model: Any, target: Attributes) -> Floats:
+    return np.asarray(model.project(names(target)).values, np.float64).ravel()
+
+
+def with_fast_inference(problem: Problem, solver: str) -> dict[str, Any]:
+    """As `as_shipped`, with another exact inference; seconds are of the fit alone."""
+    measured = problem.measurements
+    cliques = cliques_of(problem.plan.domain.cardinalities, tuple(m.attributes for m in measured))
+    started = time.process_time()
+    estimator = SOLVERS[solver](marginal_oracle=cliques.marginals)
+    inputs = estimator_inputs(cliques, measured, problem.point.users)
+    model = estimator.estimate(cliques.domain, **inputs)
+    whole = np.asarray(joint(cliques, model.potentials), np.float64)
+    fitted = time.process_time()
+    answers = {k: margins(whole, problem.targets[k]) for k in TARGET_SIZES}
+    return {"errors": problem.errors(answers), "fit": fitted - started}
+
+
+def margins(whole: Floats, targets: tuple[Attributes, ...]) -> list[Floats]:
+    """Marginal tables of a joint table: shape (cells,) each."""
+    axes = range(whole.ndim)
+    return [whole.sum(axis=tuple(i for i in axes if i not in target)).ravel() for target in targets]

@@ -1,0 +1,40 @@
+"""One exact fit of Private-PGM in a process of its own, which may end for lack of memory or time.
+
+``python -m benchmarks.pgm.large BYTES SECONDS SOLVER DATASET D EPSILON LOG_USERS VIEWS``: prints
+what the package predicts of its junction tree, one line of JSON, then fits.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+import mbi
+import orjson
+
+from benchmarks.pgm.fit import as_shipped, domain_of, measurements_of
+from benchmarks.pgm.problem import Point, draw
+
+
+def main() -> None:
+    """Predict, then try."""
+    memory, seconds, solver, dataset, d, epsilon, log_users, views = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 10))
+    point = Point(dataset, int(d), epsilon, int(log_users), views)
+    problem = draw(point, point.plan(), 0)
+    cliques = [m.clique for m in measurements_of(problem)]
+    found = mbi.summarize(domain_of(problem.plan.domain), cliques, bytes_per_cell=4)
+    predicted = {
+        "treewidth": found.treewidth,
+        "largest_clique_cells": found.largest_jtree_node_size,
+        "tree_cells": found.total_jtree_cells,
+        "bytes": found.memory_bytes,
+        "limit": int(memory),
+    }
+    print(orjson.dumps(predicted).decode(), flush=True)
+    as_shipped(problem, solver)
+
+
+if __name__ == "__main__":
+    main()

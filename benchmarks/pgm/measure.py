@@ -1,0 +1,214 @@
+"""The parts of the comparison with Private-PGM: what is run for a point, and what is kept of it.
+
+Everything that needs the package `mbi` is imported where it runs: results that are kept in
+``.cache/pgm`` can be used, and tables be made, without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from benchmarks.pgm.problem import Point, Problem, draw, ours
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache" / "pgm"
+SOLVERS = ("mirror descent", "L-BFGS")
+MAX_JOINT = 1 << 23
+"""Cells of a joint table that fast inference is used for."""
+
+MEMORY = 12 << 30
+"""Bytes of address space that the fit of a large domain may take."""
+
+SECONDS = 600
+"""Of processor time that it may take."""
+
+
+def digest(problem: Problem, *more: object) -> str:
+    """Of all that Private-PGM is told, of what it is asked, and of how."""
+    found = hashlib.sha256(orjson.dumps([told(problem), version("mbi")]))
+    found.update(repr(more).encode())
+    return found.hexdigest()[:32]
+
+
+def told(problem: Problem) -> str:
+    """Digest of what both are told and asked: two problems of one digest are the same."""
+    found = hashlib.sha256(orjson.dumps([asdict(problem.point), problem.repeat]))
+    found.update(repr(problem.targets).encode())
+    for m in problem.measurements:
+        found.update(repr((m.attributes, m.deviation)).encode())
+        found.update(m.table.tobytes())
+    return found.hexdigest()[:32]
+
+
+def kept(
+    problem: Problem, how: str, solver: str, measure: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """What the cache has, or what is measured now."""
+    path = CACHE / f"{digest(problem, how, solver)}.json"
+    if not path.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(orjson.dumps(measure()))
+        partial.rename(path)
+    found: dict[str, Any] = orjson.loads(path.read_bytes())
+    return found
+
+
+def accuracy(point: Point, repeats: int) -> dict[str, Any]:
+    """Errors of both, repeat by repeat, over the noise-aware plan's own views."""
+    plan = point.plan()
+    rows: dict[str, list[dict[str, Any]]] = {"ours": [], **{s: [] for s in SOLVERS}}
+    digests = []
+    for repeat in range(repeats):
+        problem = draw(point, plan, repeat)
+        digests.append(told(problem))
+        rows["ours"].append(ours(problem))
+        for solver in SOLVERS:
+            rows[solver].append(kept(problem, "fast", solver, lambda: _fast(problem, solver)))  # noqa: B023 - called at once
+    found = {"part": "accuracy", "point": asdict(point), "views": _views(plan)}
+    return found | {"problems": digests, "rows": rows}
+
+
+def ours_again(point: Point, old: dict[str, Any]) -> dict[str, Any]:
+    """An accuracy result with our side measured again, and Private-PGM's as it is.
+
+    Raises:
+        ValueError: the views or tallies are not those that Private-PGM was given.
+    """
+    plan = point.plan()
+    problems = [draw(point, plan, repeat) for repeat in range(len(old["rows"]["ours"]))]
+    digests = [told(problem) for problem in problems]
+    if old.get("problems", digests) != digests or old["views"] != _views(plan):
+        raise ValueError(f"{point.name}: other views or tallies than Private-PGM was given")
+    rows = old["rows"] | {"ours": [ours(problem) for problem in problems]}
+    return old | {"problems": digests, "rows": rows}
+
+
+def _fast(problem: Problem, solver: str) -> dict[str, Any]:
+    from benchmarks.pgm.fit import with_fast_inference
+
+    if problem.plan.domain.size() > MAX_JOINT:
+        raise ValueError(f"a joint table of {problem.plan.domain.size():,} cells")
+    return with_fast_inference(problem, solver)
+
+
+def speed(point: Point, repeats: int) -> dict[str, Any]:
+    """Seconds and errors of both over given views, the package as it is shipped.
+
+    A solver's first fit compiles, and is kept apart. L-BFGS as it is shipped compiles for minutes,
+    so it is tried in a process of its own, within the limit of time. For comparison also both
+    solvers' seconds with the inference that was written for this benchmark, at the package's
+    default precision.
+    """
+    plan = point.plan()
+    problems = [draw(point, plan, repeat) for repeat in range(repeats)]
+    ours(problems[0])
+    first, second = SOLVERS
+    shipped = _Warm("as_shipped", first)
+    rows = {
+        "ours": [ours(problem) for problem in problems],
+        f"{first}, compiling": [
+            kept(problems[0], "cold", first, lambda: shipped.cold(problems[0])),
+        ],
+    }
+    ways = [(first, first, shipped)]
+    ways += [
+        (f"{solver}, faster inference", solver, _Warm("with_fast_inference", solver))
+        for solver in SOLVERS
+    ]
+    for label, solver, way in ways:
+        rows[label] = [kept(problem, way.how, solver, lambda: way(problem)) for problem in problems]  # noqa: B023 - called at once
+    found = {"part": "speed", "point": asdict(point), "views": _views(plan), "rows": rows}
+    if point.epsilon == "1":  # what is compiled does not depend on it
+        found["attempt"] = _attempted(problems[0], second) | {"solver": second}
+    return found
+
+
+class _Warm:
+    """A fit of Private-PGM whose compilation is not counted."""
+
+    def __init__(self, how: str, solver: str) -> None:
+        self.how, self._solver, self._compiled = how, solver, False
+
+    def cold(self, problem: Problem) -> dict[str, Any]:
+        """As in a new process."""
+        import jax
+
+        jax.clear_caches()
+        self._compiled = True
+        return self._measure(problem)
+
+    def __call__(self, problem: Problem) -> dict[str, Any]:
+        """Once more, if it was the first."""
+        if not self._compiled:
+            self.cold(problem)
+        return self._measure(problem)
+
+    def _measure(self, problem: Problem) -> dict[str, Any]:
+        from benchmarks.pgm import fit as pgm_fit
+
+        found: dict[str, Any] = getattr(pgm_fit, self.how)(problem, self._solver)
+        return found
+
+
+def large(point: Point, repeats: int) -> dict[str, Any]:
+    """Whether Private-PGM's exact fit can be made, and seconds of the noise-aware one."""
+    del repeats
+    plan = point.plan()
+    problem = draw(point, plan, 0)
+    ours(problem)
+    attempt = _attempted(problem, SOLVERS[0])
+    return {
+        "part": "large",
+        "point": asdict(point),
+        "views": _views(plan),
+        "rows": {"ours": [ours(problem)]},
+        "attempt": attempt,
+    }
+
+
+def _attempted(problem: Problem, solver: str) -> dict[str, Any]:
+    """What comes of a fit as it is shipped, compiling included, within the limits."""
+    how = f"within {MEMORY} bytes and {SECONDS} s"
+    return kept(problem, how, solver, lambda: _attempt(problem.point, solver))
+
+
+def _attempt(point: Point, solver: str) -> dict[str, Any]:
+    """The fit in a process of its own."""
+    words = [MEMORY, SECONDS, solver, point.dataset, point.d, point.epsilon, point.log_users]
+    command = [sys.executable, "-m", "benchmarks.pgm.large", *map(str, words), point.views]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found: dict[str, Any] = orjson.loads(done.stdout.splitlines()[0])
+    if done.returncode == 0:
+        outcome = "finished"
+    elif done.returncode == -signal.SIGXCPU:
+        outcome = f"not finished in {SECONDS} s"
+    else:
+        said = re.findall("Out of memory[^.]*", done.stderr) or done.stderr.splitlines()[-1:]
+        outcome = f"{said[-1] if said else 'no message'} (exit {done.returncode})"
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return found | {"outcome": outcome, "seconds": spent}
+
+
+def _views(plan: Any) -> dict[str, int]:
+    """Number of views by their number of attributes."""
+    found: dict[str, int] = {}
+    for group in plan.groups:
+        for view in group.views:
+            size = str(len(view.attributes))
+            found[size] = found.get(size, 0) + 1
+    return found

@@ -1,0 +1,55 @@
+"""A million messages that nobody should send, against the decoder and the fold.
+
+    python -m benchmarks.service.fuzz [--messages N] [--seed S]
+
+Every message is a batch within its bounds or a rejection; anything else ends the run with its
+bytes. Prints how many of each, by reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from collections import Counter
+
+from broker.transport import Partition, Record
+from consumer.tally.fold import PartitionFold
+from tests.support.fuzzing import messages, plan_of
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=20261120)
+    args = parser.parse_args()
+    plan = plan_of()
+    groups = range(len(plan.groups))
+    folds = [PartitionFold.start(plan, group, "fuzz") for group in groups]
+    streams = [messages(plan, group, args.seed + group, pool=400) for group in groups]
+    found: Counter[str] = Counter()
+    began = time.monotonic()
+    for number, group in enumerate(itertools.islice(itertools.cycle(groups), args.messages)):
+        key, value = next(streams[group])
+        # Time creeps, so that windows stay open to the end.
+        stamp = plan.start * 1000 + 500 + number * 30_000 // args.messages
+        one = Record(Partition("fuzz", 0), number, stamp, True, key, value)
+        try:
+            outcome = folds[group].fold(one)
+        except BaseException:
+            print(f"message {number} of group {group}: key {key!r}, value {value!r}")
+            raise
+        if outcome.rejection is not None:
+            found[outcome.rejection.reason.value] += 1
+        else:
+            found["accepted" if outcome.reports else "tick"] += 1
+    seconds = time.monotonic() - began
+    print(f"{args.messages:,} messages in {seconds:.0f} s, no exception but rejections:")
+    for what, count in found.most_common():
+        print(f"  {what:16} {count:9,}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

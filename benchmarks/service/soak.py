@@ -1,0 +1,67 @@
+"""Faults for minutes against real processes on a real broker; counts must stay exact.
+
+    python -m benchmarks.service.soak [--reports N] [--faults N] [--minutes M] [--runs N] [--seed S]
+
+Starts a Kafka of its own (Java and the jars: ``make broker-jars``), three workers on twelve
+partitions, a publisher and a producer; kills, freezes, terminates, restarts the broker and resends,
+while one hostile record of each kind is sent once a second. Then compares the state, every final,
+every total and the dead letters with a recount of the log that uses none of the product's fold.
+Exit code 0 if all runs were exact, no final came 30 s after its window's end plus grace, and no
+process ended but by a fault. Prints the longest gap without progress, the latest final, what was
+hostile and what was rejected, and recovery times per kind of fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.brokers.native import NativeKafka
+from tests.support.service.ordeal import FAULTS, Ordeal
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reports", type=int, default=5_000_000)
+    parser.add_argument("--faults", type=int, default=60)
+    parser.add_argument("--minutes", type=float, default=8.0, help="over which reports flow")
+    parser.add_argument("--pause", type=float, default=1.0, help="seconds between two faults")
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--window", type=int, default=60, help="seconds of a window")
+    parser.add_argument("--grace", type=int, default=30, help="seconds of grace")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=20261120)
+    args = parser.parse_args()
+    for number in range(args.runs):
+        dice = random.Random(args.seed + number)  # noqa: S311 - an order of faults
+        faults = [FAULTS[i % len(FAULTS)] for i in range(args.faults)]
+        dice.shuffle(faults)
+        with tempfile.TemporaryDirectory(prefix="soak-") as name:
+            directory = Path(name)
+            broker = NativeKafka(directory / "broker").start()
+            try:
+                rate = args.reports / (args.minutes * 60)
+                ordeal = Ordeal(
+                    broker,
+                    directory,
+                    reports=args.reports,
+                    rate=rate,
+                    workers=args.workers,
+                    window=args.window,
+                    grace=args.grace,
+                )
+                began = time.monotonic()
+                outcome = ordeal.play(faults, args.pause, args.seed + number)
+            finally:
+                broker.close()
+        print(f"run {number + 1}: exact in every cell, {time.monotonic() - began:.0f} s")
+        print("\n".join(f"  {line}" for line in outcome.lines()), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The tally path without a broker: bytes in, counters out, on one core.
+
+    python -m benchmarks.speed.tally [--seconds S] [--json]
+
+Each line folds ready-made records of one partition: decoding, admission (times, ids) and counting
+are all in; fetching from Kafka and checkpoints are not. The best of the passes is shown, since
+everything else on the machine only ever makes a pass slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from broker.transport import Partition, Record
+from consumer.tally.fold import PartitionFold
+from estimators.domain import Domain
+from estimators.plan import Group, Plan
+from estimators.randomness import SystemRandomness
+from estimators.view import View
+from estimators.wire.batch import Batch, encode_batch
+
+START = 1_700_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    mechanism: str
+    bits: int  # of the view: 2^bits cells
+    reports: int  # a record
+
+
+CASES = (
+    Case("GRR, 8 cells, 1,000 a record", "grr", 3, 1000),
+    Case("GRR, 256 cells, 1,000 a record", "grr", 8, 1000),
+    Case("OUE, 16 cells, 1,000 a record", "oue", 4, 1000),
+    Case("OUE, 64 cells, 1,000 a record", "oue", 6, 1000),
+    Case("OUE, 256 cells, 1,000 a record", "oue", 8, 1000),
+    Case("GRR, 8 cells, 1 a record", "grr", 3, 1),
+    Case("OUE, 64 cells, 1 a record", "oue", 6, 1),
+)
+
+
+def plan_of(case: Case) -> Plan:
+    view = View(tuple(range(case.bits)))
+    group = Group({"name": case.mechanism, "cells": 1 << case.bits}, (view,), (1,))
+    return Plan(
+        name="bench",
+        purpose="benchmark",
+        owner="benchmark",
+        lineage="0" * 32,
+        domain=Domain.binary(case.bits),
+        epsilon="1",
+        k=min(2, case.bits),
+        method="calm",
+        parameters={},
+        groups=(group,),
+        start=START,
+        expires=START + 3600,
+        window=3600,
+        users=1_000_000,
+        marginals=((0,),),
+    )
+
+
+def records_of(plan: Plan, case: Case, count: int) -> list[Record]:
+    mechanism, source = plan.mechanisms[0], SystemRandomness()
+    truth = np.random.default_rng(1).integers(0, mechanism.cells, (count, case.reports))
+    where = Partition("reports", 0)
+    return [
+        Record(
+            where,
+            offset,
+            START * 1000 + offset,
+            True,
+            source.bytes(16),
+            encode_batch(plan, 0, Batch(0, case.reports, None, mechanism.perturb(row, source))),
+        )
+        for offset, row in enumerate(truth)
+    ]
+
+
+def measure(case: Case, seconds: float) -> dict[str, object]:
+    plan = plan_of(case)
+    records = records_of(plan, case, max(200, 20_000 // case.reports))
+    best, until = float("inf"), time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        fold = PartitionFold.start(plan, 0, "id")
+        began = time.perf_counter()
+        for record in records:
+            fold.fold(record)
+        best = min(best, time.perf_counter() - began)
+        assert fold.state().open[0].tally.reports == len(records) * case.reports
+    rate = len(records) * case.reports / best
+    size = sum(len(r.value or b"") for r in records)
+    return {
+        "case": case.name,
+        "reports_per_second": rate,
+        "records_per_second": len(records) / best,
+        "bits_per_second": rate * (1 << case.bits) if case.mechanism == "oue" else None,
+        "bytes_per_report": size / (len(records) * case.reports),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=1.0, help="per case")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    for case in CASES:
+        result = measure(case, arguments.seconds)
+        if arguments.json:
+            print(json.dumps(result))
+            continue
+        bits = result["bits_per_second"]
+        print(
+            f"{case.name:<32}{result['reports_per_second'] / 1e6:>9.3f} M reports/s"
+            f"{result['records_per_second']:>12,.0f} records/s"
+            f"{result['bytes_per_report']:>8.1f} B/report"
+            + (f"{bits / 1e6:>9.0f} M bits/s" if bits else "")
+        )
+
+
+if __name__ == "__main__":
+    main()

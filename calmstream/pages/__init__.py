@@ -1,0 +1,1 @@
+"""What commands print and export: tables, heat maps, generated pages."""

@@ -1,0 +1,153 @@
+"""Association of the published pairs of a snapshot, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Group
+from rich.table import Table as Grid
+from rich.text import Text
+
+from calmstream.pages.watch import header, printable, truth
+from estimators.analysis import chow_liu, conditional, cramers_v, mutual_information
+from estimators.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from consumer.subscribe.assembler import Snapshot
+
+WITHOUT_TEST = (
+    "no test of independence: the snapshot carries none (plan with --analyse, by a method with "
+    "unbiased tables); noise adds to these numbers"
+)
+
+
+def association(snapshot: Snapshot) -> Mapping[str, Any]:
+    """What the snapshot carries; else what its published tables alone can tell, without tests.
+
+    Raises:
+        InvalidInput: it has no table of two attributes.
+    """
+    if snapshot.manifest.analysis:
+        return snapshot.manifest.analysis
+    names = [name for attributes in snapshot.marginals for name in attributes]
+    position = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    pairs, information = [], {}
+    for attributes, record in snapshot.marginals.items():
+        if len(attributes) != 2:
+            continue
+        shape = [len(labels) for labels in record.labels]
+        table = np.maximum(np.array(record.table), 0.0).reshape(shape)
+        known = mutual_information(table)
+        i, j = sorted((position[attributes[0]], position[attributes[1]]))
+        information[i, j] = known
+        noise = np.square(np.array(record.stderr)).reshape(shape)
+        pairs.append(
+            {
+                "attributes": list(attributes),
+                "mutual_information": known,
+                "cramers_v": cramers_v(table, noise),
+            }
+        )
+    if not pairs:
+        raise InvalidInput("the snapshot has no table of two attributes to analyse")
+    ordered = list(position)
+    tree = [
+        {"attributes": [ordered[e.first], ordered[e.second]], "mutual_information": e.information}
+        for e in chow_liu(len(position), information)
+    ]
+    return {"pairs": pairs, "tree": tree}
+
+
+def document(snapshot: Snapshot) -> dict[str, Any]:
+    """One JSON object: what is analysed, and the association."""
+    manifest = snapshot.manifest
+    return {
+        "name": manifest.name,
+        "window": manifest.window,
+        "kind": str(manifest.kind),
+        "reports": manifest.reports,
+        "method": manifest.method,
+        "epsilon": manifest.epsilon,
+        **association(snapshot),
+    }
+
+
+def given_tables(snapshot: Snapshot, name: str) -> dict[str, dict[str, dict[str, float]]]:
+    """Distribution of every partner of an attribute, for each of its values.
+
+    Returns:
+        By partner, by value of the attribute, by value of the partner.
+
+    Raises:
+        InvalidInput: no published pair holds the attribute.
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for attributes, record in snapshot.marginals.items():
+        if len(attributes) == 2 and name in attributes:
+            axis = attributes.index(name)
+            shape = [len(labels) for labels in record.labels]
+            table = np.maximum(np.array(record.table), 0.0).reshape(shape)
+            shares = np.moveaxis(conditional(table, axis), axis, 0)
+            found[attributes[1 - axis]] = {
+                value: dict(zip(record.labels[1 - axis], row.tolist(), strict=True))
+                for value, row in zip(record.labels[axis], shares, strict=True)
+            }
+    if not found:
+        raise InvalidInput(f"no published pair holds the attribute {name!r}")
+    return found
+
+
+def render(snapshot: Snapshot, given: str | None) -> RenderableType:
+    """Everything as tables."""
+    told = association(snapshot)
+    parts: list[RenderableType] = [
+        Text(header(snapshot.manifest), style="bold"),
+        Text(truth(snapshot.manifest), style="dim"),
+        _pairs(told),
+    ]
+    if not any("chi_square" in pair for pair in told["pairs"]):
+        parts.append(Text(WITHOUT_TEST, style="dim"))
+    edges = ", ".join(f"{_pair(edge)} ({edge['mutual_information']:.4f})" for edge in told["tree"])
+    parts.append(Text(f"Chow-Liu tree (nats): {edges}"))
+    if given is not None:
+        parts += [
+            _given(given, partner, rows) for partner, rows in given_tables(snapshot, given).items()
+        ]
+    return Group(*parts)
+
+
+def _pair(entry: Mapping[str, Any]) -> str:
+    return printable(" - ".join(entry["attributes"]))
+
+
+def _pairs(told: Mapping[str, Any]) -> Grid:
+    """Strongest first; a column that says nothing about any pair is left out."""
+    columns = ("pair", "information", "Cramér's V", "chi-square", "critical", "p", "")
+    strongest = sorted(told["pairs"], key=lambda pair: -pair["mutual_information"])
+    rows = [_cells(pair) for pair in strongest]
+    used = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    grid = Grid(*(columns[place] for place in used))
+    for row in rows:
+        grid.add_row(*(row[place] for place in used))
+    return grid
+
+
+def _cells(pair: Mapping[str, Any]) -> tuple[str, ...]:
+    known = (_pair(pair), f"{pair['mutual_information']:.4f}", f"{pair['cramers_v']:.3f}")
+    test = pair.get("chi_square")
+    if not test:
+        return (*known, "", "", "", "")
+    numbers = (f"{test['statistic']:,.1f}", f"{test['critical']:,.1f}", f"{test['p_value']:.2g}")
+    return (*known, *numbers, "dependent" if test["dependent"] else "")
+
+
+def _given(name: str, partner: str, rows: Mapping[str, Mapping[str, float]]) -> Grid:
+    grid = Grid(printable(name), *(printable(label) for label in next(iter(rows.values()))))
+    grid.title = printable(f"{partner} given {name}")
+    for value, shares in rows.items():
+        grid.add_row(printable(value), *(f"{100 * share:.1f} %" for share in shares.values()))
+    return grid

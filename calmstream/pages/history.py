@@ -1,0 +1,48 @@
+"""How a table's cells went over the latest windows, as one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from consumer.subscribe.assembler import Snapshot
+from estimators.wire.snapshot import Kind
+
+WINDOWS = 16
+"""How many windows a line shows."""
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float | None], scale: float) -> str:
+    """One character a window, oldest first; a space where there was no table.
+
+    Args:
+        values: proportions.
+        scale: the one that gets the highest character, above 0.
+    """
+    top = len(_LEVELS) - 1
+    return "".join(
+        " " if value is None else _LEVELS[min(max(round(value / scale * top), 0), top)]
+        for value in values
+    )
+
+
+class History:
+    """The final snapshots of the latest windows, for lines through them."""
+
+    def __init__(self) -> None:
+        self._finals: dict[int, Snapshot] = {}
+
+    def note(self, snapshot: Snapshot) -> None:
+        """Keep it if it is a final; forget what is too old."""
+        if snapshot.kind is Kind.FINAL:
+            self._finals[snapshot.window] = snapshot
+            for window in sorted(self._finals)[:-WINDOWS]:
+                del self._finals[window]
+
+    def before(self, snapshot: Snapshot) -> list[Snapshot]:
+        """The finals up to this snapshot's window and, where it is none itself, the snapshot."""
+        kept = [self._finals[w] for w in sorted(self._finals) if w <= snapshot.window]
+        if snapshot.kind is Kind.EARLY:
+            kept.append(snapshot)
+        return kept[-WINDOWS:]

@@ -1,0 +1,361 @@
+"""Snapshots for people: live tables with error bars, and plain text where there is no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import product
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.live import Live
+from rich.table import Table as Grid
+from rich.text import Text
+
+from calmstream.pages.conditional import conditional
+from calmstream.pages.history import History, sparkline
+from calmstream.pages.quiet import folded
+from consumer.subscribe.assembler import Snapshot
+from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
+
+Z95 = 1.96
+"""Standard errors either side of a 95 % interval."""
+
+MAX_ROWS = 40
+"""Cells of one table that are shown; of a larger one the largest."""
+
+_BAR_CELLS = 32
+_FRAME_ROWS = 7
+
+KINDS = {
+    Kind.EARLY: "early: still receives reports",
+    Kind.FINAL: "final",
+    Kind.TOTAL: "total of all windows so far",
+}
+FLAGS = {
+    "covered": "some devices reported on all of these attributes together",
+    "maxent": "put together from smaller tables: its error may exceed the bars",
+    "modelled": "what a model makes of all reports: bars hold what it shrank and nobody saw whole",
+    "clipped": "negative cells were corrected: bars near zero are too wide, not too narrow",
+    "suspicious": "the raw counts look forged: do not rely on it, see the manifest",
+    "noise": "the noise is larger than what the table says: read nothing into it",
+    "uniform": "no report spoke about some of it: that part is a guess",
+    "conditional": "proportions within each combination of the first attributes; bars take the "
+    "cells as independent",
+    "raw": "cells may be negative and need not add up to 100 %",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One cell of a table: its labels, its value and half the width of its 95 % interval."""
+
+    labels: tuple[str, ...]
+    value: float
+    margin: float
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval, not below 0."""
+        return max(self.value - self.margin, 0.0)
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval, not above 1."""
+        return min(self.value + self.margin, 1.0)
+
+
+def places(record: MarginalRecord, limit: int = MAX_ROWS) -> list[int]:
+    """Indices of the cells that are shown: all, or the ``limit`` largest, in table order."""
+    cells = range(len(record.table))
+    if len(cells) <= limit:
+        return list(cells)
+    return sorted(sorted(cells, key=lambda i: -record.table[i])[:limit])
+
+
+def rows(record: MarginalRecord, limit: int = MAX_ROWS) -> list[Row]:
+    """The cells in table order; the ``limit`` largest of them where there are more."""
+    labels = list(product(*record.labels))
+    return [Row(labels[i], record.table[i], Z95 * record.stderr[i]) for i in places(record, limit)]
+
+
+def bar(row: Row, scale: float, marks: str = "█▒┃") -> str:
+    """Solid to the lower end of the interval, shaded to its upper end, a mark at the value.
+
+    Args:
+        row: what is drawn.
+        scale: the proportion that fills the bar, above 0.
+        marks: for what is certain, what is not, and the value itself.
+    """
+    sure, unsure, mark = marks[0], marks[1], marks[2]
+    low, value, high = (
+        min(round(x / scale * _BAR_CELLS), _BAR_CELLS) for x in (row.low, row.value, row.high)
+    )
+    drawn = list(sure * low + unsure * (high - low))
+    if drawn:
+        drawn[min(max(value - 1, 0), len(drawn) - 1)] = mark
+    return "".join(drawn).ljust(_BAR_CELLS)
+
+
+def view(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()) -> MarginalRecord:
+    """The record to show: a published one, or its proportions within each combination of ``given``.
+
+    Raises:
+        InvalidInput: that marginal is not published, or ``given`` is no part of it.
+    """
+    record = snapshot.record(*marginal)
+    return conditional(record, given) if given else record
+
+
+def render(
+    snapshot: Snapshot,
+    marginal: Sequence[str],
+    given: Sequence[str] = (),
+    past: Sequence[Snapshot] = (),
+) -> RenderableType:
+    """One table of a snapshot with its error bars and everything needed to read it.
+
+    Args:
+        snapshot: whose table.
+        marginal: which one.
+        given: show it as proportions within each combination of these attributes.
+        past: snapshots of windows up to this one, for a line through each cell; none without.
+
+    Raises:
+        InvalidInput: see :func:`view`.
+    """
+    heading = Text(header(snapshot.manifest), style="bold")
+    facts = Text(truth(snapshot.manifest), style="dim")
+    if not snapshot.marginals:
+        return Group(heading, facts, Text(f"no tables: {snapshot.why_empty()}"))
+    record = view(snapshot, marginal, given)
+    earlier = [view(each, marginal, given) if each.marginals else None for each in past]
+    grid = _grid(record, earlier)
+    below = [*notes(record), *forged(snapshot, record.attributes)]
+    return Group(heading, facts, grid, *(Text(n, style="dim") for n in below))
+
+
+def plain(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()) -> str:
+    """As :func:`render`, without colour, lines or block characters, for logs and files."""
+    lines = [header(snapshot.manifest), truth(snapshot.manifest)]
+    if not snapshot.marginals:
+        return "\n".join([*lines, f"no tables: {snapshot.why_empty()}", ""])
+    record = view(snapshot, marginal, given)
+    shown = rows(record)
+    scale = _scale(shown)
+    names = [printable(" × ".join(row.labels)) for row in shown]
+    title = printable(" × ".join(record.attributes))
+    width = max(map(len, [*names, title]))
+    lines.append(title)
+    lines += [
+        f"{name.ljust(width)}  {_percent(row)}  |{bar(row, scale, '#~|')}|"
+        for name, row in zip(names, shown, strict=True)
+    ]
+    return "\n".join([*lines, *notes(record), *forged(snapshot, record.attributes), ""])
+
+
+def header(manifest: Manifest) -> str:
+    """Plan, window, time, kind and revision in one line."""
+    start, end = (datetime.fromtimestamp(t, UTC) for t in (manifest.start, manifest.end))
+    until = f"{end:%H:%M:%S}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M:%S}"
+    window = f"window {manifest.window}"
+    if manifest.kind is Kind.TOTAL:
+        window = f"windows 0 to {manifest.window}"
+    return (
+        f"{printable(manifest.name)} · {window} · {start:%Y-%m-%d %H:%M:%S} to {until} UTC · "
+        f"{KINDS[manifest.kind]} · revision {sum(manifest.revision):,}"
+    )
+
+
+def truth(manifest: Manifest) -> str:
+    """How many reports, by which method, at what loss."""
+    rejected = sum(manifest.rejected.values())
+    guarantee = str(manifest.guarantee["kind"])
+    if guarantee == "w-event":
+        guarantee = f"one report in every {manifest.guarantee['windows']} windows"
+    return (
+        f"{manifest.reports:,} reports (not people), {rejected:,} records rejected · "
+        f"{manifest.method} · epsilon {manifest.epsilon} a report, "
+        f"at most {manifest.loss_plan} over the plan ({guarantee})"
+    )
+
+
+def notes(record: MarginalRecord) -> list[str]:
+    """What a reader must know about one table."""
+    cells = len(record.table)
+    floor = f"noise floor {record.noise_floor:.2g} (squared error over {cells:,} cells)"
+    noise = " of the noise alone" if "maxent" in record.flags else ""
+    lines = [f"{record.reports:,} reports speak about it; bars are 95 % intervals{noise}; {floor}"]
+    if cells > MAX_ROWS:
+        lines.append(f"the {MAX_ROWS} largest of {cells:,} cells")
+    lines += [f"{flag}: {FLAGS.get(flag, 'not known here')}" for flag in record.flags]
+    return [printable(line) for line in lines]
+
+
+def forged(snapshot: Snapshot, attributes: Sequence[str]) -> list[str]:
+    """What forged reports can do to a published table; nothing where the manifest does not say."""
+    stated = snapshot.manifest.leverage
+    reach = stated.get("reach", [])
+    of_key = dict(zip(snapshot.manifest.marginals, reach, strict=False))
+    most = of_key.get(snapshot.record(*attributes).key.decode())
+    if most is None:
+        return []
+    about = "about " if stated["approximate"] else ""
+    return [f"{100 * stated['forged']:g} % forged reports can move a cell by up to {about}{most:g}"]
+
+
+def printable(text: str) -> str:
+    """Without characters that steer a terminal; labels come from outside."""
+    return "".join(c if c.isprintable() else "�" for c in text)
+
+
+def _scale(shown: list[Row]) -> float:
+    """The longest bar fills the width."""
+    return max((row.high for row in shown), default=1.0) or 1.0
+
+
+def _percent(row: Row) -> str:
+    return f"{100 * row.value:6.2f} % ± {100 * row.margin:5.2f}"
+
+
+def _grid(record: MarginalRecord, past: Sequence[MarginalRecord | None]) -> Grid:
+    shown = rows(record)
+    scale = _scale(shown)
+    grid = Grid(pad_edge=False, box=None, header_style="bold cyan")
+    for name in record.attributes:
+        grid.add_column(Text(printable(name)), overflow="ellipsis", max_width=32)
+    grid.add_column("proportion", justify="right", no_wrap=True)
+    grid.add_column(f"0 to {100 * scale:.3g} %", no_wrap=True)
+    if past:
+        grid.add_column(f"{len(past)} windows", no_wrap=True)
+    for place, row in zip(places(record), shown, strict=True):
+        labels = (Text(printable(label)) for label in row.labels)
+        drawn = Text(bar(row, scale), style="red" if row.margin > row.value else "green")
+        values = [None if each is None else each.table[place] for each in past]
+        line = [Text(sparkline(values, scale), style="cyan")] if past else []
+        grid.add_row(*labels, Text(_percent(row)), drawn, *line)
+    return grid
+
+
+class Dashboard:
+    """The newest window and the newest running total, as a renderable that changes.
+
+    Args:
+        marginal: what is shown; None for as many published ones as fit on the screen.
+        given: show it as proportions within each combination of these of its attributes.
+    """
+
+    def __init__(self, marginal: Sequence[str] | None = None, given: Sequence[str] = ()) -> None:
+        self._marginal = marginal
+        self._given = given
+        self._history = History()
+        self._window: Snapshot | None = None
+        self._total: Snapshot | None = None
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Take a snapshot; one of an older window than shown changes nothing.
+
+        Raises:
+            InvalidInput: the marginal is not published.
+        """
+        if self._marginal is not None and snapshot.marginals:
+            view(snapshot, self._marginal, self._given)
+        self._history.note(snapshot)
+        if snapshot.kind is Kind.TOTAL:
+            if self._total is None or snapshot.window >= self._total.window:
+                self._total = snapshot
+        elif self._window is None or snapshot.window >= self._window.window:
+            self._window = snapshot
+
+    def tables(self, height: int) -> list[tuple[Snapshot, Sequence[str]]]:
+        """What is shown on ``height`` lines: of each snapshot at least one table."""
+        current = [s for s in (self._window, self._total) if s is not None]
+        return [
+            (snapshot, marginal)
+            for snapshot in current
+            for marginal in _fitting(snapshot, self._marginal, height // len(current))
+        ]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        tables = self.tables(options.height or console.height)
+        if not tables:
+            yield Text("waiting for the first snapshot")
+        for snapshot, marginal in tables:
+            past = [] if snapshot.kind is Kind.TOTAL else self._history.before(snapshot)
+            # One window makes no line.
+            yield render(snapshot, marginal, self._given, past if len(past) > 1 else ())
+
+
+def _fitting(
+    snapshot: Snapshot, marginal: Sequence[str] | None, room: int
+) -> Iterator[Sequence[str]]:
+    """The marginal asked for, else the published ones in order while they fit, at least one."""
+    if marginal is not None or not snapshot.marginals:
+        yield marginal or ()
+        return
+    for place, (attributes, record) in enumerate(snapshot.marginals.items()):
+        room -= min(len(record.table), MAX_ROWS) + _FRAME_ROWS
+        if place and room < 0:
+            return
+        yield attributes
+
+
+def watch(
+    snapshots: Iterable[Snapshot],
+    marginal: Sequence[str] | None = None,
+    given: Sequence[str] = (),
+    *,
+    console: Console | None = None,
+    live: bool = True,
+) -> int:
+    """Show snapshots as they come, until they end; how many there were.
+
+    On a terminal a live dashboard; elsewhere one block of plain text a snapshot, and a line for a
+    run of windows without reports, see :func:`calmstream.pages.quiet.folded`.
+
+    Args:
+        snapshots: as from :func:`consumer.subscribe.subscribe.subscribe`; blocks between them.
+        marginal: attribute names; None for as many published tables as fit (on a terminal) or
+            all of them (elsewhere).
+        given: show it as proportions within each combination of these of its attributes.
+        console: where to; standard output by default.
+        live: whether snapshots are waited for, rather than all there already.
+
+    Raises:
+        InvalidInput: the marginal is not published; and whatever ``snapshots`` raises.
+    """
+    console = Console() if console is None else console
+    shown = 0
+    if not console.is_terminal:
+        return _print(snapshots, marginal, given, console, live=live)
+    dashboard = Dashboard(marginal, given)
+    with Live(dashboard, console=console, refresh_per_second=4, vertical_overflow="crop"):
+        for shown, snapshot in enumerate(snapshots, 1):  # noqa: B007 - their number is the result
+            dashboard.show(snapshot)
+    return shown
+
+
+def _print(
+    snapshots: Iterable[Snapshot],
+    marginal: Sequence[str] | None,
+    given: Sequence[str],
+    console: Console,
+    *,
+    live: bool,
+) -> int:
+    """Blocks and lines of plain text; the number of snapshots."""
+    shown = 0
+
+    def counted() -> Iterator[Snapshot]:
+        nonlocal shown
+        for snapshot in snapshots:
+            shown += 1
+            yield snapshot
+
+    for each in folded(counted(), live=live):
+        if isinstance(each, str):
+            console.out(f"{printable(each)}\n", highlight=False)
+            continue
+        for one in [marginal] if marginal is not None else each.marginals:
+            console.out(plain(each, one, given), highlight=False)
+    return shown

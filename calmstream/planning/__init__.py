@@ -1,0 +1,1 @@
+"""`plan`: central plans, pilots, allowed loss, and what the operator may expect."""

@@ -1,0 +1,131 @@
+"""``calmstream plan --model central``: a plan for raw records and a trusted aggregator."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.filesize import decimal
+
+from calmstream.arguments import DEFAULT_METHOD
+from calmstream.planning import plan_page
+from calmstream.tables import read_texts
+from estimators.central.accounting import epsilon_of
+from estimators.central.coding import most_raw_bytes
+from estimators.central.dp_marginals import check_allocation
+from estimators.central.plan import CentralPlan
+from estimators.errors import InvalidInput, PlanError
+from estimators.methods import CENTRAL
+from estimators.plan import Guarantee
+
+LOCAL_OPTIONS: dict[str, Any] = {
+    "parameters": {},
+    "marginal": None,
+    "guarantee": Guarantee("once"),
+    "grace": None,
+    "skew": None,
+    "lineage": None,
+    "lineage_epsilon": "",
+    "analyse": False,
+    "on_suspicion": "flag",
+    "pilot": None,
+    "allow_loss": None,
+}
+"""Options of ``calmstream plan`` that mean nothing here, as they are when not given."""
+
+DEFAULTS = {"delta": "1e-6", "quantile": "0.99", "spurious": "0.01", "sample": "1"}
+"""Options that a central plan alone has, where they are not given."""
+
+_RAW = "Raw records reach the aggregator and its topic: this is not local privacy."
+
+
+def refuse_options(args: argparse.Namespace) -> None:
+    """Refuse a local plan's request for what only a central one has.
+
+    Raises:
+        InvalidInput: the first option that was given.
+    """
+    for name in (*DEFAULTS, "seen_only"):
+        if getattr(args, name) not in (None, False):
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInput(f"{option}: a local plan has no such thing; --model central does")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the plan and show what it will cost and allow."""
+    if args.method not in (DEFAULT_METHOD, CENTRAL):
+        raise PlanError(f"method {args.method} is local: the central model has {CENTRAL} only")
+    for name, absent in LOCAL_OPTIONS.items():
+        if getattr(args, name) != absent:
+            # Nobody shall believe in a setting that does nothing.
+            raise InvalidInput(f"--{name.replace('_', '-')}: a central plan has no such thing")
+    window = args.window
+    if args.lifetime < window:
+        raise InvalidInput(f"--lifetime: {args.lifetime:,} s are less than a window, {window:,} s")
+    start = args.start if args.start is not None else int(time.time()) // window * window
+    given = {name: getattr(args, name) for name in DEFAULTS}
+    own = DEFAULTS | {name: value for name, value in given.items() if value is not None}
+    plan = CentralPlan(
+        name=args.name,
+        purpose=args.purpose,
+        owner=args.owner,
+        columns=_columns(args),
+        epsilon=args.epsilon,
+        levels=args.k,
+        start=start,
+        window=window,
+        releases=args.lifetime // window,
+        partitions=args.partitions,
+        seen_only=args.seen_only,
+        users=0 if args.sample is None else args.users,
+        **own,
+    )
+    check_allocation(plan.allocation)
+    warnings = [_RAW, *plan_page.over(start + plan.releases * window, time.time())]
+    return plan_page.deliver(args, plan, warnings, lambda console: show(console, plan))
+
+
+def show(console: Console, plan: CentralPlan) -> None:
+    """The plan for people, the model first."""
+    allocation = plan.allocation
+    deviation = float(allocation.variance) ** 0.5
+    one = float(epsilon_of(allocation.cost.rho, plan.delta))
+    head = (
+        f"[bold]CENTRAL[/] plan {plan.name}-{plan.digest[:8]}: dp-marginals, tuples of up to "
+        f"{plan.levels} of {len(plan.columns)} columns"
+    )
+    loss = (
+        f"  epsilon {plan.epsilon}, delta {plan.delta} for a user over all {plan.releases:,} "
+        f"releases; one release alone is worth epsilon {one:.3g}"
+    )
+    lines = (
+        head,
+        loss,
+        f"  counts have a standard error of {deviation:.3g} · sqrt(tuples that count of a user)",
+        *_sampled(plan),
+        "  next: calmstream central account (the budget, once), topics, aggregate, submit, watch",
+    )
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _sampled(plan: CentralPlan) -> tuple[str, ...]:
+    """What is said of the plan's users, where it states them."""
+    if not plan.users:
+        return ()
+    said = (
+        f"  {plan.sample} of the users of a window count, of {plan.users:,} at most: their raw "
+        f"records take up to {decimal(most_raw_bytes(plan))} of the aggregator's memory"
+    )
+    return (said,)
+
+
+def _columns(args: argparse.Namespace) -> tuple[str, ...]:
+    """Column names alone: a central plan holds no values, those are learnt with noise."""
+    if args.columns:
+        return tuple(args.columns)
+    if args.data.endswith(".json"):
+        raise InvalidInput(f"{args.data}: a central plan takes the columns of a CSV, or --columns")
+    return tuple(read_texts(args.data))[: args.attributes]

@@ -1,0 +1,144 @@
+"""The errors that a design expects, said exactly, and a warning where they exceed uniform's."""
+
+from __future__ import annotations
+
+from itertools import combinations, islice
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.table import Table as Grid
+
+from calmstream.planning.methods_page import EXACT, PRODUCT, note
+from estimators.analysis.leverage import FORGED_SHARE, leverages
+from estimators.methods.shared.expected_error import MAX_MARGINAL_CELLS, SAMPLED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from calmstream.tables import Table
+    from estimators.domain import Attributes, Domain
+    from estimators.methods.base import Design
+    from estimators.plan import Plan
+
+NOISE_SHARE = 1 / 8
+"""Of the most that a uniform table can miss: noise above it is flagged whatever a table says, see
+:func:`estimators.marginal.is_noise`."""
+
+MOST = 2.0
+"""Squared distance of two distributions without a common cell."""
+
+MAX_ROWS = 1 << 16
+"""Records that are looked at for the uniform table's error."""
+
+_HOPELESS = "Knowing nothing is better."
+_CORRECTED = (
+    "What is published errs less than that; whether less than the uniform table, calmstream "
+    "evaluate measures on data like yours."
+)
+_DROWNED = (
+    "Above 2, the most by which two tables can differ, hardly anything is left to learn, corrected "
+    "or not."
+)
+_REMEDY = (
+    "More users, a larger epsilon or fewer attributes lower it; calmstream plan --methods lists "
+    "other methods."
+)
+
+
+def errors(plan: Plan, design: Design) -> Grid:
+    """The expected errors by size of marginal."""
+    moved = reach_by_size(plan)
+    grid = Grid(
+        "marginals of",
+        "published",
+        "expected squared error",
+        f"a cell moves with {100 * FORGED_SHARE:g} % forged",
+    )
+    for size in sorted(design.expected_sse.keys() | moved.keys()):
+        published = sum(len(marginal) == size for marginal in plan.marginals)
+        expected = design.expected_sse.get(size)
+        grid.add_row(
+            _of(size),
+            str(published),
+            "" if expected is None else f"{expected:.2g}",
+            f"up to {moved[size]:.2g}" if size in moved else "",
+        )
+    return grid
+
+
+def reach_by_size(plan: Plan) -> dict[int, float]:
+    """By size of published marginal, the most that forged reports can move a cell by."""
+    found: dict[int, float] = {}
+    for marginal, one in zip(plan.marginals, leverages(plan), strict=True):
+        found[len(marginal)] = max(found.get(len(marginal), 0.0), one.reach)
+    return found
+
+
+def meaning(plan: Plan) -> str:
+    """What these errors are: bounds of what, and what is not in them."""
+    return f"{note(plan.method).expected} calmstream evaluate measures it."
+
+
+def warning(plan: Plan, design: Design, data: Table | None) -> str:
+    """One line where an expected error is above the uniform table's, else nothing.
+
+    Without data nobody knows what the uniform table misses; then noise is held against the bound
+    above which published tables are flagged as noise.
+
+    Args:
+        plan: what is planned.
+        design: states the expected errors.
+        data: the table that the domain was learnt from, if it was.
+    """
+    sizes = design.expected_sse
+    least = _bounds(plan.domain, sizes) if data is None else uniform_errors(data, sizes)
+    above = [size for size in sorted(sizes) if size in least and sizes[size] > least[size]]
+    if not above:
+        return ""
+    told = "; ".join(f"{_of(s)}: {sizes[s]:.2g} against {least[s]:.2g}" for s in above)
+    if data is None:
+        what = "an eighth of the most that the uniform table can miss: tables will be flagged noise"
+    else:
+        what = "what the uniform table misses on these records"
+    verdict = _CORRECTED if max(sizes[size] for size in above) <= MOST else _DROWNED
+    if note(plan.method).expected in (EXACT, PRODUCT):
+        verdict = _HOPELESS
+    return f"The expected error exceeds {what}; {told}. {verdict} {_REMEDY}"
+
+
+def uniform_errors(data: Table, sizes: Iterable[int]) -> dict[int, float]:
+    """Mean squared error of the uniform table by size of marginal, over an even sample of them.
+
+    Of at most 65,536 records evenly spaced in the table.
+    """
+    codes = data.codes[:: -(-len(data.codes) // MAX_ROWS)]
+
+    def error(attributes: Attributes) -> float:
+        shares = data.domain.histogram(codes, attributes) / len(codes)
+        return float(np.square(shares - 1.0 / shares.size).sum())
+
+    return {
+        size: float(np.mean([error(attributes) for attributes in chosen]))
+        for size in sizes
+        if (chosen := list(_sample(data.domain, size)))
+    }
+
+
+def _bounds(domain: Domain, sizes: Mapping[int, float]) -> dict[int, float]:
+    return {
+        size: NOISE_SHARE * float(np.mean([1.0 - 1.0 / domain.size(a) for a in chosen]))
+        for size in sizes
+        if (chosen := list(_sample(domain, size)))
+    }
+
+
+def _sample(domain: Domain, size: int) -> Iterator[Attributes]:
+    """The marginals over which designs average their expected errors."""
+    step = -(-comb(len(domain), size) // SAMPLED)
+    every = islice(combinations(range(len(domain)), size), 0, None, step)
+    return (a for a in every if domain.size(a) <= MAX_MARGINAL_CELLS)
+
+
+def _of(size: int) -> str:
+    return f"{size} attribute{'s' * (size > 1)}"

@@ -1,0 +1,144 @@
+"""What ``calmstream plan`` tells: the design and its reasons, errors, cost, and warnings."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from rich.console import Console
+from rich.filesize import decimal
+from rich.markup import escape
+
+from calmstream.planning import allowed_loss, expectations
+from estimators.errors import InvalidInput, PlanError
+from estimators.plan.loss import Loss
+from producer import read_device_plan
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Mapping, Sequence
+
+    from calmstream.tables import Table
+    from estimators.central.plan import CentralPlan
+    from estimators.methods.base import Design
+    from estimators.plan import Plan
+
+RESTORE_BYTES_PER_SECOND = 20 << 20
+"""What a worker reads and decodes of the state topic, conservatively."""
+
+_LEARNT = (
+    "The labels were learnt from data. If that data is private, publishing the plan publishes "
+    "them: review the domain, or write a data dictionary."
+)
+_OVER = "It is over already: nobody will report under it."
+
+
+def deliver(
+    args: Namespace,
+    plan: Plan | CentralPlan,
+    warnings: Sequence[str],
+    show: Callable[[Console], None],
+    more: Mapping[str, Any] | None = None,
+) -> int:
+    """Write the plan where it was asked for, and tell about it: in JSON, or as ``show`` does.
+
+    Args:
+        args: of the command; ``out`` and ``json`` are looked at.
+        plan: of either model.
+        warnings: one line each.
+        show: the plan for people, without the warnings, which follow it.
+        more: what JSON tells beside plan and warnings; people were shown it already.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        InvalidInput: the file cannot be written.
+    """
+    if args.out:
+        _write(plan, args.out)
+    if args.json:
+        told = {"plan": plan.to_json(), "warnings": warnings} | dict(more or {})
+        sys.stdout.buffer.write(orjson.dumps(told, option=orjson.OPT_SORT_KEYS) + b"\n")
+        return 0
+    console = Console()
+    show(console)
+    for warning in warnings:
+        console.print(warning, style="yellow", highlight=False, markup=False, soft_wrap=True)
+    kept = f"written to {args.out}" if args.out else "not kept; --out FILE writes it"
+    console.print(f"\n{kept}", highlight=False, markup=False, soft_wrap=True)
+    return 0
+
+
+def over(expires: int, now: float) -> list[str]:
+    """The warning about a plan that has expired, if it has. Seconds since the epoch."""
+    return [_OVER] if expires <= now else []
+
+
+def warnings(plan: Plan, design: Design, *, data: Table | None, now: float) -> list[str]:
+    """What somebody should think about before this plan is used, one line each.
+
+    Args:
+        plan: what is planned.
+        design: states the expected errors.
+        data: the table that the domain was learnt from, if it was.
+        now: seconds since the epoch.
+    """
+    found = []
+    if data is not None:
+        found.append(_LEARNT)
+        if data.dropped:
+            found.append(data.left_out)
+    found += over(plan.expires, now)
+    found += _unreadable(plan)
+    if doubt := expectations.warning(plan, design, data):
+        found.append(doubt)
+    if all(len(marginal) < plan.k for marginal in plan.marginals):
+        found.append(
+            f"No table of {plan.k} attributes is published; --marginal A,B,.. names those that are"
+        )
+    return found
+
+
+def _unreadable(plan: Plan) -> list[str]:
+    """The warning about a plan that devices refuse because of its cost, if they do."""
+    try:
+        read_device_plan(plan.to_bytes())
+    except PlanError as error:
+        return [f"Devices refuse it: {error}"]
+    return []
+
+
+def show(console: Console, plan: Plan, design: Design) -> None:
+    """The design for people: the choice and its reasons, what it costs, the error to expect."""
+    headline = (
+        f"plan [bold]{plan.name}-{plan.digest[:8]}[/]: {plan.method}, epsilon {plan.epsilon} a "
+        f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
+        f"{plan.windows:,} windows"
+    )
+    details = (allowed_loss.line(Loss.of(plan)), *design.reason, _cost(plan))
+    for line in (headline, *(f"  {escape(line)}" for line in details)):
+        console.print(line, highlight=False, soft_wrap=True)
+    if design.expected_sse:
+        console.print(expectations.errors(plan, design))
+        console.print(expectations.meaning(plan), highlight=False, soft_wrap=True)
+
+
+def _cost(plan: Plan) -> str:
+    partitions = (len(plan.groups) + 1) * plan.partitions + 2
+    state = plan.state_record_bytes * len(plan.groups) * plan.partitions
+    return (
+        f"{len(plan.groups)} groups: {len(plan.groups) + 3} topics, {partitions} partitions; state "
+        f"at most {decimal(state)}, restored in about "
+        f"{max(1, round(state / RESTORE_BYTES_PER_SECOND))} s"
+    )
+
+
+def _write(plan: Plan | CentralPlan, path: str) -> None:
+    """The document, indented for people; the digest does not depend on the layout."""
+    try:
+        Path(path).write_bytes(orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from None

@@ -1,0 +1,1 @@
+"""Definitions of all Prometheus metrics, and the registry that holds them."""

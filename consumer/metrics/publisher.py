@@ -1,0 +1,228 @@
+"""The publisher's metrics, as data, in the manner of ``metric_definitions``."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry
+
+from broker.metric_definition import MetricDefinition
+from broker.names import TopicNames
+from consumer.metrics.registry import Metrics, known_labels
+from consumer.metrics.tally import DURATIONS
+from estimators.plan import Plan
+
+ACTIVE = MetricDefinition(
+    "calmstream_publisher_active",
+    "gauge",
+    "publishers",
+    ("plan",),
+    "1 while this publisher is the plan's active one, else 0.",
+    "The sum over publishers is 1; 0 means that nobody publishes, 2 for a moment is harmless.",
+)
+EARLY_PUBLISHED = MetricDefinition(
+    "calmstream_early_snapshots_published_total",
+    "counter",
+    "sets",
+    ("plan",),
+    "Early sets written and acknowledged.",
+    "Flat while reports are accepted: state records do not arrive, see windows waiting.",
+)
+FINAL_PUBLISHED = MetricDefinition(
+    "calmstream_final_snapshots_published_total",
+    "counter",
+    "sets",
+    ("plan",),
+    "Final sets written and acknowledged.",
+    "Flat for longer than a window and its grace: some partition does not close its windows.",
+)
+RUNNING_TOTAL_PUBLISHED = MetricDefinition(
+    "calmstream_running_total_snapshots_published_total",
+    "counter",
+    "sets",
+    ("plan",),
+    "Running-total sets written and acknowledged.",
+    "Goes with the finals, one for each.",
+)
+LAST_SNAPSHOT = MetricDefinition(
+    "calmstream_last_snapshot_timestamp_seconds",
+    "gauge",
+    "seconds since the epoch",
+    ("plan",),
+    "When this publisher last completed a set, 0 before the first; its age is now minus this.",
+    "Older than a window and its grace: look at the lag of the tally workers, then here.",
+)
+WINDOWS_FINAL = MetricDefinition(
+    "calmstream_windows_final",
+    "gauge",
+    "windows",
+    ("plan",),
+    "Windows whose final set was found complete in the snapshots topic.",
+    "Should follow the windows that the partitions have closed.",
+)
+WINDOWS_WAITING = MetricDefinition(
+    "calmstream_windows_waiting",
+    "gauge",
+    "windows",
+    ("plan",),
+    "Windows that a partition says it has closed while its closed record was not read.",
+    "Above 0 for minutes: closed records are missing from the state topic.",
+)
+FOREIGN = MetricDefinition(
+    "calmstream_foreign_records_total",
+    "counter",
+    "records",
+    ("plan",),
+    "Records of the state and snapshots topics that calmstream did not write; they are passed.",
+    "Above 0: somebody else may write to these topics; see the access rules.",
+)
+ESTIMATE_DURATION = MetricDefinition(
+    "calmstream_estimate_duration_seconds",
+    "histogram",
+    "seconds",
+    ("plan",),
+    "Time to turn one window's counts into all published tables.",
+    "Near the refresh interval: publish fewer marginals or refresh less often.",
+    DURATIONS,
+)
+PUBLISH_DURATION = MetricDefinition(
+    "calmstream_publish_duration_seconds",
+    "histogram",
+    "seconds",
+    ("plan",),
+    "Time from the first record of a set to its manifest's acknowledgement.",
+    "Seconds: the brokers are slow.",
+    DURATIONS,
+)
+STANDARD_ERROR = MetricDefinition(
+    "calmstream_expected_standard_error",
+    "gauge",
+    "probability",
+    ("plan",),
+    "Root mean square of the standard errors of all cells of the latest final, 0 before the first.",
+    "Near the probabilities themselves: the tables are noise; more reports or a larger epsilon.",
+)
+SHARE_OBSERVED = MetricDefinition(
+    "calmstream_group_share_observed",
+    "gauge",
+    "proportion",
+    ("plan", "group"),
+    "The group's part of all reports, through the latest final window.",
+    "Compare with the planned share: groups are drawn by devices, a skew can be forgery.",
+)
+SHARE_PLANNED = MetricDefinition(
+    "calmstream_group_share_planned",
+    "gauge",
+    "proportion",
+    ("plan", "group"),
+    "The group's part of all reports by the plan.",
+    "Constant; the measure for the observed share.",
+)
+SHARE_DEVIATION = MetricDefinition(
+    "calmstream_group_share_deviation",
+    "gauge",
+    "standard deviations",
+    ("plan", "group"),
+    "Observed minus planned share, in standard deviations of honest drawing at that many reports.",
+    "Beyond 5 either way: chance does not do that; look for forged or misdirected reports.",
+)
+OPEN_REPORTS = MetricDefinition(
+    "calmstream_open_window_reports",
+    "gauge",
+    "reports",
+    ("plan",),
+    "Reports in the latest early set: how far the running window has filled.",
+    "Compare with the planned reports of a window; 0 before the first early set.",
+)
+FINAL_REPORTS = MetricDefinition(
+    "calmstream_final_window_reports",
+    "gauge",
+    "reports",
+    ("plan",),
+    "Reports in the latest final window, 0 before the first.",
+    "Far below the planned reports: devices do not report, or are refused; errors grow.",
+)
+SUSPECTED = MetricDefinition(
+    "calmstream_poisoning_suspected",
+    "gauge",
+    "windows",
+    ("plan",),
+    "1 if the counts of the latest final window are such as honest reports hardly ever give.",
+    "Read the field poisoning of its manifest: it names the tests; withhold the window until then.",
+)
+SUSPICIOUS = MetricDefinition(
+    "calmstream_poisoning_suspicious_windows_total",
+    "counter",
+    "windows",
+    ("plan",),
+    "Final windows read by this active publisher whose manifest says that they are suspicious.",
+    "By chance one of 10,000 windows; more is an attack, or a plan that devices do not follow.",
+)
+TOMBSTONES = MetricDefinition(
+    "calmstream_publisher_tombstones_total",
+    "counter",
+    "records",
+    ("plan",),
+    "Closed records and outdated early records deleted.",
+    "Flat for long after input retention: the state topic grows; is the input trimmed at all?",
+)
+FAILURES = MetricDefinition(
+    "calmstream_publisher_failures_total",
+    "counter",
+    "failures",
+    ("plan",),
+    "Broker failures that were or will be tried again.",
+    "Steady: look at the brokers; the publisher stops when its budget is spent.",
+)
+
+PUBLISHER_METRICS: tuple[MetricDefinition, ...] = (
+    ACTIVE,
+    EARLY_PUBLISHED,
+    FINAL_PUBLISHED,
+    RUNNING_TOTAL_PUBLISHED,
+    LAST_SNAPSHOT,
+    WINDOWS_FINAL,
+    WINDOWS_WAITING,
+    ESTIMATE_DURATION,
+    PUBLISH_DURATION,
+    STANDARD_ERROR,
+    SHARE_OBSERVED,
+    SHARE_PLANNED,
+    SHARE_DEVIATION,
+    OPEN_REPORTS,
+    FINAL_REPORTS,
+    SUSPECTED,
+    SUSPICIOUS,
+    TOMBSTONES,
+    FOREIGN,
+    FAILURES,
+)
+
+OF_THE_ACTIVE = (
+    WINDOWS_FINAL,
+    WINDOWS_WAITING,
+    STANDARD_ERROR,
+    OPEN_REPORTS,
+    FINAL_REPORTS,
+    SUSPECTED,
+)
+"""Gauges that only the active publisher can tell: 0 on the others, so that a maximum is right."""
+
+OF_THE_ACTIVE_BY_GROUP = (SHARE_OBSERVED, SHARE_DEVIATION)
+"""The same, one series per group."""
+
+
+def publisher_metrics(registry: CollectorRegistry, plan: Plan, names: TopicNames) -> Metrics:
+    """The metrics of a publisher, every series present; planned shares are set at once."""
+    metrics = Metrics(registry, PUBLISHER_METRICS, known_labels(plan, names))
+    for number, group in enumerate(plan.groups):
+        metrics.set(SHARE_PLANNED, group.share / plan.total_share, group=str(number))
+    return metrics
+
+
+def retire(metrics: Metrics, plan: Plan) -> None:
+    """Zero what only the active publisher can tell, when this one is no longer it."""
+    metrics.set(ACTIVE, 0)
+    for definition in OF_THE_ACTIVE:
+        metrics.set(definition, 0)
+    for definition in OF_THE_ACTIVE_BY_GROUP:
+        for group in range(len(plan.groups)):
+            metrics.set(definition, 0, group=str(group))

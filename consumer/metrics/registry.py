@@ -1,0 +1,112 @@
+"""Metrics of one role of one plan, registered from their definitions, every series from zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+)
+
+from broker.metric_definition import MetricDefinition
+from broker.names import TopicNames
+from consumer.metrics.tally import TALLY_METRICS
+from estimators.errors import Reason
+from estimators.plan import Plan
+
+Collector = Counter | Gauge | Histogram
+
+
+def plan_label(plan: Plan) -> str:
+    """The value of the label ``plan``."""
+    return f"{plan.name}-{plan.digest[:8]}"
+
+
+def known_labels(plan: Plan, names: TopicNames) -> dict[str, list[str]]:
+    """Every value that each label can take for this plan."""
+    return {
+        "plan": [plan_label(plan)],
+        "group": [str(group) for group in range(len(plan.groups))],
+        "reason": [reason.value for reason in Reason],
+        "topic": list(names.all_reports),
+        "partition": [str(number) for number in range(plan.partitions)],
+    }
+
+
+class Metrics:
+    """Collectors by definition. Safe for use from several threads.
+
+    Args:
+        registry: where they are registered; one name only once.
+        definitions: what to register.
+        labels: known values of each label; every combination exists at zero from the start.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        definitions: Iterable[MetricDefinition],
+        labels: Mapping[str, Iterable[str]],
+    ) -> None:
+        self.registry = registry
+        self._plan = next(iter(labels.get("plan", ())), "")
+        self._collectors: dict[str, Collector] = {}
+        for definition in definitions:
+            collector = _register(registry, definition)
+            self._collectors[definition.name] = collector
+            if definition.labels:
+                for values in product(*(labels[name] for name in definition.labels)):
+                    collector.labels(*values)
+
+    def inc(self, definition: MetricDefinition, amount: float = 1, **labels: str) -> None:
+        """Add to a counter; ``plan`` is filled in."""
+        child = self._child(definition, labels)
+        assert isinstance(child, Counter)
+        child.inc(amount)
+
+    def set(self, definition: MetricDefinition, value: float, **labels: str) -> None:
+        """Set a gauge; ``plan`` is filled in."""
+        child = self._child(definition, labels)
+        assert isinstance(child, Gauge)
+        child.set(value)
+
+    def observe(self, definition: MetricDefinition, value: float, **labels: str) -> None:
+        """Add an observation to a histogram; ``plan`` is filled in."""
+        child = self._child(definition, labels)
+        assert isinstance(child, Histogram)
+        child.observe(value)
+
+    def _child(self, definition: MetricDefinition, labels: dict[str, str]) -> Collector:
+        collector = self._collectors[definition.name]
+        if "plan" in definition.labels:
+            labels["plan"] = self._plan
+        return collector.labels(**labels) if labels else collector
+
+
+def new_registry() -> CollectorRegistry:
+    """A registry for one process; counters export their value and no ``_created`` series.
+
+    When a counter was made says nothing that resets do not say, and doubles the series. The client
+    library knows no switch but a global one.
+    """
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    return CollectorRegistry()
+
+
+def tally_metrics(registry: CollectorRegistry, plan: Plan, names: TopicNames) -> Metrics:
+    """The metrics of a tally worker."""
+    return Metrics(registry, TALLY_METRICS, known_labels(plan, names))
+
+
+def _register(registry: CollectorRegistry, definition: MetricDefinition) -> Collector:
+    name, text, labels = definition.name, definition.help, definition.labels
+    if definition.kind == "counter":
+        return Counter(name, text, labels, registry=registry)
+    if definition.kind == "gauge":
+        return Gauge(name, text, labels, registry=registry)
+    return Histogram(name, text, labels, registry=registry, buckets=definition.buckets)

@@ -1,0 +1,212 @@
+"""Every metric of a tally worker, as data; see :mod:`broker.metric_definition`."""
+
+from __future__ import annotations
+
+from broker.metric_definition import MetricDefinition
+
+DURATIONS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+REPORTS_ACCEPTED = MetricDefinition(
+    "calmstream_reports_accepted_total",
+    "counter",
+    "reports",
+    ("plan", "group"),
+    "Reports counted by this worker since it started; records read again count again.",
+    "A flat line while devices report: look at rejections, then at lag.",
+)
+BATCHES_ACCEPTED = MetricDefinition(
+    "calmstream_batches_accepted_total",
+    "counter",
+    "records",
+    ("plan", "group"),
+    "Batches (records of a reports topic) counted by this worker since it started.",
+    "Reports per batch near 1: senders do not batch, and the service pays for it.",
+)
+RECORDS_READ = MetricDefinition(
+    "calmstream_records_read_total",
+    "counter",
+    "records",
+    ("plan", "group"),
+    "Records folded by this worker, ticks and rejected ones included.",
+    "Compare with batches accepted: the difference is rejections and ticks.",
+)
+REJECTIONS = MetricDefinition(
+    "calmstream_rejections_total",
+    "counter",
+    "records",
+    ("plan", "reason"),
+    "Records refused by this worker, by reason; the first 1,000 of a window and partition "
+    "are in the dead-letter topic.",
+    "Read the dead letters of that reason; unknown_plan after a new plan means old devices.",
+)
+LAG_RECORDS = MetricDefinition(
+    "calmstream_consumer_lag_records",
+    "gauge",
+    "records",
+    ("plan", "topic", "partition"),
+    "Records between this worker's position and the end; 0 where it does not own the partition.",
+    "Growing: add workers up to the number of partitions, then make a plan with more partitions.",
+)
+LAG_SECONDS = MetricDefinition(
+    "calmstream_consumer_lag_seconds",
+    "gauge",
+    "seconds",
+    ("plan", "topic", "partition"),
+    "Age of the log's clock while records wait to be read; 0 at the end or where not owned.",
+    "Above the grace: finals appear late; add workers.",
+)
+PARTITION_CLOCK = MetricDefinition(
+    "calmstream_partition_clock_seconds",
+    "gauge",
+    "seconds since the epoch",
+    ("plan", "topic", "partition"),
+    "Running maximum of the broker's append times as folded; 0 where not owned.",
+    "Standing still on an owned partition: neither reports nor ticks arrive.",
+)
+CLOSED_THROUGH = MetricDefinition(
+    "calmstream_partition_windows_closed",
+    "gauge",
+    "windows",
+    ("plan", "topic", "partition"),
+    "Windows of this plan that the partition's log has closed; 0 where not owned.",
+    "One partition behind the others holds back every final: look at its lag.",
+)
+CHECKPOINTS = MetricDefinition(
+    "calmstream_checkpoints_total",
+    "counter",
+    "records",
+    ("plan",),
+    "Partition records written and acknowledged.",
+    "Flat while reports are accepted: the state topic does not take writes.",
+)
+CHECKPOINT_DURATION = MetricDefinition(
+    "calmstream_checkpoint_duration_seconds",
+    "histogram",
+    "seconds",
+    ("plan",),
+    "From the first wait for earlier sends to the acknowledgement of the last partition record.",
+    "Seconds: the brokers are slow or the state is large; lengthen the checkpoint interval.",
+    DURATIONS,
+)
+CLOSED_RECORDS = MetricDefinition(
+    "calmstream_closed_records_total",
+    "counter",
+    "records",
+    ("plan",),
+    "Closed-window records handed to the state topic, rewritten ones included.",
+    "Every window needs one per partition before it becomes final.",
+)
+RESTORES = MetricDefinition(
+    "calmstream_restores_total",
+    "counter",
+    "partitions",
+    ("plan",),
+    "Partitions restored from the state topic after an assignment.",
+    "Rising steadily: workers keep rebalancing; look at their restarts and poll times.",
+)
+RESTORE_DURATION = MetricDefinition(
+    "calmstream_restore_duration_seconds",
+    "histogram",
+    "seconds",
+    ("plan",),
+    "Time to restore all partitions of one assignment change.",
+    "Minutes: the state topic is not compacted, or windows hold very many batches.",
+    DURATIONS,
+)
+REBALANCES = MetricDefinition(
+    "calmstream_rebalances_total",
+    "counter",
+    "changes",
+    ("plan",),
+    "Assignment changes that this worker saw.",
+    "More than starts and stops of workers explain: sessions time out.",
+)
+TICKS = MetricDefinition(
+    "calmstream_ticks_total",
+    "counter",
+    "records",
+    ("plan",),
+    "Ticks appended to idle partitions so that their windows close.",
+    "Many a minute and partition: this worker's clock runs ahead of the broker's.",
+)
+DEAD_LETTERS = MetricDefinition(
+    "calmstream_dead_letters_total",
+    "counter",
+    "records",
+    ("plan",),
+    "Dead letters acknowledged by the broker; the same origin twice counts twice.",
+    "See rejections for the reasons.",
+)
+DEAD_LETTERS_OMITTED = MetricDefinition(
+    "calmstream_dead_letters_omitted_total",
+    "counter",
+    "records",
+    ("plan",),
+    "Rejected records without a dead letter: their window has 1,000 of their reason already.",
+    "Rising: somebody floods a reports topic; see rejections for the reason.",
+)
+IN_FLIGHT = MetricDefinition(
+    "calmstream_writes_in_flight",
+    "gauge",
+    "records",
+    ("plan",),
+    "Dead letters, closed records and partition records not acknowledged yet.",
+    "At its limit reading pauses: the brokers do not take writes fast enough.",
+)
+SEND_RETRIES = MetricDefinition(
+    "calmstream_send_retries_total",
+    "counter",
+    "records",
+    ("plan",),
+    "Sends repeated because the broker failed them for a passing reason.",
+    "Steady: look at the brokers; the worker stops when its retry budget is spent.",
+)
+LAST_POLL = MetricDefinition(
+    "calmstream_last_poll_timestamp_seconds",
+    "gauge",
+    "seconds since the epoch",
+    ("plan",),
+    "When this worker last asked the broker for records.",
+    "Older than the session: the worker is about to exit by itself.",
+)
+ASSIGNED = MetricDefinition(
+    "calmstream_assigned_partitions",
+    "gauge",
+    "partitions",
+    ("plan",),
+    "Input partitions that this worker owns and has restored.",
+    "The sum over workers is groups × partitions, or something is not being read.",
+)
+POISONED = MetricDefinition(
+    "calmstream_poison_limit_exceeded",
+    "gauge",
+    "workers",
+    ("plan",),
+    "1 while too many of the last records read are undecodable or of another version or plan.",
+    "Find the sender: read the newest dead letters; counts are not affected.",
+)
+
+TALLY_METRICS: tuple[MetricDefinition, ...] = (
+    REPORTS_ACCEPTED,
+    BATCHES_ACCEPTED,
+    RECORDS_READ,
+    REJECTIONS,
+    LAG_RECORDS,
+    LAG_SECONDS,
+    PARTITION_CLOCK,
+    CLOSED_THROUGH,
+    CHECKPOINTS,
+    CHECKPOINT_DURATION,
+    CLOSED_RECORDS,
+    RESTORES,
+    RESTORE_DURATION,
+    REBALANCES,
+    TICKS,
+    DEAD_LETTERS,
+    DEAD_LETTERS_OMITTED,
+    IN_FLIGHT,
+    SEND_RETRIES,
+    LAST_POLL,
+    ASSIGNED,
+    POISONED,
+)

@@ -1,0 +1,335 @@
+"""Counting windows again from the log, with rejected records admitted where that is asked for.
+
+One process reads every input partition once, up to an end fetched at the beginning, and publishes
+the windows that every partition has closed by then. Nothing is kept between runs: a run that fails
+is started again into another namespace. Without admissions the sets are, byte for byte, what the
+live service published (on the same image).
+
+Rejected records are taken from the log, which is read a second time for them: dead letters hold no
+more than their first bytes. The dead letters show which rejected records the log has lost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import structlog
+
+from broker.names import TopicNames
+from broker.transport import Broker, Partition, Record, Topics
+from consumer.publish.build import SnapshotSet, build_set
+from consumer.publish.merge import MergedWindow, StateMerger
+from consumer.runtime.clock import Clock
+from consumer.runtime.foreign_records import ForeignRecords
+from consumer.runtime.read_topics import read_span, read_whole
+from consumer.tally.admission import check_append_time
+from consumer.tally.fold import Outcome, PartitionFold
+from consumer.tally.windows import window_of_clock
+from estimators.errors import FatalError, ForeignRecord, InvalidInput, Reason, Rejection
+from estimators.plan import Plan
+from estimators.tally import Tally
+from estimators.wire.batch import Batch, decode_batch
+from estimators.wire.dead_letter import DeadLetter, content_hash
+from estimators.wire.state import ClosedWindow, WindowCount, closed_key, encode_closed
+
+_SEND_SECONDS = 60.0
+NEVER_ADMITTED = frozenset({Reason.DUPLICATE, Reason.AFTER_END})
+"""A duplicate was counted once already; after the end there is no window to count it in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What a rebuild did.
+
+    Attributes:
+        windows: published, ascending.
+        totals: whether running totals were published too: only from the first window on.
+        reports: counted in these windows.
+        admitted: rejected records counted now, by the reason they were rejected for.
+        refused: rejected records of the chosen reasons that were not counted, by why not; ``gone``
+            are those of which only the dead letter is left.
+    """
+
+    windows: tuple[int, ...]
+    totals: bool
+    reports: int
+    admitted: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+
+def rebuild(
+    plan: Plan,
+    broker: Broker,
+    source: TopicNames,
+    target: TopicNames,
+    clock: Clock,
+    *,
+    first: int = 0,
+    last: int | None = None,
+    admit: Collection[Reason] = (),
+) -> Rebuilt:
+    """Count windows ``first`` to ``last`` again and publish them into the target's snapshots topic.
+
+    Args:
+        plan: the plan.
+        broker: where both are.
+        source: whose reports and dead letters are read.
+        target: names with a new output namespace; its topics are created.
+        clock: for patience and for the guard against append times ahead of now.
+        first: first window.
+        last: last window; None for the last one that every partition has closed.
+        admit: reasons of rejected records to count after all; each is de-duplicated by (period,
+            batch id) against everything that the log accepted.
+
+    Raises:
+        InvalidInput: the target is not new, or a window asked for is not closed everywhere.
+        FatalError: the log no longer holds a window from its beginning.
+        RecoverableError: the broker does not answer.
+    """
+    if NEVER_ADMITTED.intersection(admit):
+        raise InvalidInput("duplicates, and reports for after the plan's end, are never admitted")
+    topics = broker.topics()
+    try:
+        _prepare(topics, source, target)
+        log = _Log(plan, source, topics, first, frozenset(admit))
+        reader = broker.reader()
+        try:
+            for record in read_span(reader, log.spans, clock):
+                check_append_time(record, clock.now_ms())
+                log.read(record)
+            windows = log.closed_windows(last)
+            if admit:
+                letters = [Partition(source.dead_letters, 0)]
+                for record in read_whole(reader, topics, letters, clock):
+                    log.read_letter(record)
+                for record in read_span(reader, log.rejected_spans(), clock):
+                    log.admit(record, windows)
+        finally:
+            reader.close()
+    finally:
+        topics.close()
+    whole = first == 0 and all(start == 0 for start, _ in log.spans.values())
+    reports = _publish(plan, broker, target, log, windows, whole)
+    return Rebuilt(tuple(windows), whole, reports, dict(log.admitted), dict(log.refused))
+
+
+def _prepare(topics: Topics, source: TopicNames, target: TopicNames) -> None:
+    if target.output_prefix == source.output_prefix:
+        raise InvalidInput("--output-namespace: a rebuild goes into a new namespace of its own")
+    topics.create([s for s in target.specs(0) if s.name.startswith(f"{target.output_prefix}.")])
+    where = Partition(target.snapshots, 0)
+    if topics.log_ends([where])[where]:
+        raise InvalidInput(f"{target.snapshots} holds snapshots already; choose a new namespace")
+
+
+class _Log:
+    """All input partitions, folded; and the rejected records that are counted after all."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        names: TopicNames,
+        topics: Topics,
+        first: int,
+        admit: frozenset[Reason],
+    ) -> None:
+        self._plan = plan
+        self._names = names
+        self._first = first
+        self._admit = admit
+        inputs = [Partition(t, n) for t in names.all_reports for n in range(plan.partitions)]
+        infos = topics.describe(names.all_reports)
+        starts, ends = topics.log_starts(inputs), topics.log_ends(inputs)
+        self.spans = {p: (starts[p], ends[p]) for p in inputs}
+        self._folds = {
+            p: PartitionFold.start(plan, names.group_of(p.topic), infos[p.topic].id) for p in inputs
+        }
+        self._closed: dict[int, dict[Partition, ClosedWindow]] = defaultdict(dict)
+        self._accepted: set[tuple[int, int, bytes | None]] = set()
+        self._booked: dict[tuple[str, int, int], tuple[Reason, int | None]] = {}
+        self._foreign = ForeignRecords(structlog.get_logger("calmstream.replay").warning)
+        self._hashes: dict[tuple[str, int, int], str] = {}
+        self._gone: set[tuple[str, int, int]] = set()
+        self.admitted: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        for partition, (start, end) in self.spans.items():
+            if start == end > 0:
+                raise FatalError(f"{partition}: its log is empty, the windows cannot be rebuilt")
+
+    def read(self, record: Record) -> None:
+        """Fold one record."""
+        fold = self._folds[record.partition]
+        if fold.next_offset == 0 and record.offset > 0:
+            self._check_beginning(record)
+        outcome = fold.fold(record)
+        for window in outcome.closed:
+            if window.window >= self._first:
+                self._closed[window.window][record.partition] = window
+        if self._admit:
+            self._note(record, fold, outcome)
+
+    def _check_beginning(self, record: Record) -> None:
+        """Whether a trimmed log still holds all that the first window can have accepted."""
+        needed = self._plan.window_start(self._first) - self._plan.skew * 1000
+        if record.timestamp > needed:
+            behind = record.timestamp + self._plan.skew * 1000 - self._plan.start * 1000
+            possible = -(-behind // (self._plan.window * 1000))
+            raise FatalError(
+                f"{record.partition}: the log starts at {record.offset}, within window "
+                f"{self._first} or later; windows from {possible} on can be rebuilt"
+            )
+
+    def _note(self, record: Record, fold: PartitionFold, outcome: Outcome) -> None:
+        if outcome.period is not None:
+            self._accepted.add((fold.group, outcome.period, record.key))
+        elif outcome.rejection is not None and outcome.rejection.reason in self._admit:
+            window = window_of_clock(self._plan, fold.clock, fold.closed_through)
+            self._booked[(*record.partition, record.offset)] = (outcome.rejection.reason, window)
+
+    def closed_windows(self, last: int | None) -> list[int]:
+        """The windows to publish: closed by every partition.
+
+        Raises:
+            InvalidInput: one that was asked for is not.
+        """
+        through = min(fold.closed_through for fold in self._folds.values())
+        if last is not None and last > through:
+            open_in = min(self._folds, key=lambda p: self._folds[p].closed_through)
+            raise InvalidInput(
+                f"window {last} is not closed in {open_in} (closed through {through}); it is once "
+                "a worker has read past its end plus grace"
+            )
+        end = through if last is None else last
+        if end < self._first:
+            raise InvalidInput(f"no window from {self._first} on is closed in every partition")
+        return list(range(self._first, end + 1))
+
+    def read_letter(self, record: Record) -> None:
+        """Note what a dead letter of a chosen reason says about the record that it is about."""
+        try:
+            letter = DeadLetter.from_headers(record.headers)
+        except ForeignRecord as error:
+            self._foreign.skip(record, error)
+            return
+        where = Partition(letter.topic, letter.partition)
+        if letter.reason not in self._admit or where not in self._folds:
+            return
+        origin = (*where, letter.offset)
+        if letter.offset < self.spans[where][0] and origin not in self._gone:
+            self._gone.add(origin)
+            self.refused["gone"] += 1
+        elif letter.sha256:
+            self._hashes[origin] = letter.sha256
+
+    def rejected_spans(self) -> dict[Partition, tuple[int, int]]:
+        """From the first to the last rejected record of the chosen reasons, per partition."""
+        spans: dict[Partition, tuple[int, int]] = {}
+        for topic, number, offset in self._booked:
+            where = Partition(topic, number)
+            first, end = spans.get(where, (offset, offset + 1))
+            spans[where] = (min(first, offset), max(end, offset + 1))
+        return spans
+
+    def admit(self, record: Record, windows: Collection[int]) -> None:
+        """Count a record that was rejected for a chosen reason, if it can be counted."""
+        origin = (*record.partition, record.offset)
+        if origin not in self._booked:
+            return
+        reason, window = self._booked[origin]
+        if self._hashes.get(origin, "") not in ("", content_hash(record.value)):
+            self.refused["gone"] += 1
+            return
+        group = self._names.group_of(record.partition.topic)
+        try:
+            batch = decode_batch(self._plan, group, record.key, record.value)
+        except Rejection as still:
+            self.refused[still.reason.value] += 1
+            return
+        identity = (group, batch.period, record.key)
+        if identity in self._accepted:
+            self.refused[Reason.DUPLICATE.value] += 1
+        elif batch.period not in windows:
+            self.refused["other_window"] += 1
+        else:
+            self._accepted.add(identity)
+            self.admitted[reason.value] += 1
+            self._count(record.partition, batch, group)
+            self._unbook(record.partition, window, reason)
+
+    def _count(self, where: Partition, batch: Batch, group: int) -> None:
+        views = len(self._plan.groups[group].views)
+        counts = self._plan.mechanisms[group].tally(batch.columns, batch.view, views)
+        n = (
+            np.array([batch.n], np.int64)
+            if batch.view is None
+            else np.bincount(batch.view, minlength=views).astype(np.int64)
+        )
+        closed = self._closed[batch.period][where]
+        added = closed.count + WindowCount(Tally(n, counts))
+        self._closed[batch.period][where] = replace(closed, count=added)
+
+    def _unbook(self, where: Partition, window: int | None, reason: Reason) -> None:
+        """It is no longer a reject of the window that it was booked to, if that is published."""
+        closed = self._closed.get(-1 if window is None else window, {}).get(where)
+        if closed is not None:
+            rejects = dict(closed.count.rejects)
+            rejects[reason] -= 1
+            left = {r: count for r, count in rejects.items() if count}
+            count = WindowCount(closed.count.tally, left)
+            self._closed[closed.window][where] = replace(closed, count=count)
+
+    def merger(self, windows: Iterable[int]) -> StateMerger:
+        """The windows' counts, with running totals from the first one on."""
+        merger = StateMerger(self._plan)
+        totals: dict[Partition, WindowCount] = {}
+        for window in windows:
+            for where, closed in self._closed[window].items():
+                count = closed.count
+                totals[where] = totals[where] + count if where in totals else count
+                group = self._names.group_of(where.topic)
+                value = encode_closed(self._plan, replace(closed, total=totals[where]))
+                merger.read(closed_key(group, where.number, window), value)
+        return merger
+
+
+def _publish(
+    plan: Plan,
+    broker: Broker,
+    target: TopicNames,
+    log: _Log,
+    windows: Collection[int],
+    whole: bool,
+) -> int:
+    merger = log.merger(windows)
+    notes = tuple(f"rejected records admitted: {r} {n:,}" for r, n in sorted(log.admitted.items()))
+    reports = 0
+    sink = broker.sink()
+    try:
+        for window in windows:
+            merged = [merger.final(window), merger.total(window) if whole else None]
+            for one in merged:
+                if one is not None:
+                    reports += one.reports if one is merged[0] else 0
+                    built = _noted(plan, one, notes)
+                    for records in (built.tables(), [built.closing()]):
+                        sent = [
+                            sink.send(target.snapshots, key, value, partition=0)
+                            for key, value in records
+                        ]
+                        for delivery in sent:
+                            delivery.wait(_SEND_SECONDS)
+    finally:
+        sink.close(_SEND_SECONDS)
+    return reports
+
+
+def _noted(plan: Plan, merged: MergedWindow, notes: tuple[str, ...]) -> SnapshotSet:
+    """The set, its manifest saying what was counted after all."""
+    built = build_set(plan, merged)
+    if not notes:
+        return built
+    steps = (*notes, *built.manifest.processing)
+    return replace(built, manifest=replace(built.manifest, processing=steps))

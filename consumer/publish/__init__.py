@@ -1,0 +1,1 @@
+"""The publisher: merges counts, estimates tables and writes snapshot sets."""

@@ -1,0 +1,191 @@
+"""From merged counts to a set of snapshot records: a pure function of the plan and the counts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
+from typing import Any
+
+import numpy as np
+
+from consumer.publish.merge import MergedWindow
+from estimators import methods
+from estimators.analysis import analyse
+from estimators.analysis.leverage import FORGED_SHARE, leverages
+from estimators.analysis.poisoning import examine
+from estimators.domain import Attributes
+from estimators.errors import FatalError
+from estimators.marginal import Marginal
+from estimators.methods.base import Follows, Model
+from estimators.plan import Plan
+from estimators.plan.loss import loss_plan, loss_window
+from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
+
+WITHHELD = "withheld: the raw counts look forged"
+_STEPS = {"clipped": "non-negativity", "maxent": "maximum entropy where no view covers"}
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSet:
+    """All records of one window and kind, ready to be written.
+
+    Attributes:
+        manifest: the set's.
+        marginals: its tables, in the plan's order.
+    """
+
+    manifest: Manifest
+    marginals: tuple[MarginalRecord, ...]
+
+    def tables(self) -> list[tuple[bytes, bytes]]:
+        """Key and value of every marginal record, in order; to be acknowledged first."""
+        return [(record.key, encode(record)) for record in self.marginals]
+
+    def closing(self) -> tuple[bytes, bytes]:
+        """Key and value of the manifest; to be written last."""
+        return self.manifest.key, encode(self.manifest)
+
+    @property
+    def standard_error(self) -> float:
+        """Root mean square of the standard errors of all cells; 0 without tables."""
+        cells = [np.square(np.array(record.stderr)) for record in self.marginals]
+        return math.sqrt(float(np.concatenate(cells).mean())) if cells else 0.0
+
+
+def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
+    """Estimate every published marginal from the counts of a window.
+
+    The same counts give the same bytes on the same image. A window without reports gets a manifest
+    and no tables; so does one whose counts look forged, where the plan withholds such sets.
+    Cost: the method's fit and one marginal each; it does not depend on the reports.
+
+    Raises:
+        FatalError: the method returned something that is no finite table.
+    """
+    tables: tuple[MarginalRecord, ...] = ()
+    steps: tuple[str, ...] = ()
+    association: dict[str, Any] = {}
+    found = examine(plan, merged.tallies) if merged.reports else None
+    suspicious = found is not None and found.suspicious
+    if suspicious and plan.on_suspicion == "withhold":
+        steps = (WITHHELD,)
+    elif merged.reports:
+        model = _fit(plan, merged)
+        tables = tuple(
+            _record(plan, merged, attributes, model.marginal(attributes), suspicious=suspicious)
+            for attributes in plan.marginals
+        )
+        steps = processing(model, tables)
+        if plan.analysis:
+            association = analyse(model, plan.domain, plan.marginals, merged.reports)
+    manifest = _manifest(plan, merged, tables, steps)
+    poisoning = {} if found is None else found.to_json()
+    return SnapshotSet(replace(manifest, poisoning=poisoning, analysis=association), tables)
+
+
+def _fit(plan: Plan, merged: MergedWindow) -> Model:
+    """A window from its own counts; a total with what earlier plans of the lineage counted."""
+    method = methods.get(plan.method)
+    if merged.kind is Kind.TOTAL and isinstance(method, Follows):
+        return method.fit_total(plan, merged.tallies)
+    return method.fit(plan, merged.tallies)
+
+
+def _record(
+    plan: Plan,
+    merged: MergedWindow,
+    attributes: Attributes,
+    marginal: Marginal,
+    *,
+    suspicious: bool,
+) -> MarginalRecord:
+    if not (np.isfinite(marginal.table).all() and np.isfinite(marginal.stderr).all()):
+        raise FatalError(
+            f"method {plan.method}: a table over {list(attributes)} is not finite in window "
+            f"{merged.window}; this is a defect of the method, please report it with the plan"
+        )
+    described = [plan.domain.attributes[i] for i in attributes]
+    return MarginalRecord(
+        window=merged.window,
+        kind=merged.kind,
+        revision=merged.revision,
+        attributes=tuple(attribute.name for attribute in described),
+        labels=tuple(attribute.labels for attribute in described),
+        table=tuple(marginal.table.tolist()),
+        stderr=tuple(marginal.stderr.tolist()),
+        noise_floor=marginal.noise_floor,
+        reports=marginal.reports,
+        flags=(*marginal.flags, *(["suspicious"] if suspicious else [])),
+    )
+
+
+def _manifest(
+    plan: Plan,
+    merged: MergedWindow,
+    tables: tuple[MarginalRecord, ...],
+    steps: tuple[str, ...],
+) -> Manifest:
+    first = 0 if merged.kind is Kind.TOTAL else merged.window
+    return Manifest(
+        window=merged.window,
+        kind=merged.kind,
+        revision=merged.revision,
+        start=plan.window_start(first) // 1000,
+        end=plan.window_end(merged.window) // 1000,
+        plan=plan.digest,
+        name=plan.name,
+        method=plan.method,
+        epsilon=plan.epsilon,
+        guarantee={"kind": plan.guarantee.kind, "windows": plan.guarantee.windows},
+        loss_window=loss_window(plan),
+        loss_plan=loss_plan(plan),
+        reports=merged.reports,
+        groups=tuple(tally.reports for tally in merged.tallies),
+        rejected=_rejected(merged),
+        marginals=tuple(record.key.decode() for record in tables),
+        processing=steps,
+        software=software(),
+        leverage=_leverage(plan) if tables else {},
+    )
+
+
+def _leverage(plan: Plan) -> dict[str, Any]:
+    """What forged reports can do to each table, in the order of the tables; three digits."""
+    found = leverages(plan)
+    return {
+        "forged": FORGED_SHARE,
+        "reach": [float(f"{one.reach:.3g}") for one in found],
+        "approximate": any(one.approximate for one in found),
+    }
+
+
+def processing(model: Model, tables: tuple[MarginalRecord, ...]) -> tuple[str, ...]:
+    """What was done to the raw estimates, in order.
+
+    In the model's own words where it has any, else as the tables' flags tell.
+    """
+    declared: tuple[str, ...] | None = getattr(model, "processing", None)
+    if declared is not None:
+        return declared
+    flags = {flag for table in tables for flag in table.flags}
+    return tuple(step for flag, step in _STEPS.items() if flag in flags)
+
+
+@cache
+def software() -> str:
+    """Version of the installed distribution."""
+    try:
+        return installed("calmstream")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _rejected(merged: MergedWindow) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for count in merged.counts:
+        for reason, number in count.rejects.items():
+            totals[reason.value] = totals.get(reason.value, 0) + number
+    return dict(sorted(totals.items()))

@@ -1,0 +1,38 @@
+"""Settings of a publisher; nothing here changes what a final or a total says."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from consumer.runtime.config import Settings
+from estimators.plan import Plan
+
+
+class PublisherConfig(Settings):
+    """Settings of a publisher.
+
+    Attributes:
+        refresh_seconds: between two early revisions of a window; None for the larger of 5 s and a
+            tenth of the plan's window.
+        poll_seconds: how long one poll waits for records.
+        send_seconds: longest wait for the acknowledgement of one set.
+        clean_seconds: between two looks for records that may be deleted.
+        clean_records: most deletions of a kind in one look.
+        retry_seconds: how long failures that may pass are tried again before the publisher exits.
+        rewrite_seconds: pause before a set that was written several times and never found complete
+            is written again.
+        topic_check_seconds: between two looks whether the topics are still there.
+    """
+
+    refresh_seconds: float | None = Field(None, ge=0, le=86_400)
+    poll_seconds: float = Field(0.2, ge=0, le=5)
+    send_seconds: float = Field(30.0, gt=0, le=600)
+    clean_seconds: float = Field(60.0, ge=0, le=86_400)
+    clean_records: int = Field(10_000, ge=1, le=1_000_000)
+    retry_seconds: float = Field(60.0, gt=0, le=3600)
+    rewrite_seconds: float = Field(60.0, gt=0, le=86_400)
+    topic_check_seconds: float = Field(10.0, gt=0, le=3600)
+
+    def refresh(self, plan: Plan) -> float:
+        """Seconds between two early revisions of this plan's windows."""
+        return max(5.0, plan.window / 10) if self.refresh_seconds is None else self.refresh_seconds

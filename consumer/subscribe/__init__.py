@@ -1,0 +1,1 @@
+"""The reader of the snapshot topic: assembles records into complete sets."""

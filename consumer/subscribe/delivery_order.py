@@ -1,0 +1,61 @@
+"""In which order a subscriber is shown complete sets: finals and totals by window, none twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from consumer.subscribe.assembler import Snapshot
+from estimators.wire.snapshot import Kind
+
+
+class DeliveryOrder:
+    """Holds a final or total back until those of all windows before it were shown.
+
+    The publisher writes them in order, but compaction keeps only the newest copy of a record that
+    two publishers wrote, so that a reader may meet window W after W + 1. What is missing when the
+    end of the topic is reached will not come any more, and is not waited for.
+
+    Args:
+        first: first window to show.
+        latest: show, of what is there at first, the newest set of each kind only.
+    """
+
+    def __init__(self, first: int = 0, latest: bool = False) -> None:
+        self._first = first
+        self._skipping = latest
+        self._held: dict[tuple[Kind, int], Snapshot] = {}
+        self._next = {Kind.FINAL: first, Kind.TOTAL: first}
+
+    def holds(self) -> bool:
+        """Whether something waits for the end of the topic."""
+        return self._skipping or bool(self._held)
+
+    def take(self, snapshot: Snapshot) -> Iterator[Snapshot]:
+        """A set was completed; what may be shown now."""
+        kind, window = snapshot.kind, snapshot.window
+        if window < self._first:
+            return
+        if self._skipping:
+            self._held[kind, window] = snapshot
+            if kind is Kind.FINAL:
+                self._held.pop((Kind.EARLY, window), None)
+        elif kind is Kind.EARLY:
+            yield snapshot
+        else:
+            self._held[kind, window] = snapshot
+            while (held := self._held.pop((kind, self._next[kind]), None)) is not None:
+                self._next[kind] += 1
+                yield held
+
+    def at_end(self) -> Iterator[Snapshot]:
+        """All that is in the topic was taken; what may be shown now."""
+        held = sorted(self._held.values(), key=lambda s: (s.window, s.kind is Kind.TOTAL))
+        self._held.clear()
+        if self._skipping:
+            self._skipping = False
+            newest = {snapshot.kind: snapshot for snapshot in held}
+            held = [snapshot for snapshot in held if newest[snapshot.kind] is snapshot]
+        for snapshot in held:
+            if snapshot.kind is not Kind.EARLY:
+                self._next[snapshot.kind] = snapshot.window + 1
+            yield snapshot

@@ -1,0 +1,1 @@
+"""The tally worker: reads reports, counts them per window, and keeps the counts."""

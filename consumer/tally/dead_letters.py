@@ -1,0 +1,87 @@
+"""Rejected records, kept: their first bytes in the dead-letter topic, all else in headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.names import TopicNames
+from broker.transport import Record
+from consumer.runtime.topic_checks import MAX_LETTER_BYTES
+from consumer.tally.fold import Outcome
+from consumer.tally.outbox import Outbox, Write
+from estimators.errors import Rejection
+from estimators.plan import Plan
+from estimators.wire.dead_letter import DeadLetter, content_hash
+
+MAX_KEPT_BYTES = MAX_LETTER_BYTES // 4
+"""Most bytes of a value, and of a key. The log holds the rest; a hash identifies it."""
+
+KEPT_PER_REASON = 1000
+"""Most dead letters of one reason, window and partition; further records are counted alone.
+
+The number before a record follows from the state, so a worker that reads the log again keeps the
+same ones.
+"""
+
+
+class DeadLetters:
+    """Writes dead letters through an outbox.
+
+    Args:
+        plan: the plan.
+        names: of its topics.
+        outbox: what keeps them until they are acknowledged.
+        acknowledged: called for each one that is.
+        omitted: called for each rejected record that gets none.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        names: TopicNames,
+        outbox: Outbox,
+        *,
+        acknowledged: Callable[[], None],
+        omitted: Callable[[], None],
+    ) -> None:
+        self._plan = plan
+        self._topic = names.dead_letters
+        self._outbox = outbox
+        self._acknowledged = acknowledged
+        self._omitted = omitted
+
+    def keep(self, record: Record, outcome: Outcome) -> None:
+        """Send a rejected record to the dead-letter topic; the same origin twice is harmless."""
+        rejection = outcome.rejection
+        assert rejection is not None, "only rejected records are kept"
+        if outcome.rejects > KEPT_PER_REASON:
+            self._omitted()
+            return
+        value = (record.value or b"")[:MAX_KEPT_BYTES]
+        self._outbox.send(
+            Write(
+                source=record.partition,
+                topic=self._topic,
+                partition=0,
+                key=None if record.key is None else record.key[:MAX_KEPT_BYTES],
+                encode=lambda: value,
+                headers=self._describe(record, rejection).headers(),
+                acknowledged=self._acknowledged,
+            )
+        )
+
+    def _describe(self, record: Record, rejection: Rejection) -> DeadLetter:
+        damage = record.damage
+        return DeadLetter(
+            reason=rejection.reason,
+            detail=rejection.detail,
+            topic=record.partition.topic,
+            partition=record.partition.number,
+            offset=record.offset,
+            timestamp=record.timestamp,
+            plan=self._plan.digest,
+            length=len(record.value or b""),
+            sha256=content_hash(record.value),
+            first_offset=record.offset if damage is None else damage.first_offset,
+            records=1 if damage is None else damage.records,
+        )

@@ -1,0 +1,213 @@
+"""The fold of one input partition: its log so far, as counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from broker.transport import Record
+from consumer.tally.admission import Judge
+from consumer.tally.windows import window_of_clock
+from estimators.errors import FatalError, Reason, Rejection
+from estimators.plan import Plan
+from estimators.tally import Tally
+from estimators.wire.batch import Batch
+from estimators.wire.state import ClosedWindow, PartitionState, WindowCount
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one record did.
+
+    Attributes:
+        reports: counted; 0 for a tick or a rejected record.
+        rejection: why it was not counted; None for a batch or a tick.
+        closed: windows that its time closed, in order, empty ones too.
+        period: window that its reports were counted in; None for a tick or a rejected record.
+        rejects: how many records its window has rejected for this reason, this one included; 0
+            where it was not rejected.
+    """
+
+    reports: int = 0
+    rejection: Rejection | None = None
+    closed: tuple[ClosedWindow, ...] = ()
+    period: int | None = None
+    rejects: int = 0
+
+    @property
+    def tick(self) -> bool:
+        """Whether it was a tick."""
+        return not self.reports and self.rejection is None
+
+
+class Accumulator:
+    """Counts that grow in place; copied only on the way out.
+
+    Args:
+        count: where to start; copied.
+    """
+
+    __slots__ = ("counts", "n", "rejects")
+
+    def __init__(self, count: WindowCount) -> None:
+        self.n = count.tally.n.copy()
+        self.counts = count.tally.counts.copy()
+        self.rejects = dict(count.rejects)
+
+    def add(self, other: WindowCount) -> None:
+        """Add another window's counts."""
+        self.n += other.tally.n
+        self.counts += other.tally.counts
+        for reason, count in other.rejects.items():
+            self.reject(reason, count)
+
+    def reject(self, reason: Reason, count: int = 1) -> int:
+        """Add rejected records; how many there are of the reason now."""
+        self.rejects[reason] = total = self.rejects.get(reason, 0) + count
+        return total
+
+    def copy(self) -> WindowCount:
+        """The counts as they stand."""
+        return WindowCount(Tally(self.n.copy(), self.counts.copy()), dict(self.rejects))
+
+
+class PartitionFold:
+    """One input partition, folded record by record. Deterministic: no clock, no randomness.
+
+    Every record first advances the log's clock with its append time, then closes in order each
+    window whose end plus grace the clock has passed, and is then judged.
+
+    Args:
+        plan: the plan.
+        group: group whose topic this is.
+        judge: with the ids of the accepted batches of open windows, and the clock.
+        state: the counts to go on from.
+
+    Attributes:
+        group: as given.
+
+    Cost of a batch: decoding plus the mechanism's tally; O(counters) when a window closes.
+    """
+
+    def __init__(self, plan: Plan, group: int, judge: Judge, state: PartitionState) -> None:
+        if (judge.clock, judge.closed_through) != (state.clock, state.closed_through):
+            raise FatalError(
+                f"group {group}: the log below offset {state.next_offset} is not the one that was "
+                "counted; was it altered? Count into a new namespace"
+            )
+        self._plan = plan
+        self.group = group
+        self._mechanism = plan.mechanisms[group]
+        self._views = len(plan.groups[group].views)
+        self._zero = WindowCount(Tally.zero(self._views, self._mechanism.width))
+        self._judge = judge
+        self._topic_id = state.topic_id
+        self._next_offset = state.next_offset
+        self._total = Accumulator(state.total)
+        self._total_copy: WindowCount | None = None
+        self._open = {window: Accumulator(count) for window, count in state.open.items()}
+
+    @classmethod
+    def start(cls, plan: Plan, group: int, topic_id: str) -> PartitionFold:
+        """A partition of which nothing has been read."""
+        zero = WindowCount(Tally.zero(len(plan.groups[group].views), plan.mechanisms[group].width))
+        return cls(
+            plan, group, Judge(plan, group), PartitionState(topic_id, 0, 0, -1, 0, 0, zero, {})
+        )
+
+    @property
+    def next_offset(self) -> int:
+        """First offset that has not been folded."""
+        return self._next_offset
+
+    @property
+    def clock(self) -> int:
+        """The log's clock, milliseconds."""
+        return self._judge.clock
+
+    @property
+    def closed_through(self) -> int:
+        """Last closed window, -1 for none."""
+        return self._judge.closed_through
+
+    @property
+    def next_close(self) -> int | None:
+        """Clock above which the next window closes; None after the last."""
+        return self._judge.next_close
+
+    @property
+    def accepted_ids(self) -> Mapping[int, frozenset[bytes]]:
+        """Ids of the accepted batches per open window; a copy."""
+        return self._judge.batches.snapshot()
+
+    def fold(self, record: Record) -> Outcome:
+        """Fold the next record; offsets must rise but may have gaps.
+
+        Raises:
+            ValueError: an offset that has been folded already; a defect of the caller.
+        """
+        if record.offset < self._next_offset:
+            raise ValueError(f"offset {record.offset} is below {self._next_offset}")
+        windows = self._judge.advance(record.timestamp)
+        closed = tuple(self._close(window, record.offset) for window in windows)
+        self._next_offset = record.offset + 1
+        try:
+            batch = self._judge.admit(record)
+        except Rejection as rejection:
+            return Outcome(0, rejection, closed, rejects=self._reject(rejection.reason))
+        if batch is None:
+            return Outcome(0, None, closed)
+        self._count(batch)
+        return Outcome(batch.n, None, closed, batch.period)
+
+    def _count(self, batch: Batch) -> None:
+        window = self._window(batch.period)
+        if batch.view is None:
+            window.n[0] += batch.n
+        else:
+            window.n += np.bincount(batch.view, minlength=self._views)
+        window.counts += self._mechanism.tally(batch.columns, batch.view, self._views)
+
+    def _reject(self, reason: Reason) -> int:
+        number = window_of_clock(self._plan, self.clock, self.closed_through)
+        if number is None:
+            self._total_copy = None
+            return self._total.reject(reason)
+        return self._window(number).reject(reason)
+
+    def _window(self, number: int) -> Accumulator:
+        window = self._open.get(number)
+        if window is None:
+            window = self._open[number] = Accumulator(self._zero)
+        return window
+
+    def _close(self, number: int, offset: int) -> ClosedWindow:
+        window = self._open.pop(number, None)
+        if window is None:
+            return ClosedWindow(number, offset, self._zero, self._total_now())
+        count = WindowCount(Tally(window.n, window.counts), window.rejects)
+        self._total.add(count)
+        self._total_copy = None
+        return ClosedWindow(number, offset, count, self._total_now())
+
+    def _total_now(self) -> WindowCount:
+        """The running total; one copy serves all windows that add nothing to it."""
+        if self._total_copy is None:
+            self._total_copy = self._total.copy()
+        return self._total_copy
+
+    def state(self) -> PartitionState:
+        """The partition record at ``next_offset``. Shares nothing that changes. O(counters)."""
+        resume = self._judge.batches.resume_point() or (self._next_offset, self.clock)
+        return PartitionState(
+            topic_id=self._topic_id,
+            next_offset=self._next_offset,
+            clock=self.clock,
+            closed_through=self.closed_through,
+            resume_from=resume[0],
+            resume_clock=resume[1],
+            total=self._total_now(),
+            open={window: count.copy() for window, count in sorted(self._open.items())},
+        )

@@ -1,0 +1,88 @@
+"""Watching for input that no device of this plan can have sent.
+
+Only *undecodable*, *unknown_version* and *unknown_plan* count: they come from a foreign or broken
+sender. Every other record, a late or a repeated one too, is a sign of life and ends a run. Ticks
+are not looked at. What is counted and what is rejected never depends on this.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import structlog
+
+from consumer.runtime.config import TallyConfig
+from estimators.errors import FatalError, Reason
+
+POISON = frozenset({Reason.UNDECODABLE, Reason.UNKNOWN_VERSION, Reason.UNKNOWN_PLAN})
+
+
+class PoisonWatch:
+    """The limit on foreign records among the last ones read by this worker.
+
+    It is passed when more than ``poison_ratio`` of the last ``poison_records`` records are foreign,
+    or ``poison_consecutive`` in a row. Passing it is logged once, shown by :attr:`exceeded`, and
+    stops the worker only where the configuration says so.
+
+    Args:
+        config: the limits.
+
+    Attributes:
+        exceeded: whether the limit is passed now.
+
+    Cost: O(1) a record; memory of ``poison_records`` flags.
+    """
+
+    def __init__(self, config: TallyConfig) -> None:
+        self._config = config
+        self._recent: deque[bool] = deque(maxlen=config.poison_records)
+        self._foreign = 0
+        self._run = 0
+        self._log = structlog.get_logger("calmstream.tally")
+        self.exceeded = False
+
+    def note(self, reason: Reason | None) -> None:
+        """One record: why it was rejected, None if it was accepted.
+
+        Raises:
+            FatalError: the limit is passed and ``poison_stop`` is set.
+        """
+        foreign = reason in POISON
+        if len(self._recent) == self._recent.maxlen:
+            self._foreign -= self._recent[0]
+        self._recent.append(foreign)
+        self._foreign += foreign
+        self._run = self._run + 1 if foreign else 0
+        passed = self._passed()
+        if passed != self.exceeded:
+            self.exceeded = passed
+            self._tell(reason)
+
+    def _passed(self) -> bool:
+        full = len(self._recent) == self._recent.maxlen
+        ratio = self._foreign / len(self._recent)
+        return self._run >= self._config.poison_consecutive or (
+            full and ratio > self._config.poison_ratio
+        )
+
+    def _tell(self, reason: Reason | None) -> None:
+        facts = {
+            "foreign": self._foreign,
+            "of_last": len(self._recent),
+            "consecutive": self._run,
+        }
+        if not self.exceeded:
+            self._log.info("foreign records are below the limit again", **facts)
+            return
+        self._log.error(
+            "too many records that no device of this plan can have sent",
+            reason=reason.value if reason is not None else "",
+            action="stop" if self._config.poison_stop else "alert",
+            **facts,
+        )
+        if self._config.poison_stop:
+            raise FatalError(
+                f"{self._foreign} of the last {len(self._recent)} records are undecodable or of "
+                "another version or plan; look at the dead letters, see to the sender, then start "
+                "again (CALMSTREAM_POISON_STOP=false goes on counting)"
+            )

@@ -1,0 +1,48 @@
+"""Gauges of the owned partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from broker.metric_definition import MetricDefinition
+from broker.transport import Partition
+from consumer.metrics import tally as m
+from consumer.metrics.registry import Metrics
+from consumer.runtime.clock import Clock
+from consumer.tally.fold import PartitionFold
+
+_PARTITION_GAUGES = (m.LAG_RECORDS, m.LAG_SECONDS, m.PARTITION_CLOCK, m.CLOSED_THROUGH)
+
+
+class Gauges:
+    """Sets lag, clock and window progress; zero for partitions that went."""
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics = metrics
+        self._clock = clock
+
+    def drop(self, partitions: Collection[Partition]) -> None:
+        """Partitions went to others: their values are not this worker's to tell."""
+        for partition in partitions:
+            for gauge in _PARTITION_GAUGES:
+                self._set(gauge, partition, 0)
+
+    def turn(
+        self,
+        folds: Mapping[Partition, PartitionFold],
+        end_offset: Callable[[Partition], int | None],
+    ) -> None:
+        """Refresh all."""
+        wall = self._clock.now_ms()
+        for partition, fold in folds.items():
+            end = end_offset(partition)
+            lag = 0 if end is None else max(0, end - fold.next_offset)
+            age = max(0, wall - fold.clock) / 1000 if lag and fold.clock else 0.0
+            self._set(m.LAG_RECORDS, partition, lag)
+            self._set(m.LAG_SECONDS, partition, age)
+            self._set(m.PARTITION_CLOCK, partition, fold.clock / 1000)
+            self._set(m.CLOSED_THROUGH, partition, fold.closed_through + 1)
+        self._metrics.set(m.ASSIGNED, len(folds))
+
+    def _set(self, gauge: MetricDefinition, partition: Partition, value: float) -> None:
+        self._metrics.set(gauge, value, topic=partition.topic, partition=str(partition.number))

@@ -1,0 +1,170 @@
+"""A worker's place in its consumer group: polls, assignment changes, pauses, and the session."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from broker.transport import GroupReader, Partition, Record
+from consumer.runtime.clock import Clock
+from consumer.runtime.config import TallyConfig
+from estimators.errors import FatalError, RecoverableError
+
+_BEAT_SECONDS = 1.0
+_RETRY_PAUSE = 0.1
+
+
+class Handover(NamedTuple):
+    """Partitions given up or lost, and partitions to restore; one can be in both: gone first.
+
+    ``revoked`` are those of the gone ones that were given up in good order.
+    """
+
+    gone: frozenset[Partition]
+    added: frozenset[Partition]
+    revoked: frozenset[Partition] = frozenset()
+
+
+class Membership:
+    """Wraps a group reader so that only records of *active* partitions ever come out.
+
+    A partition is active from :meth:`activate` (restored, sought, resumed) until the group takes it
+    away. Whatever is polled for another one, or was polled before it went, is dropped here.
+
+    Args:
+        reader: subscribed by :meth:`join`.
+        clock: for the session and the retry budget.
+        config: times and sizes.
+    """
+
+    def __init__(self, reader: GroupReader, clock: Clock, config: TallyConfig) -> None:
+        self._reader = reader
+        self._clock = clock
+        self._config = config
+        self._active: set[Partition] = set()
+        self._gone: set[Partition] = set()
+        self._revoked: set[Partition] = set()
+        self._added: set[Partition] = set()
+        self._backlog: list[Record] = []
+        self._blocked = False
+        self._last_poll = clock.monotonic()
+        self._failing_since: float | None = None
+
+    def join(self, topics: Collection[str]) -> None:
+        """Join the group; the assignment comes with polls."""
+        self._reader.subscribe(topics)
+        self._last_poll = self._clock.monotonic()
+
+    def poll(self) -> list[Record]:
+        """Records of active partitions, in offset order per partition; also the heartbeat.
+
+        Raises:
+            FatalError: the log no longer holds a position, or the retry budget is spent.
+        """
+        timeout = 0.0 if self._backlog else self._config.poll_seconds
+        self._receive(timeout)
+        records, self._backlog = self._backlog, []
+        return records
+
+    def keep_alive(self) -> None:
+        """Heartbeat while the worker does something long: poll with everything paused."""
+        if self._clock.monotonic() - self._last_poll < _BEAT_SECONDS:
+            return
+        self._reader.pause(self._active)
+        self._receive(0.0)
+        if not self._blocked:
+            self._reader.resume(self._active)
+
+    def guard(self) -> None:
+        """Whether this worker may still write.
+
+        Raises:
+            FatalError: it has not polled for a session; others may own its partitions.
+        """
+        silent = self._clock.monotonic() - self._last_poll
+        if silent > self._config.session_seconds:
+            raise FatalError(
+                f"no poll for {silent:.0f} s, the session is {self._config.session_seconds:g} s: "
+                "others may own the partitions, so nothing more is written; start again"
+            )
+
+    def take_handover(self) -> Handover:
+        """What changed since the last call."""
+        handover = Handover(frozenset(self._gone), frozenset(self._added), frozenset(self._revoked))
+        self._gone, self._added, self._revoked = set(), set(), set()
+        return handover
+
+    def activate(self, offsets: Mapping[Partition, int]) -> frozenset[Partition]:
+        """Seek and resume restored partitions; those that are still owned."""
+        owned = self._reader.assignment() - self._gone
+        ready = frozenset(partition for partition in offsets if partition in owned)
+        for partition in ready:
+            self._reader.seek(partition, offsets[partition])
+        self._active |= ready
+        if not self._blocked:
+            self._reader.resume(ready)
+        return ready
+
+    def block(self, blocked: bool) -> None:
+        """Pause or resume all active partitions; polling goes on."""
+        if blocked != self._blocked:
+            self._blocked = blocked
+            change = self._reader.pause if blocked else self._reader.resume
+            change(self._active)
+
+    def owns(self, partition: Partition) -> bool:
+        """Whether a partition is active now; a poll of :meth:`keep_alive` may have ended that."""
+        return partition in self._active
+
+    def position(self, partition: Partition) -> int:
+        """Offset of the next record of an active partition."""
+        return self._reader.position(partition)
+
+    def end_offset(self, partition: Partition) -> int | None:
+        """The end of an active partition as fetches have shown it."""
+        return self._reader.end_offset(partition)
+
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        """For lag tools only."""
+        self._reader.commit(offsets)
+
+    def leave(self, timeout: float) -> None:
+        """Leave the group."""
+        self._reader.close(timeout)
+
+    def _receive(self, timeout: float) -> None:
+        records = self._poll(timeout)
+        self._backlog += [record for record in records if record.partition in self._active]
+
+    def _poll(self, timeout: float) -> list[Record]:
+        try:
+            records = self._reader.poll(timeout, self._config.poll_records)
+        except RecoverableError as error:
+            self._note_failure(error)
+            records = []
+        else:
+            self._failing_since = None
+            self._last_poll = self._clock.monotonic()
+        self._note_changes()
+        return records
+
+    def _note_failure(self, error: RecoverableError) -> None:
+        now = self._clock.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+        if now - self._failing_since > self._config.retry_seconds:
+            raise FatalError(
+                f"the broker has not answered for {self._config.retry_seconds:g} s: {error}"
+            ) from error
+        self._clock.sleep(_RETRY_PAUSE)
+
+    def _note_changes(self) -> None:
+        changes = self._reader.take_changes()
+        touched = changes.gone | changes.added
+        if not touched:
+            return
+        self._gone |= changes.gone
+        self._revoked = (self._revoked | changes.revoked) - changes.lost
+        self._added = (self._added - changes.gone) | changes.added
+        self._active -= touched
+        self._backlog = [r for r in self._backlog if r.partition not in touched]

@@ -1,0 +1,294 @@
+"""Restoring input partitions from the state topic, and the checks without which none is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+import orjson
+import structlog
+
+from broker.names import TopicNames
+from broker.transport import Partition, Reader, Record, TopicInfo, Topics
+from consumer.runtime.clock import Clock
+from consumer.runtime.foreign_records import ForeignRecords
+from consumer.tally.admission import Judge
+from consumer.tally.fold import PartitionFold
+from estimators.errors import FatalError, ForeignRecord, RecoverableError
+from estimators.plan import Plan
+from estimators.wire.state import PartitionState, decode_state, partition_key
+
+_POLL_SECONDS = 0.2
+_POLL_RECORDS = 500
+
+
+class Restored(NamedTuple):
+    """One input partition.
+
+    Attributes:
+        fold: what was counted.
+        log_end: where its log ended when it was restored.
+    """
+
+    fold: PartitionFold
+    log_end: int
+
+
+class Restorer:
+    """Rebuilds folds from what the last owner wrote.
+
+    Args:
+        plan: the plan.
+        names: of its topics.
+        reader: self-assigning; used by one restore at a time.
+        topics: for log starts, log ends and topic ids.
+        clock: for patience.
+        patience_seconds: a read that does not advance for so long is given up.
+        keep_alive: called at every poll; keeps the group membership, and may raise to break off.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        names: TopicNames,
+        reader: Reader,
+        topics: Topics,
+        *,
+        clock: Clock,
+        patience_seconds: float,
+        keep_alive: Callable[[], None],
+    ) -> None:
+        self._plan = plan
+        self._names = names
+        self._reader = reader
+        self._topics = topics
+        self._clock = clock
+        self._patience = patience_seconds
+        self._keep_alive = keep_alive
+
+    def restore(self, partitions: Collection[Partition]) -> dict[Partition, Restored]:
+        """These input partitions, each at its checkpoint's next_offset.
+
+        Reads every state partition concerned once, whatever the number of groups. Cost: the size
+        of those state partitions plus the input from resume_from to next_offset.
+
+        Raises:
+            FatalError: the log and the state do not fit together; nothing is skipped to make
+                them fit.
+            RecoverableError: the broker does not answer; the whole call can be repeated.
+        """
+        infos = self._topics.describe(sorted({partition.topic for partition in partitions}))
+        states = self._read_states(partitions)
+        # Fetched after the states, so that an end below a next_offset can only be a lost log.
+        starts, ends = self._topics.log_starts(partitions), self._topics.log_ends(partitions)
+        for partition in partitions:
+            check_log(
+                partition,
+                states.get(partition),
+                infos.get(partition.topic),
+                starts[partition],
+                ends[partition],
+            )
+        judges = self._read_ids(states)
+        return {
+            partition: Restored(self._fold(partition, states, judges, infos), ends[partition])
+            for partition in partitions
+        }
+
+    def _fold(
+        self,
+        partition: Partition,
+        states: Mapping[Partition, PartitionState],
+        judges: Mapping[Partition, Judge],
+        infos: Mapping[str, TopicInfo],
+    ) -> PartitionFold:
+        group = self._names.group_of(partition.topic)
+        if partition not in states:
+            return PartitionFold.start(self._plan, group, infos[partition.topic].id)
+        return PartitionFold(self._plan, group, judges[partition], states[partition])
+
+    def _read_states(self, partitions: Collection[Partition]) -> dict[Partition, PartitionState]:
+        """The partition record with the largest next_offset of each; a zombie's is smaller.
+
+        Whether a record is one of ours is looked at only where it would be used. If it is not, the
+        topic is read again and each record is decoded.
+        """
+        best = self._newest(partitions, _next_offset)
+        try:
+            return {p: self._decoded(p, value) for p, value in best.items()}
+        except ForeignRecord:
+            best = self._newest(partitions, lambda p, value: self._decoded(p, value).next_offset)
+            return {p: self._decoded(p, value) for p, value in best.items()}
+
+    def _decoded(self, partition: Partition, value: bytes) -> PartitionState:
+        return decode_state(self._plan, self._names.group_of(partition.topic), value)
+
+    def _newest(
+        self, partitions: Collection[Partition], next_offset: Callable[[Partition, bytes], int]
+    ) -> dict[Partition, bytes]:
+        """The one of each with the largest ``next_offset``; foreign records are passed."""
+        wanted = {
+            (self._state_partition(p), partition_key(self._names.group_of(p.topic), p.number)): p
+            for p in partitions
+        }
+        best: dict[Partition, tuple[int, bytes]] = {}
+        foreign = ForeignRecords(structlog.get_logger("calmstream.tally").warning)
+
+        def collect(record: Record) -> None:
+            partition = wanted.get((record.partition, record.key or b""))
+            if partition is None or record.value is None:
+                return
+            try:
+                offset = next_offset(partition, record.value)
+            except ForeignRecord as error:
+                foreign.skip(record, error)
+                return
+            if partition not in best or offset > best[partition][0]:
+                best[partition] = (offset, record.value)
+
+        self._read_all({self._state_partition(p) for p in partitions}, collect)
+        return {partition: value for partition, (_, value) in best.items()}
+
+    def _state_partition(self, partition: Partition) -> Partition:
+        return Partition(self._names.state, self._names.state_partition(partition.number))
+
+    def _read_all(
+        self, partitions: Collection[Partition], collect: Callable[[Record], None]
+    ) -> None:
+        """Read until each position equals an end that was fetched after it was reached.
+
+        Compaction can move a key past an end fetched before: its old record is gone when the read
+        comes by, and its new one lies beyond that end.
+        """
+        starts = self._topics.log_starts(partitions)
+        self._reader.assign(partitions)
+        for partition in partitions:
+            self._reader.seek(partition, starts[partition])
+        ends: dict[Partition, int] = {}
+        left = set(partitions)
+        patience = _Patience(self._clock, self._patience, "the state topic")
+        while left:
+            positions = {partition: self._reader.position(partition) for partition in left}
+            reached = [p for p in left if positions[p] >= ends.get(p, 0)]
+            if reached:
+                ends |= self._topics.log_ends(reached)
+                left -= {p for p in reached if positions[p] >= ends[p]}
+            if left:
+                for record in self._poll(patience, positions):
+                    collect(record)
+
+    def _read_ids(self, states: Mapping[Partition, PartitionState]) -> dict[Partition, Judge]:
+        """Fold again from resume_from to next_offset, for the ids of open windows only."""
+        judges = {
+            partition: Judge(self._plan, self._names.group_of(partition.topic), state.resume_clock)
+            for partition, state in states.items()
+        }
+        left = {p for p, state in states.items() if state.resume_from < state.next_offset}
+        if left:
+            self._reader.assign(left)
+        for partition in left:
+            self._reader.seek(partition, states[partition].resume_from)
+        patience = _Patience(self._clock, self._patience, "the reports topics")
+        while left:
+            positions = {partition: self._reader.position(partition) for partition in left}
+            for record in self._poll(patience, positions):
+                _replay(judges[record.partition], record, states[record.partition].next_offset)
+            done = {p for p in left if self._reader.position(p) >= states[p].next_offset}
+            left -= done
+            if done and left:
+                self._reader.assign(left)
+        return judges
+
+    def _poll(self, patience: _Patience, positions: Mapping[Partition, int]) -> list[Record]:
+        self._keep_alive()
+        records = self._reader.poll(_POLL_SECONDS, _POLL_RECORDS)
+        if records or any(self._reader.position(p) != at for p, at in positions.items()):
+            patience.renew()
+        else:
+            patience.check()
+        return records
+
+
+class _Patience:
+    """How long a read may stand still."""
+
+    def __init__(self, clock: Clock, seconds: float, what: str) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._what = what
+        self._since = clock.monotonic()
+
+    def renew(self) -> None:
+        """The read advanced."""
+        self._since = self._clock.monotonic()
+
+    def check(self) -> None:
+        """RecoverableError if it has not for too long."""
+        if self._clock.monotonic() - self._since > self._seconds:
+            raise RecoverableError(f"reading {self._what} stands still for {self._seconds:g} s")
+
+
+def check_log(
+    partition: Partition,
+    state: PartitionState | None,
+    info: TopicInfo | None,
+    log_start: int,
+    log_end: int,
+) -> None:
+    """Whether the input log still is the one that was counted, and still holds what is needed.
+
+    Raises:
+        FatalError: with the remedy.
+    """
+    if info is None:
+        raise FatalError(f"topic {partition.topic} does not exist; create it: calmstream topics")
+    if state is None:
+        if log_start > 0:
+            raise FatalError(
+                f"{partition}: the log starts at {log_start} and nothing was ever counted, so "
+                "reports are missing; if the state topic was lost, count into a new output "
+                "namespace or make a new plan, and lengthen retention.ms"
+            )
+        return
+    if info.id != state.topic_id:
+        raise FatalError(
+            f"{partition}: the topic was deleted and made anew (id {info.id}, counted was "
+            f"{state.topic_id}); count it into a new output namespace"
+        )
+    if log_start > state.resume_from:
+        raise FatalError(
+            f"{partition}: the log starts at {log_start}, needed from {state.resume_from}: reports "
+            "were deleted before they were counted for good; lengthen retention.ms and count into "
+            "a new output namespace or make a new plan"
+        )
+    if log_end < state.next_offset:
+        raise FatalError(
+            f"{partition}: the log ends at {log_end}, counted was to {state.next_offset}: the "
+            "broker lost records; restore its log, or count what is left into a new output "
+            "namespace"
+        )
+
+
+def _replay(judge: Judge, record: Record, next_offset: int) -> None:
+    """Find a record's id again if it was folded before ``next_offset``.
+
+    A record batch that cannot be decoded can begin below that offset: an earlier release read such
+    a batch up to the record at fault. The ids of those records are not known any more. Their time
+    is, since all records of a batch have the same one.
+    """
+    if record.offset < next_offset:
+        judge.replay(record)
+    elif record.damage is not None and record.damage.first_offset < next_offset:
+        judge.advance(record.timestamp)
+
+
+def _next_offset(_partition: Partition, value: bytes) -> int:
+    """next_offset of a partition record, without reading its counts.
+
+    Raises:
+        ForeignRecord: no partition record.
+    """
+    try:
+        return int(orjson.loads(value)["next_offset"])
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, OverflowError):
+        raise ForeignRecord("the state topic holds a value that is no state record") from None

@@ -1,0 +1,106 @@
+"""Ticks: how a silent log learns that time has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from broker.transport import Delivery, Partition, Sink
+from consumer.runtime.clock import Clock
+from consumer.tally.fold import PartitionFold
+from estimators.errors import FatalError, RecoverableError
+from estimators.wire.batch import TICK
+
+
+class Ticker:
+    """Appends ticks to partitions that have been read to their end.
+
+    One is due when the worker's own clock has passed the end plus grace of the partition's next
+    window to close, whether or not anything is open. Only the broker's append time counts, so a
+    tick too many, or too soon, changes nothing.
+
+    Args:
+        sink: where they go.
+        clock: the worker's own.
+        guard: raises when this worker may write no more.
+        every_seconds: least time between two ticks of a partition.
+        stall_seconds: a tick not acknowledged for so long is fatal: no less patience than with a
+            partition that does not answer at all, whose last tick it may be.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        clock: Clock,
+        guard: Callable[[], None],
+        every_seconds: float,
+        stall_seconds: float,
+    ) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._guard = guard
+        self._every = every_seconds
+        self._budget = stall_seconds
+        self._last: dict[Partition, float] = {}
+        self._sent: dict[Partition, tuple[float, Delivery]] = {}
+        self._failing_since: dict[Partition, float] = {}
+
+    def drop(self, partitions: Collection[Partition]) -> None:
+        """Partitions went. When they were last ticked is remembered: they may come back."""
+        for partition in partitions:
+            self._sent.pop(partition, None)
+            self._failing_since.pop(partition, None)
+
+    def turn(
+        self,
+        folds: Mapping[Partition, PartitionFold],
+        at_end: Callable[[Partition], bool],
+    ) -> int:
+        """Append what is due; how many. May block for the sink's buffer space.
+
+        Raises:
+            FatalError: a partition takes no ticks for the whole budget.
+        """
+        wall, now = self._clock.now_ms(), self._clock.monotonic()
+        self._collect(now)
+        overdue = {p for p, f in folds.items() if f.next_close is not None and wall > f.next_close}
+        for partition in self._failing_since.keys() - overdue:
+            del self._failing_since[partition]  # a record closed the window, and no tick is missed
+        due = [
+            partition
+            for partition in folds
+            if partition in overdue
+            and partition not in self._sent
+            and now - self._last.get(partition, now - self._every) >= self._every
+            and at_end(partition)
+        ]
+        for partition in due:
+            self._append(partition, now)
+        return len(due)
+
+    def _append(self, partition: Partition, now: float) -> None:
+        self._guard()
+        self._last[partition] = now
+        try:
+            delivery = self._sink.send(partition.topic, None, TICK, partition=partition.number)
+        except RecoverableError as error:
+            self._failed(partition, now, error)
+        else:
+            self._sent[partition] = (now, delivery)
+
+    def _collect(self, now: float) -> None:
+        for partition, (sent, delivery) in list(self._sent.items()):
+            if delivery.done():
+                del self._sent[partition]
+                try:
+                    delivery.wait(0)
+                except RecoverableError as error:
+                    self._failed(partition, sent, error)
+                else:
+                    self._failing_since.pop(partition, None)
+            elif now - sent > self._budget:
+                raise FatalError(f"{partition}: a tick was not acknowledged for {self._budget:g} s")
+
+    def _failed(self, partition: Partition, since: float, error: RecoverableError) -> None:
+        first = self._failing_since.setdefault(partition, since)
+        if self._clock.monotonic() - first > self._budget:
+            raise FatalError(f"{partition}: ticks fail for {self._budget:g} s: {error}") from error

@@ -1,0 +1,279 @@
+"""How far forged reports can move a published table.
+
+Whoever forges reports chooses the view and the report. If a share b of all reports is forged and
+all of it sits in a view whose planned share is f, then of that view
+``b' = (b / f) / (1 - b + b / f)`` is forged. An estimate is a mean over a view's reports, so a cell
+moves by ``b'`` times the difference between what the forged report says about it and what the
+honest ones said. The *leverage* of a table is the largest such move over its cells, over the views
+that speak about it, over all reports that can be sent and over all honest populations, in either
+direction, and at most 1.
+
+Exact for answers that are linear in the views' estimates. Answers that are fitted, or made
+plausible, are described by the unbiased estimate that they start from, and are flagged approximate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators import methods
+from estimators.mechanisms.product_grr import ProductGRR
+from estimators.methods.shared.coefficient_model import CoefficientMethod, precision
+from estimators.methods.shared.coefficients import Evidence, Recovery, Structure
+from estimators.methods.shared.covariance import (
+    agreement_weights,
+    covariance,
+    interaction_mass,
+    subsets,
+)
+from estimators.numerics.block_inverse import channels
+
+if TYPE_CHECKING:
+    from estimators.domain import Attributes
+    from estimators.mechanisms.base import Mechanism
+    from estimators.plan import Plan
+    from estimators.view import View
+
+Floats = NDArray[np.float64]
+
+FORGED_SHARE = 0.01
+"""Share of all reports that is taken to be forged where nobody says otherwise."""
+
+REFERENCE_REPORTS = 1 << 20
+"""Only ratios between views matter; this many reports a plan stand for any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leverage:
+    """What forged reports can do to one table.
+
+    Attributes:
+        reach: the most that a cell can move, 0 to 1.
+        approximate: whether the answer is more than the linear estimate that this is about.
+    """
+
+    reach: float
+    approximate: bool
+
+
+def leverages(plan: Plan, forged: float = FORGED_SHARE) -> tuple[Leverage, ...]:
+    """The leverage of every published table, in the plan's order, by the plan alone.
+
+    Args:
+        plan: its views, their shares and mechanisms, its method, and what it publishes.
+        forged: share of all reports that is forged, above 0 and below 1.
+
+    Cost: O(views that share attributes with a table · 2^attributes shared) for each table.
+    """
+    key = f"leverages of {forged!r}"
+    if key not in plan.derived:
+        plan.derived[key] = _leverages(plan, forged)
+    found: tuple[Leverage, ...] = plan.derived[key]
+    return found
+
+
+def _leverages(plan: Plan, forged: float) -> tuple[Leverage, ...]:
+    kind = methods.get(plan.method).answers
+    if kind == "fitted":
+        return (Leverage(1.0, approximate=True),) * len(plan.marginals)
+    if kind == "blocks":
+        return tuple(Leverage(_of_blocks(plan, a, forged), False) for a in plan.marginals)
+    views = _Views.of(plan, forged)
+    frame = _FRAMES[kind](plan, views)
+    found = []
+    for attributes in plan.marginals:
+        reach = max((views.reach(part) for part in frame.parts(attributes)), default=0.0)
+        found.append(Leverage(min(1.0, reach), approximate=kind == "interactions"))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Views:
+    """All views of a plan, flat.
+
+    Attributes:
+        views, mechanisms: of each.
+        share: shape (views,), planned share of each among all reports.
+        forged: shape (views,), share of a view's reports that is forged if all forged go there.
+        known: reaches of parts that were met before: many tables are alike.
+        noises: variances of mechanisms that were met before.
+    """
+
+    views: tuple[View, ...]
+    mechanisms: tuple[Mechanism, ...]
+    share: Floats
+    forged: Floats
+    known: dict[tuple[Mechanism, float, bytes, bytes], float]
+    noises: dict[Mechanism, float]
+
+    @classmethod
+    def of(cls, plan: Plan, forged: float) -> _Views:
+        share = np.array([s for g in plan.groups for s in g.shares], np.float64)
+        share /= share.sum()
+        inside = forged / share
+        return cls(
+            tuple(view for group in plan.groups for view in group.views),
+            tuple(
+                mechanism
+                for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
+                for _ in group.views
+            ),
+            share,
+            inside / (1.0 - forged + inside),
+            {},
+            {},
+        )
+
+    def reach(self, part: _Part) -> float:
+        """How far a cell moves when all forged reports go to this part's view."""
+        mechanism, forged = self.mechanisms[part.view], float(self.forged[part.view])
+        key = (mechanism, forged, part.weights.tobytes(), part.times.tobytes())
+        if key not in self.known:
+            low, high = float(part.weights.min()), float(part.weights.max())
+            up = mechanism.influence(part.weights, part.times) - low
+            down = mechanism.influence(-part.weights, part.times) + high
+            self.known[key] = forged * max(up, down)
+        return self.known[key]
+
+    def noise(self, view: int) -> float:
+        """Variance of a cell of a view from one of the plan's reports, apart from the total."""
+        mechanism = self.mechanisms[view]
+        if mechanism not in self.noises:
+            even = np.full(mechanism.cells, 1.0 / mechanism.cells)
+            self.noises[mechanism] = covariance(mechanism, 1, even).interaction
+        return self.noises[mechanism] / float(self.share[view])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """One view's part in a cell of a table.
+
+    Attributes:
+        view: its number.
+        weights, times: shape (m,), weights of its inputs, and how many inputs have each.
+    """
+
+    view: int
+    weights: Floats
+    times: Floats
+
+
+class _Frame(Protocol):
+    """How tables follow from views."""
+
+    def parts(self, attributes: Attributes) -> Iterator[_Part]:
+        """The views' parts in the cells of a table; parts of alike cells are yielded once."""
+
+
+class _Interactions:
+    """Each interaction is averaged over the views that hold it."""
+
+    def __init__(self, plan: Plan, views: _Views) -> None:
+        self._domain = plan.domain
+        attributes = [view.attributes for view in views.views]
+        self._holds = np.zeros((len(attributes), len(plan.domain)), np.bool_)
+        for number, own in enumerate(attributes):
+            self._holds[number, list(own)] = True
+        cells = [mechanism.cells for mechanism in views.mechanisms]
+        noise = [views.noise(v) for v in range(len(cells))]
+        self._kappa = 1.0 / (np.array(noise) * cells)
+        self._cells = cells
+        self._mass = interaction_mass(attributes, self._kappa)
+        alike = [(m, k) for m, k in zip(views.mechanisms, self._kappa.tolist(), strict=True)]
+        first = {kind: number for number, kind in enumerate(dict.fromkeys(alike))}
+        self._kind = np.array([first[kind] for kind in alike])
+
+    def parts(self, attributes: Attributes) -> Iterator[_Part]:
+        """A view's input weighs by where it agrees with the cell: the same for all cells.
+
+        Views of one mechanism and share that hold the same of the attributes are alike.
+        """
+        size = self._domain.size(attributes)
+        held = self._holds[:, attributes]
+        place = held @ (1 << np.arange(len(attributes)))
+        _, chosen = np.unique(place + (self._kind << len(attributes)), return_index=True)
+        for number in chosen[place[chosen] > 0].tolist():
+            common = tuple(i for i, has in zip(attributes, held[number], strict=True) if has)
+            shape = self._domain.shape(common)
+            mass = [self._mass[a] for a in subsets(common)]
+            weights = agreement_weights(shape, mass) * self._kappa[number] / size
+            yield _Part(number, weights, _agreements(shape) * self._cells[number] / prod(shape))
+
+
+@lru_cache(maxsize=1 << 12)
+def _agreements(shape: tuple[int, ...]) -> Floats:
+    """How many cells agree with a given one in just some axes: in the order of `subsets`."""
+    times = np.ones(1)
+    for r in shape:
+        times = np.kron(times, np.array([r - 1.0, 1.0]))
+    return times
+
+
+class _Tables:
+    """The average of the views that hold the whole table."""
+
+    def __init__(self, plan: Plan, views: _Views) -> None:
+        self._domain = plan.domain
+        self._views = views
+        self._members = [frozenset(view.attributes) for view in views.views]
+
+    def parts(self, attributes: Attributes) -> Iterator[_Part]:
+        """A view's input weighs where it lies in the cell, and not at all elsewhere."""
+        wanted, size = frozenset(attributes), self._domain.size(attributes)
+        holding = [v for v, members in enumerate(self._members) if wanted <= members]
+        mechanisms = self._views.mechanisms
+        weight = {
+            v: float(self._views.share[v] * size * precision([mechanisms[v]])[0]) for v in holding
+        }
+        for v in holding:
+            cells = mechanisms[v].cells
+            share = weight[v] / sum(weight.values())
+            times = np.array([cells / size, cells - cells / size])
+            yield _Part(v, np.array([share, 0.0]), times)
+
+
+class _Coefficients:
+    """An inverse transform of the views' distributions."""
+
+    def __init__(self, plan: Plan, views: _Views) -> None:
+        method = methods.get(plan.method)
+        assert isinstance(method, CoefficientMethod)
+        family = method.family(plan.domain, plan.k, views.views)
+        reports = np.rint(views.share * REFERENCE_REPORTS).astype(np.int64)
+        structure = Structure(plan.domain, family.views, family.owners)
+        self._recovery = Recovery(structure, reports, precision(views.mechanisms), _no_evidence)
+
+    def parts(self, attributes: Attributes) -> Iterator[_Part]:
+        """Every distinct row of weights of a view."""
+        for view, operator in self._recovery.operators(attributes):
+            for row in np.unique(operator.round(12), axis=0):
+                yield _Part(view, row, np.ones(len(row)))
+
+
+def _no_evidence(_view: int) -> Evidence:
+    raise AssertionError("weights do not depend on what was reported")
+
+
+_FRAMES: Mapping[str, Callable[[Plan, _Views], _Frame]] = {
+    "interactions": _Interactions,
+    "tables": _Tables,
+    "coefficients": _Coefficients,
+}
+
+
+def _of_blocks(plan: Plan, attributes: Attributes, forged: float) -> float:
+    """Randomised response block by block: the weight of a report is a product over the blocks."""
+    (mechanism,) = plan.mechanisms
+    assert isinstance(mechanism, ProductGRR)
+    low = high = 1.0
+    for channel in channels(mechanism, attributes):
+        ends = [a * b for a in (low, high) for b in (channel.off, channel.diagonal)]
+        low, high = min(ends), max(ends)
+    return min(1.0, forged * max(high, 1.0 - low))

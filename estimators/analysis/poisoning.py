@@ -1,0 +1,273 @@
+"""Signs that reports were forged: what the raw tables say before anything is made plausible.
+
+Whoever forges reports can choose the group and the report freely (Cao, Jia and Gong, "Data
+Poisoning Attacks to Local Differential Privacy Protocols", USENIX Security 2021). Honest reports
+obey laws that a forger has to imitate in every group at once. Four tests, each on counts alone:
+
+``shares``     reports per view against the plan's shares: chi-square.
+``agreement``  what overlapping views say about one attribute: chi-square of their disagreement,
+               weighted by their covariances; over all attributes that two views or more hold.
+``totals``     the cells of a table add up to 1, where the mechanism does not force them to.
+``cells``      cells below -4 or above 1 + 4 standard errors: how many, of how many, and how likely
+               that many are, at most, by chance.
+
+A test that passes proves nothing: a forger who sends what honest devices of another population
+would send cannot be told from that population.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.methods.shared.covariance import covariance
+from estimators.numerics import consistency
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.domain import Attributes
+    from estimators.mechanisms.base import Mechanism
+    from estimators.plan import Plan
+    from estimators.tally import Tally
+
+Floats = NDArray[np.float64]
+
+ALPHA = 1e-4
+"""An examination is suspicious when its smallest p-value, times the number of tests, is below."""
+
+SIGMAS = 4.0
+"""How many standard errors outside [0, 1] a cell counts as impossible."""
+
+MIN_REPORTS = 100
+"""Views with fewer reports are left out: their estimates are not nearly normal."""
+
+MIN_EXPECTED = 5.0
+"""Least reports expected in a view for the shares to be tested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One test.
+
+    Attributes:
+        test: its name, see the module's text.
+        statistic: chi-square; for ``cells`` the number of impossible cells.
+        of: degrees of freedom; for ``cells`` the number of cells looked at.
+        p: how likely honest reports give at least this statistic; for ``cells`` an upper bound.
+    """
+
+    test: str
+    statistic: float
+    of: int
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """All tests that could be made; none where there were too few reports.
+
+    Attributes:
+        findings: in the order of the module's text.
+    """
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def p(self) -> float:
+        """Smallest p-value times the number of tests (Bonferroni), at most 1; 1 without any."""
+        smallest = min((finding.p for finding in self.findings), default=1.0)
+        return min(1.0, smallest * max(len(self.findings), 1))
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether honest reports look like this in less than one of 1 / ALPHA cases."""
+        return self.p < ALPHA
+
+    def to_json(self) -> dict[str, Any]:
+        """For a manifest; numbers rounded to six digits."""
+        return {
+            "suspicious": self.suspicious,
+            "p": _rounded(self.p),
+            "tests": [
+                {
+                    "test": f.test,
+                    "statistic": _rounded(f.statistic),
+                    "of": f.of,
+                    "p": _rounded(f.p),
+                }
+                for f in self.findings
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    attributes: Attributes
+    mechanism: Mechanism
+    n: int
+    raw: Floats
+
+
+def examine(plan: Plan, tallies: Sequence[Tally]) -> Examination:
+    """Test one window's counts. Deterministic.
+
+    Args:
+        plan: whose shares and views they are; only views that are cells of a table enter the last
+            three tests.
+        tallies: one per group.
+
+    Cost: O(cells of all views · attributes of a view), whatever the number of reports.
+    """
+    tables = _tables(plan, tallies)
+    found = (
+        _shares(plan, tallies),
+        _agreement(tables, plan.domain.cardinalities),
+        _totals(tables),
+        _cells(tables),
+    )
+    return Examination(tuple(finding for finding in found if finding is not None))
+
+
+def _tables(plan: Plan, tallies: Sequence[Tally]) -> list[_Table]:
+    return [
+        _Table(view.attributes, mechanism, int(n), mechanism.estimate(counts, int(n)))
+        for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
+        for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True)
+        # Whole records may be counted by smaller tables only; there is no table of the view then.
+        if view.kind == "cell" and n >= MIN_REPORTS and getattr(mechanism, "counts_joint", True)
+    ]
+
+
+def _shares(plan: Plan, tallies: Sequence[Tally]) -> Finding | None:
+    observed = np.concatenate([tally.n for tally in tallies]).astype(np.float64)
+    share = np.array([s for group in plan.groups for s in group.shares], np.float64)
+    expected = observed.sum() * share / share.sum()
+    if len(expected) < 2 or expected.min() < MIN_EXPECTED:
+        return None
+    statistic = float((np.square(observed - expected) / expected).sum())
+    return _chi_square("shares", statistic, len(expected) - 1)
+
+
+def _agreement(tables: Sequence[_Table], cardinalities: Sequence[int]) -> Finding | None:
+    """Homogeneity of every attribute's one-way table over the views that hold it.
+
+    Tables of different views are independent, but one view enters for each of its attributes, so
+    the statistics of different attributes are not. The smallest p-value, times the number of
+    attributes tested, is the test's; its statistic and degrees of freedom are that attribute's.
+    """
+    best, tested = None, 0
+    for attribute in range(len(cardinalities)):
+        holding = [table for table in tables if attribute in table.attributes]
+        if len(holding) > 1:
+            tested += 1
+            found = _homogeneity(holding, attribute, tuple(cardinalities))
+            if best is None or found.p < best.p:
+                best = found
+    if best is None:
+        return None
+    return Finding(best.test, best.statistic, best.of, min(1.0, best.p * tested))
+
+
+def _homogeneity(
+    holding: Sequence[_Table], attribute: int, cardinalities: tuple[int, ...]
+) -> Finding:
+    """Weighted squared distance of the views' one-way tables from their weighted mean.
+
+    The last cell is left out: it says nothing beyond the total.
+    """
+    means, weights = [], []
+    for table in holding:
+        into = consistency.projection(table.attributes, (attribute,), cardinalities)
+        size = cardinalities[attribute]
+        mean = np.bincount(into, table.raw, size)
+        own = covariance(table.mechanism, table.n, _plausible(table.raw))
+        factors = np.stack([np.bincount(into, f, size) for f in own.factors.T], axis=1)
+        spread = np.diag(np.bincount(into, own.diagonal, size)) - factors @ factors.T
+        means.append(mean[:-1])
+        weights.append(np.linalg.pinv(spread[:-1, :-1], hermitian=True))
+    weighted = sum(w @ x for w, x in zip(weights, means, strict=True))
+    pooled = np.linalg.pinv(sum(weights), hermitian=True) @ weighted
+    gaps = [x - pooled for x in means]
+    statistic = float(sum(g @ w @ g for w, g in zip(weights, gaps, strict=True)))
+    freedom = (len(holding) - 1) * (cardinalities[attribute] - 1)
+    return _chi_square("agreement", statistic, freedom)
+
+
+def _totals(tables: Sequence[_Table]) -> Finding | None:
+    """Sums of tables against 1; where a report names one cell they are 1 by construction."""
+    statistic, freedom = 0.0, 0
+    for table in tables:
+        own = covariance(table.mechanism, table.n, _plausible(table.raw))
+        variance = float(own.diagonal.sum() - np.square(own.factors.sum(axis=0)).sum())
+        if variance > 1e-9 * float(own.diagonal.sum()):
+            statistic += float(table.raw.sum() - 1.0) ** 2 / variance
+            freedom += 1
+    return _chi_square("totals", statistic, freedom) if freedom else None
+
+
+def _cells(tables: Sequence[_Table]) -> Finding | None:
+    """Impossible cells against a binomial law with a normal tail per cell.
+
+    A cell of true frequency 0 or 1 is the likeliest to look impossible; that all are at such an
+    end is the worst case, hence an upper bound.
+    """
+    outside = total = 0
+    for table in tables:
+        nearest = np.clip(table.raw, 0.0, 1.0)
+        sigma = np.sqrt(table.mechanism.variance(table.n, nearest))
+        outside += int((np.abs(table.raw - nearest) > SIGMAS * sigma).sum())
+        total += table.raw.size
+    if not total:
+        return None
+    one = 0.5 * math.erfc(SIGMAS / math.sqrt(2.0))
+    return Finding("cells", float(outside), total, _binomial_tail(total, one, outside))
+
+
+def _plausible(raw: Floats) -> Floats:
+    """A distribution near a raw table, for the frequencies inside a variance."""
+    positive = np.clip(raw, 0.0, None)
+    total = float(positive.sum())
+    return positive / total if total > 0 else np.full(raw.size, 1.0 / raw.size)
+
+
+def _chi_square(test: str, statistic: float, freedom: int) -> Finding:
+    return Finding(test, statistic, freedom, chi_square_tail(statistic, freedom))
+
+
+def chi_square_tail(statistic: float, freedom: int) -> float:
+    """P(chi-square with ``freedom`` degrees of freedom ≥ statistic), exact to rounding.
+
+    For half-integer shapes the upper incomplete gamma function is a finite sum.
+
+    Args:
+        statistic: at least 0.
+        freedom: at least 1. Cost O(freedom).
+    """
+    half = max(statistic, 0.0) / 2.0
+    if half == 0.0:
+        return 1.0
+    odd = freedom % 2
+    shapes = np.arange(0.5 if odd else 0.0, freedom / 2.0 - 0.25)
+    logs = np.array([shape * math.log(half) - half - math.lgamma(shape + 1.0) for shape in shapes])
+    tail = math.erfc(math.sqrt(half)) if odd else 0.0
+    return min(1.0, tail + float(np.exp(logs).sum()))
+
+
+def _binomial_tail(n: int, p: float, least: int) -> float:
+    """P(Binomial(n, p) ≥ least), for small p: the sum of its first terms, largest first."""
+    if least == 0:
+        return 1.0
+    tail = 0.0
+    for k in range(least, min(n, least + 60) + 1):
+        log = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+        tail += math.exp(log + k * math.log(p) + (n - k) * math.log1p(-p))
+    return min(1.0, tail)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")

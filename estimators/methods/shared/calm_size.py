@@ -1,0 +1,133 @@
+"""CALM's Algorithm 1: how many views (m) of how many attributes (l), METHODS §3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, comb, exp, floor
+
+import numpy as np
+
+from estimators.domain import Attributes
+from estimators.numerics.covering import balanced, covering
+
+MAX_VIEWS = 8192
+"""Most views that are ever chosen, whatever theta and the number of users allow."""
+
+MAX_WORK = 1 << 24
+"""Most steps of one pass of consistency: views times cells times subsets of a view. It only binds
+above l = 2 and some 10^7 users; then views are smaller or fewer than Algorithm 1 asks for."""
+
+
+def mean_cells(cardinalities: Sequence[int], l: int) -> float:  # noqa: E741 - the paper's symbol
+    """Mean number of cells of the tables over l attributes: 2^l when all are binary.
+
+    The mean over all C(d, l) subsets of the product of their cardinalities. Cost O(d l).
+    """
+    means = np.zeros(l + 1)
+    means[0] = 1.0
+    # Means instead of sums: adding the t-th attribute makes a subset of size s hold it with
+    # probability s / t, and nothing overflows.
+    for t, r in enumerate(cardinalities, start=1):
+        s = np.arange(1, l + 1)
+        hold = np.minimum(s / t, 1.0)
+        means[1:] = hold * r * means[:-1] + (1.0 - hold) * means[1:]
+    return float(means[l])
+
+
+def noise_error(n: float, cardinalities: Sequence[int], epsilon: float, l: int) -> float:  # noqa: E741
+    """NE: expected squared error of one attribute's share of a marginal from the mechanism alone.
+
+    ``min(4e, L - 2 + e) / (e - 1)² · L / l · d / n``. With mixed cardinalities L is the mean
+    product of l of them (`mean_cells`), so the sets that hold the largest attributes are worse.
+    """
+    e, cells = exp(epsilon), mean_cells(cardinalities, l)
+    leading = min(4.0 * e, cells - 2.0 + e) / (e - 1.0) ** 2
+    return leading * cells / l * len(cardinalities) / n
+
+
+def largest_size(
+    n: float, cardinalities: Sequence[int], epsilon: float, k: int, theta: float
+) -> int:
+    """l_u: the largest l from 2 on with k·NE <= theta, without a gap; 2 (or d) if there is none."""
+    d = len(cardinalities)
+    size = min(2, d)
+    while size < d and k * noise_error(n, cardinalities, epsilon, size + 1) <= theta:
+        if affordable_views(cardinalities, size + 1) < ceil(d / (size + 1)):
+            break
+        size += 1
+    return size
+
+
+def affordable_views(cardinalities: Sequence[int], l: int) -> int:  # noqa: E741
+    """Most views of l attributes within ``MAX_VIEWS`` and, above two, ``MAX_WORK``."""
+    if l <= 2:
+        return MAX_VIEWS
+    return int(min(MAX_VIEWS, MAX_WORK / (mean_cells(cardinalities, l) * 2**l)))
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The outcome of Algorithm 1.
+
+    Attributes:
+        views: the attribute sets, m of them with l attributes each.
+        noise: k·NE of the choice.
+        sampling: SE = m / n of the choice.
+        complete: whether every k-set lies in some view.
+    """
+
+    views: tuple[Attributes, ...]
+    noise: float
+    sampling: float
+    complete: bool
+
+    @property
+    def m(self) -> int:
+        """Number of views."""
+        return len(self.views)
+
+    @property
+    def l(self) -> int:  # noqa: E743 - the paper's symbol
+        """Attributes per view."""
+        return len(self.views[0])
+
+
+def algorithm_1(n: int, cardinalities: Sequence[int], epsilon: float, k: int, theta: float) -> Size:
+    """Choose the views.
+
+    Departures from the paper, both deliberate (METHODS §3): a covering design is used where one of
+    affordable size exists, also when no smaller l was found; and m is never so small that an
+    attribute would be in no view.
+
+    Args:
+        n: users.
+        cardinalities: of all d attributes.
+        epsilon: whole loss of one report.
+        k: marginal size to tune for, 1 to d.
+        theta: largest acceptable error of either kind.
+    """
+    d = len(cardinalities)
+    l_u = largest_size(n, cardinalities, epsilon, k, theta)
+
+    def m_u(l: int) -> int:  # noqa: E741
+        return min(floor(theta * n + 1e-9), affordable_views(cardinalities, l))
+
+    def cover(l: int) -> tuple[Attributes, ...] | None:  # noqa: E741
+        return covering(d, k, l, m_u(l))
+
+    l_b = l_u
+    while l_b > k and cover(l_b - 1) is not None:
+        l_b -= 1
+
+    def size(views: tuple[Attributes, ...], complete: bool) -> Size:
+        l = len(views[0])  # noqa: E741
+        noise = k * noise_error(n, cardinalities, epsilon, l)
+        return Size(views, noise, len(views) / n, complete)
+
+    covers = [cover(tried) for tried in range(max(l_b, k), l_u + 1)]
+    sizes = [size(views, complete=True) for views in covers if views]
+    if sizes:
+        return min(sizes, key=lambda s: max(s.sampling, s.noise))
+    m = max(ceil(d / l_u), min(m_u(l_u), comb(d, l_u)))
+    return size(balanced(d, l_u, m), complete=False)

@@ -1,0 +1,171 @@
+"""What all methods that collect coefficients share: weights, expected errors, the fitted model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import comb
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from estimators.errors import PlanError
+from estimators.linear import (
+    MAX_COVARIANCE_CELLS,
+    Estimate,
+    Floats,
+    LinearModel,
+    even_counts,
+    require_at_most,
+)
+from estimators.mechanisms import build
+from estimators.methods.shared.coefficients import Evidence, Recovery, Structure
+from estimators.methods.shared.covariance import Covariance, covariance
+from estimators.methods.shared.expected_error import mean_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from estimators.domain import Attributes, Domain
+    from estimators.mechanisms.base import Counts, Mechanism
+    from estimators.methods.base import Design
+    from estimators.plan import Plan
+    from estimators.plan.request import Request
+    from estimators.tally import Tally
+    from estimators.view import View
+
+SHARE_SCALE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How a method's views are read.
+
+    Attributes:
+        method: registry name.
+        k: most attributes of a marginal that can be answered.
+        views: all of them, in the plan's order.
+        owners: per view the only marginal that its reports serve, with its subsets; None: any.
+    """
+
+    method: str
+    k: int
+    views: tuple[View, ...]
+    owners: tuple[Attributes, ...] | None = None
+
+
+@runtime_checkable
+class CoefficientMethod(Protocol):
+    """A method that can say how its views are read."""
+
+    def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
+        """The views' roles."""
+
+
+def weights(request: Request, touched: Sequence[int]) -> list[int]:
+    """Shares by parameter ``weighting``: even, or proportional to sqrt(coverage).
+
+    Args:
+        request: with d, k and the parameter.
+        touched: attributes that each view touches.
+
+    Raises:
+        PlanError: another weighting.
+    """
+    weighting = request.parameters.get("weighting", "even")
+    if weighting == "even":
+        return [1] * len(touched)
+    if weighting != "coverage":
+        raise PlanError(f"parameter weighting must be even or coverage, got {weighting!r}")
+    d, k = len(request.domain), request.k
+    roots = [comb(d - s, k - s) ** 0.5 for s in touched]
+    return [max(1, round(SHARE_SCALE * root / max(roots))) for root in roots]
+
+
+def expected_errors(method: CoefficientMethod, request: Request, design: Design) -> Design:
+    """The design with its expected errors on uniform data."""
+    views = [view for group in design.groups for view in group.views]
+    shares = [share for group in design.groups for share in group.shares]
+    mechanisms = [
+        mechanism
+        for group in design.groups
+        for mechanism in [build(group.mechanism, request.epsilon)] * len(group.views)
+    ]
+    reports = even_counts(request.users, shares)
+    family = method.family(request.domain, request.k, views)
+    known: dict[tuple[Mechanism, int], Evidence] = {}
+
+    def read(view: int) -> Evidence:
+        mechanism, n = mechanisms[view], int(reports[view])
+        if (mechanism, n) not in known:
+            even = np.full(mechanism.cells, 1.0 / mechanism.cells)
+            known[mechanism, n] = Evidence(even, covariance(mechanism, n, even))
+        return known[mechanism, n]
+
+    structure = Structure(request.domain, family.views, family.owners)
+    recovery = Recovery(structure, reports, precision(mechanisms), read)
+    errors = mean_error(request.domain, request.k, lambda a: float(recovery.variance(a).sum()))
+    return replace(design, expected_sse=errors)
+
+
+def precision(mechanisms: Sequence[Mechanism]) -> Floats:
+    """Inverse variance of a harmonic from one report, per view: shape (views,)."""
+    one = {m: 1.0 / float(m.variance(1).sum()) for m in set(mechanisms)}
+    return np.array([one[m] for m in mechanisms])
+
+
+class CoefficientModel(LinearModel):
+    """Answers by the inverse transform."""
+
+    def __init__(self, domain: Domain, family: Family, recovery: Recovery) -> None:
+        super().__init__(domain)
+        self._family = family
+        self._recovery = recovery
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        tallies: Sequence[Tally],
+        family: Callable[[Domain, int, Sequence[View]], Family],
+    ) -> Self:
+        """The model of a plan's tallies."""
+        views = [view for group in plan.groups for view in group.views]
+        roles = family(plan.domain, plan.k, views)
+        mechanisms = [
+            mechanism
+            for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
+            for _ in group.views
+        ]
+        counts = [row for tally in tallies for row in tally.counts]
+        reports = np.concatenate([tally.n for tally in tallies])
+
+        def read(view: int) -> Evidence:
+            return _evidence(mechanisms[view], counts[view], int(reports[view]))
+
+        structure = Structure(plan.domain, roles.views, roles.owners)
+        recovery = Recovery(structure, reports, precision(mechanisms), read)
+        return cls(plan.domain, roles, recovery)
+
+    def estimate(self, attributes: Attributes) -> Estimate:
+        """The raw table; with bit patterns left out it need not sum to 1."""
+        require_at_most(self._family.k, attributes, self._domain, self._family.method)
+        if self._recovery.reports == 0:
+            cells = self._domain.size(attributes)
+            return Estimate(np.full(cells, 1.0 / cells), np.zeros(cells), 0)
+        return Estimate(*self._recovery.table(attributes))
+
+    def covariance(self, attributes: Attributes) -> Floats:
+        """Between cells."""
+        self._check(attributes, MAX_COVARIANCE_CELLS)
+        require_at_most(self._family.k, attributes, self._domain, self._family.method)
+        return self._recovery.covariance(attributes)
+
+
+def _evidence(mechanism: Mechanism, counts: Counts, n: int) -> Evidence:
+    if n == 0:
+        even = np.full(mechanism.cells, 1.0 / mechanism.cells)
+        return Evidence(np.zeros(mechanism.cells), Covariance(even, np.zeros((len(even), 1))))
+    table = mechanism.estimate(counts, n)
+    positive = np.maximum(table, 0.0)
+    likely = positive / positive.sum() if positive.sum() > 0.0 else positive + 1.0 / len(table)
+    return Evidence(table, covariance(mechanism, n, likely))

@@ -1,0 +1,316 @@
+"""Tables from coefficients: the inverse Fourier transform over a product of cyclic groups.
+
+A coefficient is a character of the record, ``theta_b = E exp(2 pi i sum_j b_j x_j / r_j)``. A view
+with m inputs reports one integer t of the record; harmonic h of the distribution of t *is* the
+coefficient of ``h`` times the view's factors. A parity has one harmonic, theta_b = f(0) - f(1), the
+Hadamard coefficient; a character over Z_m has m - 1. A table over A is the sum of all coefficients
+that touch attributes of A only, so each cell is linear in the views' estimated distributions.
+
+Categorical attributes under parities stand for their codes' bits: the table over all bit patterns
+is recovered and the patterns that are no code are left out.
+
+Sources: Barak et al. 2007; Cormode, Kulkarni and Srivastava, SIGMOD 2018 (InpHT, MargHT, and the
+conjecture for categorical attributes); METHODS §4.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.domain import Attributes, Domain
+from estimators.methods.shared.covariance import Covariance
+from estimators.numerics.hadamard import power_of_two, transform
+from estimators.view import View
+
+Floats = NDArray[np.float64]
+
+Key = tuple[Attributes, tuple[int, ...]]
+"""A coefficient: the attributes it touches and its non-zero factors."""
+
+
+KEPT_CELLS = 256
+"""Largest table whose angles are kept for the next one of the same shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One way to a coefficient: harmonic ``harmonic`` of view number ``view``."""
+
+    view: int
+    harmonic: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What one view's tally says.
+
+    Attributes:
+        table: shape (m,), unbiased frequencies of the view's inputs; zeros without reports.
+        covariance: of the table.
+    """
+
+    table: Floats
+    covariance: Covariance
+
+
+def harmonics(view: View, domain: Domain) -> list[tuple[int, Key]]:
+    """Every coefficient that a view determines, with its harmonic."""
+    if view.kind == "parity":
+        return [(1, (view.attributes, view.factors))]
+    found = []
+    for h in range(1, view.modulus):
+        pairs = [
+            (i, h * a % domain.cardinalities[i])
+            for i, a in zip(view.attributes, view.factors, strict=True)
+        ]
+        kept = [(i, b) for i, b in pairs if b]
+        if kept:
+            found.append((h, (tuple(i for i, _ in kept), tuple(b for _, b in kept))))
+    return found
+
+
+@lru_cache(maxsize=1 << 14)
+def _turns(
+    shape: tuple[int, ...], axes: tuple[int, ...], factors: tuple[int, ...], binary: bool
+) -> Floats:
+    """A character's angle at every cell of a table, in turns: the same for all alike tables."""
+    codes = np.indices(shape).reshape(len(shape), -1)
+    turns = np.zeros(codes.shape[1])
+    for axis, b in zip(axes, factors, strict=True):
+        if binary:
+            turns += (np.bitwise_count(codes[axis] & b) & 1) / 2.0
+        else:
+            turns += b * codes[axis] % shape[axis] / shape[axis]
+    return turns % 1.0
+
+
+def _wave(turns: Floats, harmonic: int, inputs: int) -> Floats:
+    """What input t of a view says about every cell: cos of the difference in angle, [cell, t]."""
+    if inputs == 2:
+        # Parities: angles are 0 or half a turn, so this is exact and needs no cosine.
+        sign = 1.0 - 4.0 * turns
+        return np.stack([sign, -sign], axis=1)
+    wave = harmonic * np.arange(inputs) / inputs
+    return np.cos(2.0 * np.pi * (wave - turns[:, None]))
+
+
+class Structure:
+    """Which coefficients views determine; everything that does not depend on data.
+
+    Args:
+        domain: what a record is.
+        views: parities or characters, all of one kind.
+        owners: per view the only marginal that it may serve (with its subsets); None: any.
+    """
+
+    def __init__(
+        self, domain: Domain, views: Sequence[View], owners: Sequence[Attributes] | None = None
+    ) -> None:
+        self.domain = domain
+        self.views = views
+        self.owners = None if owners is None else [frozenset(o) for o in owners]
+        entries: dict[Key, list[Entry]] = defaultdict(list)
+        for number, view in enumerate(views):
+            for harmonic, key in harmonics(view, domain):
+                entries[key].append(Entry(number, harmonic))
+        self.entries = dict(entries)
+
+    @cached_property
+    def _touching(self) -> dict[Attributes, list[Key]]:
+        touching: dict[Attributes, list[Key]] = defaultdict(list)
+        for key in self.entries:
+            touching[key[0]].append(key)
+        return touching
+
+    @property
+    def binary(self) -> bool:
+        """Whether tables are recovered over bit patterns."""
+        return bool(self.views) and self.views[0].kind == "parity"
+
+    def keys(self, attributes: Attributes) -> Iterable[Key]:
+        """The coefficients of a table over ``attributes``, apart from the constant."""
+        for size in range(1, len(attributes) + 1):
+            for subset in combinations(attributes, size):
+                yield from self._touching.get(subset, ())
+
+    def scale(self, attributes: Attributes) -> float:
+        """One over the number of cells or, for parities, of bit patterns."""
+        cardinalities = self.domain.shape(attributes)
+        if self.binary:
+            return 1.0 / prod(power_of_two(r) for r in cardinalities)
+        return 1.0 / prod(cardinalities)
+
+    def phase(self, key: Key, attributes: Attributes) -> Floats:
+        """The character's angle at every cell, in turns: shape (cells,)."""
+        axes = tuple(attributes.index(i) for i in key[0])
+        shape = self.domain.shape(attributes)
+        # Small tables are alike by the thousand; the angles of large ones are not worth keeping.
+        turns = _turns if prod(shape) <= KEPT_CELLS else _turns.__wrapped__
+        return turns(shape, axes, key[1], self.binary)
+
+    def allowed(self, key: Key, attributes: Attributes) -> list[Entry]:
+        """The ways to a coefficient that may serve a table over ``attributes``."""
+        entries = self.entries[key]
+        if self.owners is None:
+            return entries
+        wanted = frozenset(attributes)
+        return [e for e in entries if wanted <= self.owners[e.view]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A harmonic's weight among all ways to its coefficient."""
+
+    key: Key
+    harmonic: int
+    share: float
+
+
+class Recovery:
+    """Tables and variances from the views' evidence.
+
+    Args:
+        structure: of the views.
+        reports: shape (views,), reports per view.
+        precision: shape (views,), inverse variance of one report's harmonic: the weight, times
+            reports, of a view where several determine one coefficient.
+        read: the evidence of a view by number; called once for each view that is needed.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        reports: NDArray[np.int64],
+        precision: Floats,
+        read: Callable[[int], Evidence],
+    ) -> None:
+        self._structure = structure
+        self._reports = reports
+        self._weight = reports * precision
+        self._read = read
+        self._cache: dict[int, Evidence] = {}
+
+    @property
+    def reports(self) -> int:
+        """Over all views."""
+        return int(self._reports.sum())
+
+    def evidence(self, view: int) -> Evidence:
+        """What the view says, read once."""
+        if view not in self._cache:
+            self._cache[view] = self._read(view)
+        return self._cache[view]
+
+    def _shares(self, attributes: Attributes) -> tuple[dict[int, list[_Share]], list[Key]]:
+        """Per view its weighted harmonics for a table, and the coefficients without reports."""
+        shares: dict[int, list[_Share]] = defaultdict(list)
+        unknown = []
+        for key in self._structure.keys(attributes):
+            entries = self._structure.allowed(key, attributes)
+            total = sum(float(self._weight[e.view]) for e in entries)
+            if total == 0.0:
+                unknown.append(key)
+                continue
+            for e in entries:
+                if self._weight[e.view] > 0.0:
+                    share = float(self._weight[e.view]) / total
+                    shares[e.view].append(_Share(key, e.harmonic, share))
+        return shares, unknown
+
+    def _operator(self, view: int, parts: Sequence[_Share], attributes: Attributes) -> Floats:
+        """From the view's table to the cells, without scale: shape (cells, m)."""
+        structure = self._structure
+        inputs = structure.views[view].cells(structure.domain)
+        operator = np.zeros((structure.domain.size(attributes), inputs))
+        for part in parts:
+            turns = structure.phase(part.key, attributes)
+            operator += part.share * _wave(turns, part.harmonic, inputs)
+        return operator
+
+    def operators(self, attributes: Attributes) -> Iterator[tuple[int, Floats]]:
+        """Per view that serves a table: its number, and the weight of its inputs in every cell.
+
+        Yields:
+            Weights of shape (cells, m). The table is ``scale`` plus the sum of their products with
+            the views' estimates.
+        """
+        scale = self._structure.scale(attributes)
+        for view, parts in self._shares(attributes)[0].items():
+            yield view, scale * self._operator(view, parts, attributes)
+
+    def table(self, attributes: Attributes) -> tuple[Floats, Floats, int]:
+        """Unbiased table (sum 1 unless bit patterns were left out), variance of cells, reports.
+
+        A coefficient without reports counts as 0 with variance 1, the most it can be off.
+
+        Cost: O(ways to its coefficients · cells); of parities O(ways + cells · bits).
+        """
+        shares, unknown = self._shares(attributes)
+        if self._structure.binary:
+            return self._parity_table(attributes, shares, len(unknown))
+        scale = self._structure.scale(attributes)
+        cells = self._structure.domain.size(attributes)
+        total, spread = np.ones(cells), np.full(cells, float(len(unknown)))
+        for view, parts in shares.items():
+            own = self.evidence(view)
+            operator = self._operator(view, parts, attributes)
+            total += operator @ own.table
+            spread += np.square(operator) @ own.covariance.diagonal
+            spread -= np.square(operator @ own.covariance.factors).sum(axis=1)
+        reports = int(sum(self._reports[view] for view in shares))
+        return scale * total, scale**2 * np.maximum(spread, 0.0), reports
+
+    def _parity_table(
+        self, attributes: Attributes, shares: Mapping[int, Sequence[_Share]], unknown: int
+    ) -> tuple[Floats, Floats, int]:
+        """As `table`: one transform of all coefficients, and one variance for all cells.
+
+        Every cell is a sum of the same coefficients with other signs.
+        """
+        shape = self._structure.domain.shape(attributes)
+        widths = tuple(power_of_two(r) for r in shape)
+        step = {i: prod(widths[a + 1 :]) for a, i in enumerate(attributes)}
+        spectrum = np.zeros(prod(widths))
+        spectrum[0] = 1.0
+        spread = float(unknown)
+        for view, parts in shares.items():
+            own = self.evidence(view)
+            difference = float(own.table[0] - own.table[1])
+            known = own.covariance.factors[0] - own.covariance.factors[1]
+            variance = float(own.covariance.diagonal.sum() - known @ known)
+            for part in parts:
+                place = sum(step[i] * mask for i, mask in zip(*part.key, strict=True))
+                spectrum[place] += part.share * difference
+                spread += part.share**2 * variance
+        patterns = transform(spectrum).reshape(widths)
+        table = patterns[tuple(slice(r) for r in shape)].reshape(-1)
+        scale = self._structure.scale(attributes)
+        reports = int(sum(self._reports[view] for view in shares))
+        return scale * table, np.full(table.size, scale**2 * max(spread, 0.0)), reports
+
+    def variance(self, attributes: Attributes) -> Floats:
+        """Variance of cells alone: shape (cells,)."""
+        return self.table(attributes)[1]
+
+    def covariance(self, attributes: Attributes) -> Floats:
+        """Covariance of the cells: shape (cells, cells)."""
+        shares, unknown = self._shares(attributes)
+        cells = self._structure.domain.size(attributes)
+        total = np.zeros((cells, cells))
+        for view, parts in shares.items():
+            own = self.evidence(view).covariance
+            operator = self._operator(view, parts, attributes)
+            known = operator @ own.factors
+            total += (operator * own.diagonal) @ operator.T - known @ known.T
+        for key in unknown:
+            turns = self._structure.phase(key, attributes)
+            total += np.cos(2.0 * np.pi * (turns[:, None] - turns))
+        return self._structure.scale(attributes) ** 2 * total

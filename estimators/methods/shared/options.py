@@ -1,0 +1,40 @@
+"""Reading a method's own parameters, strictly."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from estimators.errors import PlanError
+from estimators.plan.numbers import as_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def only_parameters(method: str, parameters: Mapping[str, Any], *known: str) -> None:
+    """Refuse parameters that the method does not have.
+
+    Raises:
+        PlanError: naming the parameter and those there are.
+    """
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        has = f"has {', '.join(known)}" if known else "has none"
+        raise PlanError(f"method {method} {has}, not the parameter {unknown[0]!r}")
+
+
+def number_parameter(
+    parameters: Mapping[str, Any], name: str, default: float, low: float, high: float
+) -> float:
+    """A number from low to high, or the string that a plan of version 2 writes for it.
+
+    Raises:
+        PlanError: anything else.
+    """
+    value = as_number(parameters.get(name, default))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise PlanError(f"parameter {name} must be a number, got {value!r}")
+    if not low <= value <= high:
+        raise PlanError(f"parameter {name} must lie between {low:g} and {high:g}, got {value!r}")
+    return float(value)

@@ -1,0 +1,229 @@
+"""Recovery from views that are marginals: consistent tables, then any marginal from them.
+
+Shared by every method whose groups report cells of attribute sets; only the design differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.errors import InvalidInput
+from estimators.linear import MAX_COVARIANCE_CELLS
+from estimators.marginal import Marginal, is_noise, uniform
+from estimators.methods.shared.covariance import Pooled, covariance
+from estimators.numerics import consistency
+from estimators.numerics.maximum_entropy import maximum_entropy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.domain import Attributes, Domain
+    from estimators.mechanisms.base import Mechanism
+    from estimators.plan import Plan
+    from estimators.tally import Tally
+
+Floats = NDArray[np.float64]
+
+MAX_QUERY_CELLS = 1 << 22
+"""Largest table that is reconstructed."""
+
+NEGLIGIBLE = 1e-3
+"""A view whose precision is below this share of the best one's is left out: it could say next to
+nothing, but its wild table would still have to be reconciled with all others."""
+
+MOVED = 0.5
+"""A cell counts as clipped when non-negativity moved it by more than this many standard errors."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """What one view's tally says.
+
+    Attributes:
+        attributes: of the view, ascending.
+        mechanism: that perturbed the reports.
+        n: reports, at least 1.
+        estimate: shape (cells,), unbiased, may be negative.
+    """
+
+    attributes: Attributes
+    mechanism: Mechanism
+    n: int
+    estimate: Floats
+
+    @property
+    def precision(self) -> float:
+        """Inverse variance of a cell apart from the total, for a uniform table."""
+        cells = self.estimate.size
+        return 1.0 / covariance(self.mechanism, self.n, np.full(cells, 1.0 / cells)).interaction
+
+
+def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
+    """One observation per cell view with reports that are worth reading.
+
+    Args:
+        plan: of the tallies; its views of other kinds than ``cell`` are passed over.
+        tallies: one per group.
+    """
+    found = []
+    for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
+        for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True):
+            if n > 0 and view.kind == "cell":
+                estimate = mechanism.estimate(counts, int(n))
+                found.append(Observation(view.attributes, mechanism, int(n), estimate))
+    best = max((o.precision for o in found), default=0.0)
+    return [o for o in found if o.precision >= NEGLIGIBLE * best]
+
+
+class OverlappingTables:
+    """A fitted model; see :class:`estimators.methods.base.Model`.
+
+    Attributes:
+        shared: structure of the views that were read.
+        raw: their estimates, one after another: unbiased, inconsistent, may be negative.
+        linear: the same made consistent, nothing more: unbiased, may be negative.
+        tables: consistent, non-negative, each with sum 1.
+        processing: the steps from raw estimates to answers.
+    """
+
+    everyone: ClassVar[bool] = False
+    processing = (
+        "consistency between overlapping views",
+        "non-negativity, total 1",
+        "average over covering views",
+        "maximum entropy where no view covers",
+    )
+
+    def __init__(self, domain: Domain, observations: Sequence[Observation]) -> None:
+        """Reconcile the observations of one window or total."""
+        self._domain = domain
+        self._observations = observations
+        self._precision = np.array([o.precision for o in observations])
+        views = tuple(o.attributes for o in observations)
+        self.shared = consistency.structure(views, domain.cardinalities)
+        self.raw = self.shared.flatten([o.estimate for o in observations])
+        self.linear, _ = consistency.harmonise(self.shared, self.raw, self._precision)
+        self.tables = consistency.reconcile(self.shared, self.raw, self._precision)
+        self._members = [frozenset(view) for view in views]
+        self._cache: dict[Attributes, tuple[Floats, Floats]] = {}
+
+    @cached_property
+    def _pooled(self) -> Pooled:
+        covariances = [
+            covariance(o.mechanism, o.n, self.shared.table(self.tables, number))
+            for number, o in enumerate(self._observations)
+        ]
+        return Pooled(self.shared.views, self._domain.cardinalities, covariances, self._precision)
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        """The estimate over the given ascending positions.
+
+        Covered by a view: the average of the views' projections, weighted by inverse variance.
+        Otherwise maximum entropy given every largest projection that some view holds. The reports
+        counted are those of the covering views, or of all views that share an attribute.
+
+        Raises:
+            InvalidInput: more than 2^22 cells.
+        """
+        cells = self._domain.size(attributes)
+        if cells > MAX_QUERY_CELLS:
+            raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_QUERY_CELLS:,} are made")
+        wanted = frozenset(attributes)
+        covering = [v for v, members in enumerate(self._members) if wanted <= members]
+        meeting = covering or [v for v, members in enumerate(self._members) if wanted & members]
+        if not meeting:
+            return uniform(attributes, cells)
+        stderr = np.sqrt(self._pooled.variance(attributes))
+        if covering:
+            flags = ["covered"]
+            table, moved = self._covered(attributes)
+        else:
+            flags = ["maxent"]
+            table, moved = self._reconstruct(attributes)
+            if not wanted <= frozenset().union(*(self._members[v] for v in meeting)):
+                flags.append("uniform")
+        if (moved > MOVED * stderr).any():
+            flags.append("clipped")
+        if is_noise(table, stderr):
+            flags.append("noise")
+        reports = sum(self._observations[v].n for v in meeting)
+        return Marginal(attributes, table, stderr, reports, tuple(flags))
+
+    def unclipped(self, attributes: Attributes) -> Floats:
+        """The linear estimate over attributes that some view holds, before non-negativity.
+
+        Unbiased, sums to 1, may be negative: the standard errors of `marginal` are those of this
+        table, so exact intervals are centred here.
+
+        Raises:
+            InvalidInput: no view with reports holds all of the attributes.
+        """
+        return self._project(self.linear, self._holders(attributes), attributes)
+
+    def covariance(self, attributes: Attributes) -> Floats:
+        """Covariance of the cells of `unclipped`: shape (cells, cells).
+
+        Raises:
+            InvalidInput: as `unclipped`, or more than 2^12 cells.
+        """
+        if (cells := self._domain.size(attributes)) > MAX_COVARIANCE_CELLS:
+            raise InvalidInput(f"a covariance of {cells:,} cells; at most {MAX_COVARIANCE_CELLS:,}")
+        self._holders(attributes)
+        return self._pooled.covariance(attributes)
+
+    def _holders(self, attributes: Attributes) -> list[int]:
+        """Views with reports that hold all of them.
+
+        Raises:
+            InvalidInput: there is none; with their names.
+        """
+        wanted = frozenset(attributes)
+        views = [v for v, members in enumerate(self._members) if wanted <= members]
+        if not views:
+            names = ", ".join(self._domain.names[i] for i in attributes)
+            raise InvalidInput(f"no view holds all of {names}: there is no unbiased table of them")
+        return views
+
+    def _covered(self, attributes: Attributes) -> tuple[Floats, Floats]:
+        """The table over covered attributes, and how far non-negativity moved each cell."""
+        if attributes not in self._cache:
+            wanted = frozenset(attributes)
+            views = [v for v, members in enumerate(self._members) if wanted <= members]
+            table = self._project(self.tables, views, attributes)
+            self._cache[attributes] = table, np.abs(table - self.unclipped(attributes))
+        return self._cache[attributes]
+
+    def _project(self, flat: Floats, views: Sequence[int], attributes: Attributes) -> Floats:
+        cells = self._domain.size(attributes)
+        total, mass = np.zeros(cells), 0.0
+        for number in views:
+            own = self.shared.table(flat, number)
+            into = consistency.projection(
+                self.shared.views[number], attributes, self._domain.cardinalities
+            )
+            weight = self._precision[number] * cells / own.size
+            total += weight * np.bincount(into, own, cells)
+            mass += weight
+        return total / mass
+
+    def _reconstruct(self, attributes: Attributes) -> tuple[Floats, Floats]:
+        """Maximum entropy, and a bound of what non-negativity moved in it."""
+        wanted = frozenset(attributes)
+        common = {members & wanted for members in self._members} - {frozenset()}
+        largest = sorted(tuple(sorted(s)) for s in common if not any(s < other for other in common))
+        shape = self._domain.shape(attributes)
+        projections = []
+        moved = np.zeros(shape)
+        for held in largest:
+            table, shift = self._covered(held)
+            axes = tuple(attributes.index(i) for i in held)
+            projections.append((axes, table))
+            # A change of a projection spreads over the cells that are summed into it.
+            laid_out = shift.reshape([r if i in axes else 1 for i, r in enumerate(shape)])
+            moved = np.maximum(moved, laid_out * (table.size / moved.size))
+        return maximum_entropy(shape, projections), moved.ravel()

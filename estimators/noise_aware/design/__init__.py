@@ -1,0 +1,1 @@
+"""Before collection: which views are asked, and how many users report on each."""

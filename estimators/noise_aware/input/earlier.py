@@ -1,0 +1,195 @@
+"""What plans of the same lineage counted before: in a plan's parameters, and in its totals.
+
+A plan that follows a pilot carries the pilot's counters. They are counts of perturbed reports, so
+whatever is made of them costs no more privacy (post-processing), and the plan stays self-contained.
+Unbiased statistics pool by inverse variance, whatever plan their reports belong to: a total is
+fitted as if its groups and the pilot's were one plan's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from estimators.errors import PlanError
+from estimators.mechanisms import build
+from estimators.plan.document import read_groups
+from estimators.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from estimators.domain import Domain
+    from estimators.mechanisms.base import Mechanism
+    from estimators.plan import Group, Plan
+
+MAX_COUNTERS = 1 << 18
+"""Most counters of earlier plans in a plan: about 2 MB of its document, which devices load too."""
+
+MAX_VIEW_CELLS = 1 << 12
+"""Largest view that is understood."""
+
+_FIELDS = {"plan", "epsilon", "groups", "tallies"}
+
+
+class Asked(Protocol):
+    """What a recovery must know of a plan."""
+
+    @property
+    def domain(self) -> Domain:
+        """What a record is."""
+
+    @property
+    def k(self) -> int:
+        """Size of the marginals that matter."""
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """What is collected."""
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """One per group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """Groups of several plans; see `Asked`."""
+
+    domain: Domain
+    k: int
+    groups: tuple[Group, ...]
+    mechanisms: tuple[Mechanism, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Earlier:
+    """One earlier plan.
+
+    Attributes:
+        plan: its digest, 64 hexadecimal digits.
+        epsilon: of one of its reports, decimal string.
+        groups: what it collected; all views are of kind ``cell``.
+        tallies: what was counted, one per group.
+    """
+
+    plan: str
+    epsilon: str
+    groups: tuple[Group, ...]
+    tallies: tuple[Tally, ...]
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """One per group."""
+        return tuple(build(group.mechanism, self.epsilon) for group in self.groups)
+
+    @property
+    def reports(self) -> int:
+        """Reports over all groups."""
+        return sum(tally.reports for tally in self.tallies)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a plan's parameters."""
+        return {
+            "plan": self.plan,
+            "epsilon": self.epsilon,
+            "groups": [group.to_json() for group in self.groups],
+            "tallies": [tally.to_json() for tally in self.tallies],
+        }
+
+
+def read_earlier(parameters: Any, domain: Domain) -> tuple[Earlier, ...]:
+    """The parameter ``pilots`` of a plan over this domain; none where it is absent.
+
+    Raises:
+        PlanError: malformed, over another domain, or too large; one line with the path.
+    """
+    entries = parameters.get("pilots", [])
+    if not isinstance(entries, list):
+        raise PlanError("parameter pilots: expected a list")
+    found = tuple(_read(e, f"parameter pilots[{i}]", domain) for i, e in enumerate(entries))
+    check_size(found)
+    return found
+
+
+def check_size(earlier: Sequence[Earlier]) -> None:
+    """Whether they may stand in a plan.
+
+    Raises:
+        PlanError: more than `MAX_COUNTERS`.
+    """
+    counters = sum(tally.counts.size for one in earlier for tally in one.tallies)
+    if counters > MAX_COUNTERS:
+        raise PlanError(
+            f"the pilots keep {counters:,} counters; at most {MAX_COUNTERS:,} go into a plan"
+        )
+
+
+def _read(entry: object, where: str, domain: Domain) -> Earlier:
+    if not isinstance(entry, dict) or set(entry) != _FIELDS:
+        raise PlanError(f"{where}: expected an object with {', '.join(sorted(_FIELDS))}")
+    if not all(isinstance(entry[name], str) for name in ("plan", "epsilon")):
+        raise PlanError(f"{where}: plan and epsilon are strings")
+    groups = read_groups(entry["groups"], f"{where}.groups")
+    tallies = entry["tallies"]
+    if not isinstance(tallies, list) or len(tallies) != len(groups):
+        raise PlanError(f"{where}.tallies: expected a list, one for each group")
+    counted = []
+    for g, (group, document) in enumerate(zip(groups, tallies, strict=True)):
+        mechanism = build(group.mechanism, entry["epsilon"])
+        _check(group, mechanism, domain, f"{where}.groups[{g}]")
+        try:
+            counted.append(Tally.from_json(document, len(group.views), mechanism.width))
+        except ValueError as error:
+            raise PlanError(f"{where}.tallies[{g}]: {error}") from None
+    return Earlier(entry["plan"], entry["epsilon"], groups, tuple(counted))
+
+
+def _check(group: Group, mechanism: Mechanism, domain: Domain, where: str) -> None:
+    """Whether a group's counts are tables over this domain."""
+    for view in group.views:
+        try:
+            view.check(domain)
+        except PlanError as error:
+            raise PlanError(f"{where}: of another domain: {error}") from None
+        if view.kind != "cell" or mechanism.cells > MAX_VIEW_CELLS:
+            raise PlanError(f"{where}: only tables of at most {MAX_VIEW_CELLS:,} cells teach")
+        if view.cells(domain) != mechanism.cells:
+            raise PlanError(
+                f"{where}: of another domain: {mechanism.cells} cells, the view over "
+                f"{list(view.attributes)} has {view.cells(domain)} here"
+            )
+    if mechanism.estimate(np.zeros(mechanism.width, np.int64), 1).shape != (mechanism.cells,):
+        raise PlanError(f"{where}: mechanism {mechanism.name} estimates no table of its cells")
+
+
+def pool(
+    plan: Asked, tallies: Sequence[Tally], earlier: Sequence[Earlier]
+) -> tuple[Pooled, list[Tally]]:
+    """A plan's groups and tallies with those of earlier plans."""
+    pooled = Pooled(
+        plan.domain,
+        plan.k,
+        sum((one.groups for one in earlier), plan.groups),
+        sum((one.mechanisms for one in earlier), plan.mechanisms),
+    )
+    return pooled, [*tallies, *(tally for one in earlier for tally in one.tallies)]
+
+
+def after(plan: Plan, tallies: Sequence[Tally]) -> tuple[Earlier, ...]:
+    """What a plan that follows this one carries: this one, and what it carries itself.
+
+    Raises:
+        PlanError: no reports at all, too many counters, or counts that are no tables.
+    """
+    own = Earlier(plan.digest, plan.epsilon, plan.groups, tuple(tallies))
+    if not own.reports:
+        raise PlanError(f"plan {plan.name}: nothing is counted yet, so it teaches nothing")
+    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
+        _check(group, mechanism, plan.domain, f"plan {plan.name}")
+    carried = read_earlier(plan.parameters, plan.domain) if plan.method == "noise-aware" else ()
+    found = (*carried, own)
+    check_size(found)
+    return found

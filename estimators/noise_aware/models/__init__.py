@@ -1,0 +1,1 @@
+"""Models of means, pairs and triples, and of the joint distribution."""

@@ -1,0 +1,1 @@
+"""Samplers that draw from the posterior distributions of the models."""

@@ -1,0 +1,1 @@
+"""From posterior draws to tables and their intervals."""

@@ -1,0 +1,1 @@
+"""Numerical procedures that know no plan: projections, maximum entropy, designs, transforms."""

@@ -1,0 +1,234 @@
+"""Make overlapping tables agree on what they share (METHODS §3), many tables at once.
+
+All tables of a plan lie one after another in one flat vector. A *closed* attribute set is the
+intersection of all views that contain it, and lies in two views or more; these are exactly the
+pairwise intersections closed under intersection. Sets of one size never contain one another and
+agree on their own intersections by the time they are treated, so a whole size is one vectorised
+step. One pass over the sizes is the weighted least-squares projection onto consistent tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.numerics.simplex import project
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from estimators.domain import Attributes
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+MAX_ROUNDS = 300
+TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    """All (view, shared set) pairs whose sets have one size.
+
+    A *slot* is one cell of one projection, a *pool* one cell of one shared set.
+
+    Attributes:
+        cell: shape (incidences,): index into the flat vector.
+        slot: shape (incidences,): slot that the cell is summed into.
+        pool: shape (slots,): pool that the slot belongs to.
+        view: shape (slots,): view that the slot belongs to.
+        summed: shape (slots,): number of cells summed into the slot.
+    """
+
+    cell: Indices
+    slot: Indices
+    pool: Indices
+    view: Indices
+    summed: Indices
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """Everything about a family of views that does not depend on data. Make it by `structure`.
+
+    Attributes:
+        views: attribute sets, in the plan's order.
+        cardinalities: of all attributes of the domain.
+        offsets: shape (views + 1,): where each table starts in the flat vector; its length last.
+        levels: by ascending size of the shared sets, the empty set left out.
+        widths: for every distinct table size, the views that have it.
+    """
+
+    views: tuple[Attributes, ...]
+    cardinalities: tuple[int, ...]
+    offsets: Indices
+    levels: tuple[_Level, ...]
+    widths: tuple[tuple[int, Indices], ...]
+
+    def flatten(self, tables: Sequence[Floats]) -> Floats:
+        """One vector from one table per view."""
+        return np.concatenate(tables) if tables else np.zeros(0)
+
+    def table(self, flat: Floats, view: int) -> Floats:
+        """The table of one view: shape (cells,), a view of ``flat``."""
+        return flat[self.offsets[view] : self.offsets[view + 1]]
+
+    def shape(self, view: int) -> tuple[int, ...]:
+        """Cardinalities of one view's attributes."""
+        return tuple(self.cardinalities[i] for i in self.views[view])
+
+    def rows(self) -> Iterator[Indices]:
+        """Index arrays of the tables of each size: shape (views of that size, cells)."""
+        for width, views in self.widths:
+            yield self.offsets[views][:, None] + np.arange(width)
+
+
+@lru_cache(maxsize=32)
+def structure(views: tuple[Attributes, ...], cardinalities: tuple[int, ...]) -> Structure:
+    """Index arrays for a family of views. Cached: a plan's views never change.
+
+    Args:
+        views: ascending attribute positions each.
+        cardinalities: of all attributes of the domain.
+
+    Cost: O(total cells · number of shared subsets of a view) time and memory.
+    """
+    sizes = np.array([prod(cardinalities[i] for i in view) for view in views], np.int64)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    closed = _closed_sets(views)
+    levels = []
+    for size in sorted({len(s) for s in closed}):
+        sets = sorted(s for s in closed if len(s) == size)
+        levels.append(_level(sets, [closed[s] for s in sets], views, cardinalities, offsets))
+    widths = tuple((int(w), np.flatnonzero(sizes == w)) for w in np.unique(sizes))
+    return Structure(views, cardinalities, offsets, tuple(levels), widths)
+
+
+def _closed_sets(views: tuple[Attributes, ...]) -> dict[Attributes, list[int]]:
+    """Every closed attribute set with the views that contain it."""
+    holders: dict[Attributes, list[int]] = {}
+    for number, view in enumerate(views):
+        for size in range(1, len(view) + 1):
+            for subset in combinations(view, size):
+                holders.setdefault(subset, []).append(number)
+    members = [frozenset(view) for view in views]
+    return {
+        subset: numbers
+        for subset, numbers in holders.items()
+        if len(numbers) > 1
+        and len(frozenset.intersection(*(members[v] for v in numbers))) == len(subset)
+    }
+
+
+def _level(
+    sets: list[Attributes],
+    holders: list[list[int]],
+    views: tuple[Attributes, ...],
+    cardinalities: tuple[int, ...],
+    offsets: Indices,
+) -> _Level:
+    cell, slot, pool, view, summed = [], [], [], [], []
+    slots = pools = 0
+    for attributes, numbers in zip(sets, holders, strict=True):
+        cells = prod(cardinalities[i] for i in attributes)
+        for number in numbers:
+            into = projection(views[number], attributes, cardinalities)
+            cell.append(np.arange(offsets[number], offsets[number + 1]))
+            slot.append(slots + into)
+            pool.append(pools + np.arange(cells))
+            view.append(np.full(cells, number))
+            summed.append(np.full(cells, len(into) // cells))
+            slots += cells
+        pools += cells
+    return _Level(*(np.concatenate(parts) for parts in (cell, slot, pool, view, summed)))
+
+
+@lru_cache(maxsize=4096)
+def projection(view: Attributes, attributes: Attributes, cardinalities: tuple[int, ...]) -> Indices:
+    """For every cell of a view's table, its cell in the table over a subset: shape (cells,)."""
+    grid = np.indices([cardinalities[i] for i in view]).reshape(len(view), -1)
+    into = np.zeros(grid.shape[1], np.int64)
+    for i in attributes:
+        into = into * cardinalities[i] + grid[view.index(i)]
+    into.flags.writeable = False
+    return into
+
+
+def harmonise(shared: Structure, flat: Floats, precision: Floats) -> tuple[Floats, float]:
+    """One pass of weighted least squares: totals 1, then every shared projection averaged.
+
+    Args:
+        shared: of the views.
+        flat: shape (total cells,).
+        precision: shape (views,), positive: inverse variance of one cell of each view's table. The
+            weight of a projection is this divided by the number of cells summed.
+
+    Returns:
+        The consistent tables nearest to ``flat`` in ``sum_v precision_v |change_v|²``, and the
+        largest disagreement found: between a total and 1, or a projection and its average.
+
+    Cost: O(incidences).
+    """
+    flat = flat.copy()
+    gap = 0.0
+    for rows in shared.rows():
+        excess = flat[rows].sum(axis=1) - 1.0
+        gap = max(gap, float(np.abs(excess).max()))
+        flat[rows] -= excess[:, None] / rows.shape[1]
+    for level in shared.levels:
+        weight = precision[level.view] / level.summed
+        found = np.bincount(level.slot, flat[level.cell])
+        average = np.bincount(level.pool, weight * found) / np.bincount(level.pool, weight)
+        change = average[level.pool] - found
+        gap = max(gap, float(np.abs(change).max()))
+        flat += np.bincount(level.cell, (change / level.summed)[level.slot], len(flat))
+    return flat, gap
+
+
+def non_negative(shared: Structure, flat: Floats) -> Floats:
+    """Every table replaced by the nearest distribution (`simplex.project`)."""
+    out = np.empty_like(flat)
+    for rows in shared.rows():
+        out[rows] = project(flat[rows])
+    return out
+
+
+def reconcile(shared: Structure, flat: Floats, precision: Floats) -> Floats:
+    """Tables that agree, are non-negative and sum to 1, close to the given ones.
+
+    Alternates `harmonise` and `non_negative` until the largest disagreement is below
+    ``TOLERANCE`` or ``MAX_ROUNDS`` rounds; then one more `harmonise`, and one common mixture with
+    the uniform tables (which agree with one another) just strong enough to lift every cell to 0.
+
+    Args:
+        shared: of the views.
+        flat: shape (total cells,).
+        precision: shape (views,), as in `harmonise`.
+
+    Returns:
+        Shape of ``flat``. Shared projections agree and tables sum to 1 to rounding.
+
+    Cost: at most ``MAX_ROUNDS`` passes; deterministic.
+    """
+    if not len(flat):
+        return flat
+    for _ in range(MAX_ROUNDS):
+        agreed, gap = harmonise(shared, flat, precision)
+        if gap < TOLERANCE and agreed.min() >= 0.0:
+            break
+        flat = non_negative(shared, agreed)
+    agreed, _ = harmonise(shared, flat, precision)
+    return _lift(shared, agreed)
+
+
+def _lift(shared: Structure, flat: Floats) -> Floats:
+    uniform = np.repeat(1.0 / np.diff(shared.offsets), np.diff(shared.offsets))
+    below = np.minimum(flat, 0.0)
+    share = float((-below / (uniform - below)).max())
+    return np.maximum((1.0 - share) * flat + share * uniform, 0.0)

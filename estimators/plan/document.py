@@ -1,0 +1,255 @@
+"""Strict reading of a plan document: unknown, missing or contradictory fields are refused.
+
+Every refusal is one line that says where (a path such as ``groups[3].views[0].share``) and what.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import orjson
+
+from estimators.domain import Domain
+from estimators.errors import DomainError, PlanError
+from estimators.plan.limits import Limits
+from estimators.plan.plan import PLAN_VERSION, Group, Guarantee, Plan
+from estimators.view import View
+
+T = TypeVar("T")
+
+MAX_PLAN_BYTES = 16 << 20
+
+_FIELDS: dict[str, type] = {
+    "version": int,
+    "name": str,
+    "purpose": str,
+    "owner": str,
+    "lineage": str,
+    "domain": list,
+    "epsilon": str,
+    "lineage_epsilon": str,
+    "guarantee": dict,
+    "k": int,
+    "method": dict,
+    "groups": list,
+    "start": int,
+    "expires": int,
+    "window": int,
+    "grace": int,
+    "skew": int,
+    "partitions": int,
+    "wire": int,
+    "users": int,
+    "marginals": list,
+}
+
+_OPTIONAL: dict[str, type] = {"analysis": bool}
+
+_FIELDS_2: dict[str, type] = {**_FIELDS, "limits": dict, "on_suspicion": str}
+_OPTIONAL_2: dict[str, type] = {**_OPTIONAL, "lineage_name": str}
+
+
+def read_plan(raw: bytes) -> Plan:
+    """The plan in ``raw``, for services and tools: they read every plan that is not absurd.
+
+    A device reads plans that others hand to it with
+    :func:`producer.device.read_plan.read_device_plan`.
+
+    Raises:
+        PlanError: not JSON, another version, or any field that is unknown, missing, of the wrong
+            type, out of range or in contradiction with another; one line, with the path.
+    """
+    if len(raw) > MAX_PLAN_BYTES:
+        raise PlanError(f"plan: {len(raw):,} bytes; at most {MAX_PLAN_BYTES:,} are read")
+    return plan_of(parse(raw))
+
+
+def parse(raw: bytes) -> object:
+    """The JSON document in ``raw``, of whatever form.
+
+    Raises:
+        PlanError: not JSON, or a field that stands twice in one object.
+    """
+    try:
+        document = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise PlanError(f"plan: not JSON: {error}") from None
+    _refuse_repeats(raw)
+    return document
+
+
+def plan_of(
+    document: object, check: Callable[[tuple[Group, ...], str], None] | None = None
+) -> Plan:
+    """The plan that a document states.
+
+    Args:
+        document: decoded JSON.
+        check: is called with groups and epsilon before anything is computed for the groups'
+            mechanisms; may refuse.
+
+    Raises:
+        PlanError: as :func:`read_plan`.
+    """
+    if isinstance(document, dict) and "model" in document:
+        raise PlanError(
+            f"model: this is a {document['model']} plan, for raw records and a trusted aggregator; "
+            "local reports take none of it: calmstream central"
+        )
+    fields = _fields(document)
+    try:
+        domain = Domain.from_json(fields["domain"])
+    except DomainError as error:
+        raise PlanError(str(error)) from None
+    guarantee = _object(fields["guarantee"], "guarantee", {"kind": str, "windows": int})
+    method = _object(fields["method"], "method", {"name": str, "parameters": dict})
+    groups = read_groups(fields["groups"], "groups")
+    if check is not None:
+        check(groups, fields["epsilon"])
+    plain = {
+        name: fields[name]
+        for name in _FIELDS
+        if name not in ("version", "domain", "guarantee", "method", "groups", "marginals")
+    }
+    plan = Plan(
+        **plain,
+        domain=domain,
+        guarantee=Guarantee(guarantee["kind"], guarantee["windows"]),
+        method=method["name"],
+        parameters=method["parameters"],
+        groups=groups,
+        marginals=_each(fields["marginals"], "marginals", _integers),
+        analysis=fields.get("analysis", False),
+        **_since_2(fields),
+    )
+    if plan.parameters != method["parameters"]:
+        raise PlanError("method.parameters: fractions are decimal strings")
+    return plan
+
+
+def _fields(document: object) -> dict[str, Any]:
+    """The fields of a document of either version."""
+    version = document.get("version", 1) if isinstance(document, dict) else 1
+    if version == 1:
+        return _object(document, "plan", _FIELDS, _OPTIONAL)
+    if version == PLAN_VERSION:
+        return _object(document, "plan", _FIELDS_2, _OPTIONAL_2)
+    raise PlanError(f"version: this release reads plan versions 1 and 2, got {_shown(version)}")
+
+
+def _since_2(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What a plan of version 2 states beyond version 1."""
+    if fields["version"] == 1:
+        return {"version": 1}
+    limits = _object(fields["limits"], "limits", {"batch_reports": int, "batches": int})
+    if "lineage_name" in fields and not fields["lineage_name"]:
+        raise PlanError("lineage_name: expected a name, or no such field")
+    return {
+        "version": fields["version"],
+        "limits": Limits(**limits),
+        "on_suspicion": fields["on_suspicion"],
+        "lineage_name": fields.get("lineage_name", ""),
+    }
+
+
+def read_groups(entries: object, where: str) -> tuple[Group, ...]:
+    """Groups as a plan document lists them.
+
+    Args:
+        entries: decoded JSON.
+        where: path of the list, for messages.
+
+    Raises:
+        PlanError: as `read_plan`.
+    """
+    if not isinstance(entries, list):
+        raise PlanError(f"{where}: expected a list")
+    return _each(entries, where, _group)
+
+
+def _group(entry: object, where: str) -> Group:
+    fields = _object(entry, where, {"mechanism": dict, "views": list})
+    pairs = _each(fields["views"], f"{where}.views", _view)
+    try:
+        return Group(
+            fields["mechanism"], tuple(v for v, _ in pairs), tuple(share for _, share in pairs)
+        )
+    except PlanError as error:
+        raise PlanError(f"{where}: {error}") from None
+
+
+def _view(entry: object, where: str) -> tuple[View, int]:
+    optional = {"parity": list, "character": list, "modulus": int}
+    fields = _object(entry, where, {"attributes": list, "share": int}, optional)
+    for name in ("attributes", "parity", "character"):
+        if name in fields:
+            _integers(fields[name], f"{where}.{name}")
+    try:
+        return View.from_json(fields), fields["share"]
+    except PlanError as error:
+        raise PlanError(f"{where}: {error}") from None
+
+
+def _integers(entry: object, where: str) -> tuple[int, ...]:
+    if not isinstance(entry, list) or not all(type(x) is int and x >= 0 for x in entry):
+        raise PlanError(f"{where}: expected a list of non-negative integers")
+    return tuple(entry)
+
+
+def _each(entries: list[Any], where: str, read: Callable[[object, str], T]) -> tuple[T, ...]:
+    if not entries:
+        raise PlanError(f"{where}: expected at least one")
+    return tuple(read(entry, f"{where}[{i}]") for i, entry in enumerate(entries))
+
+
+def _refuse_repeats(raw: bytes) -> None:
+    """No object may name a field twice: readers of JSON disagree about which of the two counts."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> None:
+        seen = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise PlanError(f"plan: field {name!r} stands twice in one object")
+            seen.add(name)
+
+    try:
+        json.loads(raw, object_pairs_hook=unique)
+    except RecursionError:
+        raise PlanError("plan: nested too deeply") from None
+
+
+def _object(
+    entry: object,
+    where: str,
+    required: Mapping[str, type],
+    optional: Mapping[str, type] | None = None,
+) -> dict[str, Any]:
+    known = {**required, **(optional or {})}
+    if not isinstance(entry, dict):
+        raise PlanError(f"{where}: expected an object")
+    unknown = sorted(set(entry) - set(known))
+    if unknown:
+        raise PlanError(f"{where}: unknown field {unknown[0]!r}")
+    missing = sorted(set(required) - set(entry))
+    if missing:
+        raise PlanError(f"{where}: missing field {missing[0]!r}")
+    for name, value in entry.items():
+        if type(value) is not known[name]:
+            raise PlanError(f"{where}.{name}: expected {_WORDS[known[name]]}, got {_shown(value)}")
+    return entry
+
+
+_WORDS: dict[type, str] = {
+    bool: "true or false",
+    int: "an integer",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+}
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"

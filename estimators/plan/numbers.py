@@ -1,0 +1,93 @@
+"""Numbers in a plan document that every language reads and writes alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from estimators.errors import PlanError
+
+MAX_INTEGER = (1 << 53) - 1
+"""Largest magnitude of an integer in a plan: every JSON reader holds it exactly."""
+
+_FEW = 8
+"""Lists of fewer entries are checked entry by entry."""
+
+
+def exact_numbers(value: Any, where: str) -> Any:
+    """Method parameters or a mechanism's fields with numbers that all languages write alike.
+
+    Fractions become decimal strings, because JSON libraries write them differently (1e16 or
+    10000000000000000). Integers keep to the range that every reader holds exactly.
+
+    Args:
+        value: JSON-ready.
+        where: path, for messages.
+
+    Raises:
+        PlanError: an integer beyond 2^53 - 1, or a number that is not finite.
+    """
+    try:
+        return _exact(value)
+    except _InexactError as error:
+        raise PlanError(f"{where}{''.join(reversed(error.steps))}: {error.what}") from None
+
+
+class _InexactError(Exception):
+    """A number that languages write differently, and where: the last step of its path first."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.steps: list[str] = []
+
+
+def _exact(value: Any) -> Any:
+    """As :func:`exact_numbers`; a list of integers or of strings is checked as a whole."""
+    if isinstance(value, list | tuple):
+        return _exact_list(value)
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise _InexactError("expected a finite number")
+        return float.__repr__(value)
+    if isinstance(value, int):
+        if abs(value) > MAX_INTEGER:
+            raise _InexactError(f"integers lie between -{MAX_INTEGER} and {MAX_INTEGER}")
+        return value
+    return _exact_object(value) if isinstance(value, Mapping) else value
+
+
+def _exact_list(values: Sequence[Any]) -> list[Any]:
+    if len(values) > _FEW:
+        kinds = set(map(type, values))
+        integers = kinds == {int} and min(values) >= -MAX_INTEGER and max(values) <= MAX_INTEGER
+        if integers or kinds <= {str}:
+            return list(values)
+    exact: list[Any] = []
+    try:
+        for item in values:
+            exact.append(_exact(item))  # noqa: PERF401 - its length says where an error was
+    except _InexactError as error:
+        error.steps.append(f"[{len(exact)}]")
+        raise
+    return exact
+
+
+def _exact_object(items: Mapping[Any, Any]) -> dict[Any, Any]:
+    exact = {}
+    for name, item in items.items():
+        try:
+            exact[name] = _exact(item)
+        except _InexactError as error:
+            error.steps.append(f".{name}")
+            raise
+    return exact
+
+
+def as_number(value: object) -> object:
+    """A fraction that a plan of version 2 holds as a decimal string; anything else as it is."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value

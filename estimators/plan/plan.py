@@ -1,0 +1,388 @@
+"""The plan: one immutable document that both sides obey, whose digest is its id."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import orjson
+
+from estimators.domain import Attributes, Domain
+from estimators.errors import PlanError, Reason
+from estimators.mechanisms import build
+from estimators.mechanisms.base import Mechanism
+from estimators.plan.limits import Limits, standard_limits
+from estimators.plan.numbers import MAX_INTEGER, exact_numbers
+from estimators.plan.state_size import record_bytes
+from estimators.randomness import parse_epsilon
+from estimators.view import View
+
+PLAN_VERSION = 2
+"""What `calmstream plan` writes; plans of version 1 are read and run for ever."""
+
+WIRE_MAJOR = 1
+MAX_GROUPS = 256
+MAX_STATE_RECORD_BYTES = 8 << 20
+MAX_PARTITIONS = 1024
+MAX_SHARE = 1 << 32
+MAX_WINDOWS = 1 << 32
+MAX_TIME = 1 << 40
+"""Latest second since the epoch in a plan."""
+
+MAX_MODULUS = 1 << 32
+MAX_NAME = 128
+ON_SUSPICION = ("flag", "withhold")
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
+_HEX = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What a device's participation costs it.
+
+    ``once``: a device reports once under the plan's lineage, ever. ``w-event``: it reports in one
+    window of every ``windows`` consecutive ones, in a slot fixed by a keyed hash, so that any w
+    consecutive windows cost it at most epsilon.
+    """
+
+    kind: str = "once"
+    windows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind == "memoised":
+            raise PlanError("guarantee.kind: memoised reports are not offered; use once or w-event")
+        if self.kind not in ("once", "w-event"):
+            raise PlanError(f"guarantee.kind: expected once or w-event, got {self.kind!r}")
+        if self.kind == "once" and self.windows != 1:
+            raise PlanError("guarantee.windows goes with w-event only")
+        if self.kind == "w-event" and not 2 <= self.windows <= 10_000:
+            raise PlanError(f"guarantee.windows: expected 2 to 10000, got {self.windows}")
+
+
+@dataclass(frozen=True)
+class Group:
+    """One user group: one reports topic, one mechanism, one or more views.
+
+    Attributes:
+        mechanism: its spec as ``estimators.mechanisms.build`` reads it (name, cells, parameters).
+        views: what the group's devices report on; a report carries the index when there are two
+            or more.
+        shares: one positive integer weight per view; a device lands on a view with probability
+            share / sum of all shares of the plan.
+    """
+
+    mechanism: Mapping[str, Any]
+    views: tuple[View, ...]
+    shares: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.views or len(self.views) != len(self.shares):
+            raise PlanError("a group needs one share per view and at least one view")
+        if min(self.shares) < 1 or max(self.shares) > MAX_SHARE:
+            raise PlanError(f"shares are integers from 1 to 2^32, got {min(self.shares)}")
+
+    @property
+    def share(self) -> int:
+        """Weight of the whole group."""
+        return sum(self.shares)
+
+    def build(self, epsilon: str) -> Mechanism:
+        """The mechanism under this epsilon, one object however often it is asked for.
+
+        Raises:
+            PlanError: there is no such mechanism.
+        """
+        known = self._built.get(epsilon)
+        if known is None:
+            known = self._built[epsilon] = build(self.mechanism, epsilon)
+        return known
+
+    @cached_property
+    def _built(self) -> dict[str, Mechanism]:
+        return {}
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a plan document."""
+        views = [
+            view.to_json() | {"share": share}
+            for view, share in zip(self.views, self.shares, strict=True)
+        ]
+        return {"mechanism": dict(self.mechanism), "views": views}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """See DESIGN decision 8. Times are integer seconds since the epoch, or seconds.
+
+    Window w covers [start + w·window, start + (w+1)·window); the plan has ``windows`` of them and
+    ends at ``expires``. A report of window w is accepted while the log's clock has not passed the
+    window's end plus ``grace``, and once the clock plus ``skew`` has reached its start.
+
+    Attributes:
+        name: lower case letters, digits and hyphens, at most 48; part of the topic names.
+        purpose: why the statistics are collected, for the people they are about.
+        owner: who answers for them.
+        lineage: 32 hex digits shared by all plans that follow from one another; devices derive
+            their group from it and never exceed ``lineage_epsilon`` under it.
+        domain: what a record is.
+        epsilon: decimal string: the total loss of one report.
+        lineage_epsilon: decimal string: most that one device may ever spend under the lineage
+            (per w windows with w-event); equal to epsilon unless a child plan asks again. From
+            version 2 on the smallest one that a device answered binds it for ever.
+        k: size of the marginals that the method was tuned for.
+        method: registry name.
+        parameters: the method's own, JSON-ready.
+        groups: what is collected.
+        guarantee: what a device's participation costs it.
+        start, window, grace, skew, expires: see above.
+        partitions: of every reports topic and of the state topic.
+        users: reports expected per window.
+        marginals: attribute tuples published at every window.
+        analysis: whether snapshots carry the association of all published pairs and a tree.
+        version: of the document. The fields below stand in it from version 2 on.
+        limits: what one window may receive; None in version 1, the standard ones by default.
+        on_suspicion: what happens to a set whose raw counts look forged: ``flag`` marks every
+            table, ``withhold`` publishes the manifest without tables.
+        lineage_name: what the operator calls the lineage; empty where it is a random number.
+    """
+
+    name: str
+    purpose: str
+    owner: str
+    lineage: str
+    domain: Domain
+    epsilon: str
+    k: int
+    method: str
+    parameters: Mapping[str, Any]
+    groups: tuple[Group, ...]
+    start: int
+    expires: int
+    window: int
+    users: int
+    marginals: tuple[Attributes, ...]
+    guarantee: Guarantee = field(default_factory=Guarantee)
+    grace: int = 60
+    skew: int = 60
+    partitions: int = 1
+    wire: int = WIRE_MAJOR
+    lineage_epsilon: str = ""
+    analysis: bool = False
+    version: int = PLAN_VERSION
+    limits: Limits | None = None
+    on_suspicion: str = "flag"
+    lineage_name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.lineage_epsilon:
+            object.__setattr__(self, "lineage_epsilon", self.epsilon)
+        self._check_names()
+        self._check_times()
+        self._check_domain()
+        self._check_version()
+        size = self.state_record_bytes
+        if size > MAX_STATE_RECORD_BYTES:
+            raise PlanError(
+                f"a partition's state record could reach {size:,} bytes; the limit is "
+                f"{MAX_STATE_RECORD_BYTES:,}: use smaller views or fewer views per group"
+            )
+
+    def _check_names(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise PlanError(
+                f"name: expected 1 to 48 lower-case letters, digits and hyphens, got {self.name!r}"
+            )
+        if not _HEX.fullmatch(self.lineage):
+            raise PlanError("lineage: expected 32 lower-case hexadecimal digits")
+        if parse_epsilon(self.lineage_epsilon) < parse_epsilon(self.epsilon):
+            raise PlanError(
+                f"lineage_epsilon {self.lineage_epsilon} is below epsilon {self.epsilon}"
+            )
+        if self.wire != WIRE_MAJOR:
+            raise PlanError(f"wire: this version speaks major {WIRE_MAJOR}, the plan {self.wire}")
+
+    def _check_times(self) -> None:
+        if self.window < 1 or self.grace < 0 or self.skew < 0:
+            raise PlanError("window must be at least 1 s, grace and skew at least 0 s")
+        if (
+            self.start < 0
+            or self.expires <= self.start
+            or (self.expires - self.start) % self.window
+        ):
+            raise PlanError("expires must lie a whole number of windows, at least one, after start")
+        if self.skew > 1000 * self.window or self.grace > 1000 * self.window:
+            raise PlanError("grace and skew may not exceed a thousand windows")
+        if not 1 <= self.partitions <= MAX_PARTITIONS:
+            raise PlanError(f"partitions: expected 1 to {MAX_PARTITIONS}, got {self.partitions}")
+        if self.users < 1:
+            raise PlanError(f"users: expected at least 1 report per window, got {self.users}")
+
+    def _check_domain(self) -> None:
+        d = len(self.domain)
+        if not 1 <= self.k <= d:
+            raise PlanError(f"k: expected 1 to {d}, the number of attributes, got {self.k}")
+        if len(self.groups) > MAX_GROUPS:
+            raise PlanError(f"{len(self.groups)} groups; at most {MAX_GROUPS} topics are allowed")
+        for g, (group, mechanism) in enumerate(zip(self.groups, self.mechanisms, strict=True)):
+            mechanism.check()
+            for view in group.views:
+                view.check(self.domain)
+                if view.cells(self.domain) != mechanism.cells:
+                    raise PlanError(
+                        f"groups[{g}]: mechanism has {mechanism.cells} cells, "
+                        f"view {list(view.attributes)} has {view.cells(self.domain)}"
+                    )
+        if not self.marginals or len(set(self.marginals)) != len(self.marginals):
+            raise PlanError("marginals: expected at least one, and none twice")
+        for marginal in self.marginals:
+            if not marginal or list(marginal) != sorted(set(marginal)) or marginal[-1] >= d:
+                raise PlanError(f"marginals: {list(marginal)} is not a set of attributes")
+
+    def _check_version(self) -> None:
+        """Check the fields of the version, and give version 2 its standard limits."""
+        if self.version == 1:
+            if self.limits is not None or self.on_suspicion != "flag" or self.lineage_name:
+                raise PlanError("limits, on_suspicion and lineage_name need version 2")
+            return
+        if self.version != PLAN_VERSION:
+            raise PlanError(f"version: this release reads 1 to {PLAN_VERSION}, got {self.version}")
+        self._check_bounds()
+        parameters = exact_numbers(self.parameters, "method.parameters")
+        object.__setattr__(self, "parameters", parameters)
+        if self.limits is None:
+            largest = -(-self.users * max(group.share for group in self.groups) // self.total_share)
+            object.__setattr__(self, "limits", standard_limits(largest, self.partitions))
+
+    def _check_bounds(self) -> None:
+        """Check what a plan of version 2 bounds, so that readers in every language agree about it.
+
+        Raises:
+            PlanError: a field is beyond its bound; the message has its path.
+        """
+        if self.on_suspicion not in ON_SUSPICION:
+            raise PlanError(f"on_suspicion: expected flag or withhold, got {self.on_suspicion!r}")
+        if len(self.lineage_name) > MAX_NAME:
+            raise PlanError(f"lineage_name: expected at most {MAX_NAME} characters")
+        if self.expires > MAX_TIME or self.windows > MAX_WINDOWS:
+            raise PlanError(f"expires: at most {MAX_TIME}, and at most {MAX_WINDOWS} windows")
+        if self.users > MAX_INTEGER:
+            raise PlanError(f"users: expected at most {MAX_INTEGER}")
+        for g, group in enumerate(self.groups):
+            where = f"groups[{g}].mechanism"
+            if exact_numbers(group.mechanism, where) != dict(group.mechanism):
+                raise PlanError(f"{where}: a mechanism has no fractions")
+            if max(view.modulus for view in group.views) > MAX_MODULUS:
+                raise PlanError(f"groups[{g}]: a modulus is at most {MAX_MODULUS}")
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why a record of this plan can be rejected."""
+        return tuple(r for r in Reason if self.limits is not None or r is not Reason.OVER_LIMIT)
+
+    @cached_property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The mechanism of every group."""
+        return tuple(group.build(self.epsilon) for group in self.groups)
+
+    @property
+    def windows(self) -> int:
+        """Number of windows."""
+        return (self.expires - self.start) // self.window
+
+    @property
+    def total_share(self) -> int:
+        """Sum of the shares of all views of all groups."""
+        return sum(group.share for group in self.groups)
+
+    @cached_property
+    def cumulative_shares(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Running sum of the shares over all views, group by group: shape (views,), int64."""
+        return np.cumsum([share for group in self.groups for share in group.shares])
+
+    @cached_property
+    def first_view(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Flat index of every group's first view, and the number of views last."""
+        return np.cumsum([0, *(len(group.views) for group in self.groups)])
+
+    @property
+    def state_record_bytes(self) -> int:
+        """Upper bound of a partition's state record, from the largest group.
+
+        It holds while no window receives more than 100 times the expected reports.
+        """
+        open_windows = 2 + -(-(self.grace + self.skew) // self.window)
+        return max(
+            record_bytes(
+                len(group.views),
+                mechanism.width,
+                mechanism.largest_count,
+                users=self.users,
+                windows=self.windows,
+                open_windows=min(open_windows, self.windows),
+                reasons=self.reasons,
+            )
+            for group, mechanism in zip(self.groups, self.mechanisms, strict=True)
+        )
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """Results that follow from the plan alone, kept here by whoever computes them."""
+        return {}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical document, 64 hex digits."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def window_start(self, window: int) -> int:
+        """Start of a window in milliseconds since the epoch."""
+        return (self.start + window * self.window) * 1000
+
+    def window_end(self, window: int) -> int:
+        """End (exclusive) of a window in milliseconds since the epoch."""
+        return self.window_start(window + 1)
+
+    def window_at(self, milliseconds: int) -> int:
+        """Number of the window that contains a time; negative before the start."""
+        return (milliseconds - self.start * 1000) // (self.window * 1000)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document; an optional field stands in it only when it says something."""
+        optional: dict[str, Any] = {"analysis": True} if self.analysis else {}
+        if self.limits is not None:
+            optional |= {"limits": self.limits.to_json(), "on_suspicion": self.on_suspicion}
+        if self.lineage_name:
+            optional["lineage_name"] = self.lineage_name
+        return optional | {
+            "version": self.version,
+            "name": self.name,
+            "purpose": self.purpose,
+            "owner": self.owner,
+            "lineage": self.lineage,
+            "domain": self.domain.to_json(),
+            "epsilon": self.epsilon,
+            "lineage_epsilon": self.lineage_epsilon,
+            "guarantee": {"kind": self.guarantee.kind, "windows": self.guarantee.windows},
+            "k": self.k,
+            "method": {"name": self.method, "parameters": dict(self.parameters)},
+            "groups": [group.to_json() for group in self.groups],
+            "start": self.start,
+            "expires": self.expires,
+            "window": self.window,
+            "grace": self.grace,
+            "skew": self.skew,
+            "partitions": self.partitions,
+            "wire": self.wire,
+            "users": self.users,
+            "marginals": [list(marginal) for marginal in self.marginals],
+        }
+
+    def to_bytes(self) -> bytes:
+        """Canonical bytes: sorted keys, no spaces."""
+        return orjson.dumps(self.to_json(), option=orjson.OPT_SORT_KEYS)

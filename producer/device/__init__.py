@@ -1,0 +1,1 @@
+"""On the device: the reporter, its ledger of spent epsilon, its store, and plan checks."""

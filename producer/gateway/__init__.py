@@ -1,0 +1,1 @@
+"""Beside the broker: reports become batches, and batches are sent exactly once."""

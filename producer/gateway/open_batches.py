@@ -1,0 +1,183 @@
+"""Reports that wait until enough of them can leave together.
+
+The append time of a batch with one report shows when its device reported. Therefore reports of one
+group and window leave in sets of at least ``min_batch``. An open batch keeps its last ``min_batch``
+reports for the reports that still come, so that a set below ``min_batch`` is left at the end of a
+window only where the whole group had fewer. Which reports stay is drawn at random: the arrival time
+of a report does not show which batch it is in. Sets below ``min_batch`` wait until shortly before
+their window closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from estimators.plan import Plan
+from estimators.randomness import Randomness
+from producer.encoding import permutation
+from producer.gateway.rows import Row
+
+SHORT_GRACE = 20
+"""Seconds. A quarter of a shorter grace is too little time for reports sent at the window's end."""
+
+DELIVERY_MS = 2000
+"""Milliseconds before the end of a short grace: time for one send and its first resends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One time on two clocks.
+
+    Attributes:
+        monotonic: seconds, for lingering.
+        wall: milliseconds since the epoch, for windows.
+    """
+
+    monotonic: float
+    wall: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyReports:
+    """Reports of one group and window that leave together.
+
+    Attributes:
+        group: index of the group.
+        period: number of the window.
+        rows: in random order.
+        small: whether they are fewer than ``min_batch``.
+    """
+
+    group: int
+    period: int
+    rows: list[Row]
+    small: bool
+
+
+class Selection(Enum):
+    """Which open batches leave."""
+
+    DUE = "those whose time has come"
+    LARGE_ENOUGH = "all that hold min_batch reports, lingering or not"
+    ALL = "all"
+
+
+@dataclass(slots=True)
+class _OpenBatch:
+    group: int
+    period: int
+    opened: Moment
+    rows: list[Row] = field(default_factory=list)
+
+
+def waits_until(plan: Plan, period: int) -> int:
+    """When small sets of a window leave at the latest, milliseconds since the epoch.
+
+    With a grace of 20 s or more: a quarter of the grace after the window's end. Reports sent at the
+    very end still join, and three quarters remain for the delivery. With a shorter grace: 2 s
+    before the end of the grace, or a quarter of window and grace before it where that is shorter.
+    """
+    end, grace = plan.window_end(period), 1000 * plan.grace
+    if plan.grace >= SHORT_GRACE:
+        return end + grace // 4
+    return end + grace - min(DELIVERY_MS, (1000 * plan.window + grace) // 4)
+
+
+class OpenBatches:
+    """The open batches of one plan. Not safe for use from several threads.
+
+    Memory: ``most`` + ``min_batch`` rows for every group and open window.
+
+    Args:
+        plan: defines groups and windows.
+        most: for every group, most reports that leave together from a full batch.
+        min_batch: least reports that leave together; 1 allows any number.
+        linger: seconds that an open batch waits for more reports although it may leave.
+        randomness: draws which reports leave, and their order.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        most: Sequence[int],
+        *,
+        min_batch: int,
+        linger: float,
+        randomness: Randomness,
+    ) -> None:
+        self._plan = plan
+        self._least = min_batch
+        self._kept = min_batch if min_batch > 1 else 0
+        self._most = [max(own, min_batch) for own in most]
+        self._linger = linger
+        self._randomness = randomness
+        self._open: dict[tuple[int, int], _OpenBatch] = {}
+
+    @property
+    def waiting(self) -> int:
+        """Reports in all open batches. O(open batches)."""
+        return sum(len(batch.rows) for batch in self._open.values())
+
+    def add(
+        self, group: int, period: int, row: Row, clock: Callable[[], Moment]
+    ) -> ReadyReports | None:
+        """Add a report; returns what leaves because its batch is full.
+
+        ``clock`` is called only where a batch opens or leaves.
+        """
+        batch = self._open.get((group, period))
+        if batch is None:
+            batch = self._open[group, period] = _OpenBatch(group, period, clock())
+        batch.rows.append(row)
+        if len(batch.rows) < self._most[group] + self._kept:
+            return None
+        return self._leave(batch, self._most[group], clock())
+
+    def may_be_due_sooner(self, group: int, period: int) -> bool:
+        """Whether the last report added here can have shortened :meth:`patience`."""
+        batch = self._open.get((group, period))
+        return batch is not None and len(batch.rows) in (1, self._least + self._kept)
+
+    def take(self, selection: Selection, now: Moment) -> list[ReadyReports]:
+        """Remove and return what leaves now. O(open batches), O(n log n) for those that leave."""
+        found = list(self._leaving(selection, now))
+        return [self._leave(batch, reports, now) for batch, reports in found]
+
+    def patience(self, now: Moment) -> float | None:
+        """Seconds until something is due; None where nothing is open. O(open batches)."""
+        return min((self._seconds(batch, now) for batch in self._open.values()), default=None)
+
+    def _leaving(self, selection: Selection, now: Moment) -> Iterator[tuple[_OpenBatch, int]]:
+        for batch in self._open.values():
+            reports = len(batch.rows)
+            large_enough = selection is Selection.LARGE_ENOUGH and reports >= self._least
+            if selection is Selection.ALL or large_enough:
+                yield batch, reports
+            elif self._seconds(batch, now) <= 0:
+                yield batch, reports - (self._kept if self._is_open(batch, now) else 0)
+
+    def _seconds(self, batch: _OpenBatch, now: Moment) -> float:
+        """Until the batch, or all of it but what it keeps, is due; not above 0 if it is due now."""
+        lingers = batch.opened.monotonic + self._linger - now.monotonic
+        until = waits_until(self._plan, batch.period)
+        if self._is_open(batch, now):
+            ends = (until - now.wall) / 1000
+            return min(lingers, ends) if len(batch.rows) >= self._least + self._kept else ends
+        waited = self._is_open(batch, batch.opened) and now.wall >= until
+        return min(lingers, 0.0) if waited else lingers
+
+    def _is_open(self, batch: _OpenBatch, now: Moment) -> bool:
+        """Whether more reports of its window are expected; otherwise waiting brings nothing."""
+        first = self._plan.window_start(batch.period) - 1000 * self._plan.skew
+        return first <= now.wall < waits_until(self._plan, batch.period)
+
+    def _leave(self, batch: _OpenBatch, reports: int, now: Moment) -> ReadyReports:
+        order = permutation(len(batch.rows), self._randomness).tolist()
+        rows = [batch.rows[i] for i in order[:reports]]
+        batch.rows = [batch.rows[i] for i in order[reports:]]
+        batch.opened = now
+        if not batch.rows:
+            del self._open[batch.group, batch.period]
+        return ReadyReports(batch.group, batch.period, rows, len(rows) < self._least)

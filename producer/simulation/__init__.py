@@ -1,0 +1,1 @@
+"""Simulated devices: `produce`, and a fleet with reports that differ in time."""

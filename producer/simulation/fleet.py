@@ -1,0 +1,237 @@
+"""The secrets and ledgers of a whole simulated population, as columns.
+
+The rules are those of :mod:`producer.device.ledger`, a population at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.errors import FatalError, InvalidInput
+from estimators.plan import Plan
+from estimators.randomness import Randomness, SystemRandomness
+from producer.device.assignment import SECRET_BYTES
+from producer.device.ledger import allowance, bound, counts, horizon
+from producer.files import exclusive, read_if_there, real_path, write_durably
+
+FLEET_VERSION = 2
+"""Written. Version 1 is read as well: its accounts have no ``bound``."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """What every device has spent under one plan.
+
+    Attributes:
+        epsilon: loss of one report.
+        start: of the plan, seconds since the epoch.
+        window: its length, seconds.
+        horizon: see :class:`producer.device.ledger.Spent`.
+        bound: see :class:`producer.device.ledger.Spent`; binds the devices that have reported.
+        last: shape (n,), int64, last window reported on; meaningless where ``reports`` is 0.
+        reports: shape (n,), int64, reports so far.
+    """
+
+    epsilon: str
+    start: int
+    window: int
+    horizon: int
+    bound: str
+    last: NDArray[np.int64]
+    reports: NDArray[np.int64]
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """Shape (n,): end of the last window, seconds since the epoch."""
+        return self.start + (self.last + 1) * self.window
+
+
+class Fleet:
+    """n devices under one lineage.
+
+    Args:
+        lineage: of every plan that asks these devices.
+        secrets: shape (n, 16), uint8.
+        accounts: plan digest to what was spent under it.
+        path: where claims are stored before they count; None keeps them in memory only.
+    """
+
+    def __init__(
+        self,
+        lineage: str,
+        secrets: NDArray[np.uint8],
+        accounts: dict[str, Account] | None = None,
+        path: Path | None = None,
+    ) -> None:
+        self.lineage = lineage
+        self.secrets = secrets
+        self.accounts = {} if accounts is None else accounts
+        self._path = path
+
+    @classmethod
+    def new(cls, n: int, lineage: str, randomness: Randomness | None = None) -> Fleet:
+        """Devices that have never reported, with secrets from the operating system by default."""
+        raw = (randomness or SystemRandomness()).bytes(n * SECRET_BYTES)
+        return cls(lineage, np.frombuffer(raw, np.uint8).reshape(n, SECRET_BYTES))
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, path: str | Path, n: int, lineage: str) -> Iterator[Fleet]:
+        """The devices kept in a file, made new where there is none; locked until left.
+
+        Raises:
+            InvalidInput: the file is about another number of devices or another lineage.
+            FatalError: it is damaged; it is never replaced by new devices.
+            RecoverableError: another process has it open, or it cannot be written.
+        """
+        where = real_path(path)
+        with exclusive(where, wait=False):
+            raw = read_if_there(where)
+            fleet = cls.new(n, lineage) if raw is None else _from_bytes(raw, where)
+            if len(fleet) != n:
+                raise InvalidInput(f"{where} is about {len(fleet):,} devices, not {n:,}")
+            if fleet.lineage != lineage:
+                raise InvalidInput(f"{where} is about another lineage; use another file")
+            kept = cls(fleet.lineage, fleet.secrets, fleet.accounts, where)
+            kept.save()
+            yield kept
+
+    def __len__(self) -> int:
+        return len(self.secrets)
+
+    def may_report(self, plan: Plan, window: int, slot: NDArray[np.int64]) -> Mask:
+        """Which devices may report now: shape (n,); O(n) for every plan asked so far.
+
+        Args:
+            plan: the plan that asks.
+            window: its current window.
+            slot: shape (n,), every device's slot under the plan.
+        """
+        if not 0 <= window < plan.windows:
+            return np.zeros(len(self), np.bool_)
+        may: Mask = slot == window % plan.guarantee.windows
+        own = self.accounts.get(plan.digest)
+        if own is not None and plan.guarantee.kind == "once":
+            may &= own.reports == 0
+        elif own is not None:
+            may &= (own.reports == 0) | (window - own.last >= plan.guarantee.windows)
+        may &= self._affordable(plan, window)
+        return may
+
+    def claim(self, plan: Plan, window: int, devices: NDArray[np.int64]) -> None:
+        """Enter one report of each device; durable on return where the fleet has a file.
+
+        Must come before anything of these reports leaves, and only for devices that
+        :meth:`may_report` has named.
+        """
+        account = self.accounts.get(plan.digest)
+        if account is None:
+            blank = np.zeros(len(self), np.int64)
+            account = Account(
+                plan.epsilon,
+                plan.start,
+                plan.window,
+                horizon(plan),
+                bound(plan),
+                blank,
+                blank.copy(),
+            )
+            self.accounts[plan.digest] = account
+        account.last[devices] = window
+        account.reports[devices] += 1
+        self.save()
+
+    def _affordable(self, plan: Plan, window: int) -> Mask:
+        others = [a for digest, a in self.accounts.items() if digest != plan.digest]
+        if not others:
+            return np.ones(len(self), np.bool_)
+        counted = [a.reports * counts(plan, window, a.ends, a.horizon) for a in others]
+        answered = [a.reports > 0 for a in others]
+        # Few distinct rows: exact decimals for each cost nothing.
+        rows, which = np.unique(np.stack(counted + answered, axis=1), axis=0, return_inverse=True)
+        fits = [
+            _fits(plan, others, row[: len(others)], row[len(others) :]) for row in rows.tolist()
+        ]
+        return np.array(fits, np.bool_)[which.reshape(-1)]
+
+    def save(self) -> None:
+        """Write the file, where there is one; durable on return."""
+        if self._path is not None:
+            write_durably(self._path, self._to_bytes())
+
+    def _to_bytes(self) -> bytes:
+        arrays: dict[str, Any] = {
+            "version": np.int64(FLEET_VERSION),
+            "lineage": np.array(self.lineage),
+            "secrets": self.secrets,
+        }
+        for digest, a in self.accounts.items():
+            arrays[f"{digest}.epsilon"] = np.array(a.epsilon)
+            arrays[f"{digest}.bound"] = np.array(a.bound)
+            arrays[f"{digest}.times"] = np.array([a.start, a.window, a.horizon], np.int64)
+            arrays[f"{digest}.spent"] = np.stack([a.last, a.reports])
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        return buffer.getvalue()
+
+
+def _fits(
+    plan: Plan, others: Sequence[Account], counted: Sequence[int], answered: Sequence[int]
+) -> bool:
+    """Whether one more report fits what one device has spent under the other plans.
+
+    Args:
+        plan: the plan that asks.
+        others: accounts of the other plans.
+        counted: per account, reports that count now.
+        answered: per account, whether the device has ever reported under it.
+    """
+    losses = (n * Decimal(a.epsilon) for n, a in zip(counted, others, strict=True))
+    spent = sum(losses, start=Decimal(plan.epsilon))
+    return spent <= allowance(plan, compress((a.bound for a in others), answered))
+
+
+def _from_bytes(raw: bytes, path: Path) -> Fleet:
+    try:
+        zipfile.ZipFile(io.BytesIO(raw)).close()
+        with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
+            return _fleet(arrays)
+    except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise FatalError(
+            f"{path} is damaged ({error}); restore it. To delete it makes new devices that report "
+            "again"
+        ) from None
+
+
+def _fleet(arrays: Any) -> Fleet:
+    version = int(arrays["version"])
+    if not 1 <= version <= FLEET_VERSION:
+        raise ValueError("written by another version")
+    secrets = arrays["secrets"]
+    digests = [name.removesuffix(".spent") for name in arrays.files if name.endswith(".spent")]
+    accounts = {digest: _account(arrays, digest, version) for digest in digests}
+    shapes = {account.last.shape for account in accounts.values()}
+    if secrets.shape[1:] != (SECRET_BYTES,) or shapes - {(len(secrets),)}:
+        raise ValueError("arrays of different lengths")
+    return Fleet(str(arrays["lineage"]), secrets, accounts)
+
+
+def _account(arrays: Any, digest: str, version: int) -> Account:
+    epsilon = str(arrays[f"{digest}.epsilon"])
+    start, window, lasting = (int(x) for x in arrays[f"{digest}.times"])
+    limit = str(arrays[f"{digest}.bound"]) if version > 1 else ""
+    last, reports = arrays[f"{digest}.spent"]
+    return Account(epsilon, start, window, lasting, limit, last, reports)

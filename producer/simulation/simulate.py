@@ -1,0 +1,165 @@
+"""A table of records as a population of devices, each of which keeps its guarantee.
+
+Nothing here loops over devices in Python: a group is perturbed in one call.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.domain import Codes
+from estimators.errors import InvalidInput
+from estimators.plan import Plan
+from estimators.randomness import Randomness, SystemRandomness
+from producer.device.assignment import group_of, places
+from producer.encoding import Sealed, most_reports, permutation, seal
+from producer.gateway.batcher import DEFAULT_SIZE
+from producer.simulation.fleet import Fleet
+
+Indices = NDArray[np.int64]
+
+
+class Population:
+    """Device i holds row i of a table.
+
+    Args:
+        plan: the plan that asks.
+        codes: shape (n, d), uint16, every device's record.
+        fleet: the devices' secrets and ledgers; new devices by default, which is right for a
+            simulation and means that a second run has *other* devices.
+        arrivals: shape (n,), window on which each device first turns up, where the plan asks once;
+            None lets all of them report on whichever window comes first. See :func:`spread`.
+        randomness: makes secrets, perturbs and shuffles; the operating system's by default, seeded
+            for tests and evaluation only.
+
+    Attributes:
+        flat: shape (n,), int64, every device's view among all views of the plan.
+        slot: shape (n,), int64, every device's w-event slot.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        codes: Codes,
+        *,
+        fleet: Fleet | None = None,
+        arrivals: NDArray[np.int64] | None = None,
+        randomness: Randomness | None = None,
+    ) -> None:
+        if codes.ndim != 2 or codes.shape[1] != len(plan.domain):
+            raise InvalidInput(
+                f"the records have shape {codes.shape}, the plan {len(plan.domain)} attributes"
+            )
+        if len(codes) and (codes.max(axis=0) >= plan.domain.cardinalities).any():
+            raise InvalidInput("a record holds a code that the plan's domain does not have")
+        self.plan = plan
+        self.randomness = randomness or SystemRandomness()
+        self.fleet = fleet or Fleet.new(len(codes), plan.lineage, self.randomness)
+        if len(self.fleet) != len(codes):
+            raise InvalidInput(f"{len(codes):,} records for {len(self.fleet):,} devices")
+        self._codes = codes
+        self._arrivals = arrivals
+        where = places(plan, self.fleet.secrets)
+        self.flat, self.slot = where.flat, where.slot
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def due(self, window: int) -> Indices:
+        """Devices that may report in this window and have not: ascending. O(n).
+
+        Depends on secrets, ledgers and arrivals, never on a record.
+        """
+        may = self.fleet.may_report(self.plan, window, self.slot)
+        if self._arrivals is not None:
+            may &= self._arrivals == window
+        return np.flatnonzero(may)
+
+    def finished(self, window: int) -> bool:
+        """Whether no device will ever report in this window or a later one."""
+        if window >= self.plan.windows:
+            return True
+        if self.plan.guarantee.kind != "once":
+            return False
+        may = self.fleet.may_report(self.plan, window, self.slot)
+        if self._arrivals is not None:
+            may &= self._arrivals >= window
+        return not may.any()
+
+    def reports(
+        self, window: int, devices: Indices, batch_size: int = DEFAULT_SIZE
+    ) -> Iterator[Sealed]:
+        """The reports of these devices for this window, as batches of random composition.
+
+        All ledger entries are made, and are durable where the fleet has a file, before the first
+        batch appears. Groups come in order, their devices shuffled, in batches of nearly equal
+        sizes of at most ``batch_size``. Cost: one perturb call per group, memory for one group.
+
+        Args:
+            window: number of the window.
+            devices: distinct, from :meth:`due` of the same window.
+            batch_size: at least 1.
+        """
+        if batch_size < 1:
+            raise InvalidInput(f"batch size: expected at least 1, got {batch_size}")
+        if not len(devices):
+            return
+        self.fleet.claim(self.plan, window, devices)
+        shuffled = devices[permutation(len(devices), self.randomness)]
+        group = group_of(self.plan, self.flat[shuffled])
+        order = np.argsort(group, kind="stable")
+        present, starts = np.unique(group[order], return_index=True)
+        for g, members in zip(present, np.split(shuffled[order], starts[1:]), strict=True):
+            yield from self._batches(window, int(g), members, batch_size)
+
+    def _batches(self, window: int, g: int, members: Indices, batch_size: int) -> Iterator[Sealed]:
+        view = self.flat[members] - int(self.plan.first_view[g])
+        columns = self.plan.mechanisms[g].perturb(self._inputs(g, view, members), self.randomness)
+        parts = -(-len(members) // min(batch_size, most_reports(self.plan, g)))
+        edges = np.linspace(0, len(members), parts + 1).astype(np.int64)
+        for low, high in itertools.pairwise(edges):
+            rows = slice(low, high)
+            part = {name: column[rows] for name, column in columns.items()}
+            yield seal(self.plan, g, window, view[rows], part)
+
+    def _inputs(self, g: int, view: Indices, members: Indices) -> Indices:
+        """Every member's input to the group's mechanism; one pass per view that is present."""
+        views, domain = self.plan.groups[g].views, self.plan.domain
+        if len(views) == 1:
+            return views[0].inputs(self._codes[members], domain)
+        inputs = np.empty(len(members), np.int64)
+        order = np.argsort(view, kind="stable")
+        present, starts = np.unique(view[order], return_index=True)
+        for v, rows in zip(present, np.split(order, starts[1:]), strict=True):
+            inputs[rows] = views[v].inputs(self._codes[members[rows]], domain)
+        return inputs
+
+
+def spread(n: int, windows: range, randomness: Randomness | None = None) -> Indices:
+    """Arrivals of n devices, as evenly as possible and at random over ``windows``: shape (n,)."""
+    order = permutation(n, randomness or SystemRandomness())
+    return windows.start + windows.step * (order % len(windows))
+
+
+def encoded_batches(
+    plan: Plan,
+    population: Population,
+    window: int,
+    *,
+    batch_size: int = DEFAULT_SIZE,
+) -> Iterator[Sealed]:
+    """All reports that the population owes for one window, as batches ready to be sent.
+
+    Args:
+        plan: the population's plan.
+        population: its ledger says who reports; afterwards nobody is due in this window.
+        window: number of the window.
+        batch_size: most reports in a batch.
+    """
+    if plan.digest != population.plan.digest:
+        raise InvalidInput("the population follows another plan")
+    yield from population.reports(window, population.due(window), batch_size)

@@ -1,0 +1,365 @@
+"""What a user, a sender of made-up users, and an operator with two accounts can do: no harm."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+from prometheus_client import generate_latest
+from structlog.testing import capture_logs
+
+from broker.central_names import CentralNames
+from broker.in_process import InProcessBroker, SendFault
+from broker.transport import Partition
+from calmstream.pages.central_watch import lines
+from consumer.central.aggregator import RETRY_SECONDS, Aggregator
+from consumer.central.budget_account import BudgetAccount
+from consumer.central.metrics import CentralMetrics
+from consumer.central.subscribe import CentralRelease, subscribe_releases
+from consumer.metrics.registry import new_registry
+from consumer.runtime.clock import ManualClock
+from estimators.central.plan import CentralPlan
+from estimators.central.wire import encode_raw
+from estimators.errors import FatalError
+from estimators.randomness import SeededRandomness
+from producer.submit import submit
+
+ROOT = Path(__file__).resolve().parents[3]
+START = 1_700_000_000
+PLAN = CentralPlan(
+    name="attacks",
+    purpose="tests",
+    owner="tests",
+    columns=("sex", "job"),
+    epsilon="8",
+    delta="1e-6",
+    levels=2,
+    start=START,
+    window=60,
+    releases=3,
+    partitions=2,
+)
+
+
+class Bench:
+    """Topics in one broker whose time is the aggregators'."""
+
+    def __init__(self, path: Path, plan: CentralPlan = PLAN) -> None:
+        path.mkdir(exist_ok=True)
+        self.path = path
+        self.plan = plan
+        self.clock = ManualClock(START * 1000)
+        self.broker = InProcessBroker(self.clock.now_ms)
+        self.names = CentralNames("test", plan.name, plan.digest, plan.partitions)
+        self.broker.topics().create(self.names.specs(plan.window * 1000))
+
+    def account(self, name: str) -> BudgetAccount:
+        path = self.path / name
+        if not path.exists():
+            BudgetAccount.create(path, self.plan.new_ledger)
+        return BudgetAccount(path, self.plan.digest)
+
+    def aggregator(self, account: str = "account", seed: int = 1) -> Aggregator:
+        self.registry = new_registry()
+        return Aggregator(
+            self.plan,
+            self.broker,
+            self.names,
+            account=self.account(account),
+            clock=self.clock,
+            randomness=SeededRandomness(seed),
+            metrics=CentralMetrics(self.registry, self.plan),
+            software="test",
+            raw_memory_bytes=1 << 30,
+            poll_seconds=0,
+        )
+
+    def turns(self, aggregator: Aggregator, number: int = 12) -> None:
+        for _ in range(number):
+            if not aggregator.finished:
+                aggregator.turn()
+            self.clock.advance(1.5)
+
+    def releases(self) -> list[CentralRelease]:
+        return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
+
+    def sample(self, name: str) -> float:
+        labels = {"plan": f"{self.plan.name}-{self.plan.digest[:8]}"}
+        value = self.registry.get_sample_value(f"calmstream_central_{name}", labels)
+        assert value is not None
+        return value
+
+
+def counts(release: CentralRelease, k: int) -> dict[tuple[str, ...], int]:
+    found = {}
+    for table in release.levels[k]["tables"]:
+        for *values, count in zip(*table["values"], table["counts"], strict=True):
+            found[tuple(values)] = count
+    return found
+
+
+USERS = 16_384
+BAD: dict[str, tuple[object, object]] = {
+    "a long value": ("mallory", "x" * 300),
+    "a huge value": ("mallory", "x" * 2_000_000),
+    "an empty id": ("", "nurse"),
+    "a long id": ("m" * 300, "nurse"),
+    "a value that is no text": ("mallory", ["nurse"]),
+    "a surrogate": ("mallory", "\ud800"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_one_user_s_record_moves_no_release(bad: tuple[object, object], tmp_path: Path) -> None:
+    """A2: the record of one user among 16,384 of one batch."""
+    user, job = bad
+    users: list[object] = [f"u{i}" for i in range(USERS)]
+    jobs: list[object] = ["nurse"] * USERS
+    found = []
+    for name, place in (("without", None), ("with", 5000)):
+        bench = Bench(tmp_path / name)
+        if place is not None:
+            users[place], jobs[place] = user, job
+        aggregator = bench.aggregator()
+        submit(PLAN, bench.broker, bench.names, users, [["F"] * USERS, jobs], batch_size=USERS)
+        bench.clock.advance(60)
+        bench.turns(aggregator)
+        (release,) = bench.releases()
+        assert release.levels[1]["stderr"] < 40
+        found.append(release)
+    for k, key in ((1, ("F",)), (1, ("nurse",)), (2, ("F", "nurse"))):
+        for release in found:
+            assert abs(counts(release, k)[key] - USERS) < 8 * release.levels[k]["stderr"], key
+
+
+def test_a_second_account_releases_nothing_again(tmp_path: Path) -> None:
+    """A3: another account, a copy of the account and the account before it paid."""
+    bench = Bench(tmp_path)
+    bench.account("before")
+    first = bench.aggregator()
+    submit(PLAN, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500] * 2)
+    bench.turns(first, 2)  # it has bound its account
+    (tmp_path / "copy").write_bytes((tmp_path / "account").read_bytes())
+    bench.clock.advance(60)
+    bench.turns(first, 4)
+    (only,) = bench.releases()
+    for account in ("other", "copy", "before"):
+        again = bench.aggregator(account, seed=7)
+        bench.turns(again, 4)
+        assert bench.account(account).read().entries == ()
+        assert bench.releases() == [only]
+        assert bench.sample("skipped_total") == 1
+        assert bench.sample("budget_spent_ratio") == 0
+    # Windows that nobody claimed are theirs as anybody's.
+    bench.clock.advance(60)
+    bench.turns(again)
+    assert [r.manifest["window"] for r in bench.releases()] == [0, 1]
+
+
+def test_a_window_released_before_there_were_claims_is_not_released_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    sink = bench.broker.sink()
+    old = {"v": "central-1.0", "plan": PLAN.digest, "window": 0, "k": 1}
+    sink.send(bench.names.releases, b"0/1", orjson.dumps(old), partition=0).wait(1)
+    aggregator = bench.aggregator()
+    submit(PLAN, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500] * 2)
+    bench.clock.advance(60)
+    bench.turns(aggregator, 4)
+    assert bench.account("account").read().entries == ()
+    assert bench.sample("skipped_total") == 1
+
+
+@pytest.mark.parametrize("records", ["many", "nonsense"])
+def test_what_leaves_beside_the_release_is_the_same_whatever_the_records_are(
+    records: str, tmp_path: Path
+) -> None:
+    nobody, somebody = (beside(Bench(tmp_path / name), name) for name in ("nobody", records))
+    assert nobody["finished"]
+    assert len(nobody["logs"]) == PLAN.releases
+    assert somebody == nobody
+
+
+def beside(bench: Bench, records: str) -> dict[str, object]:
+    """All that an aggregator shows while it works on all windows, but the releases' contents."""
+    aggregator = bench.aggregator()
+    if records == "many":
+        users = [f"u{i}" for i in range(3000)]
+        jobs = [f"job {i % 700}" for i in range(3000)]
+        submit(PLAN, bench.broker, bench.names, users, [["F"] * 3000, jobs], batch_size=7)
+    if records == "nonsense":
+        sink = bench.broker.sink()
+        for i in range(2000):
+            sink.send(bench.names.raw, bytes(16), bytes([i % 256]) * (i % 50)).wait(1)
+        submit(PLAN, bench.broker, bench.names, ["x"] * 99, [["y" * 999] * 99] * 2)
+    with capture_logs() as logs:
+        for advance in (0, 60, 70):  # in the end two windows are closed at once
+            bench.clock.advance(advance)
+            bench.turns(aggregator, 30)
+    topic = bench.broker.records(Partition(bench.names.releases, 0))
+    return {
+        "metrics": generate_latest(bench.registry),
+        "logs": logs,
+        "health": (aggregator.health.live(), aggregator.health.readiness()),
+        "finished": aggregator.finished,
+        "account": bench.account("account").read().entries,
+        "claims": [orjson.loads(r.value or b"")["window"] for r in topic if b"claim" in r.key],
+    }
+
+
+@pytest.mark.parametrize("releases", [1, 3], ids=["the last one", "others follow"])
+def test_a_broker_that_is_away_after_the_payment_delays_the_release_and_no_more(
+    releases: int, tmp_path: Path
+) -> None:
+    bench = Bench(tmp_path, replace(PLAN, releases=releases))
+    aggregator = bench.aggregator()
+    users = [f"u{i}" for i in range(500)]
+    submit(bench.plan, bench.broker, bench.names, users, [["F"] * 500] * 2)
+    bench.clock.advance(60)
+    until = bench.clock.monotonic() + 5 * RETRY_SECONDS
+
+    def away(partition: Partition, key: bytes | None, _: bytes | None) -> SendFault:
+        release = partition.topic == bench.names.releases and not (key or b"").startswith(b"claim")
+        return SendFault.FAIL if release and bench.clock.monotonic() < until else SendFault.NONE
+
+    bench.broker.faults.on_send = away
+    aggregator.run(Patience(bench.clock, 400))
+    (only,) = [r for r in bench.releases() if r.manifest["window"] == 0]
+    assert counts(only, 2)
+    assert all(entry.published for entry in bench.account("account").read().entries)
+    assert aggregator.finished
+
+
+class Patience:
+    """A stop that is set after so many looks; a second passes at each."""
+
+    def __init__(self, clock: ManualClock, looks: int) -> None:
+        self._clock = clock
+        self._left = looks
+
+    def is_set(self) -> bool:
+        self._left -= 1
+        return self._left < 0
+
+    def wait(self, _: float) -> None:
+        self._clock.advance(1.5)
+
+
+@pytest.mark.parametrize("trimmed", [False, True])
+def test_windows_that_may_have_lost_records_are_left_out_by_the_clock_alone(
+    trimmed: bool, tmp_path: Path
+) -> None:
+    bench = Bench(tmp_path)
+    submit(PLAN, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500] * 2)
+    kept = 2 * PLAN.window + 86_400
+    bench.clock.advance(kept - 600 + 61)  # window 1 began just longer ago than is sure to be kept
+    if trimmed:
+        bench.broker.topics().trim(bench.broker.topics().log_ends(bench.names.raw_partitions))
+    aggregator = bench.aggregator()
+    bench.turns(aggregator)
+    assert bench.sample("skipped_total") == 2
+    assert [r.manifest["window"] for r in bench.releases()] == [2]
+    assert len(bench.account("account").read().entries) == 1
+
+
+def test_records_are_not_deleted_by_size(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.broker.topics().alter([bench.names.raw], {"retention.bytes": "1000000"})
+    with pytest.raises(FatalError, match=r"retention\.bytes=1000000, not -1"):
+        bench.aggregator().turn()
+
+
+def test_a_topic_that_would_refuse_a_large_release_is_refused_before(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.broker.topics().alter([bench.names.releases], {"max.message.bytes": "1000000"})
+    with pytest.raises(FatalError, match=r"max\.message\.bytes=1000000, at least"):
+        bench.aggregator().turn()
+
+
+def test_a_partition_that_never_rests_does_not_hold_up_an_idle_one(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    aggregator = bench.aggregator()
+    sink = bench.broker.sink()
+    body = encode_raw(PLAN, ["u1"], [["F"], ["nurse"]])
+    for _ in range(60):
+        sink.send(bench.names.raw, bytes(16), body, partition=0).wait(1)
+        aggregator.turn()
+        bench.clock.advance(1.5)
+    assert [r.manifest["window"] for r in bench.releases()] == [0]
+
+
+def test_readers_pass_over_what_is_no_release_of_their_plan_and_say_so(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    sink = bench.broker.sink()
+    foreign = [b"nonsense", None, b'{"v":"central-1.0","plan":"other","window":0,"levels":[]}']
+    for i, value in enumerate(foreign):
+        sink.send(bench.names.releases, b"foreign %d" % i, value, partition=0).wait(1)
+    aggregator = bench.aggregator()
+    submit(PLAN, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500] * 2)
+    bench.clock.advance(60)
+    bench.turns(aggregator, 4)
+    sink.send(bench.names.releases, b"0/1", b"[1]", partition=0).wait(1)
+    with capture_logs() as logs:
+        (release,) = bench.releases()
+    assert counts(release, 1)
+    assert [entry["log_level"] for entry in logs] == ["warning", "warning"]
+    assert [entry.get("offset") for entry in logs] == [0, None]
+    assert logs[1]["records"] == 4
+
+
+def test_what_a_release_says_of_its_sample_and_its_candidates_is_shown(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, replace(PLAN, sample="0.5", users=2000))
+    aggregator = bench.aggregator()
+    users = [f"u{i}" for i in range(2000)]
+    submit(bench.plan, bench.broker, bench.names, users, [["F"] * 2000, ["nurse"] * 2000])
+    bench.clock.advance(60)
+    bench.turns(aggregator, 4)
+    (release,) = bench.releases()
+    assert abs(counts(release, 2)["F", "nurse"] - 1000) < 250
+    release.levels[2]["extended_above"] = 77
+    text = "\n".join(lines(release))
+    assert "a sample: 0.5 of the users count" in text
+    assert "made from 1-tuples with counts above 77 alone" in text
+
+
+def test_a_backlog_is_held_one_window_at_a_time(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, replace(PLAN, releases=8, partitions=2))
+    sink = bench.broker.sink()
+    for window in range(6):
+        for i in range(700):
+            columns = [["F"] * 10, ["nurse"] * 10]
+            body = encode_raw(bench.plan, [f"{window} {i} {j}" for j in range(10)], columns)
+            sink.send(bench.names.raw, bytes(16), body, partition=0).wait(1)
+        bench.clock.advance(60)
+    aggregator = bench.aggregator()
+    held = []
+    for _ in range(60):
+        aggregator.turn()
+        held.append(aggregator.held_bytes)
+        bench.clock.advance(0.5)
+    assert len(bench.releases()) == 6
+    # One window of 7,000 users, and what one poll of 500 batches reads beyond it.
+    assert max(held) <= 12_000 * 500
+
+
+@pytest.mark.slow
+def test_made_up_users_and_values_are_released_in_bounded_memory() -> None:
+    """A6: 60,000 ids, 20 columns of 450 values: 38 million pairs that might be candidates."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "central_flood.py")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    seen = dict(line.split("=") for line in done.stdout.split())
+    assert seen["paid"] == seen["released"] == "1"
+    assert int(seen["candidates"]) <= 1 << 24
+    assert int(seen["pairs"]) > 0
+    assert int(seen["peak_mb"]) < 700

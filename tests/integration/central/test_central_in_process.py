@@ -1,0 +1,285 @@
+"""Raw records to releases through the real roles on the in-process broker."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from broker.central_names import CentralNames
+from broker.in_process import InProcessBroker
+from calmstream.pages.central_watch import lines
+from consumer.central.aggregator import Aggregator
+from consumer.central.budget_account import BudgetAccount
+from consumer.central.metrics import CentralMetrics
+from consumer.central.subscribe import CentralRelease, subscribe_releases
+from consumer.runtime.clock import ManualClock
+from estimators.central.ledger import BudgetSpent
+from estimators.central.plan import CentralPlan
+from estimators.errors import FatalError
+from estimators.mechanisms import build
+from estimators.randomness import SeededRandomness
+from producer.submit import submit
+from tests.support.tally import small_plan
+
+START = 1_700_000_000
+PLAN = CentralPlan(
+    name="central-test",
+    purpose="tests",
+    owner="tests",
+    columns=("sex", "job", "city"),
+    epsilon="8",
+    delta="1e-6",
+    levels=3,
+    start=START,
+    window=60,
+    releases=2,
+    partitions=2,
+)
+
+
+class Bench:
+    """A broker whose time moves with the aggregator's, topics, an account on disk."""
+
+    def __init__(self, path: Path, plan: CentralPlan = PLAN) -> None:
+        self.plan = plan
+        self.clock = ManualClock(START * 1000)
+        self.broker = InProcessBroker(self.clock.now_ms)
+        self.names = CentralNames("test", plan.name, plan.digest, plan.partitions)
+        self.broker.topics().create(self.names.specs(plan.window * 1000))
+        path.mkdir(exist_ok=True)
+        self.path = path / "budget.json"
+        BudgetAccount.create(self.path, plan.new_ledger)
+
+    def aggregator(self, seed: int = 1, memory: int = 1 << 26) -> Aggregator:
+        self.registry = CollectorRegistry()
+        return Aggregator(
+            self.plan,
+            self.broker,
+            self.names,
+            account=BudgetAccount(self.path, self.plan.digest),
+            clock=self.clock,
+            randomness=SeededRandomness(seed),
+            metrics=CentralMetrics(self.registry, self.plan),
+            software="test",
+            raw_memory_bytes=memory,
+            poll_seconds=0,
+        )
+
+    def send(self, users: int, **columns: str | None) -> None:
+        values = [[columns.get(name)] * users for name in self.plan.columns]
+        ids = [f"{sorted(columns.items())}-{i}" for i in range(users)]
+        submit(self.plan, self.broker, self.names, ids, values, batch_size=100)
+
+    def work(self, aggregator: Aggregator, turns: int = 12) -> None:
+        for _ in range(turns):
+            if not aggregator.finished:
+                aggregator.turn()
+            self.clock.advance(1.5)
+
+    def seen(self) -> list[CentralRelease]:
+        return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
+
+
+def counts(release: CentralRelease, k: int) -> dict[tuple[str, ...], int]:
+    found = {}
+    for table in release.levels[k]["tables"]:
+        for *values, count in zip(*table["values"], table["counts"], strict=True):
+            found[tuple(values)] = count
+    return found
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def fill(bench: Bench) -> None:
+    bench.send(3000, sex="F", job="nurse", city="Ulm")
+    bench.send(2000, sex="M", job="nurse", city=None)
+    bench.send(1000, sex="M", job=None, city="")
+
+
+def test_records_become_noisy_releases_window_by_window(bench: Bench) -> None:
+    aggregator = bench.aggregator()
+    fill(bench)
+    bench.work(aggregator, 2)
+    assert bench.seen() == []
+    bench.clock.advance(60)
+    bench.work(aggregator)
+    (first,) = bench.seen()
+    deviation = first.levels[1]["stderr"]
+    expected = {("F",): 3000, ("M",): 3000, ("nurse",): 5000, ("Ulm",): 3000}
+    assert set(counts(first, 1)) == set(expected)
+    for value, count in counts(first, 1).items():
+        assert abs(count - expected[value]) < 6 * deviation
+    assert set(counts(first, 3)) == {("F", "nurse", "Ulm")}
+    assert first.manifest["levels"] == [1, 2, 3]
+    assert "6000" not in str(first.manifest)
+    bench.send(500, sex="F", job="baker", city="Bonn")
+    bench.clock.advance(60)
+    bench.work(aggregator)
+    assert aggregator.finished
+    second = bench.seen()[1]
+    assert second.manifest["window"] == 1
+    assert ("baker",) in counts(second, 1)
+    assert "epsilon 8 of 8" in second.manifest["spent"]
+    text = "\n".join(lines(second))
+    assert "job=baker" in text
+    assert "central model" in text
+    only = "\n".join(lines(first, ("job", "sex")))
+    assert "sex=F, job=nurse" in only
+    assert "city" not in only
+    ratio = bench.registry.get_sample_value(
+        "calmstream_central_budget_spent_ratio",
+        {"plan": f"{PLAN.name}-{PLAN.digest[:8]}"},
+    )
+    assert ratio == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_restart_reads_the_log_again_and_releases_nothing_twice(bench: Bench) -> None:
+    first = bench.aggregator()
+    fill(bench)
+    bench.clock.advance(60)
+    bench.work(first)
+    before = [r.manifest for r in bench.seen()]
+    assert len(before) == 1
+    second = bench.aggregator(seed=2)
+    bench.send(700, sex="F", job="smith", city="Kiel")
+    bench.clock.advance(60)
+    bench.work(second)
+    after = bench.seen()
+    assert [r.manifest["window"] for r in after] == [0, 1]
+    assert after[0].manifest == before[0]
+    assert set(counts(after[1], 1)) == {("F",), ("smith",), ("Kiel",)}
+
+
+def test_a_crash_between_payment_and_release_loses_it_for_good(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aggregator = bench.aggregator()
+    fill(bench)
+    bench.clock.advance(60)
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("consumer.central.publication.release", crash)
+        with pytest.raises(KeyboardInterrupt):
+            bench.work(aggregator)
+    ledger = BudgetAccount(bench.path, PLAN.digest).read()
+    assert [(e.release, e.published) for e in ledger.entries] == [("0", False)]
+    again = bench.aggregator(seed=3)
+    bench.work(again)
+    assert bench.seen() == []
+    bench.clock.advance(60)
+    bench.work(again)
+    assert [r.manifest["window"] for r in bench.seen()] == [1]
+
+
+def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
+    account = BudgetAccount(bench.path, PLAN.digest)
+    cost = PLAN.allocation.cost
+    account.pay("elsewhere", replace(cost, rho=cost.rho / 2))
+    aggregator = bench.aggregator()
+    fill(bench)
+    bench.clock.advance(200)
+    with pytest.raises(BudgetSpent, match="release 1 is refused"):
+        aggregator.run(_turns(bench, 40))
+    assert [r.manifest["window"] for r in bench.seen()] == [0]
+    labels = {"plan": f"{PLAN.name}-{PLAN.digest[:8]}"}
+    assert bench.registry.get_sample_value("calmstream_central_refused_total", labels) == 1
+
+
+def _turns(bench: Bench, limit: int) -> threading.Event:
+    """An event that is set after so many looks; time moves on at each."""
+
+    class Looked(threading.Event):
+        looks = 0
+
+        def is_set(self) -> bool:
+            bench.clock.advance(1.5)
+            self.looks += 1
+            return self.looks > limit
+
+    return Looked()
+
+
+def test_one_record_of_a_user_counts_and_resends_do_not(bench: Bench) -> None:
+    aggregator = bench.aggregator()
+    fill(bench)
+    fill(bench)  # the same users again, in other batches
+    for record in bench.broker.records(bench.names.raw_partitions[0])[:3]:
+        sink = bench.broker.sink()
+        sink.send(bench.names.raw, record.key, record.value).wait(1)
+    bench.clock.advance(60)
+    bench.work(aggregator)
+    (first,) = bench.seen()
+    assert abs(counts(first, 1)["nurse",] - 5000) < 6 * first.levels[1]["stderr"]
+
+
+def test_perturbed_reports_and_nonsense_are_refused_without_a_word(bench: Bench) -> None:
+    from tests.support.tally import Batch, encode_batch
+
+    plan = small_plan()
+    mechanism = build({"name": "grr", "cells": 4}, "1")
+    reports = mechanism.perturb([1, 2], SeededRandomness(1))  # type: ignore[arg-type]
+    local = encode_batch(plan, 0, Batch(0, 2, None, reports))
+    sink = bench.broker.sink()
+    for value in (local, b"", b"nonsense", None, b"[]"):
+        sink.send(bench.names.raw, b"k" * 16, value).wait(1)
+    aggregator = bench.aggregator()
+    bench.clock.advance(60)
+    bench.work(aggregator)
+    (first,) = bench.seen()  # an empty window is released like any other
+    assert first.levels[1]["tables"] == []
+
+
+def test_memory_is_checked_by_the_plan_alone_before_anything_is_read(tmp_path: Path) -> None:
+    # 1,000 users, of whom all count: 400 bytes each and 1,025 for each of three values.
+    bench = Bench(tmp_path, replace(PLAN, users=1000))
+    with pytest.raises(FatalError, match="raise CALMSTREAM_RAW_MEMORY_BYTES") as refusal:
+        bench.aggregator(memory=3_474_999)
+    assert "\n" not in str(refusal.value)
+    assert "up to 3,475,000 bytes" in str(refusal.value)
+    bench.aggregator(memory=3_475_000)
+    # A sample needs less, and a plan that does not state its users is never refused.
+    sampled = replace(PLAN, users=1000, sample="0.1")
+    Bench(tmp_path / "sampled", sampled).aggregator(memory=1_000_000)
+    Bench(tmp_path / "silent").aggregator(memory=1)
+
+
+def test_a_released_window_gives_its_memory_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, replace(PLAN, releases=6))
+    held: list[int] = []
+    aggregator = bench.aggregator()
+    for _ in range(5):
+        bench.send(1000, sex="F", job="nurse", city="Ulm")
+        bench.work(aggregator, 2)
+        held.append(aggregator.held_bytes)
+        bench.clock.advance(60)
+        bench.work(aggregator, 6)
+        assert aggregator.held_bytes == 0
+    assert len(bench.seen()) == 5
+    assert min(held) > 1000 * len("FnurseUlm")
+    assert max(held) < 1.1 * min(held)
+
+
+def test_no_account_no_aggregator(bench: Bench) -> None:
+    bench.path.unlink()
+    with pytest.raises(FatalError, match="nothing is released without one"):
+        bench.aggregator()
+    bench.path.write_bytes(b"damaged")
+    with pytest.raises(FatalError, match="not readable"):
+        bench.aggregator()
+
+
+def test_missing_topics_are_named(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.broker.topics().delete([bench.names.raw])
+    with pytest.raises(FatalError, match="calmstream central topics"):
+        bench.aggregator().turn()

@@ -1,0 +1,101 @@
+"""Raw records to a release over a real broker: append times, ticks, topics and all."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from broker.central_names import CentralNames
+from broker.kafka import connect
+from broker.transport import Broker
+from consumer.central.aggregator import Aggregator
+from consumer.central.budget_account import BudgetAccount
+from consumer.central.metrics import CentralMetrics
+from consumer.central.subscribe import subscribe_releases
+from consumer.runtime.clock import SystemClock
+from estimators.central.plan import CentralPlan
+from estimators.randomness import SystemRandomness
+from producer.submit import submit
+
+pytestmark = pytest.mark.kafka
+
+DEADLINE = 60.0
+
+
+@pytest.fixture
+def broker(kafka_bootstrap: str) -> Iterator[Broker]:
+    broker = connect(kafka_bootstrap)
+    yield broker
+    broker.close()
+
+
+def test_every_window_is_released_once_and_an_idle_partition_does_not_hold_it(
+    broker: Broker, tmp_path: Path
+) -> None:
+    plan = CentralPlan(
+        name="central-kafka",
+        purpose="tests",
+        owner="tests",
+        columns=("sex", "job"),
+        epsilon="16",
+        delta="1e-6",
+        levels=2,
+        start=int(time.time()) - 1,
+        window=6,
+        releases=2,
+        partitions=3,
+    )
+    names = CentralNames(f"central-{uuid.uuid4().hex[:8]}", plan.name, plan.digest, plan.partitions)
+    broker.topics().create(names.specs(plan.window * 1000))
+    account = BudgetAccount.create(tmp_path / "budget.json", plan.new_ledger)
+    other = BudgetAccount.create(tmp_path / "other.json", plan.new_ledger)
+    users = [f"u{i}" for i in range(2000)]
+    assert submit(plan, broker, names, users, [["F"] * 2000, ["nurse"] * 2000]) == 2000
+    run_to_the_end(plan, broker, names, account)
+    found = list(subscribe_releases(broker, names, follow=False))
+    assert [r.manifest["window"] for r in found] == [0, 1]
+    # The records came just after the start, or a slow broker stamped them into the second window.
+    total = [
+        count
+        for release in found
+        for table in release.levels.get(2, {"tables": []})["tables"]
+        for count in table["counts"]
+    ]
+    assert len(total) == 1
+    assert abs(total[0] - 2000) < 8 * max(r.levels[1]["stderr"] for r in found) * 2
+    assert all(entry.published for entry in account.read().entries)
+    # A second account finds every window claimed: it pays nothing and releases nothing.
+    run_to_the_end(plan, broker, names, other)
+    assert other.read().entries == ()
+    assert other.read().topic == account.read().topic != ""
+    assert list(subscribe_releases(broker, names, follow=False)) == found
+
+
+def run_to_the_end(
+    plan: CentralPlan, broker: Broker, names: CentralNames, account: BudgetAccount
+) -> None:
+    aggregator = Aggregator(
+        plan,
+        broker,
+        names,
+        account=account,
+        clock=SystemClock(),
+        randomness=SystemRandomness(),
+        metrics=CentralMetrics(CollectorRegistry(), plan),
+        software="test",
+        raw_memory_bytes=1 << 30,
+    )
+    stop = threading.Event()
+    thread = threading.Thread(target=aggregator.run, args=(stop,))
+    thread.start()
+    thread.join(DEADLINE)
+    stop.set()
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
+    assert aggregator.finished

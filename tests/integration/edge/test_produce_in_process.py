@@ -1,0 +1,56 @@
+"""From records to decoded batches over the embedded broker, by both ways in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from estimators.randomness import SeededRandomness
+from producer import MemoryStore, Reporter
+from producer.gateway.batcher import Batcher
+from producer.simulation.produce import produce
+from tests.support.producer import (
+    START,
+    FakeClock,
+    broker_for,
+    count,
+    make_plan,
+    names_of,
+    records_of,
+)
+
+
+def test_devices_with_reporters_and_a_simulated_population_are_the_same_in_law() -> None:
+    """Counts of both ways, compared cell by cell within 5.5 standard errors."""
+    plan = make_plan(epsilon="2")
+    n = 6000
+    codes = np.zeros((n, 3), np.uint16) + np.array([1, 2, 1], np.uint16)
+    record = {"colour": "green", "size": "l", "flag": "1"}
+
+    simulated = broker_for(plan)
+    produce(
+        plan,
+        simulated,
+        names_of(plan),
+        codes,
+        clock=FakeClock(),
+        randomness=SeededRandomness(1),
+    )
+    real = broker_for(plan)
+    randomness = SeededRandomness(2)
+    with Batcher(plan, names_of(plan), real.sink(), size=100) as batcher:
+        for _ in range(n):
+            reporter = Reporter(plan, MemoryStore(), randomness, lambda: START * 1000)
+            report = reporter.report(record)
+            assert report is not None
+            batcher.add(report)
+
+    one, two = (count(plan, records_of(b, plan)) for b in (simulated, real))
+    assert set(one) == set(two) == {(0, 0), (1, 0), (2, 0)}
+    for key, first in one.items():
+        second = two[key]
+        for views in range(len(first.n)):
+            shares = [t.counts[views] / t.n[views] for t in (first, second)]
+            pooled = (shares[0] + shares[1]) / 2
+            spread = np.sqrt(pooled * (1 - pooled) * (1 / first.n[views] + 1 / second.n[views]))
+            assert (np.abs(shares[0] - shares[1]) <= 5.5 * spread).all()
+    assert sum(t.reports for t in two.values()) == n

@@ -1,0 +1,81 @@
+"""The population and the batcher against a real broker: every report arrives."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from broker.kafka import connect
+from broker.names import TopicNames
+from broker.transport import Broker, Partition, Record
+from estimators.plan import Plan
+from producer import MemoryStore, Reporter
+from producer.gateway.batcher import Batcher
+from producer.simulation.produce import produce
+from tests.support.producer import START, count, make_plan, some_codes
+
+pytestmark = pytest.mark.kafka
+
+DEADLINE = 60.0
+
+
+@pytest.fixture
+def broker(kafka_bootstrap: str) -> Iterator[Broker]:
+    broker = connect(kafka_bootstrap)
+    yield broker
+    broker.close()
+
+
+def new_topics(broker: Broker, plan: Plan) -> TopicNames:
+    names = TopicNames(
+        f"produce-{uuid.uuid4().hex[:8]}", plan.name, plan.digest, len(plan.groups), plan.partitions
+    )
+    broker.topics().create(names.specs(86_400_000))
+    return names
+
+
+def read_all(broker: Broker, plan: Plan, names: TopicNames) -> list[tuple[int, Record]]:
+    partitions = [
+        Partition(topic, number) for topic in names.all_reports for number in range(plan.partitions)
+    ]
+    ends, reader = broker.topics().log_ends(partitions), broker.reader()
+    reader.assign(partitions)
+    for partition in partitions:
+        reader.seek(partition, 0)
+    found, deadline = [], time.monotonic() + DEADLINE
+    while any(reader.position(p) < end for p, end in ends.items()):
+        assert time.monotonic() < deadline, "the log could not be read in time"
+        found += [(names.group_of(r.partition.topic), r) for r in reader.poll(0.5)]
+    return found
+
+
+def test_a_population_reports_over_kafka(broker: Broker) -> None:
+    now = int(time.time())
+    plan = make_plan(start=now - 60, windows=1, window=86_400)
+    names = new_topics(broker, plan)
+    summary = produce(plan, broker, names, some_codes(20_000), batch_size=500)
+    assert (summary.sent, summary.failed, summary.error) == (20_000, 0, None)
+    records = read_all(broker, plan, names)
+    assert len(records) >= summary.batches
+    assert all(record.append_time for _, record in records)
+    tallies = count(plan, records)
+    assert sum(tally.reports for tally in tallies.values()) == 20_000
+    assert {window for _, window in tallies} == {0}
+    # The random batch ids spread the load over both partitions of every topic.
+    assert len({record.partition for _, record in records}) == 6
+
+
+def test_devices_and_a_batcher_report_over_kafka(broker: Broker) -> None:
+    plan = make_plan()
+    names = new_topics(broker, plan)
+    with Batcher(plan, names, broker.sink(), size=50, linger=0.2, min_batch=25) as batcher:
+        for _ in range(500):
+            report = Reporter(plan, MemoryStore(), clock=lambda: START * 1000).report({})
+            assert report is not None
+            batcher.add(report)
+    assert batcher.totals.reports_sent == 500
+    tallies = count(plan, read_all(broker, plan, names))
+    assert sum(tally.reports for tally in tallies.values()) == 500

@@ -1,0 +1,37 @@
+"""A member of a real consumer group that polls more briefly than a join lasts."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+import pytest
+from kafka import KafkaAdminClient
+
+from broker.kafka import connect
+from broker.transport import Partition, TopicSpec
+from tests.support.service.running import until
+
+pytestmark = pytest.mark.kafka
+
+
+def test_a_leader_whose_topic_grew_finishes_its_join(kafka_bootstrap: str) -> None:
+    """It shares out anew in the middle of the join, and then has no other reason to join."""
+    broker = connect(kafka_bootstrap, session_seconds=6.0)
+    topic = f"joins-{secrets.token_hex(4)}"
+    broker.topics().create([TopicSpec(topic, 1)])
+    reader = broker.group_reader(topic)
+    reader.subscribe([topic])
+
+    def owns(count: int) -> bool:
+        reader.poll(0.0)  # as a worker does that is busy, to stay a member
+        time.sleep(0.002)
+        return reader.assignment() == {Partition(topic, number) for number in range(count)}
+
+    until("it owns the partition", lambda: owns(1), 20)
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.create_partitions({topic: 2})
+    admin.close()
+    reader._consumer._client.cluster.request_update()
+    until("it owns both partitions", lambda: owns(2), 20)
+    broker.close()

@@ -1,0 +1,45 @@
+"""Six faults in under a minute while reports flow: exact counts, and an owner for everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.brokers.jars import Unavailable
+from tests.brokers.native import NativeKafka
+from tests.brokers.provide import required
+from tests.support.service.ordeal import Ordeal
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.mark.timeout(600)
+def test_faults_change_no_count(tmp_path: Path) -> None:
+    broker = NativeKafka(tmp_path / "broker")
+    try:
+        broker.start()
+    except Unavailable as error:
+        if required():
+            raise
+        pytest.skip(f"no broker of its own: {error}")
+    try:
+        ordeal = Ordeal(
+            broker,
+            tmp_path,
+            reports=130_000,
+            rate=5000,
+            workers=3,
+            session=3.0,
+            window=4,
+            grace=6,
+            latest=60.0,
+        )
+        faults = ["kill", "resend", "freeze", "terminate", "broker", "kill"]
+        outcome = ordeal.play(faults, pause=0.3)
+    finally:
+        broker.close()
+    print("\n".join(outcome.lines()))  # noqa: T201 - shown with -s, and on failure
+    assert outcome.faults == 6
+    assert outcome.during >= 4, "most faults must hit a flow"
+    assert outcome.resent > 0

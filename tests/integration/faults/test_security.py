@@ -1,0 +1,324 @@
+"""TLS, SASL and permissions on a real broker: each role can do its job and nothing else."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.kafka import connect
+from broker.kafka.broker import KafkaBroker
+from broker.names import TopicNames
+from broker.permissions import permissions
+from broker.security import Security
+from broker.transport import Partition, TopicSpec
+from calmstream.topics import ensure_topics
+from consumer.subscribe.subscribe import plan_names
+from estimators import planning
+from estimators.domain import Domain
+from estimators.errors import CalmstreamError, FatalError
+from estimators.plan import Guarantee, Plan
+from estimators.plan.request import Request
+from tests.brokers.jars import Unavailable
+from tests.brokers.provide import required
+from tests.brokers.secured import MECHANISM, SecuredKafka
+from tests.support.service.processes import Process, run, until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(300)]
+
+ROLES = ["edge", "tally", "publisher", "subscriber", "replay"]
+DEADLINE = 30.0
+
+
+class Stage:
+    """A secured broker with a plan's topics, and one user for every role, named like it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.secured = SecuredKafka(directory, [*ROLES, "operator", "nobody"])
+        self.secured.kafka.start()
+        self.bootstrap = self.secured.kafka.bootstrap
+        self.plan = small_plan()
+        self.path = directory / "plan.json"
+        self.path.write_bytes(self.plan.to_bytes())
+        self.names = plan_names(self.plan, "sec")
+        self.renamed = plan_names(self.plan, "sec", "again")
+        self.where = ["--plan", self.path, "--bootstrap", self.bootstrap, "--namespace", "sec"]
+        self.clients: dict[str, KafkaBroker] = {}
+        admin = self.client("admin")
+        ensure_topics(admin, self.plan, self.names)
+        for role in ROLES[:-1]:
+            admin.grant(f"User:{role}", permissions(role, self.names))
+
+    def client(self, user: str) -> KafkaBroker:
+        if user not in self.clients:
+            self.clients[user] = connect(self.bootstrap, self.secured.security(user))
+        return self.clients[user]
+
+    def command(self, user: str, *words: object) -> tuple[int, str, str]:
+        done = run(*words, settings=self.secured.settings(user), seconds=90)
+        return done.returncode, done.stdout, done.stderr
+
+    def close(self) -> None:
+        for client in self.clients.values():
+            client.close()
+        self.secured.kafka.close()
+
+
+def small_plan() -> Plan:
+    plan, _ = planning.draft(
+        "calm",
+        Request(Domain.binary(3), "1", 1000, 2),
+        name=f"sec-{secrets.token_hex(3)}",
+        purpose="a test",
+        owner="tests",
+        lineage=secrets.token_hex(16),
+        start=int(time.time()) - 5,
+        window=3600,
+        windows=1,
+        grace=60,
+        skew=60,
+        partitions=1,
+        guarantee=Guarantee(),
+    )
+    return plan
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    try:
+        made = Stage(tmp_path_factory.mktemp("secured"))
+    except Unavailable as error:
+        if required():
+            raise
+        pytest.skip(f"no secured broker: {error}")
+    yield made
+    made.close()
+
+
+def test_every_role_does_its_job_and_no_secret_is_told(stage: Stage, tmp_path: Path) -> None:
+    records = tmp_path / "records.csv"
+    names = stage.plan.domain.names
+    rows = "\n".join(f"{i & 1},{i >> 1 & 1},{i >> 2 & 1}" for i in range(600))
+    records.write_text(f"{','.join(names)}\n{rows}\n")
+    settings = stage.secured.settings
+    fast = {"CALMSTREAM_CHECKPOINT_SECONDS": "0.5", "CALMSTREAM_REFRESH_SECONDS": "0.5"}
+    both = [
+        Process(
+            tmp_path / f"{user}.log", "consume", *stage.where, "--role", role,
+            "--log-level", "debug", settings=settings(user) | fast,
+        )
+        for user, role in (("tally", "tally"), ("publisher", "publish"))
+    ]  # fmt: skip
+    try:
+        sent = stage.command("edge", "produce", *stage.where, "--records", records)
+        assert sent[0] == 0, sent
+        until(
+            "all counted",
+            lambda: both[0].metric("calmstream_reports_accepted_total") == 600,
+            60,
+        )
+        until(
+            "published",
+            lambda: both[1].metric("calmstream_early_snapshots_published_total") > 0,
+            60,
+        )
+        seen = stage.command("subscriber", "watch", *stage.where, "--once")
+        assert seen[0] == 0, seen
+        assert "600 reports" in seen[1]
+        for process in both:
+            process.signal(signal.SIGTERM)
+            assert process.wait(40) == 0, process.tail()
+    finally:
+        for process in both:
+            process.kill()
+    told = "".join([*sent[1:], *seen[1:], *(p.log.read_text() for p in both)])
+    assert not [user for user, secret in stage.secured.passwords.items() if secret in told]
+
+
+def test_the_table_is_applied_by_the_command(stage: Stage) -> None:
+    """``replay`` gets its rules here; before, it can do nothing."""
+    words = ["replay", *stage.where, "--output-namespace", "again"]
+    code, _, told = stage.command("replay", *words)
+    assert code == 1
+    assert "not authorised" in told
+    granted = stage.command(
+        "admin", "acl", *stage.where, "--output-namespace", "again",
+        "--role", "replay", "--principal", "User:replay", "--apply",
+    )  # fmt: skip
+    assert granted[0] == 0, granted
+    assert "may act as replay" in granted[1]
+
+    def allowed() -> bool:
+        code, _, told = stage.command("replay", *words)
+        # It reads, creates and looks; the one window of the plan is open for an hour.
+        return code == 2 and "no window from 0 on is closed" in told
+
+    until("the rules are in force", allowed, DEADLINE)
+    refused(lambda: send(stage, "replay", stage.names.snapshots))
+    send(stage, "replay", stage.renamed.snapshots)
+
+
+def send(stage: Stage, user: str, topic: str) -> None:
+    sink = stage.client(user).sink()
+    try:
+        sink.send(topic, b"key", b"{}", partition=0).wait(DEADLINE)
+    finally:
+        sink.close(1.0)
+
+
+def read(stage: Stage, user: str, topic: str) -> None:
+    """Ask for the first records of a partition; authorisation comes with the first answer."""
+    reader = stage.client(user).reader()
+    where = Partition(topic, 0)
+    try:
+        reader.assign([where])
+        reader.seek(where, 0)
+        deadline = time.monotonic() + 3
+        while not reader.poll(0.5) and time.monotonic() < deadline:
+            pass
+    finally:
+        reader.close()
+
+
+def join(stage: Stage, user: str, group: str, topic: str) -> None:
+    member = stage.client(user).group_reader(group)
+    try:
+        member.subscribe([topic])
+        deadline = time.monotonic() + 10
+        while not member.assignment() and time.monotonic() < deadline:
+            member.poll(0.2)
+        assert member.assignment(), "neither refused nor admitted"
+    finally:
+        member.close(1.0)
+
+
+def delete(stage: Stage, user: str, topic: str) -> None:
+    topics = stage.client(user).topics()
+    try:
+        topics.delete([topic])
+    finally:
+        topics.close()
+
+
+def refused(action: Callable[[], None]) -> None:
+    with pytest.raises(FatalError, match=r"not authorised|does not exist"):
+        action()
+
+
+def topics_of(names: TopicNames) -> dict[str, str]:
+    return {
+        "reports": names.reports(0),
+        "state": names.state,
+        "letters": names.dead_letters,
+        "snapshots": names.snapshots,
+    }
+
+
+FORBIDDEN_WRITES = {
+    "edge": ["state", "letters", "snapshots"],
+    "tally": ["snapshots"],
+    "publisher": ["reports", "letters"],
+    "subscriber": ["reports", "state", "letters", "snapshots"],
+    "nobody": ["reports", "state", "letters", "snapshots"],
+}
+FORBIDDEN_READS = {
+    "edge": ["reports", "state", "letters", "snapshots"],
+    "tally": ["letters", "snapshots"],
+    "publisher": ["reports", "letters"],
+    "subscriber": ["reports", "state", "letters"],
+    "nobody": ["reports", "state", "letters", "snapshots"],
+}
+
+
+@pytest.mark.parametrize("user", FORBIDDEN_WRITES)
+def test_a_forbidden_action_is_refused_by_the_broker(stage: Stage, user: str) -> None:
+    topics = topics_of(stage.names)
+    for name in FORBIDDEN_WRITES[user]:
+        refused(lambda name=name: send(stage, user, topics[name]))
+    for name in FORBIDDEN_READS[user]:
+        refused(lambda name=name: read(stage, user, topics[name]))
+    for topic in topics.values():
+        refused(lambda topic=topic: delete(stage, user, topic))
+    refused(
+        lambda: stage.client(user).topics().create([TopicSpec(f"sec.other-{user}", 1)]) and None
+    )
+
+
+def test_a_group_admits_its_own_role_alone(stage: Stage) -> None:
+    group, topic = f"{stage.names.prefix}.publisher", stage.names.state
+    join(stage, "publisher", group, topic)
+    refused(lambda: join(stage, "tally", group, topic))
+
+
+def test_an_operator_runs_this_plan_and_no_other(stage: Stage) -> None:
+    stage.client("admin").grant("User:operator", permissions("operator", stage.names))
+    until(
+        "the rules are in force",
+        lambda: stage.command("operator", "topics", *stage.where)[0] == 0,
+        DEADLINE,
+    )
+    seen = stage.command("operator", "inspect", *stage.where, "--json")
+    assert seen[0] == 0, seen
+    topics = stage.client("operator").topics()
+    topics.alter([stage.names.dead_letters], {"retention.ms": "86400000"})
+    refused(lambda: topics.create([TopicSpec("sec.another-plan.state", 1)]) and None)
+    refused(
+        lambda: stage.client("operator").grant("User:operator", permissions("edge", stage.names))
+    )
+
+
+def test_a_rate_limit_is_put_into_force(stage: Stage) -> None:
+    """The brokers keep the limit; that it is there is what the command answers for."""
+    granted = stage.command(
+        "admin", "acl", *stage.where, "--role", "edge", "--principal", "User:edge",
+        "--apply", "--bytes-per-second", "50,000",
+    )  # fmt: skip
+    assert granted[0] == 0, granted
+    until("the limit is told", lambda: quota(stage, "edge") == 50_000, DEADLINE)
+    with pytest.raises(FatalError, match="not authorised"):
+        stage.client("edge").limit_rate("User:edge", 1e9)
+
+
+def quota(stage: Stage, user: str) -> float | None:
+    from kafka import KafkaAdminClient
+    from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest as Request
+
+    settings = stage.secured.security("admin").client_settings()
+    admin = KafkaAdminClient(bootstrap_servers=stage.bootstrap, **settings)
+    wanted = Request.ComponentData(entity_type="user", match_type=0, match=user)
+    manager = admin._manager
+    answer = manager.run(manager.send, Request(components=[wanted], strict=False))
+    admin.close()
+    values = [v.value for entry in answer.entries or () for v in entry.values]
+    return values[0] if values else None
+
+
+def test_a_wrong_password_is_one_line_without_it(stage: Stage) -> None:
+    with pytest.raises(CalmstreamError) as error:
+        connect(
+            stage.bootstrap, stage.secured.security("edge", "letmein-please"), connect_seconds=5
+        )
+    assert "letmein-please" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_scram_works_over_tls(stage: Stage) -> None:
+    stage.secured.add_scram("admin", "a-scram-password")
+    security = Security(
+        "SASL_SSL", MECHANISM, "admin", "a-scram-password", cafile=stage.secured.cafile
+    )
+    client = connect(stage.bootstrap, security)
+    topics = client.topics()
+    assert topics.describe([stage.names.state])
+    client.close()
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(stage: Stage) -> None:
+    stranger = Security("SASL_SSL", "PLAIN", "admin", stage.secured.passwords["admin"])
+    with pytest.raises(CalmstreamError):
+        connect(stage.bootstrap, stranger, connect_seconds=4)

@@ -1,0 +1,30 @@
+"""Five seeds of random faults: afterwards no partition stands still."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.brokers.jars import Unavailable
+from tests.brokers.native import NativeKafka
+from tests.brokers.provide import required
+from tests.support.service.stall_seeds import play_seeds
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.mark.timeout(600)
+def test_every_partition_closes_its_next_window_after_the_faults(tmp_path: Path) -> None:
+    broker = NativeKafka(tmp_path / "broker")
+    try:
+        broker.start()
+    except Unavailable as error:
+        if required():
+            raise
+        pytest.skip(f"no broker of its own: {error}")
+    try:
+        found = play_seeds(broker, tmp_path, range(5), 8.0, print)
+    finally:
+        broker.close()
+    assert all(seen.held for seen in found), [seen.line() for seen in found if not seen.held]

@@ -1,0 +1,73 @@
+"""RR-Clusters in a stream: a pilot plan teaches the clusters, its devices are not asked again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calmstream.planning.pilot import learn
+from estimators.errors import InvalidInput, PlanError
+from estimators.plan import Guarantee, Plan
+from estimators.wire.snapshot import Kind
+from producer.simulation.fleet import Fleet
+from tests.integration.methods.test_castell_stream import DOMAIN, dependent_records
+from tests.support.plans import draft
+from tests.support.tally import START
+from tests.support.tally_bench import Stage
+
+N = 6000
+EVERY = 5
+LINEAGE = "5" * 32
+
+
+def records() -> np.ndarray:
+    return dependent_records(N, 51)
+
+
+def planned(method: str, guarantee: Guarantee, parameters: dict[str, object]) -> Plan:
+    plan, _ = draft(
+        DOMAIN, "12", N, 2, method, parameters, start=START, window=10, windows=1, grace=3,
+        skew=2, guarantee=guarantee, lineage=LINEAGE, name=method,
+    )  # fmt: skip
+    return plan
+
+
+def test_clusters_come_from_a_pilot_whose_devices_are_not_asked_again(tmp_path: Path) -> None:
+    devices = tmp_path / "devices"
+    # One window of w-event:5 asks a fifth of the devices, chosen by their secrets.
+    first = Stage(planned("rr-ind-joint", Guarantee("w-event", EVERY), {}))
+    with pytest.raises(InvalidInput, match="no window with reports is final yet"):
+        learn("rr-clusters", first.plan, first.broker, "test")
+    pilot = first.ask(records(), 52, devices=devices)
+    assert abs(pilot.sent - N / EVERY) < 6 * (N / EVERY) ** 0.5
+    first.finish()
+    taught = learn("rr-clusters", first.plan, first.broker, "test")
+    parameters = taught.parameters
+    assert taught.others(first.plan) == pilot.sent * (EVERY - 1)
+    assert parameters == {"clusters": [["colour", "flag"]]}
+
+    second = Stage(planned("rr-clusters", Guarantee(), parameters))
+    rest = second.ask(records(), 53, devices=devices)
+    assert rest.sent == N - pilot.sent
+    with Fleet.open(devices, N, LINEAGE) as fleet:
+        before, after = (fleet.accounts[s.plan.digest].reports for s in (first, second))
+        assert (before + after == 1).all()
+        codes = records()[after == 1]
+    assert second.ask(records(), 54, devices=devices).sent == 0
+
+    (total,) = second.finish(Kind.TOTAL)
+    assert total.manifest.reports == rest.sent
+    record = total.record("colour", "flag")
+    exact = DOMAIN.histogram(codes, (0, 2)) / len(codes)
+    assert "covered" in record.flags
+    assert (np.abs(np.array(record.table) - exact) < 6 * np.array(record.stderr)).all()
+
+
+def test_only_the_right_pilot_teaches() -> None:
+    stage = Stage(planned("rr-independent", Guarantee(), {}))
+    with pytest.raises(PlanError, match="learns from rr-ind-joint; the pilot is rr-independent"):
+        learn("rr-clusters", stage.plan, stage.broker, "test")
+    with pytest.raises(PlanError, match="calm learns nothing from a pilot"):
+        learn("calm", stage.plan, stage.broker, "test")

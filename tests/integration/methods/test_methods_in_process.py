@@ -1,0 +1,164 @@
+"""Every family of methods from records to snapshots, through the real roles, on one broker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calmstream.cli import main
+from calmstream.pages import analyse as analysing
+from consumer.subscribe.assembler import Snapshot
+from estimators import methods
+from estimators.domain import Domain
+from estimators.errors import InvalidInput
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind
+from tests.support.plans import draft, mixed_domain
+from tests.support.producer import count, records_of
+from tests.support.tally import START
+from tests.support.tally_bench import Stage
+
+DEVICES = 3000
+PARAMETERS = {"inp-em": {"stop": "likelihood"}}
+
+
+def plan_of(method: str, domain: Domain, *, analysis: bool = False) -> Plan:
+    plan, _ = draft(
+        domain,
+        "4",
+        DEVICES,
+        2,
+        method,
+        parameters=PARAMETERS.get(method),
+        max_groups=8,
+        name="tally-test",
+        start=START,
+        window=10,
+        grace=3,
+        skew=2,
+        partitions=2,
+        analysis=analysis,
+    )
+    return plan
+
+
+def population(domain: Domain) -> np.ndarray:
+    """The second attribute mostly follows the first."""
+    generator = np.random.default_rng(3)
+    columns = [generator.integers(0, r, DEVICES) for r in domain.cardinalities]
+    follows = generator.random(DEVICES) < 0.8
+    columns[1] = np.where(follows, columns[0] % domain.cardinalities[1], columns[1])
+    return np.stack(columns, axis=1).astype(np.uint16)
+
+
+def collected(plan: Plan, codes: np.ndarray) -> tuple[Stage, list[Snapshot]]:
+    """All devices report in the first window; worker and publisher then finish the plan."""
+    stage = Stage(plan)
+    stage.ask(codes, 5, batch_size=500)
+    return stage, stage.finish()
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "fc", "inp-rr", "inp-ps", "inp-olh", "inp-htcms", "inp-em",
+        "am", "marg-rr", "marg-ps", "marg-ht", "ft", "inp-ht", "characters",
+    ],
+)  # fmt: skip
+def test_a_method_from_records_to_snapshots(method: str) -> None:
+    """The final snapshot is the method's answer to exactly the reports in the log."""
+    domain = mixed_domain(2, 3, 2)
+    plan = plan_of(method, domain)
+    codes = population(domain)
+    stage, snapshots = collected(plan, codes)
+    [final] = [s for s in snapshots if s.kind is Kind.FINAL]
+    assert final.manifest.reports == DEVICES
+    assert final.manifest.rejected == {}
+    assert final.manifest.method == method
+    batches = [(g, r) for g, r in records_of(stage.broker, plan) if r.key is not None]
+    counted = count(plan, batches)
+    tallies = [counted[group, 0] for group in range(len(plan.groups))]
+    model = methods.get(method).fit(plan, tallies)
+    for attributes in plan.marginals:
+        names = [domain.names[i] for i in attributes]
+        expected = model.marginal(attributes)
+        record = final.record(*names)
+        assert list(record.table) == expected.table.tolist()
+        assert list(record.stderr) == expected.stderr.tolist()
+        truth = domain.histogram(codes, attributes) / DEVICES
+        assert np.abs(expected.table - truth).max() < 6 * expected.stderr.max() + 1e-9
+
+
+@pytest.mark.parametrize("method", ["calm", "inp-ht", "fc"])
+def test_a_plan_that_asks_for_analysis_gets_it_in_every_snapshot(method: str) -> None:
+    domain = mixed_domain(2, 3, 2)
+    plan = plan_of(method, domain, analysis=True)
+    assert plan.to_json()["analysis"] is True
+    _, snapshots = collected(plan, population(domain))
+    [total] = [s for s in snapshots if s.kind is Kind.TOTAL]
+    told = analysing.document(total)
+    by_pair = {tuple(pair["attributes"]): pair for pair in told["pairs"]}
+    assert by_pair["a0", "a1"]["chi_square"]["dependent"]
+    assert told["tree"][0]["attributes"] == ["a0", "a1"]
+    assert told["reports"] == DEVICES
+    text = _shown(total)
+    assert "dependent" in text
+    assert "a1 given a0" in text
+
+
+def test_without_the_plan_s_word_the_tables_alone_are_analysed() -> None:
+    domain = mixed_domain(2, 3, 2)
+    _, snapshots = collected(plan_of("inp-ht", domain), population(domain))
+    [total] = [s for s in snapshots if s.kind is Kind.TOTAL]
+    assert total.manifest.analysis == {}
+    told = analysing.document(total)
+    assert all("chi_square" not in pair for pair in told["pairs"])
+    assert told["tree"][0]["attributes"] == ["a0", "a1"]
+    assert "plan with --analyse" in _shown(total)
+    given = analysing.given_tables(total, "a0")
+    assert set(given) == {"a1", "a2"}
+    for rows in given.values():
+        assert all(sum(row.values()) == pytest.approx(1) for row in rows.values())
+    with pytest.raises(InvalidInput, match="no published pair holds the attribute 'b'"):
+        analysing.given_tables(total, "b")
+
+
+def _shown(snapshot: Snapshot) -> str:
+    from rich.console import Console
+
+    console = Console(width=200, no_color=True)
+    with console.capture() as capture:
+        console.print(analysing.render(snapshot, "a0"))
+    return capture.get()
+
+
+def test_the_command_reads_the_newest_snapshot(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plan = plan_of("inp-ht", mixed_domain(2, 3, 2), analysis=True)
+    stage, _ = collected(plan, population(plan.domain))
+    path = tmp_path / "plan.json"
+    path.write_bytes(plan.to_bytes())
+    monkeypatch.setattr("calmstream.commands.analyse.kafka", lambda _: stage.broker)
+    monkeypatch.setattr(stage.broker, "close", lambda: None)
+    capsys.readouterr()
+    call = ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
+    assert main([*call, "--given", "a0", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["kind"] == "total"
+    assert told["reports"] == DEVICES
+    assert {tuple(p["attributes"]) for p in told["pairs"]} == {
+        ("a0", "a1"), ("a0", "a2"), ("a1", "a2"),
+    }  # fmt: skip
+    assert set(told["given"]["a0"]) == {"a1", "a2"}
+    assert main([*call, "--kind", "final", "--window", "0"]) == 0
+    assert "Chow-Liu tree" in capsys.readouterr().out
+    assert main([*call, "--window", "7"]) == 1
+    assert capsys.readouterr().err == (
+        "calmstream: there is no total snapshot with tables to analyse yet\n"
+    )
+    assert main([*call, "--given", "colour"]) == 2
+    assert "no attribute 'colour'" in capsys.readouterr().err

@@ -1,0 +1,183 @@
+"""noise-aware in a stream: a pilot teaches sizes, the others are asked, the totals hold both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+
+from broker.in_process import InProcessBroker
+from calmstream.cli import main
+from calmstream.commands import plan as command
+from consumer.subscribe.assembler import Snapshot
+from estimators.domain import Domain
+from estimators.marginal import sse
+from estimators.plan import Plan
+from estimators.plan.document import read_plan
+from estimators.wire.snapshot import Kind
+from producer.simulation.fleet import Fleet
+from tests.support.noise_aware import chain
+from tests.support.tally import START
+from tests.support.tally_bench import Stage
+
+N, D, EVERY = 8000, 5, 2
+DOMAIN = Domain.binary(D)
+TIMES = ["--window", "10s", "--grace", "3s", "--skew", "2s", "--lifetime", "10s"]
+
+
+def records() -> np.ndarray:
+    return chain(N, D, 11)
+
+
+@dataclass
+class Desk:
+    """The planner's desk: files, and a broker that the command line finds."""
+
+    folder: Path
+    broker: InProcessBroker | None = None
+
+    def plan(self, name: str, *options: str, method: str = "noise-aware") -> int:
+        """``calmstream plan``; its exit code."""
+        asked = ["plan", str(self.folder / "domain.json"), "--method", method, "--epsilon", "1"]
+        common = ["--k", "2", "--name", name, "--start", str(START), *TIMES]
+        return main([*asked, *common, *options, "--out", str(self.folder / f"{name}.json")])
+
+    def follow(self, name: str, pilot: str, *options: str, method: str = "noise-aware") -> int:
+        """The same after a pilot."""
+        where = ["--pilot", str(self.folder / f"{pilot}.json"), "--bootstrap", "127.0.0.1:1"]
+        return self.plan(name, *where, "--namespace", "test", *options, method=method)
+
+    def read(self, name: str) -> Plan:
+        return read_plan((self.folder / f"{name}.json").read_bytes())
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    (tmp_path / "domain.json").write_bytes(orjson.dumps(DOMAIN.to_json()))
+    made = Desk(tmp_path)
+    monkeypatch.setattr(command, "kafka", lambda _: made.broker)
+    monkeypatch.setattr(InProcessBroker, "close", lambda _: None)
+    return made
+
+
+def error(snapshot: Snapshot) -> float:
+    """Mean squared error of all pairs against all devices, the pilot's among them."""
+    codes = records()
+    pairs = list(combinations(range(D), 2))
+    found = [
+        sse(
+            np.array(snapshot.record(*(DOMAIN.names[i] for i in pair)).table).ravel(),
+            DOMAIN.histogram(codes, pair) / N,
+        )
+        for pair in pairs
+    ]
+    return float(np.mean(found))
+
+
+def test_from_a_pilot_to_totals_that_hold_it(desk: Desk, tmp_path: Path) -> None:
+    devices = tmp_path / "devices"
+    half = ["--users", str(N // EVERY), "--guarantee", f"w-event:{EVERY}"]
+    # A random lineage would draw other devices for the pilot, and other errors, in every run.
+    assert desk.plan("pilot", *half, "--lineage", "5" * 32) == 0
+    first = Stage(desk.read("pilot"))
+    desk.broker = first.broker
+    pilot = first.ask(records(), 31, devices=devices)
+    assert abs(pilot.sent - N / EVERY) < 6 * (N / EVERY) ** 0.5
+    first.finish()
+
+    assert desk.follow("main", "pilot") == 0
+    plan = desk.read("main")
+    assert plan.lineage == first.plan.lineage
+    assert plan.users == pilot.sent  # one window of two: as many are left as were asked
+    sizes = plan.parameters["prior_sizes"]
+    assert len(sizes) == 4
+    # Neighbours in a chain depend on each other: all likely sizes are above the usual middle.
+    assert all(0.1 < float(size) < 0.6 for size in sizes[1])
+    assert plan.parameters["pilots"][0]["plan"] == first.plan.digest
+
+    second = Stage(plan)
+    rest = second.ask(records(), 32, devices=devices)
+    assert rest.sent == N - pilot.sent
+    with Fleet.open(devices, N, plan.lineage) as fleet:
+        reports = [fleet.accounts[stage.plan.digest].reports for stage in (first, second)]
+        assert (reports[0] + reports[1] == 1).all()
+    assert second.ask(records(), 33, devices=devices).sent == 0
+
+    final, total = second.finish(Kind.FINAL, Kind.TOTAL)
+    assert total.manifest.reports == final.manifest.reports == rest.sent
+    assert total.manifest.processing[0] == "joining what earlier plans counted"
+    assert error(total) < error(final)
+
+
+def test_a_pilot_without_reports_teaches_nothing_yet(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert desk.plan("pilot", "--users", "1000") == 0
+    stage = Stage(desk.read("pilot"))
+    desk.broker = stage.broker
+    capsys.readouterr()
+    assert desk.follow("main", "pilot", "--users", "1000") == 2
+    assert "no window with reports is final yet; wait for it" in capsys.readouterr().err
+    stage.finish()  # every window closes, none holds a report
+    assert desk.follow("main", "pilot", "--users", "1000") == 2
+    error = capsys.readouterr().err
+    assert "no window with reports is final yet" in error
+    assert error.count("\n") == 1
+
+
+def test_what_cannot_be_planned_after_a_pilot(
+    desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert desk.plan("pilot", "--users", str(N)) == 0
+    assert desk.plan("signs", "--users", str(N), method="inp-ht") == 0
+    stage = Stage(desk.read("pilot"))
+    desk.broker = stage.broker
+    stage.ask(records(), 41)
+    stage.finish()
+    negative = ["--users", "10", "--parameters", '{"prior_sizes": [0.5, -0.1]}']
+    cases = [
+        (["signs", "--users", "10"], "learns from noise-aware, calm, am, marg-ps, marg-rr"),
+        (["pilot"], "--users: the pilot may ask every device before it ends"),
+        (["pilot", *negative], "of order 2: a standard deviation is not negative"),
+        (["pilot", "--users", "10", "--attributes", "3"], "its domain is another one"),
+        (["pilot", "--users", "10", "--method", "auto"], "name the method that learns from it"),
+    ]
+    for options, said in cases:
+        capsys.readouterr()
+        assert desk.follow("main", *options) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.count("\n") == 1
+    assert not (tmp_path / "main.json").exists()
+
+
+def test_a_pilot_whose_counts_are_gone_teaches_nothing(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert desk.plan("pilot", "--users", "1000") == 0
+    assert desk.plan("other", "--users", "1000", "--k", "1") == 0
+    desk.broker = Stage(desk.read("other")).broker
+    capsys.readouterr()
+    assert desk.follow("main", "pilot", "--users", "1000") == 1
+    assert "its counts are gone, or were never there" in capsys.readouterr().err
+
+
+def test_three_devices_make_no_claim(desk: Desk) -> None:
+    assert desk.plan("few", "--users", "3") == 0
+    stage = Stage(desk.read("few"))
+    stage.ask(records()[:3], 51)
+    for snapshot in stage.finish(Kind.FINAL, Kind.TOTAL):
+        assert snapshot.manifest.reports == 3
+        assert len(snapshot.manifest.marginals) == D + D * (D - 1) // 2
+        for attributes in stage.plan.marginals:
+            record = snapshot.record(*(DOMAIN.names[i] for i in attributes))
+            table = np.array(record.table)
+            assert (table >= 0).all()
+            assert table.sum() == pytest.approx(1.0)
+            assert "noise" in record.flags
+            assert 1.96 * max(record.stderr) > 0.4
+            assert record.noise_floor > 0.05

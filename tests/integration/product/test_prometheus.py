@@ -1,0 +1,223 @@
+"""The real service over real Kafka, watched by the real Prometheus: every panel, live faults."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from broker.kafka import connect
+from broker.names import TopicNames
+from consumer.subscribe.subscribe import plan_names
+from estimators.plan import Plan
+from estimators.wire.batch import Batch, encode_batch
+from tests.support.deploy import panels
+from tests.support.publisher import published_plan
+from tests.support.service.processes import Process, free_port, run, until
+from tests.support.service.prometheus_server import RANGE, PrometheusServer
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+WINDOW, RATE = 5, 600
+# One honest final of 10,000 looks suspicious by chance.
+BY_CHANCE = {"CalmstreamPoisoningSuspected"}
+
+
+def short_plan() -> Plan:
+    start = int(time.time()) + 3
+    return replace(
+        published_plan(epsilon="3"),
+        name=f"watched-{secrets.token_hex(3)}",
+        start=start,
+        expires=start + 2000 * WINDOW,
+        window=WINDOW,
+        grace=1,
+        skew=1,
+        users=RATE * WINDOW,
+    )
+
+
+def write_records(path: Path, plan: Plan, n: int) -> Path:
+    rows = "\n".join(f"{i & 1},{i >> 1 & 1},{i >> 2 & 1}" for i in range(n))
+    path.write_text(f"{','.join(plan.domain.names)}\n{rows}\n")
+    return path
+
+
+class Scene:
+    """The processes of one small deployment, and Prometheus beside them."""
+
+    def __init__(self, bootstrap: str, directory: Path, stack: ExitStack) -> None:
+        self.plan = short_plan()
+        self.bootstrap = bootstrap
+        self._directory = directory
+        self._stack = stack
+        path = directory / "plan.json"
+        path.write_bytes(self.plan.to_bytes())
+        self.where = ("--plan", path, "--bootstrap", bootstrap)
+        made = run("topics", *self.where)
+        assert made.returncode == 0, made.stderr
+        self.tallies = [self.consume("tally", "a"), self.consume("tally", "b")]
+        self.publisher = self.consume("publish", "p", "--refresh-seconds", "1")
+        port, central = free_port(), free_port()
+        service = [process.port for process in (*self.tallies, self.publisher)]
+        self.prometheus = stack.enter_context(
+            PrometheusServer(
+                directory / "prometheus",
+                {"calmstream": service, "producers": [port], "central": [central]},
+            )
+        )
+        records = write_records(directory / "records.csv", self.plan, 120 * RATE)
+        rate = ("--records", records, "--rate", RATE, "--http-port", port)
+        self.producer = self._start("producer", "produce", *self.where, *rate)
+        # Only now: the first window is under way, and its alerts want its reports.
+        self._aggregator(central)
+
+    def consume(self, role: str, name: str, *options: object) -> Process:
+        options = ("--role", role, "--checkpoint-seconds", "1", *options)
+        return self._start(name, "consume", *self.where, *options)
+
+    def _aggregator(self, port: int) -> None:
+        """The central model's own role, with nothing to aggregate."""
+        path, account = self._directory / "central.json", self._directory / "account.json"
+        start = ("--start", self.plan.start, "--window", f"{WINDOW}s", "--lifetime", "1h")
+        table = self._directory / "raw.csv"
+        table.write_text("a,b\n0,0\n")
+        plan = ("plan", table, "--model", "central", "--epsilon", "1", "--users", "100")
+        where = ("--plan", path, "--bootstrap", self.bootstrap)
+        for arguments in (
+            (*plan, "--k", "1", *start, "--name", self.plan.name, "--out", path),
+            ("central", "account", "--plan", path, "--account", account),
+            ("central", "topics", *where),
+        ):
+            made = run(*arguments)
+            assert made.returncode == 0, made.stderr
+        serve = ("--account", account, "--http-port", port)
+        self._start("central", "central", "aggregate", *where, *serve)
+
+    def _start(self, name: str, *arguments: object) -> Process:
+        process = Process(self._directory / f"{name}.log", *arguments)
+        self._stack.callback(process.kill)
+        return process
+
+    def expect(self, seconds: float, *alerts: str) -> None:
+        seen: set[str] = set()
+
+        def all_seen() -> bool:
+            seen.update(self.prometheus.firing())
+            return seen >= set(alerts)
+
+        try:
+            until(f"{alerts} fire", all_seen, seconds)
+        except AssertionError:
+            missing = set(alerts) - seen
+            logs = "\n".join(p.tail()[-400:] for p in (*self.tallies, self.publisher))
+            raise AssertionError(f"silent: {missing}; firing: {seen}\n{logs}") from None
+
+
+@pytest.fixture
+def scene(kafka_bootstrap: str, tmp_path: Path) -> Iterator[Scene]:
+    with ExitStack() as stack:
+        yield Scene(kafka_bootstrap, tmp_path, stack)
+
+
+def test_panels_show_and_alerts_fire(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_the_healthy_service(scene)
+    check_bad_input_and_silence(scene)
+    check_a_stopped_and_a_slow_worker(scene, monkeypatch)
+    check_a_stopped_publisher_and_the_end(scene)
+
+
+def check_the_healthy_service(scene: Scene) -> None:
+    """Every panel query returns numbers, and then no alert fires."""
+    queries = {
+        (*place, target["expr"]) for place, panel in panels().items() for target in panel["targets"]
+    }
+    waiting = set(queries)
+
+    def all_show() -> bool:
+        for query in list(waiting):
+            expression = query[-1].replace("$plan", ".*").replace("$__rate_interval", RANGE)
+            if scene.prometheus.values(expression):
+                waiting.discard(query)
+        # The first windows are short of reports: devices began in the middle of one of them.
+        whole = scene.prometheus.values(
+            "max(calmstream_final_window_reports) > 0.8 * max(calmstream_plan_window_reports)"
+        )
+        return bool(whole) and not waiting and not scene.prometheus.firing() - BY_CHANCE
+
+    try:
+        until("every panel shows something, no alert fires", all_show, 60)
+    except AssertionError:
+        raise AssertionError(
+            f"no data: {waiting}; firing: {scene.prometheus.firing()}\n{scene.producer.tail()}\n"
+            f"{scene.publisher.alive()} {scene.publisher.page('/readyz')}\n{scene.publisher.tail()}"
+        ) from None
+    assert len(queries) > 60
+    end = time.monotonic() + 2 * WINDOW
+    while time.monotonic() < end:
+        assert scene.prometheus.firing() <= BY_CHANCE
+        time.sleep(0.5)
+
+
+def check_bad_input_and_silence(scene: Scene) -> None:
+    """Garbage, a clock that is ahead and a forged group; then the producers stop."""
+    plan = scene.plan
+    names: TopicNames = plan_names(plan)
+    period = plan.window_at(int(time.time() * 1000))
+    # As many as a batch may hold, so that they are counted.
+    n = plan.limits.batch_reports
+    forged = Batch(period, n, None, {"v": np.zeros(n, np.int64)})
+    early = replace(forged, period=period + 100)
+    broker = connect(scene.bootstrap)
+    try:
+        sink = broker.sink()
+        sent = [sink.send(names.reports(0), b"k" * 16, b"garbage") for _ in range(200)]
+        bodies = [encode_batch(plan, 1, batch) for batch in (forged, forged, forged, early)]
+        sent += [sink.send(names.reports(1), secrets.token_bytes(16), body) for body in bodies]
+        for delivery in sent:
+            delivery.wait(10)
+    finally:
+        broker.close()
+    scene.producer.signal(signal.SIGTERM)
+    scene.expect(
+        40,
+        "CalmstreamRejections",
+        "CalmstreamForeignRecords",
+        "CalmstreamClockSkew",
+        "CalmstreamGroupShareOff",
+        "CalmstreamPoisoningSuspected",
+        "CalmstreamFewReports",
+        "CalmstreamNoReports",
+    )
+    assert scene.producer.wait(20) == 0
+
+
+def check_a_stopped_and_a_slow_worker(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No tally worker for four windows, then one that cannot keep up with what has waited."""
+    for worker in scene.tallies:
+        worker.signal(signal.SIGTERM)
+    records = write_records(scene.publisher.log.parent / "backlog.csv", scene.plan, 45_000)
+    backlog = run("produce", *scene.where, "--records", records, "--batch-size", 1)
+    assert backlog.returncode == 0, backlog.stderr
+    assert [worker.wait(20) for worker in scene.tallies] == [0, 0]
+    scene.expect(40, "CalmstreamPartitionsUnowned", "CalmstreamTargetDown", "CalmstreamFinalsLate")
+    monkeypatch.setenv("CALMSTREAM_POLL_RECORDS", "1")
+    # On the port that Prometheus knows.
+    monkeypatch.setattr("processes.free_port", lambda: scene.tallies[0].port)
+    scene.tallies = [scene.consume("tally", "slow")]
+    scene.expect(40, "CalmstreamLag", "CalmstreamPartitionBehind")
+
+
+def check_a_stopped_publisher_and_the_end(scene: Scene) -> None:
+    scene.publisher.signal(signal.SIGTERM)
+    scene.expect(20, "CalmstreamPublisherAbsent")
+    assert scene.publisher.wait(20) == 0
+    scene.tallies[0].kill()
+    scene.expect(30, "CalmstreamAbsent")

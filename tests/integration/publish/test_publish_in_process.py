@@ -1,0 +1,159 @@
+"""Reports to snapshots through the real roles on the in-process broker."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from broker.transport import Partition
+from consumer.publish.publisher import Publisher
+from consumer.subscribe.assembler import Snapshot
+from consumer.tally.worker import TallyWorker
+from estimators.wire.snapshot import Kind, parse_key
+from tests.support.tally import small_plan
+from tests.support.tally_bench import DAY_MS, Stage
+
+
+def by_kind(snapshots: list[Snapshot], kind: Kind) -> dict[int, Snapshot]:
+    return {s.window: s for s in snapshots if s.kind is kind}
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage(small_plan(windows=4, partitions=2, groups=2))
+
+
+def test_every_window_of_a_plan_becomes_final_with_exactly_its_reports(stage: Stage) -> None:
+    """Also a window without reports, a partition that is never used, and resends."""
+    worker, publisher = stage.worker(), stage.publisher()
+    sent: Counter[int] = Counter()
+    for window in (0, 1, 3):
+        stage.move_to(10 * window + 1)
+        for number in range(4):
+            stage.batch(window, [number % 4] * (5 + number), group=number % 2)
+            sent[window] += 5 + number
+        again = 700 + window
+        for _ in range(3):
+            stage.batch(window, [1, 2, 3], number=again, group=0)
+        sent[window] += 3
+        stage.together(worker, publisher)
+    stage.move_to(60)
+    stage.together(worker, publisher, 40)
+    assert publisher.finished
+    snapshots = stage.snapshots()
+    finals, totals = by_kind(snapshots, Kind.FINAL), by_kind(snapshots, Kind.TOTAL)
+    assert {w: s.manifest.reports for w, s in finals.items()} == {
+        window: sent[window] for window in range(4)
+    }
+    assert not finals[2].marginals
+    assert [totals[w].manifest.reports for w in range(4)] == [
+        sum(sent[v] for v in range(w + 1)) for w in range(4)
+    ]
+    assert finals[0].manifest.rejected == {"duplicate": 2}
+    assert totals[3].manifest.rejected == {"duplicate": 6}
+    for window, final in finals.items():
+        closed_at = tuple(
+            closed.closed_at
+            for group in range(2)
+            for number in range(2)
+            for closed in stage.closed(number, group)
+            if closed.window == window
+        )
+        assert final.revision == totals[window].revision == closed_at
+
+
+def test_early_revisions_grow_with_the_log_until_the_final(stage: Stage) -> None:
+    worker, publisher = stage.worker(), stage.publisher()
+    stage.move_to(1)
+    for _ in range(3):
+        stage.batch(0, [0] * 10)
+        stage.together(worker, publisher, 8)
+    earlies = [s for s in stage.snapshots() if s.kind is Kind.EARLY]
+    reports = [s.manifest.reports for s in earlies]
+    assert reports == sorted(set(reports))
+    assert reports[-1] == 30
+    stage.move_to(20)
+    stage.together(worker, publisher, 20)
+    last = stage.snapshots()
+    assert by_kind(last, Kind.FINAL)[0].manifest.reports == 30
+    kinds = [s.kind for s in last if s.window == 0]
+    assert Kind.EARLY not in kinds[kinds.index(Kind.FINAL) :]
+
+
+def test_a_publisher_that_was_away_beyond_retention_catches_up_and_cleans(stage: Stage) -> None:
+    worker = stage.worker()
+    for window in range(4):
+        stage.move_to(10 * window + 1)
+        stage.batch(window, [window] * 6)
+        stage.turns(worker, count=4)
+    stage.move_to(60)
+    stage.turns(worker, count=20)
+    inputs = [stage.input(number, group) for number in range(2) for group in range(2)]
+    stage.topics.trim(stage.topics.log_ends(inputs))
+    stage.broker.compact(stage.names.state)
+    publisher = stage.publisher()
+    stage.together(worker, publisher, 40)
+    finals = by_kind(stage.snapshots(), Kind.FINAL)
+    assert {w: s.manifest.reports for w, s in finals.items()} == dict.fromkeys(range(4), 6)
+    stage.clock.advance(60)
+    stage.together(worker, publisher, 5)
+    stage.broker.compact(stage.names.state, active=0, tombstones=True)
+    assert not [c for n in range(2) for g in range(2) for c in stage.closed(n, g)]
+    # A worker that starts now restores the right running total from the partition records alone.
+    worker.finish()
+    successor = stage.worker()
+    stage.turns(successor, count=10)
+    assert sum(stage.states(n, g)[-1].total.tally.reports for n in range(2) for g in range(2)) == 24
+
+
+def closed_records(stage: Stage) -> dict[bytes, bytes]:
+    """Bytes of all records of finals and totals."""
+    records = stage.broker.records(Partition(stage.names.snapshots, 0))
+    return {
+        r.key: r.value
+        for r in records
+        if r.key and r.value is not None and parse_key(r.key)[1] is not Kind.EARLY
+    }
+
+
+def fill(stage: Stage, worker: TallyWorker, publisher: Publisher) -> None:
+    for window in range(4):
+        stage.move_to(10 * window + 1)
+        stage.batch(window, [window, 0, 1], partition=window % 2, group=window % 2)
+        stage.together(worker, publisher, 6)
+    stage.move_to(60)
+    stage.together(worker, publisher, 30)
+    assert publisher.finished
+
+
+def recreate(stage: Stage, *names: str) -> None:
+    stage.topics.delete(names)
+    stage.topics.create(stage.names.specs(7 * DAY_MS))
+
+
+def test_replaying_the_log_gives_the_same_bytes(stage: Stage) -> None:
+    worker, publisher = stage.worker(), stage.publisher()
+    fill(stage, worker, publisher)
+    before = closed_records(stage)
+    assert len(before) == 4 * 2 * 2
+    worker.finish()
+    publisher.close()
+    recreate(stage, stage.names.state, stage.names.snapshots)
+    assert closed_records(stage) == {}
+    stage.together(stage.worker(), stage.publisher(), 30)
+    assert closed_records(stage) == before
+
+
+def test_counting_again_beside_finished_snapshots_writes_none(stage: Stage) -> None:
+    worker, publisher = stage.worker(), stage.publisher()
+    fill(stage, worker, publisher)
+    worker.finish()
+    publisher.close()
+    recreate(stage, stage.names.state)
+    where = Partition(stage.names.snapshots, 0)
+    before = [r for r in stage.broker.records(where) if r.value is not None]
+    successor = stage.publisher()
+    stage.together(stage.worker(), successor, 30)
+    assert successor.finished
+    assert [r for r in stage.broker.records(where) if r.value is not None] == before

@@ -1,0 +1,82 @@
+"""Two publishers on a real broker: one works, the other takes over, a subscriber sees it all."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from broker.kafka import connect
+from consumer.metrics.publisher import publisher_metrics
+from consumer.publish.publisher import Publisher, PublisherConfig
+from consumer.runtime.clock import SystemClock
+from consumer.subscribe.subscribe import plan_names, subscribe
+from estimators.wire.snapshot import Kind
+from tests.support.publisher import DAY_MS, SlotLog, published_plan, slot_logs
+
+pytestmark = pytest.mark.kafka
+
+
+def turn_until(condition: Callable[[], bool], *publishers: Publisher, seconds: float = 40) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "not in time"
+        for publisher in publishers:
+            publisher.turn()
+
+
+def test_a_take_over_loses_and_repeats_nothing(kafka_bootstrap: str) -> None:
+    plan = published_plan(windows=2)
+    names = plan_names(plan, f"pub-{secrets.token_hex(4)}")
+    broker = connect(kafka_bootstrap, session_seconds=6)
+    try:
+        broker.topics().create(names.specs(7 * DAY_MS))
+        sink = broker.sink()
+
+        def put(log: SlotLog, record: tuple[bytes, bytes]) -> None:
+            sink.send(names.state, *record, partition=log.partition).wait(10)
+
+        def publisher() -> Publisher:
+            return Publisher(
+                plan,
+                broker,
+                names,
+                clock=SystemClock(),
+                config=PublisherConfig(poll_seconds=0.05, refresh_seconds=0.2),
+                metrics=publisher_metrics(CollectorRegistry(), plan, names),
+            )
+
+        def seen() -> list[tuple[int, Kind]]:
+            found = subscribe(plan, kafka_bootstrap, follow=False, namespace=names.namespace)
+            return [(s.window, s.kind) for s in found]
+
+        logs = slot_logs(plan)
+        for log in logs:
+            put(log, log.report(0, *([log.slot] * 30)).state())
+        first = publisher()
+        turn_until(lambda: first.active, first)
+        turn_until(lambda: (0, Kind.EARLY) in seen(), first)
+        for log in logs:
+            put(log, log.close(0).closed(0))
+        turn_until(lambda: (0, Kind.TOTAL) in seen(), first)
+        assert seen()[-2:] == [(0, Kind.FINAL), (0, Kind.TOTAL)]
+        second = publisher()
+        for _ in range(5):
+            second.turn()
+            first.turn()
+        for log in logs:
+            put(log, log.report(1, 1, 2).close(1).closed(1))
+            put(log, log.state())
+        first.close()
+        turn_until(lambda: second.finished, second)
+        second.close()
+        shown = list(subscribe(plan, broker, follow=False, namespace=names.namespace))
+        kept = [(s.window, s.kind) for s in shown if s.kind is not Kind.EARLY]
+        assert kept == [(w, k) for w in (0, 1) for k in (Kind.FINAL, Kind.TOTAL)]
+        assert [s.manifest.reports for s in shown if s.kind is Kind.TOTAL] == [120, 128]
+    finally:
+        broker.topics().delete([spec.name for spec in names.specs(0)])
+        broker.close()

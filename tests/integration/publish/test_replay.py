@@ -1,0 +1,89 @@
+"""Counting an old log anew, into another namespace, gives the same final snapshots."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from estimators import planning
+from estimators.domain import Domain
+from estimators.plan import Guarantee, Plan
+from estimators.plan.request import Request
+from tests.support.service.processes import Process, run, until
+from tests.support.service.recount import read_all
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+WINDOW_SECONDS = 6
+WINDOWS = 3
+
+
+def short_plan() -> Plan:
+    plan, _ = planning.draft(
+        "calm",
+        Request(Domain.binary(4), "1", 10_000, 2),
+        name=f"replay-{secrets.token_hex(3)}",
+        purpose="a test",
+        owner="tests",
+        lineage=secrets.token_hex(16),
+        start=int(time.time()) + 5,
+        window=WINDOW_SECONDS,
+        windows=WINDOWS,
+        grace=1,
+        skew=1,
+        partitions=2,
+        guarantee=Guarantee(),
+    )
+    return plan
+
+
+def closed_sets(bootstrap: str, namespace: str, plan: Plan) -> dict[bytes, bytes]:
+    """Every record of a final or total, newest value per key."""
+    topic = f"{namespace}.{plan.name}-{plan.digest[:8]}.snapshots"
+    records = {record.key: record.value for record in read_all(bootstrap, topic)}
+    return {key: value for key, value in records.items() if b"/early/" not in key}
+
+
+def test_a_replayed_log_gives_identical_finals(kafka_bootstrap: str, tmp_path: Path) -> None:
+    plan = short_plan()
+    path, records = tmp_path / "plan.json", tmp_path / "records.csv"
+    path.write_bytes(plan.to_bytes())
+    rows = "\n".join(f"{i & 1},{i >> 1 & 1},{i >> 2 & 1},{i >> 3 & 1}" for i in range(9000))
+    records.write_text(f"{','.join(plan.domain.names)}\n{rows}\n")
+    where = ["--plan", path, "--bootstrap", kafka_bootstrap]
+    assert run("topics", *where).returncode == 0
+    expected = WINDOWS * 2
+
+    def manifests(namespace: str) -> int:
+        return sum(
+            key.endswith(b"/manifest") for key in closed_sets(kafka_bootstrap, namespace, plan)
+        )
+
+    live = Process(tmp_path / "live.log", "consume", *where)
+    try:
+        live.ready()
+        rate = 9000 / (WINDOW_SECONDS * WINDOWS - 4)
+        sent = run("produce", *where, "--records", records, "--rate", rate, seconds=60)
+        assert sent.returncode == 0, sent.stderr
+        until("all windows final", lambda: manifests("calmstream") == expected, 60)
+        live.signal(signal.SIGTERM)
+        assert live.wait(30) == 0
+    finally:
+        live.kill()
+
+    made = run("topics", *where, "--output-namespace", "again")
+    assert made.returncode == 0, made.stderr
+    again = Process(tmp_path / "again.log", "consume", *where, "--output-namespace", "again")
+    try:
+        until("all windows final again", lambda: manifests("again") == expected, 60)
+    finally:
+        again.kill()
+
+    first = closed_sets(kafka_bootstrap, "calmstream", plan)
+    second = closed_sets(kafka_bootstrap, "again", plan)
+    assert len(first) > expected
+    assert second == first

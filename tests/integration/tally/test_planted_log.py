@@ -1,0 +1,89 @@
+"""A log that holds everything a broker may ever have stored: workers and readers go past it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from broker.kafka import connect
+from broker.transport import Partition
+from consumer.operations.inspect import inspect
+from consumer.runtime.clock import SystemClock
+from consumer.subscribe.subscribe import plan_names, subscribe
+from estimators.errors import Reason
+from tests.brokers.native import NativeKafka
+from tests.brokers.planted import now_ms, plant, stamped
+from tests.support.batches import ZSTD, Row, encode_rows
+from tests.support.hostile import kinds
+from tests.support.service.running import Stage, until
+from tests.support.tally import body
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def kafka() -> Iterator[NativeKafka]:
+    with NativeKafka() as broker:
+        yield broker
+
+
+def test_a_log_of_every_hostile_batch_is_counted_exactly(kafka: NativeKafka) -> None:
+    """Honest reports before, between and after; all verdicts, and the same ones twice."""
+    stage = Stage(kafka.bootstrap, windows=2, window=20, grace=1, age=5)
+
+    def honest() -> Row:
+        return Row(body(stage.plan, 0, [1]), secrets.token_bytes(16))
+
+    hostile = kinds(honest)
+    batches, accepted, rejected = [], 0, 0
+    for one in hostile.values():
+        batches.append(stamped(encode_rows([honest()]), 1, now_ms()))
+        batches.append(stamped(one.payload, one.count, now_ms(), **one.stated()))
+        accepted += 1 + one.accepted
+        rejected += one.rejected
+    where = stage.inputs()[0]
+    (end,) = plant(kafka, {where: batches}).values()
+    reached = connect(kafka.bootstrap)
+    assert reached.topics().log_ends([where])[where] == end
+    reached.close()
+    worker = stage.worker()
+    until("it is counted", lambda: worker.metric("reports_accepted_total") == accepted, 30)
+    until("the rest is rejected", lambda: worker.metric("rejections_total") == rejected, 10)
+    stage.send(3)
+    took = until("later reports", lambda: worker.metric("reports_accepted_total") > accepted, 10)
+    assert took < 10
+    worker.end()
+    first = inspect(stage.plan, stage.broker, stage.names, SystemClock())
+    others = {Reason.OVERSIZED.value: 1, Reason.UNKNOWN_VERSION.value: 1}
+    assert first.rejected == {Reason.UNDECODABLE.value: rejected - 2, **others}
+    again = plan_names(stage.plan, stage.names.namespace, "again")
+    stage.topics.create([s for s in again.specs(0) if s.name.startswith(again.output_prefix)])
+    stage.names = again
+    other = stage.worker()
+    until("all again", lambda: other.metric("reports_accepted_total") == accepted + 3, 30)
+    other.end()
+    second = inspect(stage.plan, stage.broker, again, SystemClock())
+    assert (second.rejected, second.groups) == (first.rejected, first.groups)
+    stage.close()
+
+
+def test_damage_in_the_topics_that_we_write_stops_nobody(kafka: NativeKafka) -> None:
+    stage = Stage(kafka.bootstrap, windows=1, window=3600, age=60)
+    damage = [stamped(b"no records", 3, now_ms(), codec=ZSTD)]
+    plant(
+        kafka,
+        {Partition(stage.names.state, 0): damage, Partition(stage.names.snapshots, 0): damage},
+    )
+    worker = stage.worker()
+    stage.send(5)
+    until("reports are counted", lambda: worker.metric("reports_accepted_total") == 5, 30)
+    worker.end()
+    restarted = stage.worker()
+    stage.send(2)
+    until("a restart goes on", lambda: restarted.metric("reports_accepted_total") == 2, 30)
+    restarted.end()
+    given = {"follow": False, "namespace": stage.names.namespace}
+    assert list(subscribe(stage.plan, kafka.bootstrap, **given)) == []
+    stage.close()

@@ -1,0 +1,94 @@
+"""Members of a real consumer group come and go: static ones, spare ones, and many at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import MemberToRemove
+
+from tests.support.service.running import SESSION_SECONDS, Stage, until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.fixture
+def make(kafka_bootstrap: str) -> Iterator[object]:
+    made: list[Stage] = []
+
+    def one(groups: int, partitions: int) -> Stage:
+        made.append(Stage(kafka_bootstrap, groups, partitions))
+        return made[-1]
+
+    yield one
+    for stage in made:
+        stage.close()
+
+
+def owned(*workers: object) -> list[float]:
+    return [worker.metric("assigned_partitions") for worker in workers]
+
+
+def test_spare_workers_are_ready_and_take_over(make: object) -> None:
+    """One partition, three workers: two own nothing, and one of them takes it when it is free."""
+    stage = make(1, 1)
+    workers = [stage.worker() for _ in range(3)]
+    until("one owner", lambda: sorted(owned(*workers)) == [0, 0, 1], 90)
+    stage.send(30)
+    until("counted", lambda: stage.accepted() == 30, 60)
+    owner = workers[owned(*workers).index(1)]
+    spare = [w for w in workers if w is not owner]
+    owner.end()
+    until("a spare one owns it", lambda: sorted(owned(*spare)) == [0, 1], 60)
+    stage.send(30)
+    until("counted on", lambda: stage.accepted() == 60, 60)
+    until("all are ready", lambda: all(w.worker.health.readiness().well for w in spare), 60)
+
+
+def test_a_worker_that_was_expelled_goes_on_closing_windows(
+    kafka_bootstrap: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On silent logs only its ticks close windows, and fetches show it no end any more."""
+    stage = Stage(kafka_bootstrap, partitions=2, windows=600, window=1, grace=1, age=1)
+    worker = stage.worker()
+
+    def closed() -> int:
+        folds = dict(worker.worker._folds)
+        return min(fold.closed_through for fold in folds.values()) if len(folds) == 2 else -1
+
+    until("windows close", lambda: closed() >= 3, 60)
+    for turn in range(2):
+        expel(kafka_bootstrap, f"{stage.names.output_prefix}.tally")
+        until("it is back", lambda t=turn: worker.metric("rebalances_total") >= t + 2, 60)
+        before = closed()
+        until("more windows close", lambda b=before: closed() >= b + 3, 10)
+    assert not [r for r in caplog.records if "multiple consumers" in r.getMessage()]
+    stage.close()
+
+
+def expel(bootstrap: str, group: str) -> None:
+    """Remove the only member of a group, as a missed session does."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    (member,) = admin.describe_groups([group])[group]["members"]
+    admin.remove_group_members(group, [MemberToRemove(member_id=member["member_id"])])
+    admin.close()
+
+
+def test_a_static_member_that_restarts_disturbs_nobody(make: object) -> None:
+    stage = make(1, 4)
+    first = stage.worker(member="one")
+    second = stage.worker(member="two")
+    until("shared", lambda: owned(first, second) == [2, 2], 90)
+    stage.send(40)
+    until("counted", lambda: stage.accepted() == 40, 60)
+    changes = second.metric("rebalances_total")
+    first.end()
+    began = time.monotonic()
+    back = stage.worker(member="one")
+    until("it has its own again", lambda: owned(back, second) == [2, 2], 60)
+    stage.send(40)
+    until("counted on", lambda: stage.accepted() == 80, 60)
+    if time.monotonic() - began < SESSION_SECONDS:  # else the machine was too slow for the test
+        assert second.metric("rebalances_total") == changes

@@ -1,0 +1,120 @@
+"""Liveness of a worker at work: every assigned partition advances, or is at its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+
+import pytest
+
+from broker.transport import Partition
+from consumer.runtime.health import Verdict
+from consumer.tally.progress import Progress
+from consumer.tally.worker import TallyWorker
+from estimators.errors import FatalError, RecoverableError
+from tests.support.tally import small_plan
+from tests.support.tally_bench import Stage, sample
+
+STALL = {"stall_seconds": 10.0}
+
+
+def test_an_idle_partition_at_its_end_is_alive() -> None:
+    stage = Stage(small_plan(partitions=2), STALL)
+    worker = stage.worker()
+    stage.batch(0, [1])
+    stage.turns(worker, count=30, step=1.0)
+    assert worker.health.live().well
+    worker.finish()
+
+
+def behind(stage: Stage) -> TallyWorker:
+    """A worker that knows of records it has not got yet, when the partition stops answering."""
+    worker = stage.worker(poll_records=1)
+    for _ in range(40):
+        stage.batch(0, [1])
+    stage.turns(worker, count=10, step=0.1)
+    stage.broker.stall(stage.input())
+    assert 0 < worker._folds[stage.input()].next_offset < 40
+    return worker
+
+
+def test_a_partition_that_stands_still_is_told_first_and_then_stops_the_worker() -> None:
+    stage = Stage(small_plan(partitions=2), STALL)
+    worker = behind(stage)
+    stage.turns(worker, count=4, step=1.0)
+    assert worker.health.live().well
+    stage.turns(worker, count=4, step=1.0)
+    assert worker.health.live() == Verdict(False, f"{stage.input()} stands still")
+    with pytest.raises(FatalError, match="has not advanced for 10 s"):
+        stage.turns(worker, count=6, step=1.0)
+    worker.abandon()
+
+
+def test_a_partition_that_goes_on_is_alive_again() -> None:
+    stage = Stage(small_plan(), STALL)
+    worker = behind(stage)
+    stage.turns(worker, count=8, step=1.0)
+    assert not worker.health.live().well
+    stage.broker.release(stage.input())
+    stage.turns(worker, count=50, step=0.1)
+    assert worker.health.live().well
+    assert sample(worker, "reports_accepted_total") == 40
+    worker.finish()
+
+
+def test_progress_is_any_other_position_or_the_end() -> None:
+    where = Stage(small_plan()).input()
+    progress = Progress()
+    progress.note({where: (5, False)}, 0.0)
+    assert progress.stalled(10.0, 10.0) == []
+    assert progress.stalled(10.0, 10.1) == [where]
+    progress.note({where: (5, True)}, 10.0)
+    assert progress.stalled(10.0, 20.0) == []
+    progress.note({where: (6, False)}, 20.0)
+    progress.note({where: (6, False)}, 29.0)
+    assert progress.stalled(10.0, 30.0) == []
+    assert progress.stalled(10.0, 30.1) == [where]
+    progress.drop([where])
+    assert progress.stalled(10.0, 99.0) == []
+
+
+def seconds(stage: Stage, worker: TallyWorker, count: int) -> None:
+    """So many, each with real time for the questions that are asked beside the loop."""
+    for _ in range(count):
+        stage.turns(worker, count=2, step=0.5)
+        time.sleep(0.01)
+
+
+def test_a_partition_that_stalls_alone_costs_its_neighbours_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(small_plan(partitions=2), {"stall_seconds": 60.0, "topic_check_seconds": 1.0})
+    worker = stage.worker(retry_seconds=5.0)
+    stage.batch(0, [1])
+    stage.batch(0, [2], partition=1)
+    seconds(stage, worker, 3)
+    alone, answers = stage.input(1), stage.topics.log_ends
+    halted = True
+
+    def log_ends(partitions: Collection[Partition]) -> dict[Partition, int]:
+        if alone in partitions and halted:
+            raise RecoverableError("the broker did not answer in time")
+        return answers(partitions)
+
+    monkeypatch.setattr(worker._topics, "log_ends", log_ends)
+    stage.broker.stall(alone)
+    seconds(stage, worker, 25)
+    stage.batch(2, [3])
+    seconds(stage, worker, 20)
+    # The tick that the other one takes no more has waited far longer than a call may fail.
+    assert [c.window for c in stage.closed(0)] == [0, 1, 2, 3]
+    assert sample(worker, "reports_accepted_total") == 3
+    assert stage.closed(1) == []
+    assert worker.health.live() == Verdict(False, f"{alone} stands still")
+
+    halted = False
+    stage.broker.release(alone)
+    seconds(stage, worker, 5)
+    assert worker.health.live().well
+    assert [c.window for c in stage.closed(1)] == [0, 1, 2, 3]
+    worker.finish()

@@ -1,0 +1,212 @@
+"""Every rejection reason, made to happen: counted, kept with its origin, and never fatal."""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any
+
+import orjson
+import pytest
+
+from consumer.tally.dead_letters import KEPT_PER_REASON, MAX_KEPT_BYTES
+from estimators.errors import Reason
+from estimators.plan.limits import Limits
+from estimators.wire.batch import MAX_BATCH_BYTES
+from estimators.wire.dead_letter import content_hash
+from tests.support.batches import GZIP, frame
+from tests.support.tally import batch_id, body, small_plan
+from tests.support.tally_bench import Stage, sample
+
+PLAN = small_plan(groups=2)
+GOOD = body(PLAN, 0, [1, 2])
+
+
+def changed(**fields: Any) -> bytes:
+    return orjson.dumps(orjson.loads(GOOD) | fields)
+
+
+KEY = batch_id(1)
+
+# reason, what it is, key, value
+BAD = [
+    (Reason.UNDECODABLE, "not JSON", KEY, b"\xff\x00garbage"),
+    (Reason.UNDECODABLE, "truncated", KEY, GOOD[:-7]),
+    (Reason.UNDECODABLE, "no value", KEY, None),
+    (Reason.UNDECODABLE, "a list", KEY, b"[1,2]"),
+    (Reason.UNKNOWN_VERSION, "newer major", KEY, changed(v="2.0")),
+    (Reason.UNKNOWN_VERSION, "no version", KEY, changed(v=None)),
+    (Reason.UNKNOWN_PLAN, "foreign plan", KEY, changed(plan="0" * 64)),
+    (Reason.OVERSIZED, "too many bytes", KEY, b" " * (MAX_BATCH_BYTES + 1)),
+    (Reason.MALFORMED, "n is text", KEY, changed(n="2")),
+    (Reason.MALFORMED, "unknown column", KEY, changed(columns={"w": [1, 2]})),
+    (Reason.MALFORMED, "floats", KEY, changed(columns={"v": [1.0, 2.0]})),
+    (Reason.MALFORMED, "a column missing", KEY, changed(columns={})),
+    (Reason.MALFORMED, "columns in a list", KEY, changed(columns=[[1, 2]])),
+    (Reason.MALFORMED, "n is true", KEY, changed(n=True)),
+    (Reason.MALFORMED, "a fractional window", KEY, changed(period=0.5)),
+    (Reason.MALFORMED, "group is text", KEY, changed(group="0")),
+    (Reason.UNDECODABLE, "a word", KEY, b'"report"'),
+    (Reason.UNDECODABLE, "ten thousand brackets", KEY, b"[" * 10_000),
+    (Reason.UNKNOWN_VERSION, "a version that is a number", KEY, changed(v=1.0)),
+    (Reason.UNKNOWN_PLAN, "no plan", KEY, changed(plan=None)),
+    (Reason.BAD_BATCH_ID, "long id", b"k" * 17, GOOD),
+    (Reason.OUT_OF_RANGE, "a negative cell", KEY, changed(columns={"v": [1, -1]})),
+    (Reason.BAD_BATCH_ID, "short id", b"short", GOOD),
+    (Reason.BAD_BATCH_ID, "no id", None, GOOD),
+    (Reason.WRONG_GROUP, "other group", KEY, body(PLAN, 0, [1, 2], group=1)),
+    (Reason.LENGTH_MISMATCH, "n too large", KEY, changed(n=3)),
+    (Reason.OUT_OF_RANGE, "cell 4 of 4", KEY, changed(columns={"v": [1, 4]})),
+    (Reason.OUT_OF_RANGE, "no reports", KEY, changed(n=0, columns={"v": []})),
+    (Reason.AFTER_END, "window past the last", KEY, body(PLAN, 4, [1])),
+    (Reason.LATE, "before the start", KEY, changed(period=-1)),
+    (Reason.EARLY, "two windows ahead", KEY, body(PLAN, 2, [1])),
+]
+
+
+@pytest.mark.parametrize(
+    ("reason", "what", "key", "value"), BAD, ids=[f"{r}-{w}" for r, w, *_ in BAD]
+)
+def test_it_is_counted_and_kept_and_the_stream_goes_on(
+    reason: Reason, what: str, key: bytes | None, value: bytes | None
+) -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    offset = stage.send(key, value)
+    stage.batch(0, [3])
+    stage.turns(worker)
+    assert sample(worker, "rejections_total", reason=reason.value) == 1
+    assert sample(worker, "rejections_total") == 1
+    assert sample(worker, "reports_accepted_total", group="0") == 1
+    ((letter, kept),) = stage.letters()
+    assert letter.reason is reason
+    assert (letter.topic, letter.partition, letter.offset) == (*stage.input(), offset)
+    assert letter.timestamp == stage.broker.records(stage.input())[0].timestamp
+    assert letter.plan == PLAN.digest
+    assert kept.value == (value or b"")[:MAX_KEPT_BYTES]
+    assert (letter.length, letter.sha256) == (len(value or b""), content_hash(value))
+    assert (letter.first_offset, letter.records) == (offset, 1)
+    assert kept.key == key
+    state = stage.states()[-1]
+    assert dict(state.open[0].rejects) == {reason: 1}
+    assert state.open[0].tally.counts.tolist() == [[0, 0, 0, 1]]
+    worker.finish()
+
+
+def test_a_rejected_batch_leaves_no_id() -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    stage.batch(1, [2], number=7)  # early
+    stage.turns(worker)
+    stage.move_to(9)
+    stage.batch(1, [2], number=7)
+    stage.turns(worker)
+    assert sample(worker, "rejections_total", reason="early") == 1
+    assert stage.states()[-1].open[1].tally.reports == 1
+
+
+def test_a_resend_is_a_duplicate_until_the_window_closes_and_late_after() -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    for seconds, reason in ((1, None), (2, "duplicate"), (13, "duplicate"), (13.5, "late")):
+        stage.move_to(seconds)
+        offset = stage.batch(0, [1], number=3)
+        stage.turns(worker, count=1, step=0.0)
+        if reason is not None:
+            letter = stage.letters()[-1][0]
+            assert (letter.reason.value, letter.offset) == (reason, offset)
+    assert sample(worker, "rejections_total", reason="duplicate") == 2
+    assert sample(worker, "reports_accepted_total") == 1
+    (closed,) = stage.closed()
+    assert closed.count.tally.counts.tolist() == [[0, 1, 0, 0]]
+
+
+def test_the_same_id_in_another_window_is_another_batch() -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    stage.batch(0, [1], number=3)
+    stage.move_to(9)
+    stage.batch(1, [1], number=3)
+    stage.turns(worker)
+    assert sample(worker, "rejections_total") == 0
+    assert sample(worker, "reports_accepted_total") == 2
+
+
+def test_every_reason_has_its_test() -> None:
+    elsewhere = {Reason.DUPLICATE, Reason.OVER_LIMIT}
+    assert {r for r, *_ in BAD} | elsewhere == set(Reason)
+
+
+def test_what_exceeds_the_plans_limits_is_rejected_last_and_leaves_no_id() -> None:
+    stage = Stage(small_plan(limits=Limits(batch_reports=2, batches=2)))
+    worker = stage.worker()
+    stage.batch(0, [1, 2, 3], number=1)  # too many reports
+    stage.batch(0, [1, 2], number=1)  # its id is free
+    stage.batch(0, [3], number=2)
+    stage.batch(0, [3], number=3)  # a third batch
+    stage.batch(0, [1, 2], number=1)  # a resend is a duplicate all the same
+    stage.move_to(9)
+    stage.batch(1, [0], number=3)  # another window has room
+    stage.turns(worker)
+    assert sample(worker, "rejections_total", reason="over_limit") == 2
+    assert sample(worker, "rejections_total", reason="duplicate") == 1
+    assert [letter.offset for letter, _ in stage.letters()] == [0, 3, 4]
+    state = stage.states()[-1]
+    assert state.open[0].tally.counts.tolist() == [[0, 1, 1, 1]]
+    assert state.open[1].tally.counts.tolist() == [[1, 0, 0, 0]]
+
+
+def test_records_that_cannot_be_decoded_are_one_rejection_at_the_last_of_them() -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    stage.batch(0, [3])
+    raw = frame(gzip.compress(b"no records"), 7, codec=GZIP)
+    assert stage.broker.append_batch(stage.input(), raw) == 1
+    stage.batch(0, [2], number=9)
+    stage.turns(worker)
+    assert sample(worker, "rejections_total", reason="undecodable") == 1
+    assert sample(worker, "reports_accepted_total", group="0") == 2
+    ((letter, kept),) = stage.letters()
+    assert (letter.first_offset, letter.offset, letter.records) == (1, 7, 7)
+    assert (kept.key, kept.value) == (None, raw)
+    state = stage.states()[-1]
+    assert state.next_offset == 9
+    assert state.open[0].tally.counts.tolist() == [[0, 0, 1, 1]]
+
+
+def test_a_flood_of_bad_records_leaves_a_bounded_number_of_dead_letters() -> None:
+    """Also when the worker dies in the middle of it: the number kept follows from the state."""
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    for number in range(KEPT_PER_REASON - 10):
+        stage.send(KEY, b"{")
+        if number == 50:
+            stage.turns(worker, step=0.0)
+            worker.checkpoint()
+        if number == 100:
+            stage.turns(worker, step=0.0)
+            worker.abandon()
+            worker = stage.worker()
+    stage.turns(worker, step=0.0)
+    for _ in range(20):
+        stage.send(KEY, b"{")
+    stage.send(b"short", GOOD)  # another reason has dead letters of its own
+    stage.turns(worker, step=0.0)
+    origins = {letter.offset for letter, _ in stage.letters()}
+    assert origins == {*range(KEPT_PER_REASON), KEPT_PER_REASON + 10}
+    assert sample(worker, "dead_letters_omitted_total") == 10
+    worker.checkpoint()
+    rejects = stage.states()[-1].open[0].rejects
+    assert dict(rejects) == {Reason.UNDECODABLE: KEPT_PER_REASON + 10, Reason.BAD_BATCH_ID: 1}
+
+
+def test_rejects_after_the_last_window_go_to_the_total() -> None:
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    stage.move_to(44)
+    stage.send(KEY, b"{")
+    stage.turns(worker)
+    state = stage.states()[-1]
+    assert state.closed_through == 3
+    assert not state.open
+    assert dict(state.total.rejects) == {Reason.UNDECODABLE: 1}
+    assert all(not c.total.rejects for c in stage.closed())

@@ -1,0 +1,174 @@
+"""What the tests of deploy/ share: its files, the tools that judge them, the metrics there are."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import orjson
+import pytest
+import yaml
+
+from calmstream.pages.metrics_page import ALL_METRICS
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+RULES = DEPLOY / "prometheus" / "rules.yaml"
+HELM = DEPLOY / "helm"
+CHART = HELM / "calmstream"
+_METRIC = re.compile(r"\bcalmstream_[a-z0-9_]+")
+
+
+def tool(name: str) -> str:
+    """Path of a program of Prometheus; skips the test, or fails it where CI demands it."""
+    path = shutil.which(name)
+    if path is not None:
+        return path
+    why = f"{name} is not installed (Debian: apt-get install prometheus)"
+    if os.environ.get("CALMSTREAM_REQUIRE_BROKER", "") not in {"", "0"}:
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+@cache
+def rules() -> list[dict[str, Any]]:
+    return [rule for group in load(RULES)["groups"] for rule in group["rules"]]
+
+
+def alerts() -> dict[str, dict[str, Any]]:
+    return {rule["alert"]: rule for rule in rules() if "alert" in rule}
+
+
+@cache
+def sample_names() -> dict[str, str]:
+    """Every sample name that is exported, with the metric that it belongs to."""
+    found = {}
+    for metric in ALL_METRICS:
+        histogram = metric.kind == "histogram"
+        for suffix in ("_bucket", "_count", "_sum") if histogram else ("",):
+            found[metric.name + suffix] = metric.name
+    return found
+
+
+@cache
+def metrics_in(expression: str) -> set[str]:
+    """Sample names of ours that an expression reads, recording rules resolved."""
+    names = set(_METRIC.findall(expression))
+    for rule in rules():
+        record = rule.get("record")
+        if record and re.search(rf"{re.escape(record)}(?![a-z0-9_:])", expression):
+            names |= metrics_in(rule["expr"])
+    return names
+
+
+@cache
+def panels() -> dict[tuple[str, int], dict[str, Any]]:
+    """Panels with queries of all dashboards, by dashboard and id."""
+    found = {}
+    for path in sorted((DEPLOY / "grafana" / "dashboards").glob("*.json")):
+        for panel in load(path)["panels"]:
+            if panel["type"] != "row":
+                found[path.stem, panel["id"]] = panel
+    return found
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """What helm made of the chart for one set of values, as it is committed.
+
+    ``values`` and ``plan`` are the files that `deploy/helm/render.sh` gave it. A component is what
+    a pod is labelled with: tally, publisher, topics, account, aggregator.
+    """
+
+    name: str
+    values: Path
+    plan: Path
+
+    @property
+    def path(self) -> Path:
+        return HELM / "rendered" / f"{self.name}.yaml"
+
+    @cached_property
+    def objects(self) -> list[dict[str, Any]]:
+        return [each for each in yaml.safe_load_all(self.path.read_text()) if each]
+
+    @cached_property
+    def workloads(self) -> dict[str, dict[str, Any]]:
+        """What runs pods, by component."""
+        return {
+            each["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]: each
+            for each in self.objects
+            if each["kind"] in {"StatefulSet", "Deployment", "Job"}
+        }
+
+    def one(self, kind: str) -> dict[str, Any]:
+        (found,) = (each for each in self.objects if each["kind"] == kind)
+        return found
+
+    def pod(self, component: str) -> dict[str, Any]:
+        return dict(self.workloads[component]["spec"]["template"]["spec"])
+
+    def container(self, component: str) -> dict[str, Any]:
+        (found,) = self.pod(component)["containers"]
+        return dict(found)
+
+    def variables(self, component: str) -> set[str]:
+        return {each["name"] for each in self.container(component).get("env", ())}
+
+    def mounted(self, component: str) -> dict[str, str]:
+        """Where its volumes are, by name."""
+        mounts = self.container(component)["volumeMounts"]
+        return {mount["name"]: mount["mountPath"] for mount in mounts}
+
+    def again(self) -> list[dict[str, Any]]:
+        """The same made anew; skips the test where helm is not installed."""
+        helm = shutil.which("helm")
+        if helm is None:
+            pytest.skip("helm is not installed; deploy/helm/rendered is what it made")
+        given = ["--values", str(self.values), "--set-file", f"plan.document={self.plan}"]
+        run = [helm, "template", "telemetry", str(CHART), "--namespace", "telemetry"]
+        made = subprocess.run(
+            [*run, "--kube-version", "1.30.0", *given], capture_output=True, text=True, check=False
+        )
+        assert made.returncode == 0, made.stderr
+        return [each for each in yaml.safe_load_all(made.stdout) if each]
+
+
+LOCAL = Rendering("sample", HELM / "sample-values.yaml", DEPLOY / "plans" / "devices.plan.json")
+CENTRAL = Rendering("central", HELM / "central-values.yaml", HELM / "central-sample.plan.json")
+
+
+def assert_confined(pod: dict[str, Any]) -> None:
+    """It may do little, and nothing as root."""
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] == 10001
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False, "it would add CALMSTREAM_* variables"
+    for container in pod["containers"]:
+        security = container["securityContext"]
+        assert security["readOnlyRootFilesystem"] is True
+        assert security["allowPrivilegeEscalation"] is False
+        assert security["capabilities"] == {"drop": ["ALL"]}
+
+
+def chart_values(**changes: object) -> dict[str, Any]:
+    """The chart's own values with a broker, the one thing that they lack, and with changes."""
+    values: dict[str, Any] = load(CHART / "values.yaml")
+    values["kafka"]["bootstrap"] = "kafka:9092"
+    return values | changes
+
+
+def check_values(values: dict[str, Any]) -> None:
+    """Raises `jsonschema.ValidationError` where helm would refuse them."""
+    jsonschema.validate(values, orjson.loads((CHART / "values.schema.json").read_bytes()))

@@ -1,0 +1,124 @@
+"""Makes ``docs/wire-examples.json``.
+
+    python -m tests.support.make_wire_examples > docs/wire-examples.json
+
+The expected values of the file are the contract with edges in other languages: once published they
+may only be added to. The test recomputes them with code that shares nothing with the product.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from estimators.errors import Rejection
+from estimators.mechanisms.hashing import buckets
+from estimators.plan import Plan
+from estimators.plan.document import read_plan
+from estimators.randomness import exp_weight
+from estimators.wire.batch import Batch, decode_batch, encode_batch
+from producer.device.assignment import GROUP, SLOT, keyed_word, place
+
+ROOT = Path(__file__).resolve().parents[2]
+SECRETS = ("00" * 16, "000102030405060708090a0b0c0d0e0f", "ff" * 16, "5a" * 16)
+KEY = bytes(range(16))
+
+
+def document() -> dict[str, Any]:
+    plan = read_plan((ROOT / "deploy" / "plans" / "devices.plan.json").read_bytes())
+    return {
+        "plan": {"file": "deploy/plans/devices.plan.json", "digest": plan.digest},
+        "weights": {text: exp_weight(text) for text in ("0.1", "0.5", "1", "2", "10")},
+        "assignments": [assignment(plan, secret) for secret in SECRETS],
+        "hashes": [
+            {"seed": seed, "cell": cell, "count": count, "bucket": bucket(seed, cell, count)}
+            for seed, cell, count in ((0, 0, 4), (1, 5, 4), (0xDEADBEEF, 77, 4), (42, 1000, 1000))
+        ],
+        "accepted": [accepted(plan, group) for group in (groups_of(plan)["grr"], 2)],
+        "rejected": rejected(plan),
+    }
+
+
+def groups_of(plan: Plan) -> dict[str, int]:
+    """The first group of each mechanism."""
+    names = [mechanism.name for mechanism in plan.mechanisms]
+    return {name: names.index(name) for name in sorted(set(names))}
+
+
+def assignment(plan: Plan, secret: str) -> dict[str, Any]:
+    raw = bytes.fromhex(secret)
+    where = place(plan, raw)
+    return {
+        "secret": secret,
+        "group_word": f"{keyed_word(raw, plan.lineage, GROUP):016x}",
+        "slot_word": f"{keyed_word(raw, plan.lineage, SLOT):016x}",
+        "group": where.group,
+        "view": where.view,
+        "slot": where.slot,
+    }
+
+
+def bucket(seed: int, cell: int, count: int) -> int:
+    return int(buckets(np.array([seed]), np.array([cell]), count)[0])
+
+
+def accepted(plan: Plan, group: int) -> dict[str, Any]:
+    mechanism = plan.mechanisms[group]
+    (column,) = mechanism.columns
+    if column.kind == "int":
+        cells = [0, column.bound - 1, 1]
+        values = np.array(cells)
+    else:
+        width = -(-column.bound // 8)
+        # Reports with the bits of cells 0 and 9, of no cell, and of the last cell.
+        rows = np.zeros((3, width), np.uint8)
+        rows[0, 0], rows[0, 1] = 1, 2
+        rows[2, -1] = 1 << (column.bound - 1) % 8
+        values, cells = rows, [[0, 9], [], [column.bound - 1]]
+    body = encode_batch(plan, group, Batch(17, 3, None, {column.name: values}))
+    return {
+        "group": group,
+        "mechanism": mechanism.name,
+        "cells": mechanism.cells,
+        "key": KEY.hex(),
+        "body": json.loads(body),
+        "means": cells,
+    }
+
+
+def rejected(plan: Plan) -> list[dict[str, Any]]:
+    good = accepted(plan, groups_of(plan)["grr"])
+    body, group = good["body"], good["group"]
+    bits = accepted(plan, 2)["body"]
+    too_far = base64.b64encode(b"\xff" * len(base64.b64decode(bits["columns"]["b"]))).decode()
+    bodies: list[tuple[int, dict[str, Any]]] = [
+        (group, body | {"v": "2.0"}),
+        (group, body | {"plan": "0" * 64}),
+        (group, body | {"group": group + 1}),
+        (group, body | {"n": 4}),
+        (group, body | {"n": 3.0}),
+        (group, body | {"columns": {}}),
+        (group, body | {"columns": {"v": [0, 1, good["cells"]]}}),
+        (group, body | {"columns": {"v": [0, 1, -1]}}),
+        (group, body | {"view": [0, 0, 0]}),
+        (2, bits | {"columns": {"b": bits["columns"]["b"] + "AAAA"}}),
+    ]
+    if plan.mechanisms[2].cells % 8:
+        bodies.append((2, bits | {"columns": {"b": too_far}}))
+    found = []
+    for topic, each in bodies:
+        try:
+            decode_batch(plan, topic, KEY, json.dumps(each).encode())
+        except Rejection as rejection:
+            found.append({"group": topic, "body": each, "reason": rejection.reason.value})
+    assert len(found) == len(bodies)
+    return found
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(document(), indent=1) + "\n")

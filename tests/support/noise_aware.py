@@ -1,0 +1,67 @@
+"""Plans and law tallies for the noise-aware tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calmstream.evaluation.population import collect
+from estimators.domain import Attribute, Domain
+from estimators.methods.noise_aware import NoiseAware
+from estimators.plan import Plan
+from estimators.plan.request import Request
+from estimators.planning import default_marginals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from estimators.tally import Tally
+
+
+def domain_of(*cardinalities: int) -> Domain:
+    return Domain(
+        tuple(
+            Attribute(f"a{i}", tuple(str(c) for c in range(r))) for i, r in enumerate(cardinalities)
+        )
+    )
+
+
+def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:
+    design = NoiseAware().design(Request(domain, epsilon, users, k))
+    return Plan(
+        name="noise-aware",
+        purpose="test",
+        owner="test",
+        lineage="0" * 32,
+        domain=domain,
+        epsilon=epsilon,
+        k=k,
+        method="noise-aware",
+        parameters=design.parameters,
+        groups=design.groups,
+        start=0,
+        expires=60,
+        window=60,
+        users=users,
+        marginals=default_marginals(domain),
+    )
+
+
+def tallies_of(plan: Plan, codes: NDArray[Any], seed: int) -> list[Tally]:
+    return collect(plan, codes, np.random.SeedSequence(seed), law=True)
+
+
+def chain(n: int, d: int, seed: int, *, keep: float = 0.7) -> NDArray[np.uint16]:
+    """Binary records in which each attribute repeats the one before it with that chance."""
+    random = np.random.default_rng(seed)
+    out = np.zeros((n, d), np.uint16)
+    out[:, 0] = random.random(n) < 0.3
+    for j in range(1, d):
+        fresh = random.random(n) < 0.2 + 0.05 * j
+        out[:, j] = np.where(random.random(n) < keep, out[:, j - 1], fresh)
+    return out
+
+
+def truth(domain: Domain, codes: NDArray[Any], attributes: tuple[int, ...]) -> NDArray[np.float64]:
+    return np.asarray(domain.histogram(codes, attributes) / len(codes), np.float64)

@@ -1,0 +1,80 @@
+"""Plans for tests of estimators, made the way the product makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from estimators import planning
+from estimators.domain import Attribute, Domain
+from estimators.methods.base import Design
+from estimators.plan import MAX_GROUPS, Guarantee, Plan
+from estimators.plan.request import Request
+from estimators.tally import Tally
+
+
+def mixed_domain(*cardinalities: int) -> Domain:
+    """Attributes a0.. with labels "0".. ."""
+    return Domain(
+        tuple(
+            Attribute(f"a{j}", tuple(str(c) for c in range(r))) for j, r in enumerate(cardinalities)
+        )
+    )
+
+
+def draft(
+    domain: Domain,
+    epsilon: str = "1",
+    users: int = 10_000,
+    k: int = 2,
+    method: str = "calm",
+    parameters: Mapping[str, Any] | None = None,
+    max_groups: int = MAX_GROUPS,
+    **changes: Any,
+) -> tuple[Plan, Design]:
+    """A plan and its design; ``changes`` replace the defaults of `planning.draft`."""
+    request = Request(domain, epsilon, users, k, parameters or {}, max_groups)
+    defaults: dict[str, Any] = {
+        "name": "test",
+        "purpose": "testing",
+        "owner": "tests",
+        "lineage": "0" * 32,
+        "start": 0,
+        "window": 60,
+        "windows": 1,
+        "grace": 5,
+        "skew": 5,
+        "partitions": 1,
+        "guarantee": Guarantee(),
+    }
+    return planning.draft(method, request, **(defaults | changes))
+
+
+def empty_tallies(plan: Plan) -> list[Tally]:
+    """No reports at all."""
+    return [
+        Tally.zero(len(group.views), mechanism.width)
+        for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
+    ]
+
+
+def exact_tallies(plan: Plan, table: Sequence[float], reports: int) -> list[Tally]:
+    """Expected counters, rounded, of a true distribution over the whole domain.
+
+    Only for mechanisms whose estimate is affine in the counters of each cell.
+    """
+    truth = np.asarray(table, np.float64).reshape(plan.domain.cardinalities)
+    tallies = []
+    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
+        zero = mechanism.estimate(np.zeros(mechanism.width, np.int64), 1)
+        slope = mechanism.estimate(np.ones(mechanism.width, np.int64), 1) - zero
+        counts = []
+        for view in group.views:
+            others = tuple(i for i in range(len(plan.domain)) if i not in view.attributes)
+            frequencies = truth.sum(axis=others).ravel()
+            counts.append(np.rint(reports * (frequencies - zero) / slope).astype(np.int64))
+        n = np.full(len(group.views), reports, np.int64)
+        tallies.append(Tally(n, np.stack(counts)))
+    return tallies

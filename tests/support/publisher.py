@@ -1,0 +1,276 @@
+"""What the publisher's tests share: small logs with their state records, and a bench to run on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from prometheus_client import CollectorRegistry
+
+from broker.in_process import InProcessBroker
+from broker.names import TopicNames
+from broker.transport import Partition
+from consumer.metrics.publisher import publisher_metrics
+from consumer.publish.config import PublisherConfig
+from consumer.publish.publisher import Publisher
+from consumer.publish.session import Publication
+from consumer.runtime.clock import ManualClock
+from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
+from estimators.domain import Domain
+from estimators.errors import Reason
+from estimators.plan import Group, Guarantee, Plan
+from estimators.tally import Tally
+from estimators.view import View
+from estimators.wire.snapshot import Kind, parse_key
+from estimators.wire.state import (
+    ClosedWindow,
+    PartitionState,
+    WindowCount,
+    closed_key,
+    encode_closed,
+    encode_state,
+    partition_key,
+)
+
+START = 1_700_000_000
+DAY_MS = 86_400_000
+
+
+def published_plan(
+    *,
+    windows: int = 3,
+    groups: int = 2,
+    partitions: int = 2,
+    method: str = "calm",
+    guarantee: Guarantee | None = None,
+    epsilon: str = "1",
+) -> Plan:
+    """Three bits; group g reports on a pair of them by GRR; two marginals are published."""
+    pairs = ((0, 1), (1, 2), (0, 2))
+    return Plan(
+        name="publish-test",
+        purpose="tests",
+        owner="tests",
+        lineage="0" * 32,
+        domain=Domain.binary(3),
+        epsilon=epsilon,
+        k=2,
+        method=method,
+        parameters={},
+        groups=tuple(
+            Group({"name": "grr", "cells": 4}, (View(pairs[g % 3]),), (1,)) for g in range(groups)
+        ),
+        start=START,
+        expires=START + windows * 10,
+        window=10,
+        users=1000,
+        marginals=((0,), (0, 1)),
+        partitions=partitions,
+        guarantee=guarantee or Guarantee(),
+    )
+
+
+def names_of(plan: Plan) -> TopicNames:
+    return TopicNames("test", plan.name, plan.digest, len(plan.groups), plan.partitions)
+
+
+def count_of(cells: list[int], rejects: int = 0) -> WindowCount:
+    """A WindowCount of one GRR view over four cells."""
+    counts = np.bincount(np.array(cells, np.int64), minlength=4).reshape(1, 4)
+    tally = Tally(np.array([len(cells)]), counts.astype(np.int64))
+    return WindowCount(tally, {Reason.LATE: rejects} if rejects else {})
+
+
+@dataclass
+class SlotLog:
+    """One input partition as a list of records: (window, cell) is a report, a bare window closes.
+
+    Every answer is computed from the list, from nothing that was remembered.
+    """
+
+    plan: Plan
+    group: int = 0
+    partition: int = 0
+    events: list[tuple[int, int] | int] = field(default_factory=list)
+
+    @property
+    def slot(self) -> int:
+        return self.group * self.plan.partitions + self.partition
+
+    def report(self, window: int, *cells: int) -> SlotLog:
+        self.events += [(window, cell) for cell in cells]
+        return self
+
+    def close(self, window: int) -> SlotLog:
+        self.events.append(window)
+        return self
+
+    def cells(self, below: int, window: int) -> list[int]:
+        """Cells reported for a window below an offset."""
+        events = self.events[:below]
+        return [e[1] for e in events if not isinstance(e, int) and e[0] == window]
+
+    def through(self, below: int, window: int) -> list[int]:
+        """Cells reported below an offset for all windows up to one."""
+        return [cell for w in range(window + 1) for cell in self.cells(below, w)]
+
+    def closed_at(self, window: int) -> int | None:
+        return self.events.index(window) if window in self.events else None
+
+    def state(self, below: int | None = None) -> tuple[bytes, bytes]:
+        """Key and value of the partition record at an offset (the end by default)."""
+        below = len(self.events) if below is None else below
+        closed = [e for e in self.events[:below] if isinstance(e, int)]
+        through = max(closed, default=-1)
+        seen = {e[0] for e in self.events[:below] if not isinstance(e, int)}
+        state = PartitionState(
+            topic_id="topic",
+            next_offset=below,
+            clock=0,
+            closed_through=through,
+            resume_from=0,
+            resume_clock=0,
+            total=count_of(self.through(below, through)),
+            open={w: count_of(self.cells(below, w)) for w in seen if w > through},
+        )
+        return partition_key(self.group, self.partition), encode_state(self.plan, state)
+
+    def closed(self, window: int) -> tuple[bytes, bytes]:
+        """Key and value of the closed record of a window that the log has closed."""
+        at = self.closed_at(window)
+        assert at is not None
+        record = ClosedWindow(
+            window=window,
+            closed_at=at,
+            count=count_of(self.cells(at, window), rejects=1),
+            total=count_of(self.through(at, window), rejects=window + 1),
+        )
+        key = closed_key(self.group, self.partition, window)
+        return key, encode_closed(self.plan, record)
+
+    def closed_windows(self) -> list[int]:
+        return [e for e in self.events if isinstance(e, int)]
+
+
+def slot_logs(plan: Plan) -> list[SlotLog]:
+    """One empty log per input partition, in the order of a vector."""
+    return [
+        SlotLog(plan, group, partition)
+        for group in range(len(plan.groups))
+        for partition in range(plan.partitions)
+    ]
+
+
+def histogram(cells: list[int]) -> list[int]:
+    counted = Counter(cells)
+    return [counted[cell] for cell in range(4)]
+
+
+class Bench:
+    """An in-process broker with a plan's topics, state records put there by hand, publishers."""
+
+    def __init__(self, plan: Plan, **config: float) -> None:
+        self.plan = plan
+        self.names = names_of(plan)
+        self.clock = ManualClock(START * 1000)
+        self.broker = InProcessBroker(self.clock.now_ms, seconds=self.clock.monotonic)
+        self.topics = self.broker.topics()
+        self.topics.create(self.names.specs(DAY_MS))
+        self.sink = self.broker.sink()
+        self.config = PublisherConfig(**{"poll_seconds": 0, "send_seconds": 5, **config})
+        self.registry = CollectorRegistry()
+        self.logs = slot_logs(plan)
+
+    def put(self, log: SlotLog, record: tuple[bytes, bytes | None]) -> None:
+        """Append one record to the state topic."""
+        number = self.names.state_partition(log.partition)
+        self.sink.send(self.names.state, *record, partition=number).wait(5)
+
+    def put_all(self) -> None:
+        """All closed records, then all partition records, as workers at the end would leave it."""
+        for log in self.logs:
+            for window in log.closed_windows():
+                self.put(log, log.closed(window))
+            self.put(log, log.state())
+
+    def close_all(self, windows: int = 3) -> None:
+        """Every slot gets reports in every window and closes it; nothing is put into a topic."""
+        for log in self.logs:
+            for window in range(windows):
+                log.report(window, *([log.slot % 4] * 50), window % 4).close(window)
+
+    def fill_inputs(self) -> None:
+        """Give every input topic as many records as its slot's log has."""
+        for log in self.logs:
+            for _ in log.events:
+                topic = self.names.reports(log.group)
+                self.sink.send(topic, None, b"{}", partition=log.partition).wait(5)
+
+    def trim_inputs(self) -> None:
+        """Delete all input, as retention does in the end."""
+        inputs = [Partition(self.names.reports(x.group), x.partition) for x in self.logs]
+        self.topics.trim(self.topics.log_ends(inputs))
+
+    def publisher(self, broker: InProcessBroker | None = None) -> Publisher:
+        return Publisher(self.plan, broker or self.broker, self.names, **self._given())
+
+    def publication(self, broker: InProcessBroker | None = None) -> Publication:
+        """A publisher's work without its membership: active whatever others do."""
+        return Publication(self.plan, broker or self.broker, self.names, **self._given())
+
+    def _given(self) -> dict[str, object]:
+        metrics = publisher_metrics(CollectorRegistry(), self.plan, self.names)
+        return {"clock": self.clock, "config": self.config, "metrics": metrics}
+
+    def snapshot_records(self) -> list[tuple[bytes, bytes | None]]:
+        records = self.broker.records(Partition(self.names.snapshots, 0))
+        return [(record.key or b"", record.value) for record in records]
+
+    def set_records(self, window: int, kind: Kind) -> list[int]:
+        """Offsets of a set's records in the snapshots topic."""
+        return [
+            offset
+            for offset, (key, value) in enumerate(self.snapshot_records())
+            if parse_key(key)[:2] == (window, kind) and value is not None
+        ]
+
+    def state_keys(self) -> set[bytes]:
+        """Keys of the state topic whose last record is no tombstone."""
+        last: dict[bytes, bytes | None] = {}
+        for number in range(self.plan.partitions):
+            for record in self.broker.records(Partition(self.names.state, number)):
+                last[record.key or b""] = record.value
+        return {key for key, value in last.items() if value is not None}
+
+    def shown(self) -> list[Snapshot]:
+        """What a subscriber that starts now is shown."""
+        return shown(self.snapshot_records())
+
+    def kinds(self) -> list[tuple[int, Kind]]:
+        return [(snapshot.window, snapshot.kind) for snapshot in self.shown()]
+
+
+def shown(records: list[tuple[bytes, bytes | None]]) -> list[Snapshot]:
+    assembler = SnapshotAssembler()
+    found = [assembler.read(key, value) for key, value in records]
+    return [snapshot for snapshot in found if snapshot is not None]
+
+
+def work(publisher: Publisher | Publication, turns: int = 60) -> None:
+    """Let it go on until long after it has nothing left to do."""
+    for _ in range(turns):
+        if isinstance(publisher, Publisher):
+            publisher.turn()
+        else:
+            publisher.step(0.0)
+
+
+def steps(publication: Publication, until: Callable[[], bool]) -> None:
+    """Steps, at most a thousand, until it holds."""
+    for _ in range(1000):
+        if until():
+            return
+        publication.step(0.0)
+    raise AssertionError("not within a thousand steps")

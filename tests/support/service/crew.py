@@ -1,0 +1,137 @@
+"""The processes of one plan under faults: killed, frozen, terminated, and started again."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import urllib.request
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support.service.processes import Process
+
+STOP_SECONDS = 40.0
+
+
+class Crew:
+    """``calmstream consume`` processes, each in its place; started at once.
+
+    Args:
+        directory: for their logs.
+        where: the arguments that name plan and broker.
+        roles: of each place.
+        settings: variables of all.
+
+    Attributes:
+        processes: who is in which place now.
+        frozen: ports of those that are halted.
+        left: how many ended by themselves after a freeze, as they promise.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        where: Sequence[object],
+        roles: Sequence[str],
+        settings: dict[str, str],
+    ) -> None:
+        self.frozen: set[int] = set()
+        self.left = 0
+        self._directory = directory
+        self._where = where
+        self._roles = roles
+        self._settings = settings
+        self._thawed: set[int] = set()
+        self._started = 0
+        self.processes = [self._start(place) for place in range(len(roles))]
+
+    def of(self, role: str) -> list[Process]:
+        """Those in places of a role."""
+        return [p for p, own in zip(self.processes, self._roles, strict=True) if own == role]
+
+    def kill(self, place: int) -> None:
+        """SIGKILL, and start another one."""
+        self.processes[place].kill()
+        self.frozen.discard(self.processes[place].port)
+        self.processes[place] = self._start(place)
+
+    def terminate(self, place: int) -> None:
+        """SIGTERM, await a clean end, and start another one."""
+        self.stop(self.processes[place])
+        self.processes[place] = self._start(place)
+
+    def relieve(self, place: int) -> Process:
+        """SIGTERM, and start another one at once; the one that leaves."""
+        leaving = self.processes[place]
+        leaving.signal(signal.SIGTERM)
+        self.processes[place] = self._start(place)
+        return leaving
+
+    def stop(self, *processes: Process) -> None:
+        """SIGTERM to all, and await clean ends."""
+        for process in processes:
+            process.signal(signal.SIGTERM)
+        for process in processes:
+            assert process.wait(STOP_SECONDS) == 0, process.tail()
+
+    def freeze(self, place: int) -> Process:
+        """SIGSTOP, until :meth:`thaw`."""
+        process = self.processes[place]
+        self.frozen.add(process.port)
+        process.signal(signal.SIGSTOP)
+        return process
+
+    def thaw(self, process: Process) -> None:
+        """SIGCONT; a zombie comes back to life."""
+        if process.alive():
+            process.signal(signal.SIGCONT)
+        self.frozen.discard(process.port)
+        self._thawed.add(process.port)
+
+    def restart_dead(self) -> None:
+        """As an orchestrator would; nothing ends by itself but what was frozen, and it says why."""
+        for place, process in enumerate(self.processes):
+            if not process.alive():
+                assert process.port in self._thawed, f"ended by itself: {process.tail()}"
+                assert "no poll for" in process.tail(), process.tail()
+                self.left += 1
+                self.processes[place] = self._start(place)
+
+    def pages(self) -> list[dict[str, float]]:
+        """:func:`metrics` of all that are not frozen."""
+        return [metrics(p) for p in self.processes if p.port not in self.frozen]
+
+    def close(self) -> None:
+        """Kill whatever runs."""
+        for process in self.processes:
+            with contextlib.suppress(Exception):
+                process.signal(signal.SIGCONT)
+            process.kill()
+
+    def _start(self, place: int) -> Process:
+        self._started += 1
+        role = self._roles[place]
+        log = self._directory / f"{role}-{self._started}.log"
+        words = ["consume", *self._where, "--role", role]
+        return Process(log, *words, settings=self._settings)
+
+
+def page(process: Process) -> list[tuple[str, float]]:
+    """The product's series and their values; none while it does not answer."""
+    try:
+        url = f"http://127.0.0.1:{process.port}/metrics"
+        with urllib.request.urlopen(url, timeout=1) as answer:
+            text = answer.read().decode()
+    except OSError:
+        return []
+    lines = (line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("calmstream_"))
+    return [(series, float(value)) for series, value in lines]
+
+
+def metrics(process: Process) -> dict[str, float]:
+    """Sums by metric; empty while it does not answer."""
+    found: dict[str, float] = defaultdict(float)
+    for series, value in page(process):
+        found[series.split("{")[0]] += value
+    return found

@@ -1,0 +1,310 @@
+"""An ordeal: real processes on a broker of their own while reports flow and faults happen.
+
+Used twice: a short one in the test suite, a long one by hand (``make soak``). Once a second one
+hostile record of each kind is sent. What was counted and what was published is compared, cell by
+cell, with a recount that uses none of the product's code.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import subprocess
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+from kafka import KafkaProducer
+
+from broker.names import TopicNames
+from estimators.domain import Domain
+from estimators.plan import Group, Plan
+from estimators.view import View
+from estimators.wire.snapshot import Kind
+from tests.brokers.native import NativeKafka
+from tests.brokers.segments import Stored, log_end, stored
+from tests.support.service.crew import Crew, metrics
+from tests.support.service.hostile_sender import HostileSender
+from tests.support.service.ordeal_checks import Findings, Judged
+from tests.support.service.ordeal_outcome import Outcome
+from tests.support.service.processes import command, environment, run, until
+
+GROUPS = 3
+PARTITIONS = 4
+FAULTS = ("kill", "freeze", "terminate", "broker", "resend")
+# Between two looks at the processes' pages: each look costs every worker milliseconds.
+LOOK_SECONDS = 0.2
+
+
+def ordeal_plan(window: int, grace: int) -> Plan:
+    """Three pairs of four bits by GRR, in windows that close while reports flow."""
+    views = ((0, 1), (1, 2), (2, 3))
+    start = int(time.time()) // window * window
+    return Plan(
+        name=f"ordeal-{secrets.token_hex(3)}",
+        purpose="a test",
+        owner="tests",
+        lineage=secrets.token_hex(16),
+        domain=Domain.binary(4),
+        epsilon="2",
+        k=2,
+        method="calm",
+        parameters={},
+        groups=tuple(Group({"name": "grr", "cells": 4}, (View(v),), (1,)) for v in views),
+        start=start,
+        expires=start + 86_400 // window * window,
+        window=window,
+        users=1_000_000,
+        marginals=((0, 1),),
+        grace=grace,
+        skew=5,
+        partitions=PARTITIONS,
+    )
+
+
+class Ordeal:
+    """One run. ``workers`` processes count ``reports`` reports sent at ``rate`` a second.
+
+    A silence of ``session`` seconds costs a worker its partitions; a freeze lasts half as long
+    again. What the broker's restart and the recoveries take is the machine's. Windows have
+    ``window`` seconds and ``grace`` seconds of grace, in which whatever a fault delays can arrive.
+    No final may come later than ``latest`` seconds after that.
+    """
+
+    def __init__(
+        self,
+        broker: NativeKafka,
+        directory: Path,
+        *,
+        reports: int,
+        rate: float,
+        workers: int = 3,
+        session: float = 6.0,
+        window: int = 60,
+        grace: int = 30,
+        latest: float = 30.0,
+    ) -> None:
+        self.broker = broker
+        self.directory = directory
+        self.reports = reports
+        self.rate = rate
+        self.session = session
+        self.latest = latest
+        self.plan = plan = ordeal_plan(window, grace)
+        self.names = TopicNames("calmstream", plan.name, plan.digest, GROUPS, PARTITIONS)
+        self.path = directory / "plan.json"
+        self.path.write_bytes(plan.to_bytes())
+        self.where = ["--plan", self.path, "--bootstrap", broker.bootstrap]
+        self.outcome = Outcome(reports)
+        self.findings = Findings(plan, self.names, broker.data)
+        self.hostile = HostileSender(broker.bootstrap, plan, self.names, 1)
+        self.crew: Crew
+        self._seen: dict[int, float] = {}
+        self._moved = time.monotonic()
+        self._stop = threading.Event()
+        self._roles = [*["tally"] * workers, "publish"]
+
+    def play(self, faults: list[str], pause: float, seed: int = 20261120) -> Outcome:
+        """Start everything, let the faults happen one after another, end, and compare."""
+        made = run("topics", *self.where)
+        assert made.returncode == 0, made.stderr
+        settings = {
+            "CALMSTREAM_SESSION_SECONDS": str(self.session),
+            "CALMSTREAM_CHECKPOINT_SECONDS": "2",
+            "CALMSTREAM_LOG_LEVEL": "info",
+        }
+        with ExitStack() as ending:
+            self.crew = Crew(self.directory, self.where, self._roles, settings)
+            ending.callback(self.crew.close)
+            began = time.monotonic()
+            producer = self._produce()
+            ending.callback(producer.kill)
+            ending.callback(self._stop.set)
+            self._begin()
+            dice = random.Random(seed)
+            for kind in faults:
+                time.sleep(pause)
+                self.outcome.during += producer.poll() is None
+                self._suffer(kind, dice)
+            assert producer.wait(self.reports / self.rate + 240) == 0, self._tail()
+            self.hostile.stop()
+            self._await_counts()
+            self.outcome.seconds = time.monotonic() - began
+            judged = self._end()
+        self._compare(judged)
+        return self.outcome
+
+    def _produce(self) -> subprocess.Popen[bytes]:
+        """The edge: all reports at the rate, from a spool."""
+        generator = np.random.Generator(np.random.PCG64(1))
+        path = self.directory / "records.npz"
+        np.savez(path, records=generator.integers(16, size=self.reports, dtype=np.uint8))
+        words = ["--records", path, "--rate", self.rate, "--batch-size", 500]
+        words += ["--spool", self.directory / "spool"]
+        with self._log().open("ab") as log:
+            return subprocess.Popen(
+                command(["produce", *self.where, *words]),
+                stdout=log,
+                stderr=log,
+                env=environment(),
+            )
+
+    def _begin(self) -> None:
+        """Await that all runs, then watch it, and start to send what nobody should."""
+        until("all partitions owned", self._settled, 90, LOOK_SECONDS)
+        until("reports flow", self._flowing, 120, LOOK_SECONDS)
+        self._moved = time.monotonic()
+        for watch in (self._watch_progress, self._watch_finals):
+            threading.Thread(target=watch, daemon=True).start()
+        self.hostile.start()
+
+    # Faults
+
+    def _suffer(self, kind: str, dice: random.Random) -> None:
+        began = time.monotonic()
+        getattr(self, f"_{kind}")(dice.randrange(len(self._roles)))
+        until(f"recovery from {kind}", self._settled, 120, LOOK_SECONDS)
+        self.outcome.recovery[kind].append(time.monotonic() - began)
+        self.outcome.faults += 1
+
+    def _kill(self, place: int) -> None:
+        self.crew.kill(place)
+
+    def _terminate(self, place: int) -> None:
+        self.crew.terminate(place)
+
+    def _freeze(self, place: int) -> None:
+        """Longer than the session: others take over, then the zombie comes back to life."""
+        process = self.crew.freeze(place)
+        time.sleep(1.5 * self.session)
+        self.crew.thaw(process)
+        time.sleep(1)
+
+    def _broker(self, _place: int) -> None:
+        self.broker.stop()
+        time.sleep(self.session / 3)
+        self.broker.start()
+
+    def _resend(self, _place: int) -> None:
+        """The newest batches of every partition once more, as an edge's retry would."""
+        producer = KafkaProducer(bootstrap_servers=self.broker.bootstrap, acks="all")
+        for group, number in self.findings.inputs():
+            topic = self.names.reports(group)
+            for record in stored(self.broker.data, topic, number, newest=40):
+                if self._from_the_edge(record):
+                    producer.send(topic, record.value, record.key, partition=number)
+                    self.outcome.resent += 1
+        producer.flush(30)
+        producer.close()
+
+    def _from_the_edge(self, record: Stored) -> bool:
+        if record.key is None or record.key in self.hostile.keys:
+            return False
+        return len(record.key) == 16 and bool(record.value) and len(record.value) < 1 << 20
+
+    # Watching
+
+    def _settled(self) -> bool:
+        """Whether all are up, every partition has an owner that has read all but a second's records
+        of it, and the publisher is in charge.
+
+        One that is still starting would meet the next fault without its signal handlers.
+        """
+        self.crew.restart_dead()
+        found = self.crew.pages()
+        owned = sum(one.get("calmstream_assigned_partitions", 0) for one in found)
+        lag = sum(one.get("calmstream_consumer_lag_records", 0) for one in found)
+        active = sum(one.get("calmstream_publisher_active", 0) for one in found)
+        near = lag <= max(50, 2 * self.rate / 500)
+        return all(found) and owned == GROUPS * PARTITIONS and near and active == 1
+
+    def _flowing(self) -> bool:
+        found = self.crew.pages()
+        return sum(one.get("calmstream_batches_accepted_total", 0) for one in found) > 30
+
+    def _watch_progress(self) -> None:
+        """Note the longest time in which no worker read a record, while there are any to come."""
+        while not self._stop.wait(0.3):
+            for worker in self.crew.of("tally"):
+                if worker.port in self.crew.frozen:
+                    continue
+                read = metrics(worker).get("calmstream_records_read_total", 0)
+                if read > self._seen.get(worker.port, 0):
+                    self._seen[worker.port] = read
+                    now = time.monotonic()
+                    self.outcome.longest_gap = max(self.outcome.longest_gap, now - self._moved)
+                    self._moved = now
+
+    def _watch_finals(self) -> None:
+        """Note when each final lies whole in the broker's files; its writer's time is not asked."""
+        while not self._stop.wait(0.5):
+            now = time.time()
+            for window in self.findings.manifests(Kind.FINAL):
+                due = self.plan.window_end(window) / 1000 + self.plan.grace
+                self.outcome.finals.setdefault(window, now - due)
+
+    # The end
+
+    def _await_counts(self) -> None:
+        ends = {
+            (group, number): log_end(self.broker.data, self.names.reports(group), number)
+            for group, number in self.findings.inputs()
+        }
+        last = self.plan.window_at(time.time_ns() // 1_000_000)
+
+        def counted() -> bool:
+            self.crew.restart_dead()
+            states = self.findings.newest_states()
+            return all(states[where]["next_offset"] >= end for where, end in ends.items())
+
+        until("all reports counted", counted, 180, 1.0)
+        patience = self.plan.window + self.plan.grace + 2 * self.latest
+        until("the last final", lambda: last in self.outcome.finals, patience, LOOK_SECONDS)
+
+    def _end(self) -> Judged:
+        """Stop the workers, then the publisher once it has published what they closed."""
+        self.crew.stop(*self.crew.of("tally"))
+        judged = Judged.of(self.findings)
+        kinds = (Kind.FINAL, Kind.TOTAL)
+        until(
+            "all windows published",
+            lambda: all(len(self.findings.manifests(k)) == len(judged.final) for k in kinds),
+            60,
+            LOOK_SECONDS,
+        )
+        self._stop.set()
+        self.crew.stop(*self.crew.of("publish"))
+        return judged
+
+    def _compare(self, judged: Judged) -> None:
+        outcome, sender = self.outcome, self.hostile
+        outcome.left = self.crew.left
+        judged.check()
+        honest: dict[bytes, int] = {}
+        late: set[bytes] = set()
+        for recount in judged.recounts.values():
+            honest |= {key: n for key, n in recount.keys.items() if key not in sender.keys}
+            late |= recount.late - sender.keys
+        outcome.late = sum(honest[key] for key in late)
+        outcome.hostile, outcome.doubtful = sender.sent, sender.doubtful.total()
+        outcome.rejections = judged.rejects()
+        assert sum(honest.values()) == self.reports, "each report once, counted or late"
+        by_hand = outcome.rejections.total() - outcome.rejections["duplicate"]
+        assert sender.rejects[0] <= by_hand <= sender.rejects[1] + self._late_batches(judged)
+        left = list((self.directory / "spool").rglob("*.json"))
+        assert not left, f"{len(left)} batches were never acknowledged"
+        slow = {w: round(s, 1) for w, s in outcome.finals.items() if s > self.latest}
+        assert not slow, f"finals later than {self.latest} s: {slow}"
+
+    def _late_batches(self, judged: Judged) -> int:
+        """Late records that the hostile sender did not mean to be late, resends among them."""
+        late = sum(s.rejects["late"] for r in judged.recounts.values() for s in r.windows.values())
+        return max(0, late - self.hostile.sent["late"])
+
+    def _log(self) -> Path:
+        return self.directory / "produce.log"
+
+    def _tail(self) -> str:
+        return self._log().read_text()[-3000:]

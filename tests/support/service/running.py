@@ -1,0 +1,168 @@
+"""Tally workers on real Kafka in threads of the test: quick to start, easy to look into."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from broker.kafka import connect
+from broker.kafka.broker import KafkaBroker
+from broker.names import TopicNames
+from broker.transport import Partition
+from consumer.metrics.registry import tally_metrics
+from consumer.runtime.clock import SystemClock
+from consumer.runtime.config import TallyConfig, load
+from consumer.tally.worker import TallyWorker
+from estimators.plan import Plan
+from tests.support.tally import body, names_of, small_plan
+
+SESSION_SECONDS = 6.0
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class Running:
+    """A worker in a thread."""
+
+    worker: TallyWorker
+    registry: CollectorRegistry
+    stop: threading.Event
+    thread: threading.Thread
+    failures: list[BaseException]
+
+    def end(self, seconds: float = 30.0) -> None:
+        """Stop it gracefully."""
+        self.stop.set()
+        self.thread.join(seconds)
+        assert not self.thread.is_alive()
+        assert not self.failures, self.failures
+
+    def failure(self, seconds: float) -> str:
+        """What made it stop by itself, in so many seconds at most."""
+        self.thread.join(seconds)
+        assert not self.thread.is_alive(), f"still running after {seconds} s"
+        (error,) = self.failures
+        return f"{type(error).__name__}: {error}"
+
+    def metric(self, name: str) -> float:
+        """Sum over all label sets."""
+        return sum(
+            sample.value
+            for family in self.registry.collect()
+            for sample in family.samples
+            if sample.name == f"calmstream_{name}"
+        )
+
+
+@dataclass
+class Stage:
+    """A small plan's topics on a real broker, and workers on them.
+
+    The plan has so many windows of ``window`` seconds, and began ``age`` seconds ago.
+    """
+
+    bootstrap: str
+    groups: int = 1
+    partitions: int = 1
+    limits: dict[str, Any] = field(default_factory=dict)
+    windows: int = 1
+    window: int = 7200
+    grace: int = 60
+    age: int = 60
+
+    def __post_init__(self) -> None:
+        self.plan: Plan = small_plan(
+            windows=self.windows,
+            window=self.window,
+            grace=self.grace,
+            skew=60,
+            groups=self.groups,
+            partitions=self.partitions,
+            start=int(time.time()) - self.age,
+        )
+        self.names: TopicNames = names_of(self.plan, f"stage-{secrets.token_hex(4)}")
+        self.broker = self.connect()
+        self.topics = self.broker.topics()
+        self.topics.create(self.names.specs(HOUR_MS * 24))
+        self.sink = self.broker.sink()
+        self.sent = 0
+        self.running: list[Running] = []
+
+    def connect(self, **limits: Any) -> KafkaBroker:
+        given = {"session_seconds": SESSION_SECONDS, "request_seconds": 10.0}
+        return connect(self.bootstrap, **(given | self.limits | limits))
+
+    def worker(self, clock: SystemClock | None = None, **settings: Any) -> Running:
+        """Start a worker with clients of its own."""
+        given = {
+            "checkpoint_seconds": 0.5,
+            "poll_seconds": 0.1,
+            "session_seconds": SESSION_SECONDS,
+            "retry_seconds": 15.0,
+            "topic_check_seconds": 2.0,
+        }
+        registry = CollectorRegistry()
+        broker = self.connect()
+        worker = TallyWorker(
+            self.plan,
+            broker,
+            self.names,
+            clock or SystemClock(),
+            load(TallyConfig, **(given | settings)),
+            tally_metrics(registry, self.plan, self.names),
+        )
+        stop, failures = threading.Event(), []
+
+        def live() -> None:
+            try:
+                worker.run(stop)
+            except BaseException as error:  # noqa: BLE001 - asserted on by the test
+                failures.append(error)
+            finally:
+                broker.close()
+
+        thread = threading.Thread(target=live, daemon=True)
+        running = Running(worker, registry, stop, thread, failures)
+        self.running.append(running)
+        thread.start()
+        return running
+
+    def send(self, count: int, group: int = 0) -> None:
+        """So many batches of one report, spread over the partitions; acknowledged."""
+        deliveries = []
+        for _ in range(count):
+            self.sent += 1
+            value = body(self.plan, 0, [self.sent % 4], group)
+            deliveries.append(
+                self.sink.send(self.names.reports(group), secrets.token_bytes(16), value)
+            )
+        for delivery in deliveries:
+            delivery.wait(30)
+
+    def inputs(self) -> list[Partition]:
+        return [Partition(t, n) for t in self.names.all_reports for n in range(self.partitions)]
+
+    def accepted(self) -> float:
+        return sum(one.metric("reports_accepted_total") for one in self.running)
+
+    def close(self) -> None:
+        for one in self.running:
+            one.stop.set()
+        for one in self.running:
+            one.thread.join(30)
+        self.broker.close()
+
+
+def until(what: str, happened: Callable[[], bool], seconds: float) -> float:
+    """Wait; how long it took."""
+    began = time.monotonic()
+    while not happened():
+        assert time.monotonic() - began < seconds, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+    return time.monotonic() - began

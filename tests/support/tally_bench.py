@@ -1,0 +1,207 @@
+"""A stage for the roles on the in-process broker: one clock, driven by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from prometheus_client import CollectorRegistry
+
+from broker.in_process import InProcessBroker
+from broker.transport import Partition, Record
+from consumer.metrics.publisher import publisher_metrics
+from consumer.metrics.registry import tally_metrics
+from consumer.publish.config import PublisherConfig
+from consumer.publish.publisher import Publisher
+from consumer.runtime.clock import ManualClock
+from consumer.runtime.config import TallyConfig, load
+from consumer.subscribe.assembler import Snapshot
+from consumer.subscribe.subscribe import subscribe
+from consumer.tally.fold import PartitionFold
+from consumer.tally.worker import TallyWorker
+from estimators.plan import Plan
+from estimators.randomness import SeededRandomness
+from estimators.wire.dead_letter import DeadLetter
+from estimators.wire.snapshot import Kind
+from estimators.wire.state import (
+    ClosedWindow,
+    PartitionState,
+    decode_closed,
+    decode_state,
+    parse_key,
+)
+from producer.simulation.fleet import Fleet
+from producer.simulation.produce import Summary, produce
+from tests.support.producer import FakeClock
+from tests.support.tally import at, batch_id, body, names_of
+
+DAY_MS = 86_400_000
+
+
+@dataclass
+class Stage:
+    """A broker with the plan's topics, and all roles on one manual clock."""
+
+    plan: Plan
+    settings: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.clock = ManualClock(at(0.5))
+        self.broker = InProcessBroker(self.clock.now_ms, seconds=self.clock.monotonic)
+        self.names = names_of(self.plan)
+        self.topics = self.broker.topics()
+        self.topics.create(self.names.specs(7 * DAY_MS))
+        self.sink = self.broker.sink()
+        self.sent = 0
+
+    def worker(self, clock: ManualClock | None = None, **settings: object) -> TallyWorker:
+        """A started worker; its registry is ``worker.registry``."""
+        given = {"poll_seconds": 0.0, "checkpoint_seconds": 0.5, "retry_seconds": 5.0}
+        registry = CollectorRegistry()
+        worker = TallyWorker(
+            self.plan,
+            self.broker,
+            self.names,
+            clock or self.clock,
+            load(TallyConfig, **(given | self.settings | settings)),
+            tally_metrics(registry, self.plan, self.names),
+        )
+        worker.registry = registry
+        worker.start()
+        return worker
+
+    def publisher(self) -> Publisher:
+        """A publisher that writes an early revision every second."""
+        return Publisher(
+            self.plan,
+            self.broker,
+            self.names,
+            clock=self.clock,
+            config=PublisherConfig(poll_seconds=0, refresh_seconds=1),
+            metrics=publisher_metrics(CollectorRegistry(), self.plan, self.names),
+        )
+
+    def ask(
+        self, codes: NDArray[np.uint16], seed: int, *, devices: Path | None = None, **options: Any
+    ) -> Summary:
+        """Let devices with these records report in the first window, as the edge does it.
+
+        A clock of its own begins a second after the plan. The file ``devices`` is made where there
+        is none, with secrets from the seed too; ``options`` go to `produce`.
+        """
+        randomness = SeededRandomness(seed)
+        if devices is not None and not devices.exists():
+            secrets = Fleet.new(len(codes), self.plan.lineage, randomness).secrets
+            Fleet(self.plan.lineage, secrets, path=devices).save()
+        given = {"clock": FakeClock(self.plan.start + 1), "windows": 1, "devices": devices}
+        return produce(
+            self.plan, self.broker, self.names, codes, randomness=randomness, **(given | options)
+        )
+
+    def input(self, number: int = 0, group: int = 0) -> Partition:
+        return Partition(self.names.reports(group), number)
+
+    def send(
+        self, key: bytes | None, value: bytes | None, *, partition: int = 0, group: int = 0
+    ) -> int:
+        where = self.names.reports(group)
+        return self.sink.send(where, key, value, partition=partition).wait(1)
+
+    def batch(
+        self,
+        period: int,
+        cells: list[int],
+        *,
+        number: int | None = None,
+        partition: int = 0,
+        group: int = 0,
+    ) -> int:
+        """A good batch with an id of its own unless one is given."""
+        self.sent += 1
+        key = batch_id(10_000 + self.sent if number is None else number)
+        return self.send(
+            key, body(self.plan, period, cells, group), partition=partition, group=group
+        )
+
+    def move_to(self, seconds: float) -> None:
+        """Both clocks, to so many seconds after the plan's start."""
+        self.clock.advance((at(seconds) - self.clock.wall_ms) / 1000)
+
+    def turns(self, *workers: TallyWorker, count: int = 8, step: float = 0.2) -> None:
+        """So many rounds of every worker; the clock moves a little between rounds."""
+        for _ in range(count):
+            for worker in workers:
+                worker.turn()
+            self.clock.advance(step)
+
+    def together(self, worker: TallyWorker, publisher: Publisher, count: int = 12) -> None:
+        """So many rounds of both."""
+        for _ in range(count):
+            self.turns(worker, count=1)
+            publisher.turn()
+
+    def finish(self, *kinds: Kind) -> list[Snapshot]:
+        """Count and publish until a plan of half a minute or less has ended; its snapshots."""
+        worker, publisher = self.worker(), self.publisher()
+        for seconds in (5, 15, 40):
+            self.move_to(seconds)
+            self.together(worker, publisher, 40)
+        assert publisher.finished
+        return self.snapshots(*kinds)
+
+    # What the topics hold
+
+    def snapshots(self, *kinds: Kind) -> list[Snapshot]:
+        """What a subscriber that starts now is shown, of these kinds or of all."""
+        found = subscribe(
+            self.plan, self.broker, namespace="test", follow=False, poll_seconds=0,
+            kinds=kinds or tuple(Kind),
+        )  # fmt: skip
+        return list(found)
+
+    def state_records(self, number: int = 0) -> list[Record]:
+        return self.broker.records(Partition(self.names.state, number))
+
+    def states(self, number: int = 0, group: int = 0) -> list[PartitionState]:
+        """Partition records of an input partition in the order of writing."""
+        return [
+            decode_state(self.plan, group, r.value)
+            for r in self.state_records(number)
+            if r.value is not None and parse_key(r.key) == (group, number, None)
+        ]
+
+    def closed(self, number: int = 0, group: int = 0) -> list[ClosedWindow]:
+        found = []
+        for r in self.state_records(number):
+            g, p, window = parse_key(r.key)
+            if (g, p) == (group, number) and window is not None and r.value is not None:
+                found.append(decode_closed(self.plan, group, r.value))
+        return found
+
+    def letters(self) -> list[tuple[DeadLetter, Record]]:
+        records = self.broker.records(Partition(self.names.dead_letters, 0))
+        return [(DeadLetter.from_headers(r.headers), r) for r in records]
+
+    def recount(self, number: int = 0, group: int = 0) -> PartitionFold:
+        """An independent fold of the whole input log."""
+        where = self.input(number, group)
+        info = self.topics.describe([where.topic])[where.topic]
+        fold = PartitionFold.start(self.plan, group, info.id)
+        for r in self.broker.records(where):
+            fold.fold(r)
+        return fold
+
+
+def sample(worker: TallyWorker, name: str, **labels: str) -> float:
+    """One sample of a worker's registry, summed over labels not given; none is a failure."""
+    found = [
+        s.value
+        for family in worker.registry.collect()
+        for s in family.samples
+        if s.name == f"calmstream_{name}" and labels.items() <= s.labels.items()
+    ]
+    assert found, f"no sample {name} {labels}"
+    return sum(found)

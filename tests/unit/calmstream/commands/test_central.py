@@ -1,0 +1,287 @@
+"""Central plans on the command line: written, told apart from local ones, refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from broker.in_process import InProcessBroker
+from calmstream.cli import main
+from estimators.central.plan import read_central_plan
+from estimators.errors import PlanError
+from estimators.plan.document import read_plan
+from tests.support.tally import small_plan
+
+CSV = "sex,job\nF,nurse\nM,baker\nF,\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "people.csv").write_text(CSV)
+    (tmp_path / "local.json").write_bytes(small_plan().to_bytes())
+    argv = [
+        "plan", str(tmp_path / "people.csv"), "--model", "central", "--epsilon", "4",
+        "--users", "1000", "--k", "2", "--lifetime", "4h", "--out", str(tmp_path / "central.json"),
+    ]  # fmt: skip
+    assert main(argv) == 0
+    return tmp_path
+
+
+def test_the_plan_names_columns_and_no_values(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = (files / "central.json").read_bytes()
+    plan = read_central_plan(raw)
+    assert plan.columns == ("sex", "job")
+    assert plan.releases == 4
+    assert plan.levels == 2
+    assert b"nurse" not in raw
+    assert read_central_plan(plan.to_bytes()) == plan
+    assert plan.allocation.cost.rho * 4 <= plan.new_ledger.budget.rho
+    argv = ["plan", "x.csv", "--model", "central", "--columns", "a", "--epsilon", "4"]
+    assert main([*argv, "--users", "9", "--k", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "not local privacy" in shown
+    assert "epsilon 4, delta 1e-6" in shown
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["topics"],
+        ["produce", "--records", "people.csv"],
+        ["consume"],
+        ["watch", "--once"],
+    ],
+)
+def test_local_commands_refuse_a_central_plan(
+    files: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    command = [*argv, "--plan", str(files / "central.json"), "--bootstrap", "127.0.0.1:1"]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert "this is a central plan" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["account", "--account", "budget.json"],
+        ["topics", "--bootstrap", "127.0.0.1:1"],
+        ["aggregate", "--bootstrap", "127.0.0.1:1", "--account", "budget.json"],
+        ["submit", "--bootstrap", "127.0.0.1:1", "--records", "people.csv"],
+        ["watch", "--bootstrap", "127.0.0.1:1", "--once"],
+    ],
+)
+def test_central_commands_refuse_a_local_plan(
+    files: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["central", *argv, "--plan", str(files / "local.json")]) == 2
+    error = capsys.readouterr().err
+    assert "this plan is not central" in error
+    assert error.count("\n") == 1
+    assert not (files / "budget.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["evaluate", "--method", "calm,dp-marginals"], "dp-marginals is central: raw records go"),
+        (["plan", "--method", "dp-marginals"], "`calmstream plan --model central`"),
+        (["plan", "--model", "central", "--method", "rr-joint"], "method rr-joint is local"),
+    ],
+)
+def test_methods_of_the_other_model_are_refused(
+    files: Path, command: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    asked = [*command, str(files / "people.csv"), "--epsilon", "1", "--users", "9", "--k", "1"]
+    assert main(asked) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_the_central_method_can_be_named(files: Path) -> None:
+    asked = ["plan", str(files / "people.csv"), "--model", "central", "--method", "dp-marginals"]
+    assert main([*asked, "--epsilon", "1", "--users", "9", "--k", "1"]) == 0
+
+
+def test_the_account_is_made_once_and_needed(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, account = str(files / "central.json"), str(files / "budget.json")
+    aggregate = [
+        "central", "aggregate", "--plan", plan, "--account", account,
+        "--bootstrap", "127.0.0.1:1",
+    ]  # fmt: skip
+    assert main(aggregate) == 1
+    assert "nothing is released without one" in capsys.readouterr().err
+    create = ["central", "account", "--plan", plan, "--account", account]
+    assert main(create) == 0
+    assert main(create) == 1
+    assert "already" in capsys.readouterr().err
+    Path(account).write_bytes(b"{}")
+    assert main(aggregate) == 1
+    assert "nothing is released" in capsys.readouterr().err
+
+
+def test_a_table_without_the_plan_s_columns_is_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "other.csv").write_text("a,b\n1,2\n")
+    argv = ["central", "submit", "--plan", str(files / "central.json"), "--bootstrap", "x:1"]
+    assert main([*argv, "--records", str(files / "other.csv")]) == 2
+    assert "no column 'sex'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": "x"}, "epsilon must"),
+        ({"delta": "0.5"}, "delta must"),
+        ({"levels": 3}, "levels: expected 1 to 2"),
+        ({"levels": True}, "levels: expected int"),
+        ({"columns": ["a", "a"]}, "none twice"),
+        ({"columns": ["a", 1]}, "expected strings"),
+        ({"columns": ["a", ""]}, "not empty"),
+        ({"quantile": "0.99999"}, "quantile: expected a decimal"),
+        ({"quantile": "0.0"}, "quantile must lie"),
+        ({"spurious": "1"}, "spurious must lie"),
+        ({"name": "A"}, "name: expected"),
+        ({"window": 0}, "window: expected"),
+        ({"releases": 0}, "releases: expected"),
+        ({"version": 2}, "central version 1"),
+        ({"model": "other"}, "not central"),
+        ({"colour": 1}, "unknown field 'colour'"),
+        ({"sample": "0"}, "sample: expected a decimal"),
+        ({"sample": "0.0"}, "sample must lie in"),
+        ({"sample": "1.5"}, "sample: expected a decimal"),
+        ({"sample": 1}, "sample: expected str"),
+        ({"users": -1}, "users: expected 0 to"),
+        ({"users": "9"}, "users: expected int"),
+    ],
+)
+def test_a_malformed_plan_is_refused(files: Path, changes: dict[str, object], message: str) -> None:
+    document = orjson.loads((files / "central.json").read_bytes()) | changes
+    with pytest.raises(PlanError, match=message):
+        read_central_plan(orjson.dumps(document))
+
+
+def test_a_sample_and_its_users_are_stated_where_they_are_asked_for(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = read_central_plan((files / "central.json").read_bytes())
+    assert (before.sample, before.users) == ("1", 0)
+    # Documents of before have neither field, and keep their digests.
+    assert {"sample", "users"}.isdisjoint(before.to_json())
+    argv = [
+        "plan", str(files / "people.csv"), "--model", "central", "--epsilon", "4", "--users",
+        "2000000", "--k", "2", "--sample", "0.25", "--out", str(files / "sampled.json"),
+    ]  # fmt: skip
+    capsys.readouterr()
+    assert main(argv) == 0
+    shown = capsys.readouterr().out
+    assert "0.25 of the users of a window count, of 2,000,000 at most" in shown
+    # 500,000 of them and seven deviations more, 400 bytes each and 1,025 for each of two values.
+    assert "up to 1.2 GB of the aggregator's memory" in shown
+    plan = read_central_plan((files / "sampled.json").read_bytes())
+    assert (plan.sample, plan.users) == ("0.25", 2_000_000)
+    assert read_central_plan(plan.to_bytes()) == plan
+
+
+def test_a_plan_whose_noise_cannot_be_drawn_is_refused(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    asked = ["plan", str(files / "people.csv"), "--model", "central", "--epsilon", "0.001"]
+    asked += ["--users", "9", "--k", "2", "--lifetime", "300d"]
+    assert main(asked) == 2
+    error = capsys.readouterr().err
+    assert "plan fewer releases or a larger epsilon" in error
+    assert error.count("\n") == 1
+
+
+def test_records_of_a_table_are_submitted_whatever_one_field_holds(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker = InProcessBroker()
+    monkeypatch.setattr("calmstream.commands.central.kafka", lambda _: broker)
+    monkeypatch.setattr(broker, "close", lambda: None)
+    where = ["--plan", str(files / "central.json"), "--bootstrap", "x:1"]
+    assert main(["central", "topics", *where]) == 0
+    rows = [b"u%d,F,nurse" % i for i in range(50)]
+    rows += [b"u50,F," + b"x" * 300_000, b",M,baker", b"m\xff,\xff\xfe,\0"]
+    (files / "bad.csv").write_bytes(b"id,sex,job\n" + b"\n".join(rows))
+    capsys.readouterr()
+    records = ["--records", str(files / "bad.csv"), "--user-column", "id"]
+    assert main(["central", "submit", *where, *records]) == 0
+    assert capsys.readouterr().out == "52 raw records submitted; 1 without a user's id left out\n"
+
+
+def test_the_two_readers_refuse_each_other_s_plans(files: Path) -> None:
+    with pytest.raises(PlanError, match="this is a central plan"):
+        read_plan((files / "central.json").read_bytes())
+    with pytest.raises(PlanError, match="not central"):
+        read_central_plan((files / "local.json").read_bytes())
+    with pytest.raises(PlanError, match="not JSON"):
+        read_central_plan(b"{")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--guarantee", "w-event:3"], "--guarantee: a central plan has no such thing"),
+        (["--marginal", "sex,job"], "--marginal: a central plan has no such thing"),
+        (["--lineage-epsilon", "9"], "--lineage-epsilon: a central plan has no such thing"),
+        (["--allow-loss", "9"], "--allow-loss: a central plan has no such thing"),
+        (["--lifetime", "1m"], "--lifetime: 60 s are less than a window, 3,600 s"),
+        (["--pilot", "p.json"], "--pilot: a central plan has no such thing"),
+        (["--delta", ""], "delta must be a decimal number in a string such as \"1e-6\", got ''"),
+    ],
+)
+def test_what_a_central_plan_cannot_hold_is_refused(
+    files: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    asked = ["plan", str(files / "people.csv"), "--model", "central", "--epsilon", "1"]
+    assert main([*asked, "--users", "9", "--k", "1", *words]) == 2
+    assert capsys.readouterr().err == f"calmstream: {said}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--delta", "1e-6"],
+        ["--quantile", "0.9"],
+        ["--spurious", "0.1"],
+        ["--seen-only"],
+        ["--sample", "0.1"],
+    ],
+)
+def test_what_only_a_central_plan_has_is_refused_by_a_local_one(
+    files: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Also where the value given is the default.
+    capsys.readouterr()
+    asked = ["plan", str(files / "people.csv"), "--epsilon", "1", "--users", "9", "--k", "1"]
+    assert main(asked) == 0
+    capsys.readouterr()
+    assert main([*asked, *words]) == 2
+    said = f"{words[0]}: a local plan has no such thing; --model central does"
+    assert capsys.readouterr().err == f"calmstream: {said}\n"
+
+
+def test_a_central_plan_of_a_dictionary_is_told_what_to_give(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    (files / "domain.json").write_text("[]")
+    asked = ["plan", str(files / "domain.json"), "--model", "central", "--epsilon", "1"]
+    assert main([*asked, "--users", "9", "--k", "1"]) == 2
+    assert "takes the columns of a CSV, or --columns" in capsys.readouterr().err

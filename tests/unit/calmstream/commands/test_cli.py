@@ -1,0 +1,496 @@
+"""The command line: exit codes, one clear line for every mistake, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from calmstream.cli import COMMANDS, main
+from estimators.plan.document import read_plan
+from producer.device import read_plan as device_plan
+
+DOMAIN = [
+    {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
+    {"name": "theme", "labels": ["dark", "light"]},
+    {"name": "crashed", "labels": ["no", "yes"]},
+]
+
+
+@pytest.fixture
+def dictionary(tmp_path: Path) -> Path:
+    path = tmp_path / "domain.json"
+    path.write_text(json.dumps(DOMAIN))
+    return path
+
+
+@pytest.fixture
+def plan(dictionary: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "plan.json"
+    assert main(planned(dictionary, "--out", path)) == 0
+    return path
+
+
+def planned(data: object, *more: object, epsilon: str = "1", k: int = 2) -> list[str]:
+    start = ["plan", data, "--epsilon", epsilon, "--users", "100,000", "--k", k, *more]
+    return [str(word) for word in start]
+
+
+def line(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line on stderr."""
+    text = capsys.readouterr().err.strip()
+    assert "\n" not in text
+    assert text.startswith("calmstream: ")
+    return text
+
+
+def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in COMMANDS:
+        with pytest.raises(SystemExit) as end:
+            main([name, "--help"])
+        assert end.value.code == 0
+        assert f"calmstream {name}" in capsys.readouterr().out
+
+
+def test_a_plan_says_what_it_chose_and_why(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for method, reason in ((), "posterior error"), (("--method", "calm"), "views of l"):
+        assert main(planned(dictionary, *method)) == 0
+        shown = capsys.readouterr().out
+        assert "epsilon 1" in shown
+        assert reason in shown
+    assert "learnt from data" not in shown
+
+
+def test_a_domain_learnt_from_data_is_warned_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "people.csv"
+    table.write_text("a,b\nx,1\ny,2\nx,2\n")
+    assert main(planned(table)) == 0
+    assert "learnt from data" in capsys.readouterr().out
+    assert main(planned(table, "--json")) == 0
+    assert "learnt from data" in json.loads(capsys.readouterr().out)["warnings"][0]
+
+
+def test_a_plan_that_devices_refuse_is_warned_about(
+    dictionary: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_plan, "MAX_VIEWS", 1)
+    assert main(planned(dictionary, "--json")) == 0
+    [warning] = json.loads(capsys.readouterr().out)["warnings"]
+    assert re.fullmatch(r"Devices refuse it: [\d,]+ views; a device reads 1", warning)
+
+
+def test_auto_tells_every_method_s_prediction(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [*planned(dictionary, "--json"), "--method", "auto"]
+    assert main(asked) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told) == {"loss", "plan", "predictions", "warnings"}
+    rows = told["predictions"]
+    errors = [row["error"] for row in rows if row["error"] is not None]
+    assert errors == sorted(errors)
+    assert all((row["error"] is None) == bool(row["reason"]) for row in rows)
+    assert {"noise-aware", "calm", "ft"} <= {row["method"] for row in rows}
+    able = {row["method"] for row in rows if row["error"] is not None}
+    assert told["plan"]["method"]["name"] in able
+    assert main([arg for arg in asked if arg != "--json"]) == 0
+    assert "predicted squared error" in capsys.readouterr().out
+
+
+def test_the_printed_document_is_the_plan(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = planned(dictionary, "--json", "--guarantee", "w-event:4", "--lifetime", "1d")
+    assert main(asked) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told) == {"loss", "plan", "warnings"}
+    assert told["warnings"] == []
+    document = told["plan"]
+    assert read_plan(json.dumps(document).encode()).users == 100_000
+    assert document["guarantee"] == {"kind": "w-event", "windows": 4}
+    assert document["domain"] == DOMAIN
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epsilon": "0"}, "epsilon must lie between"),
+        ({"epsilon": "-1"}, "epsilon must be"),
+        ({"epsilon": "1000"}, "epsilon must lie between"),
+        ({"epsilon": "much"}, "epsilon must be a decimal number"),
+        ({"k": 4}, "k: expected 1 to 3"),
+    ],
+)
+def test_an_impossible_request_is_refused(
+    dictionary: Path, capsys: pytest.CaptureFixture[str], change: dict[str, object], words: str
+) -> None:
+    assert main(planned(dictionary, **change)) == 2  # type: ignore[arg-type]
+    assert words in line(capsys)
+
+
+def test_the_published_marginals_can_be_named(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--marginal", "crashed,region", "--marginal", "theme", "--json"]
+    assert main(planned(dictionary, *words)) == 0
+    assert json.loads(capsys.readouterr().out)["plan"]["marginals"] == [[0, 2], [1]]
+
+
+def test_an_unknown_method_lists_the_known_ones(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(planned(dictionary, "--method", "magic")) == 2
+    assert "calm" in line(capsys)
+
+
+def test_a_column_that_is_not_there_is_named(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(planned(dictionary, "--columns", "region,weather")) == 2
+    assert "weather" in line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "No such file"),
+        ("{", "not JSON"),
+        ("{}", "missing field"),
+        ('{"version": 9}', "reads plan versions 1 and 2"),
+    ],
+)
+def test_a_broken_plan_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, words: str
+) -> None:
+    path = tmp_path / "plan.json"
+    if content is not None:
+        path.write_text(content)
+    assert main(["topics", "--plan", str(path), "--bootstrap", "127.0.0.1:1"]) == 2
+    text = line(capsys)
+    assert words in text
+    assert str(path) in text
+
+
+def test_an_edited_plan_is_refused(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(plan.read_text())
+    document["groups"][0]["views"][0]["share"] = 0
+    plan.write_text(json.dumps(document))
+    capsys.readouterr()
+    assert main(["topics", "--plan", str(plan), "--bootstrap", "127.0.0.1:1"]) == 2
+    assert "groups[0]" in line(capsys)
+
+
+def test_a_missing_broker_is_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["topics", "--plan", str(plan), "--bootstrap", "127.0.0.1:1"]) == 1
+    assert "127.0.0.1:1" in line(capsys)
+
+
+def test_an_unpublished_marginal_is_refused(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    words = ["watch", "--plan", str(plan), "--bootstrap", "127.0.0.1:1", "--marginal"]
+    assert main([*words, "region,theme,crashed"]) == 2
+    assert "not published" in line(capsys)
+    assert main([*words, "weather"]) == 2
+    assert "weather" in line(capsys)
+
+
+def test_an_unknown_label_is_named_with_its_row(
+    plan: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = tmp_path / "records.csv"
+    records.write_text("region,theme,crashed\nEU,dark,no\nmoon,pink,no\n")
+    capsys.readouterr()
+    words = ["produce", "--plan", str(plan), "--bootstrap", "127.0.0.1:1", "--records"]
+    assert main([*words, str(records)]) == 2
+    text = line(capsys)
+    assert "row 2" in text
+    assert "pink" in text
+
+
+def test_an_unknown_setting_is_refused(
+    plan: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALMSTREAM_CHEKPOINT_SECONDS", "5")
+    capsys.readouterr()
+    assert main(["consume", "--plan", str(plan), "--bootstrap", "127.0.0.1:1"]) == 2
+    assert "CALMSTREAM_CHEKPOINT_SECONDS" in line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "told"),
+    [
+        (["consume", "--http-port", "70000"], {}, "--http-port: "),
+        (["consume"], {"HTTP_PORT": "70000"}, "CALMSTREAM_HTTP_PORT: "),
+        (["consume"], {"SESSION_SECONDS": "long"}, "CALMSTREAM_SESSION_SECONDS: "),
+        (["produce", "--records", "{plan}.csv"], {"LINGER": "0"}, "CALMSTREAM_LINGER: "),
+        (["produce", "--records", "x", "--rate", "0"], {}, "--rate: expected a number above 0"),
+        (["produce", "--records", "x", "--rate", "inf"], {}, "--rate: expected a number above 0"),
+    ],
+)
+def test_a_wrong_setting_is_told_by_the_name_it_was_given_under(
+    plan: Path,
+    words: list[str],
+    variables: dict[str, str],
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path(f"{plan}.csv").write_text("region,theme,crashed\nEU,dark,no\n")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"CALMSTREAM_{name}", value)
+    capsys.readouterr()
+    asked = [word.format(plan=plan) for word in words]
+    try:
+        code = main([*asked, "--plan", str(plan), "--bootstrap", "127.0.0.1:1"])
+    except SystemExit as end:  # from the parser
+        code = end.code
+    assert code == 2
+    assert line(capsys).startswith(f"calmstream: {told}")
+
+
+def test_health_says_when_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["health", "--http-port", "1"]) == 1
+    assert "nobody answers" in line(capsys)
+
+
+def test_an_evaluation_prints_one_object_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "people.csv"
+    table.write_text("a,b,c\n" + "x,1,p\ny,2,q\nx,2,q\n" * 20)
+    words = "--method calm,uniform --epsilon 0.5,1 --k 2 --users 1000 --repeats 2 --json"
+    assert main(["evaluate", str(table), *words.split()]) == 0
+    rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+    asked = {(method, epsilon) for method in ("calm", "uniform") for epsilon in (0.5, 1)}
+    assert {(row["method"], row["epsilon"]) for row in rows} == asked
+    assert len(rows) == len(asked)
+    fields = "dataset method epsilon k d n targets repeats tallies sse_mean sse_stderr tv_mean"
+    for row in rows:
+        assert set(fields.split()) | {"avd_mean", "collect_seconds", "estimate_seconds"} == set(row)
+        assert row["dataset"] == "people"
+        assert row["n"] == 1000
+
+
+def test_wrong_options_take_one_line_too(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, named in (
+        (planned(dictionary, "--window", "soon"), "--window"),
+        (planned(dictionary, "--guarantee", "w-event:x"), "--guarantee"),
+        (planned(dictionary, "--nonsense"), "--nonsense"),
+        (["frobnicate"], "frobnicate"),
+        ([], "COMMAND"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        assert end.value.code == 2
+        told = line(capsys)
+        assert named in told
+        assert "--help" in told
+        assert "int()" not in told
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError("Unable to allocate 745 GiB"), "out of memory: Unable to allocate 745 GiB"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (KeyError("x\ny"), "internal error, KeyError"),
+    ],
+)
+def test_what_nobody_foresaw_is_one_line(
+    error: Exception,
+    told: str,
+    dictionary: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.delenv("CALMSTREAM_DEBUG", raising=False)
+    monkeypatch.setattr("calmstream.commands.plan.planning.draft", fail)
+    assert main(planned(dictionary)) == 1
+    assert told in line(capsys)
+    monkeypatch.setenv("CALMSTREAM_DEBUG", "1")
+    with pytest.raises(type(error)):
+        main(planned(dictionary))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("form", ["--json", "--attributes=2"])
+def test_output_that_cannot_be_written_is_a_failure(dictionary: Path, form: str) -> None:
+    command = [sys.executable, "-m", "calmstream", *planned(dictionary, form)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "calmstream: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--window", "0"), "--window: expected at least 1s, got '0'"),
+        (("--window", "99999999999d"), "--window: expected at most 100 years"),
+        (("--start", "99999999999999"), "--start: expected seconds since the epoch"),
+    ],
+)
+def test_times_that_no_calendar_holds_are_refused(
+    words: tuple[str, ...], told: str, dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(planned(dictionary, *words))
+    assert end.value.code == 2
+    assert told in line(capsys)
+
+
+def test_a_lifetime_below_one_window_is_refused(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(planned(dictionary, "--lifetime", "5m")) == 2
+    assert "--lifetime: 300 s are less than one window" in line(capsys)
+
+
+def test_mistakes_in_a_dictionary_are_told_with_its_name(
+    tmp_path: Path, dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "wrong.json"
+    for document in ([], 5, {}, [{"name": "a"}], [{"name": "a", "labels": ["x"]}]):
+        wrong.write_text(json.dumps(document))
+        assert main(planned(wrong)) == 2
+        assert str(wrong) in line(capsys)
+    assert main(planned(dictionary, "--attributes", "9")) == 2
+    assert line(capsys).endswith("domain.json: 9 attributes asked for; there are 3")
+
+
+def test_a_plan_that_is_over_or_not_kept_is_said_to_be(
+    dictionary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(planned(dictionary, "--start", "1000")) == 0
+    shown = capsys.readouterr().out
+    assert "over already" in shown
+    assert "not kept" in shown
+    assert main(planned(dictionary, "--out", tmp_path / "p.json")) == 0
+    shown = capsys.readouterr().out
+    assert "over already" not in shown
+    assert "written to" in shown
+
+
+@pytest.mark.parametrize("model", ["local", "central"])
+def test_whatever_people_are_warned_of_is_in_the_document_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str
+) -> None:
+    table = tmp_path / "people.csv"
+    table.write_text(
+        "\n".join(["id,[a],b,c", *(f"{i},{i % 2},{i % 3},{i % 2}" for i in range(90))])
+    )
+    asked = ["plan", str(table), "--users", "100", "--k", "3", "--epsilon", "0.1"]
+    asked += ["--model", model, "--start", "1000"]
+    assert main([*asked, "--json"]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    warnings = json.loads(told.out)["warnings"]
+    words = {
+        "local": [
+            "labels were learnt from data",
+            "id (90 distinct values)",
+            "It is over already",
+            "The expected error exceeds what the uniform table misses",
+            "No table of 3 attributes is published",
+        ],
+        "central": ["this is not local privacy", "It is over already"],
+    }[model]
+    assert len(warnings) == len(words)
+    for warning, said in zip(warnings, words, strict=True):
+        assert said in warning
+    assert main(asked) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line in warnings] == warnings
+
+
+def test_columns_left_out_are_named_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "people.csv"
+    rows = [f"{i},{i % 2},{i % 3},same" for i in range(100)]
+    table.write_text("\n".join(["[id],a,b,constant", *rows]))
+    assert main(planned(table)) == 0
+    told = capsys.readouterr().out
+    assert "[id] (100 distinct values), constant (1 distinct values)" in told
+    assert told.count("distinct values (name them") == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "columns", "k", "says"),
+    [
+        ("fc", 40, "3", "1,099,511,627,776 cells"),
+        ("am", 40, "8", "76,904,685 tables of 8 attributes"),
+        ("inp-ht", 40, "8", "coefficients that touch at most 8 attributes"),
+    ],
+)
+def test_absurd_collections_are_refused_with_their_size(
+    method: str,
+    columns: int,
+    k: str,
+    says: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path, out = tmp_path / "wide.json", tmp_path / "plan.json"
+    path.write_text(json.dumps([{"name": f"a{i}", "labels": ["0", "1"]} for i in range(columns)]))
+    assert main(planned(path, "--method", method, "--out", out, k=int(k))) == 2
+    assert says in line(capsys)
+    assert not out.exists()
+
+
+def test_raw_evaluation_asks_for_unbiased_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bits.csv"
+    path.write_text("a,b,c\n" + "0,1,0\n1,1,0\n0,0,1\n" * 40)
+    call = ["evaluate", str(path), "--epsilon", "1", "--k", "2", "--users", "2000", "--json"]
+    found = {}
+    for extra in ([], ["--raw"]):
+        assert main([*call, "--method", "inp-ht,am,fc", "--tallies", "law", *extra]) == 0
+        rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+        found[bool(extra)] = {row["method"]: row["sse_mean"] for row in rows}
+    assert all(found[False][m] < found[True][m] for m in ("inp-ht", "am", "fc"))
+    assert main([*call, "--method", "inp-em", "--raw"]) == 2
+    assert line(capsys) == "calmstream: method inp-em makes no unbiased tables to measure raw"
+    assert main([*call, "--method", "rr-ind-joint", "--raw"]) == 2
+    assert line(capsys).endswith("publishes its tables as they are estimated: leave --raw out")
+
+
+def test_the_table_of_an_evaluation_keeps_its_numbers_on_a_narrow_screen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "people.csv"
+    data.write_text("[a],b,same\n" + "x,1,0\ny,2,0\n" * 50)
+    words = ["--method", "calm,rr-independent", "--epsilon", "1", "--k", "2", "--users", "100"]
+    monkeypatch.setenv("COLUMNS", "50")
+    assert main(["evaluate", str(data), *words, "--repeats", "2"]) == 0
+    shown, told = capsys.readouterr()
+    assert "…" not in shown
+    assert "100 devices, 2 attributes, 1 marginals of 2, 2 repeats" in " ".join(shown.split())
+    assert "same (1 distinct values)" in told
+
+
+def test_the_expected_error_says_what_it_leaves_out(
+    dictionary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(planned(dictionary, "--method", "calm")) == 0
+    shown = capsys.readouterr().out
+    assert "Upper bounds of noise and sampling, before non-negativity" in shown
+    assert "putting it together adds what no formula knows" in shown
+    assert "calmstream evaluate" in shown

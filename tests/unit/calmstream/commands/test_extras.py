@@ -1,0 +1,139 @@
+"""An installation without the packages of an extra says what to install, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from calmstream.cli import COMMANDS, EXTRAS
+
+ROOT = Path(__file__).parents[4]
+SERVICE = sorted(EXTRAS["service"])
+
+# Stands before every other finder, as if the packages were not there.
+BLOCKED = """
+import runpy, sys
+
+blocked = sys.argv[1].split(",")
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name in blocked or name.partition(".")[0] in blocked:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+sys.argv[:2] = ["calmstream"]
+runpy.run_module("calmstream", run_name="__main__", alter_sys=True)
+"""
+
+
+def run(blocked: Iterable[str], *words: str) -> subprocess.CompletedProcess[str]:
+    """``python -m calmstream`` where some packages cannot be imported."""
+    return subprocess.run(
+        [sys.executable, "-c", BLOCKED, ",".join(blocked), *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def refused(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line on stderr of a command that ended with 2."""
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    text = done.stderr.strip()
+    assert "\n" not in text
+    assert "Traceback" not in text
+    assert "internal error" not in text
+    return text
+
+
+def test_the_modules_are_those_of_the_extras() -> None:
+    """Every package that an extra names, by the module that it brings, and pydantic beside."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = {
+        re.split(r"[><=;\[ ]", requirement)[0].lower().replace("_", "-")
+        for requirements in project["optional-dependencies"].values()
+        for requirement in requirements
+    }
+    found: dict[str, set[str]] = {}
+    for module, distributions in packages_distributions().items():
+        for distribution in distributions:
+            found.setdefault(distribution.lower().replace("_", "-"), set()).add(module)
+    modules = {m for name in named for m in found[name] if not m.startswith("_")}
+    assert modules | {"pydantic"} == set().union(*EXTRAS.values())
+    assert set(EXTRAS) <= set(project["optional-dependencies"])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_says_which_extra_it_needs(command: str) -> None:
+    text = refused(run(SERVICE, command, "--plan", "plan.json"))
+    assert re.fullmatch(
+        rf"calmstream: calmstream {command} needs the package \w+, which is not installed: "
+        r"pip install 'calmstream\[service\]'",
+        text,
+    )
+
+
+def test_the_command_alone_says_which_extra_it_needs() -> None:
+    text = refused(run(SERVICE))
+    assert re.fullmatch(
+        r"calmstream: the command line needs the package \w+, which is not installed: "
+        r"pip install 'calmstream\[service\]'",
+        text,
+    )
+
+
+@pytest.mark.parametrize("module", sorted(set(SERVICE) - {"crc32c"}))
+def test_any_package_that_is_missing_is_named(module: str) -> None:
+    done = run([module], "consume", "--help")
+    if done.returncode:
+        assert f"needs the package {module}" in refused(done)
+    else:
+        # Imported only where the command needs it; then it is named there.
+        done = run([module], "topics", "--plan", "deploy/plans/devices.plan.json",
+                   "--bootstrap", "127.0.0.1:1")  # fmt: skip
+        assert f"needs the package {module}" in refused(done)
+
+
+def test_help_and_version_need_nothing() -> None:
+    done = run(SERVICE, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(command in done.stdout for command in COMMANDS)
+    assert "pip install 'calmstream[service]'" in " ".join(done.stdout.split())
+    done = run(SERVICE, "--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("calmstream ")
+
+
+def test_with_everything_installed_nothing_is_said() -> None:
+    done = run([], "--help")
+    assert done.returncode == 0
+    assert "pip install" not in done.stdout
+    assert "pip install" not in run([]).stderr
+
+
+def test_a_module_of_calmstream_that_is_missing_is_a_defect() -> None:
+    done = run(["consumer"], "--version")
+    assert done.returncode == 1
+    done = run(["producer.simulation.produce"], "produce")
+    assert done.returncode != 0
+
+
+def test_a_device_needs_no_extra() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED.rpartition("runpy.run_module")[0] +
+         "from calmstream import Batcher, Reporter, read_device_plan, subscribe",
+         ",".join(SERVICE)],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

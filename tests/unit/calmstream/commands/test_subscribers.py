@@ -1,0 +1,116 @@
+"""Mistakes in what subscribers and producers are told: one clear line, before any broker."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import urllib.request
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from broker.in_process import InProcessBroker
+from calmstream import arguments
+from calmstream.cli import main
+from calmstream.commands.produce import serve
+from consumer.metrics.registry import new_registry
+from estimators.errors import InvalidInput
+from producer.metrics import ProducerMetrics
+from producer.simulation.produce import Summary
+from tests.support.publisher import published_plan
+
+NOBODY = ["--bootstrap", "127.0.0.1:1"]
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> str:
+    path = tmp_path / "plan.json"
+    path.write_bytes(published_plan().to_bytes())
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["watch", "--marginal", "a0,a2"], "a0,a2 is not published"),
+        (["export", "--marginal", "a0,a2"], "a0,a2 is not published"),
+        (["watch", "--given", "a0"], "--given: name some, not all"),
+        (["watch", "--marginal", "a0,a1", "--given", "a0,a1"], "--given: name some, not all"),
+        (["watch", "--marginal", "a0,a1", "--given", "a2"], "--given: name some, not all"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_wish_is_one_line(
+    plan: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([words[0], "--plan", plan, *NOBODY, *words[1:]]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "", "1.5", "٣"])
+def test_a_window_is_a_number_or_the_latest(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="a window's number or latest"):
+        arguments.from_window(text)
+    assert arguments.from_window("12") == 12
+    assert arguments.from_window("latest") == "latest"
+
+
+def test_a_producer_serves_its_metrics_where_it_is_told() -> None:
+    registry = new_registry()
+    ProducerMetrics(published_plan(), registry)
+    assert serve(registry, "127.0.0.1", None) is None
+    server = serve(registry, "127.0.0.1", 0)
+    assert server is not None
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as page:
+            text = page.read().decode()
+    finally:
+        server.close()
+    assert "calmstream_reports_sent_total{" in text
+    assert "_created" not in text
+
+
+def test_a_port_in_use_is_one_line() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidInput, match=f"cannot serve on 127.0.0.1:{port}"):
+            serve(CollectorRegistry(), "127.0.0.1", port)
+    with pytest.raises(InvalidInput, match="--http-port"):
+        serve(CollectorRegistry(), "127.0.0.1", 70_000)
+
+
+@pytest.mark.parametrize(
+    ("summary", "code", "said"),
+    [
+        (Summary(9, sent=9), 0, ""),
+        (Summary(9, sent=9, expired=True), 0, ""),
+        (
+            Summary(9, sent=2, unasked=7, expired=True),
+            3,
+            "7 devices were not asked: the plan ended",
+        ),
+        (Summary(9, sent=8, unasked=1, expired=True), 3, "1 device was not asked: the plan ended"),
+        (Summary(9, sent=2, unasked=7), 0, "7 devices were not asked\n"),
+        (Summary(9, sent=1, failed=1, unasked=7, expired=True), 1, "7 devices were not asked: the"),
+    ],
+)
+def test_a_run_that_left_devices_unasked_says_so(
+    summary: Summary,
+    code: int,
+    said: str,
+    plan: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "people.csv").write_text("a0,a1,a2\n0,1,0\n")
+    monkeypatch.setattr("calmstream.commands.produce.kafka", lambda _: InProcessBroker())
+    monkeypatch.setattr("calmstream.commands.produce.produce", lambda *_, **__: summary)
+    words = ["produce", "--plan", plan, *NOBODY, "--records", str(tmp_path / "people.csv")]
+    assert main(words) == code
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert ("not asked" in shown) == bool(said)

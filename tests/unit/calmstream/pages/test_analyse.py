@@ -1,0 +1,47 @@
+"""What `calmstream analyse` shows: no column that says nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rich.console import Console
+
+from calmstream.pages import analyse
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from consumer.subscribe.assembler import Snapshot
+from estimators.wire.snapshot import Kind
+from tests.support.publisher import count_of, published_plan
+
+PLAN = published_plan(groups=1)
+TEST = {"statistic": 12.3, "critical": 45.6, "p_value": 0.7, "dependent": False}
+
+
+def shown(test: dict[str, object] | None) -> str:
+    """A snapshot with one pair, tested or not, as people see it."""
+    cells = [0, 1, 1, 2, 3]
+    built = build_set(PLAN, MergedWindow(0, Kind.TOTAL, (1, 1), (count_of(cells),)))
+    pair = {"attributes": ["a0", "a1"], "mutual_information": 0.1, "cramers_v": 0.2}
+    told = {"pairs": [pair | ({"chi_square": test} if test else {})], "tree": []}
+    manifest = replace(built.manifest, analysis=told)
+    console = Console(width=200, no_color=True)
+    with console.capture() as capture:
+        console.print(analyse.render(Snapshot(manifest, {}), None))
+    return capture.get()
+
+
+def header(text: str) -> list[str]:
+    (line,) = (line for line in text.splitlines() if "pair" in line and "information" in line)
+    return [cell.strip() for cell in line.strip("┃").split("┃")]
+
+
+def test_columns_of_the_test_are_left_out_where_no_pair_was_tested() -> None:
+    assert header(shown(None)) == ["pair", "information", "Cramér's V"]
+
+
+def test_the_verdict_has_a_column_only_if_some_pair_is_dependent() -> None:
+    columns = ["pair", "information", "Cramér's V", "chi-square", "critical", "p"]
+    assert header(shown(TEST)) == columns
+    text = shown(TEST | {"dependent": True})
+    assert header(text) == [*columns, ""]
+    assert "dependent" in text

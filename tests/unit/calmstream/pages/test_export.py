@@ -1,0 +1,110 @@
+"""Exported files hold what the snapshots hold, cell by cell."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from broker.in_process import InProcessBroker
+from calmstream.cli import main
+from calmstream.pages.export import COLUMNS, joined, to_csv, to_jsonl
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from consumer.subscribe.assembler import Snapshot
+from estimators.domain import Attribute, Domain
+from estimators.errors import InvalidInput
+from estimators.wire.snapshot import Kind
+from tests.support.publisher import count_of, published_plan
+
+PLAN = published_plan(groups=1)
+
+
+def snapshot(window: int, cells: list[int]) -> Snapshot:
+    built = build_set(PLAN, MergedWindow(window, Kind.FINAL, (1, 1), (count_of(cells),)))
+    return Snapshot(built.manifest, {r.attributes: r for r in built.marginals})
+
+
+SETS = [snapshot(0, [0, 1, 1, 2, 3]), snapshot(1, []), snapshot(2, [3, 3])]
+
+
+def test_csv_has_one_line_a_cell() -> None:
+    out = io.StringIO()
+    assert to_csv(SETS, out, None) == 3
+    lines = list(csv.DictReader(io.StringIO(out.getvalue())))
+    assert tuple(lines[0]) == COLUMNS
+    expected = [
+        (snapshot.window, "|".join(record.attributes), value, error)
+        for snapshot in SETS
+        for record in snapshot.marginals.values()
+        for value, error in zip(record.table, record.stderr, strict=True)
+    ]
+    found = [
+        (int(line["window"]), line["marginal"], float(line["proportion"]), float(line["stderr"]))
+        for line in lines
+    ]
+    assert found == expected
+    assert [line["cell"] for line in lines if line["window"] == "2"][2:] == [
+        "0|0",
+        "0|1",
+        "1|0",
+        "1|1",
+    ]
+    assert {line["plan"] for line in lines} == {f"{PLAN.name}-{PLAN.digest[:8]}"}
+
+
+def test_json_lines_have_one_object_a_snapshot_also_an_empty_one() -> None:
+    out = io.StringIO()
+    assert to_jsonl(SETS, out, ("a1", "a0")) == 3
+    documents = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [document["window"] for document in documents] == [0, 1, 2]
+    assert [document["reports"] for document in documents] == [5, 0, 2]
+    assert documents[1]["marginals"] == []
+    (table,) = documents[0]["marginals"]
+    assert table["attributes"] == ["a0", "a1"]
+    assert tuple(table["table"]) == SETS[0].record("a0", "a1").table
+    assert documents[0]["plan"] == PLAN.digest
+
+
+def test_only_the_marginal_asked_for() -> None:
+    out = io.StringIO()
+    to_csv(SETS, out, ("a0",))
+    assert {line["marginal"] for line in csv.DictReader(io.StringIO(out.getvalue()))} == {"a0"}
+    with pytest.raises(InvalidInput, match="no marginal of a2"):
+        to_csv(SETS, io.StringIO(), ("a2",))
+
+
+def test_no_two_cells_look_alike_whatever_labels_hold() -> None:
+    assert joined(["a", "b"]) == "a|b"
+    assert joined(["a|b"]) == r"a\|b"
+    odd = [["a|b", "c"], ["a", "b|c"], ["a\\", "b|c"], ["a\\|b", "c"], ["a", "b", "c"], ["a\\|b|c"]]
+    assert len({joined(labels) for labels in odd}) == len(odd)
+    domain = Domain((Attribute("x|y", ("a|b", "c")), *PLAN.domain.attributes[1:]))
+    plan = replace(PLAN, domain=domain)
+    built = build_set(plan, MergedWindow(0, Kind.FINAL, (1, 1), (count_of([0, 1, 1, 2, 3]),)))
+    out = io.StringIO()
+    to_csv([Snapshot(built.manifest, {r.attributes: r for r in built.marginals})], out, None)
+    lines = list(csv.DictReader(io.StringIO(out.getvalue())))
+    assert {line["marginal"] for line in lines} == {r"x\|y", r"x\|y|a1"}
+    assert [line["cell"] for line in lines] == [
+        r"a\|b", "c", r"a\|b|0", r"a\|b|1", "c|0", "c|1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sets", "said"), [(SETS[:1], "1 snapshot\n"), (SETS, "3 snapshots\n")])
+def test_the_command_says_how_many(
+    sets: list[Snapshot],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "plan.json").write_bytes(PLAN.to_bytes())
+    monkeypatch.setattr("calmstream.commands.export.kafka", lambda _: InProcessBroker())
+    monkeypatch.setattr("calmstream.commands.export.subscribe", lambda *_, **__: iter(sets))
+    assert main(["export", "--plan", str(tmp_path / "plan.json"), "--bootstrap", "x:1"]) == 0
+    assert capsys.readouterr().err == said

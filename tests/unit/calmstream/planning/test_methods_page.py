@@ -1,0 +1,76 @@
+"""The lines about methods agree with the registry, with the page and with what methods do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calmstream.cli import main
+from calmstream.evaluation.population import collect
+from calmstream.evaluation.rounds import local_plan
+from calmstream.planning.methods_page import CENTRAL, EVALUATION, LOCAL, NOTES, note, page
+from estimators import methods
+from estimators.domain import Attribute, Domain
+from estimators.methods.base import Model, Piloted, ReadsReports
+from estimators.plan.request import Request
+from estimators.randomness import SeededRandomness
+
+ROOT = Path(__file__).resolve().parents[4]
+DOMAIN = Domain(tuple(Attribute(f"a{i}", tuple("xyz"[:r])) for i, r in enumerate((2, 3, 2))))
+LOCALS = [n.name for n in NOTES if n.model != CENTRAL]
+
+
+def fitted(name: str) -> Model:
+    """A method's model of 3,000 devices, most of which have one record."""
+    method = methods.get(name)
+    parameters = {"clusters": [["a0", "a1"]]} if isinstance(method, Piloted) else {}
+    plan = local_plan(method, Request(DOMAIN, "1", 3000, 2, parameters))
+    codes = np.zeros((3000, 3), np.uint16)
+    codes[:300] = np.random.default_rng(1).integers(0, (2, 3, 2), (300, 3))
+    if isinstance(method, ReadsReports):
+        values = plan.groups[0].views[0].inputs(codes, DOMAIN)
+        return method.fit_reports(plan, plan.mechanisms[0].perturb(values, SeededRandomness(1)))
+    return method.fit(plan, collect(plan, codes, np.random.SeedSequence(2), law=True))
+
+
+def test_every_method_has_one_line_and_no_other_has() -> None:
+    names = [n.name for n in NOTES]
+    assert len(set(names)) == len(names)
+    assert set(names) == {*methods.names(), methods.CENTRAL}
+
+
+@pytest.mark.parametrize("name", LOCALS)
+def test_the_model_is_the_registry_s(name: str) -> None:
+    assert note(name).model == (EVALUATION if methods.get(name).baseline else LOCAL)
+
+
+@pytest.mark.parametrize("name", LOCALS)
+def test_raw_tables_are_called_raw_and_all_others_are_distributions(name: str) -> None:
+    found = fitted(name).marginal((0, 1))
+    assert ("raw" in found.flags) == note(name).raw
+    if not note(name).raw:
+        assert found.table.min() >= 0
+        assert found.table.sum() == pytest.approx(1)
+
+
+def test_the_page_is_current_and_linked() -> None:
+    written = (ROOT / "docs" / "methods.md").read_text()
+    assert written == page(), "run: python -m calmstream.planning.methods_page > docs/methods.md"
+    assert re.findall(r"^\| `([a-z-]+)` \|", written, re.MULTILINE) == [n.name for n in NOTES]
+    assert "(docs/methods.md)" in (ROOT / "README.md").read_text()
+
+
+def test_plan_lists_them_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["plan", "--methods"])
+    assert end.value.code == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    titles = ["method", "model", "a device is asked for", "tables come back by", "take it when"]
+    assert re.split(r" {2,}", head.strip()) == titles
+    assert [line.split()[0] for line in lines] == [n.name for n in NOTES]
+    for line, known in zip(lines, NOTES, strict=True):
+        assert known.asks in line
+        assert known.take in line

@@ -1,0 +1,130 @@
+"""The budget account on disk: paid before a release, refused when spent, missing or damaged."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from consumer.central.budget_account import BudgetAccount
+from estimators.central.accounting import Spend, whole_budget
+from estimators.central.ledger import BudgetSpent, Ledger
+from estimators.errors import FatalError
+
+PLAN = "b" * 64
+
+
+def cost(parts: int) -> Spend:
+    budget = whole_budget("1", "1e-6")
+    return Spend(budget.rho / parts, budget.delta / parts)
+
+
+def fresh(path: Path) -> BudgetAccount:
+    return BudgetAccount.create(path, Ledger(PLAN, "1", "1e-6"))
+
+
+def test_a_second_release_after_the_budget_is_spent_is_refused(tmp_path: Path) -> None:
+    account = fresh(tmp_path / "budget.json")
+    account.pay("0", cost(1))
+    account.finish("0")
+    with pytest.raises(BudgetSpent, match="privacy budget is spent"):
+        account.pay("1", cost(1))
+    again = BudgetAccount(tmp_path / "budget.json", PLAN)
+    with pytest.raises(BudgetSpent, match="was published"):
+        again.pay("0", cost(1))
+    assert again.read().entries[0].published
+
+
+def _die_after_paying(path: Path) -> None:
+    BudgetAccount(path, PLAN).pay("0", cost(1))
+    os._exit(17)  # between the payment and any record of the release
+
+
+def test_a_crash_between_release_and_record_leaves_the_budget_spent(tmp_path: Path) -> None:
+    path = tmp_path / "budget.json"
+    fresh(path)
+    child = multiprocessing.get_context("spawn").Process(target=_die_after_paying, args=(path,))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 17
+    account = BudgetAccount(path, PLAN)
+    with pytest.raises(BudgetSpent, match="was begun and may have left"):
+        account.pay("0", cost(1))
+    with pytest.raises(BudgetSpent, match="is spent"):
+        account.pay("1", cost(1))
+
+
+def test_a_payment_that_cannot_be_made_durable_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = fresh(tmp_path / "budget.json")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("consumer.central.budget_account.os.fsync", full)
+    with pytest.raises(FatalError, match="nothing is released"):
+        account.pay("0", cost(2))
+    monkeypatch.undo()
+    assert account.read().entries == ()
+
+
+def test_a_half_written_payment_is_no_payment(tmp_path: Path) -> None:
+    account = fresh(tmp_path / "budget.json")
+    (tmp_path / "budget.json.new").write_bytes(b'{"half')
+    assert account.read().entries == ()
+    assert account.pay("0", cost(2)).spent == cost(2)
+
+
+def test_a_missing_account_stops_everything(tmp_path: Path) -> None:
+    with pytest.raises(FatalError, match="nothing is released without one"):
+        BudgetAccount(tmp_path / "none.json", PLAN).pay("0", cost(2))
+    with pytest.raises(FatalError, match="cannot lock"):
+        BudgetAccount(tmp_path / "no" / "none.json", PLAN).pay("0", cost(2))
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"null", b"\x00" * 100])
+def test_a_damaged_account_stops_everything_and_is_kept(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "budget.json"
+    account = fresh(path)
+    path.write_bytes(damage)
+    with pytest.raises(FatalError, match="nothing is released"):
+        account.pay("0", cost(2))
+    assert path.read_bytes() == damage
+
+
+def test_an_account_is_never_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "budget.json"
+    fresh(path).pay("0", cost(2))
+    with pytest.raises(FatalError, match="already"):
+        fresh(path)
+    assert BudgetAccount(path, PLAN).read().spent == cost(2)
+
+
+def test_an_account_serves_its_own_plan_only(tmp_path: Path) -> None:
+    path = tmp_path / "budget.json"
+    fresh(path)
+    with pytest.raises(FatalError, match="belongs to plan bbbbbbbb"):
+        BudgetAccount(path, "c" * 64).read()
+
+
+def _pay(path: Path, release: str) -> bool:
+    try:
+        BudgetAccount(path, PLAN).pay(release, cost(3))
+    except BudgetSpent:
+        return False
+    return True
+
+
+def test_two_aggregators_cannot_spend_the_same_budget(tmp_path: Path) -> None:
+    path = tmp_path / "budget.json"
+    fresh(path)
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        paid = pool.starmap(_pay, [(path, str(w)) for w in range(9)])
+    assert sum(paid) == 3
+    assert BudgetAccount(path, PLAN).read().spent == Spend(
+        *(Fraction(part) for part in (cost(1).rho, cost(1).delta))
+    )

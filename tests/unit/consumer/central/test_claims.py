@@ -1,0 +1,289 @@
+"""Claims: two aggregators at once, in every order of their steps, killed at any of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from broker.central_names import CentralNames
+from broker.in_process import InProcessBroker, SendFault
+from broker.transport import Partition
+from consumer.central import publication
+from consumer.central.budget_account import BudgetAccount
+from consumer.central.claims import Claims
+from consumer.central.metrics import CentralMetrics
+from consumer.central.publication import Publication
+from consumer.central.subscribe import subscribe_releases
+from estimators.central.ledger import BudgetSpent
+from estimators.errors import FatalError, RecoverableError
+from estimators.randomness import SeededRandomness
+from tests.support.central import PLAN, bodies, packed, placed
+
+NAMES = CentralNames("test", PLAN.name, PLAN.digest, PLAN.partitions)
+STEPS = 7
+"""prepared, claimed, won, paid, computed, the level sent, the manifest sent."""
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(publication, "reserve", lambda _: None)
+
+
+class World:
+    """A broker, and accounts in a folder; counts how often noise is drawn for a window."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        self.folder = folder
+        self.broker = InProcessBroker()
+        self.broker.topics().create(NAMES.specs(60_000))
+        self.drawn = 0
+        self._seed = 0
+        real = publication.release
+
+        def counted(*args: object) -> object:
+            self.drawn += 1
+            return real(*args)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(publication, "release", counted)
+
+    def account(self, name: str) -> BudgetAccount:
+        path = self.folder / name
+        if not path.exists():
+            BudgetAccount.create(path, PLAN.new_ledger)
+        return BudgetAccount(path, PLAN.digest)
+
+    def process(self, account: str) -> Publication:
+        """A new process with this account."""
+        self._seed += 1
+        randomness = SeededRandomness(self._seed)
+        sink = self.broker.sink()
+        claims = Claims(PLAN, self.broker, NAMES, sink, randomness, lambda: None)
+        claims.follow()
+        return Publication(
+            PLAN,
+            NAMES,
+            account=self.account(account),
+            claims=claims,
+            sink=sink,
+            randomness=randomness,
+            metrics=CentralMetrics(CollectorRegistry(), PLAN),
+            software="test",
+            alive=lambda: None,
+        )
+
+    def shown(self) -> list[str]:
+        """Nonces of the releases of window 0 that a reader takes."""
+        found = subscribe_releases(self.broker, NAMES, follow=False, poll_seconds=0)
+        return [r.manifest["claim"] for r in found if r.manifest["window"] == 0]
+
+    def payments(self, *accounts: str) -> list[int]:
+        return [
+            sum(entry.release == "0" for entry in self.account(name).read().entries)
+            for name in accounts
+        ]
+
+
+def whole(process: Publication, window: int = 0) -> Iterator[str]:
+    """All steps of a window's release, as the aggregator goes through them."""
+    yield from process.steps(window, lambda _: [])
+    yield from process.send()
+
+
+def finish(process: Publication) -> None:
+    try:
+        for _ in whole(process):
+            pass
+    except BudgetSpent:
+        pass
+
+
+def runs() -> Iterator[tuple[list[int], list[int]]]:
+    """Whose turn it is, step by step: any order, each of the two killed after any of its steps.
+
+    Whoever claims second has lost, and should be done at its third turn. So it has no more turns
+    here, but in a run of its own where it goes on to its end.
+
+    Yields:
+        The turns, and those who go on to their end afterwards.
+    """
+    for first in range(STEPS + 1):
+        for second in range(STEPS + 1):
+            for mine in combinations(range(first + second), first):
+                turns = [0 if i in mine else 1 for i in range(first + second)]
+                winner = first_to_claim(turns)
+                if winner is None or turns.count(1 - winner) <= 3:
+                    yield turns, []
+                if winner is not None and turns.count(1 - winner) == 3:
+                    yield turns, [1 - winner]
+
+
+def first_to_claim(turns: list[int]) -> int | None:
+    """The one whose second turn comes first, if anybody has a second turn."""
+    for place, who in enumerate(turns, start=1):
+        if turns[:place].count(who) == 2:
+            return who
+    return None
+
+
+def accounts_of(kind: str, world: World) -> tuple[str, str]:
+    if kind == "same":
+        return "a", "a"
+    if kind == "copied":
+        account = world.account("a")
+        account.bind(world.broker.topics().describe([NAMES.releases])[NAMES.releases].id)
+        shutil.copy(world.folder / "a", world.folder / "b")
+    return "a", "b"
+
+
+@pytest.mark.parametrize("kind", ["same", "other", "copied"])
+def test_no_window_is_released_twice_in_any_order_with_any_deaths(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = released = 0
+    for turns, survivors in runs():
+        tried += 1
+        with monkeypatch.context() as patched:
+            world = World(tmp_path / "world", patched)
+            names = accounts_of(kind, world)
+            processes = [whole(world.process(name)) for name in names]
+            for who in turns:
+                next(processes[who], None)
+            for who in survivors:
+                list(processes[who])
+            before = world.shown()
+            # Now both are dead, and their accounts come back, the later one first.
+            for name in reversed(names):
+                finish(world.process(name))
+            after = world.shown()
+            winner = first_to_claim(turns)
+            lost = winner is not None and turns.count(winner) < STEPS
+        assert after[: len(before)] == before, turns
+        assert len(after) == (0 if lost else 1), turns
+        assert world.drawn <= 1, turns
+        # Paid for once at most, by whoever claimed; and never released without.
+        assert len(after) <= sum(world.payments(*dict.fromkeys(names))) <= 1, turns
+        released += len(after)
+    assert tried > 1000
+    assert 100 < released < tried
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [SendFault.FAIL],
+        [SendFault.LOSE_ACK],
+        [SendFault.LOSE_ACK, SendFault.LOSE_ACK],
+        [SendFault.FAIL, SendFault.LOSE_ACK],
+        [SendFault.DUPLICATE],
+    ],
+)
+def test_a_claim_whose_fate_is_unknown_is_claimed_again_under_another_name(
+    faults: list[SendFault], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path / "world", monkeypatch)
+    world.broker.faults.plan(NAMES.releases, *faults)
+    process = world.process("a")
+    while True:
+        try:
+            finish(process)
+            break
+        except RecoverableError:
+            continue
+    assert world.drawn == 1
+    assert world.payments("a") == [1]
+    assert len(world.shown()) == 1
+    records = world.broker.records(Partition(NAMES.releases, 0))
+    keys = [r.key for r in records if (r.key or b"").startswith(b"claim/")]
+    if SendFault.DUPLICATE not in faults:
+        assert len(set(keys)) == len(keys), "compaction would move a repeated claim"
+    finish(world.process("b"))
+    assert world.drawn == 1
+    assert len(world.shown()) == 1
+
+
+def test_compaction_keeps_every_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path / "world", monkeypatch)
+    first, second = world.process("a"), world.process("b")
+    runs = [first.steps(0, lambda _: []), second.steps(0, lambda _: [])]
+    for turn in (0, 1, 0, 1):
+        next(runs[turn])
+    world.broker.compact(NAMES.releases, active=0)
+    assert list(runs[1]) == []
+    assert list(runs[0]) == ["won", "paid", "computed"]
+
+
+def test_a_claim_before_the_payment_dies_with_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for the same account: nothing distinguishes a copy of it from the one that claimed."""
+    world = World(tmp_path / "world", monkeypatch)
+    steps = world.process("a").steps(0, lambda _: [])
+    assert [next(steps), next(steps), next(steps)] == ["prepared", "claimed", "won"]
+    again = world.process("a")
+    assert not again.wants(0)
+    finish(again)
+    assert world.payments("a") == [0]
+    assert world.drawn == 0
+    assert again.wants(1)
+
+
+def test_a_spent_account_claims_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path / "world", monkeypatch)
+    world.account("a").pay("elsewhere", PLAN.new_ledger.budget)
+    with pytest.raises(BudgetSpent):
+        list(whole(world.process("a")))
+    assert world.broker.records(Partition(NAMES.releases, 0)) == []
+    finish(world.process("b"))
+    assert len(world.shown()) == 1
+
+
+def test_an_account_stays_with_its_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path / "world", monkeypatch)
+    process = world.process("a")
+    finish(process)
+    topics = world.broker.topics()
+    topics.delete([NAMES.releases])
+    with pytest.raises(FatalError, match="calmstream central topics"):
+        list(whole(process, 1))
+    topics.create(NAMES.specs(60_000))
+    with pytest.raises(FatalError, match="is for the releases topic with id"):
+        list(whole(world.process("a"), 1))
+    assert world.payments("a") == [1]
+
+
+def no_memory(_: int) -> None:
+    raise MemoryError("Unable to allocate 4.47 GiB for an array with shape (60000, 20)")
+
+
+def defect(*_: object) -> None:
+    raise KeyError("nurse")
+
+
+@pytest.mark.parametrize(("place", "fault"), [("reserve", no_memory), ("code_records", defect)])
+def test_what_fails_for_the_data_fails_before_the_claim_and_says_nothing_of_it(
+    place: str, fault: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path / "world", monkeypatch)
+    rows = packed(placed(bodies([("u1", ("F", "nurse", None))])))
+    with monkeypatch.context() as patched:
+        patched.setattr(publication, place, fault)
+        with pytest.raises(FatalError) as refusal:
+            list(world.process("a").steps(0, lambda _: list(rows)))
+    said = str(refusal.value)
+    assert not any(character.isdigit() for character in said)
+    assert "nurse" not in said
+    assert refusal.value.__suppress_context__
+    assert world.broker.records(Partition(NAMES.releases, 0)) == []
+    assert world.payments("a") == [0]
+    # With more memory the same window is released.
+    finish(world.process("a"))
+    assert len(world.shown()) == 1

@@ -1,0 +1,257 @@
+"""Windows counted again: the same sets from the same log, and dead letters counted at most once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry
+
+from broker.names import TopicNames
+from broker.transport import Partition
+from consumer.metrics.publisher import publisher_metrics
+from consumer.operations.replay import rebuild
+from consumer.publish.config import PublisherConfig
+from consumer.publish.session import Publication
+from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
+from estimators.errors import FatalError, InvalidInput, Reason
+from estimators.wire.snapshot import Kind
+from tests.support.tally import batch_id, body, small_plan
+from tests.support.tally_bench import Stage
+
+
+def renamed(stage: Stage, namespace: str = "again") -> TopicNames:
+    return replace(stage.names, output_namespace=namespace)
+
+
+def filled(partitions: int = 2) -> tuple[Stage, object]:
+    """Four windows of reports over two partitions, some bad, all windows closed and published."""
+    stage = Stage(small_plan(windows=4, partitions=partitions))
+    worker = stage.worker()
+    dice = np.random.Generator(np.random.PCG64(5))
+    for second in range(40):
+        stage.move_to(second + 0.6)
+        for partition in range(partitions):
+            cells = dice.integers(4, size=5).tolist()
+            stage.batch(second // 10, cells, partition=partition)
+        if second % 7 == 0:
+            stage.send(batch_id(second), b"{")
+        stage.turns(worker, count=1, step=0.1)
+    stage.move_to(60)
+    stage.turns(worker, count=12, step=0.5)
+    return stage, worker
+
+
+def publish(stage: Stage, steps: int = 60) -> None:
+    metrics = publisher_metrics(CollectorRegistry(), stage.plan, stage.names)
+    work = Publication(
+        stage.plan,
+        stage.broker,
+        stage.names,
+        clock=stage.clock,
+        config=PublisherConfig(poll_seconds=0),
+        metrics=metrics,
+    )
+    for _ in range(steps):
+        work.step(0.0)
+
+
+def sets(stage: Stage, names: TopicNames) -> dict[bytes, bytes]:
+    """Newest value of every record of a final or total."""
+    records = stage.broker.records(Partition(names.snapshots, 0))
+    found = {r.key: r.value for r in records if b"/early/" not in r.key}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def final(stage: Stage, names: TopicNames, window: int) -> Snapshot:
+    assembler = SnapshotAssembler()
+    for record in stage.broker.records(Partition(names.snapshots, 0)):
+        found = assembler.read(record.key, record.value)
+        if found is not None and (found.window, found.kind) == (window, Kind.FINAL):
+            return found
+    raise AssertionError(f"no final of window {window}")
+
+
+def test_a_rebuild_publishes_the_same_bytes() -> None:
+    stage, _ = filled()
+    publish(stage)
+    names = renamed(stage)
+    done = rebuild(stage.plan, stage.broker, stage.names, names, stage.clock)
+    assert done.windows == (0, 1, 2, 3)
+    assert done.totals
+    assert done.reports == 400
+    expected = sets(stage, stage.names)
+    assert len(expected) == 4 * 2 * 2
+    assert sets(stage, names) == expected
+
+
+def test_a_range_from_a_trimmed_log_gives_the_same_finals() -> None:
+    stage, _ = filled()
+    publish(stage)
+    cut = {
+        stage.input(p): next(
+            r.offset
+            for r in stage.broker.records(stage.input(p))
+            if r.timestamp >= stage.plan.window_start(1) + 2000
+        )
+        for p in range(2)
+    }
+    stage.topics.trim(cut)
+    names = renamed(stage)
+    given = (stage.plan, stage.broker, stage.names, names, stage.clock)
+    with pytest.raises(FatalError, match="windows from 2 on can be rebuilt"):
+        rebuild(*given, first=1)
+    done = rebuild(*given, first=2, last=3)
+    assert done.windows == (2, 3)
+    assert not done.totals
+    expected = {
+        k: v for k, v in sets(stage, stage.names).items() if k[:7] in (b"2/final", b"3/final")
+    }
+    assert len(expected) == 4
+    assert sets(stage, names) == expected
+
+
+def test_late_reports_are_counted_after_all_and_only_once() -> None:
+    stage, worker = filled()
+    late = body(stage.plan, 1, [3] * 7)
+    stage.send(batch_id(1), late, partition=1)
+    stage.send(batch_id(1), late, partition=1)  # twice: one is counted
+    stage.batch(2, [0])
+    accepted = next(
+        r for r in stage.broker.records(stage.input()) if b'"period":1' in (r.value or b"")
+    )
+    stage.send(accepted.key, accepted.value)  # counted in time already; late as a resend
+    stage.turns(worker, count=12, step=0.3)
+    publish(stage)
+    names = renamed(stage)
+    done = rebuild(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
+    assert done.admitted == {"late": 2}
+    assert done.refused == {"duplicate": 2}
+    before, after = final(stage, stage.names, 1), final(stage, names, 1)
+    assert after.manifest.reports == before.manifest.reports + 7
+    assert after.manifest.processing[0] == "rejected records admitted: late 2"
+    assert (
+        final(stage, names, 2).manifest.reports == final(stage, stage.names, 2).manifest.reports + 1
+    )
+    assert done.reports == 400 + 8
+
+
+def test_what_is_counted_after_all_is_no_longer_a_reject() -> None:
+    stage = Stage(small_plan(windows=3))
+    worker = stage.worker()
+    stage.batch(0, [1])
+    stage.move_to(14)
+    stage.batch(0, [2, 2])  # late, booked to window 1
+    stage.turns(worker)
+    stage.move_to(60)
+    stage.turns(worker, count=12)
+    names = renamed(stage)
+    rebuild(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
+    assert final(stage, names, 0).manifest.reports == 3
+    assert final(stage, names, 1).manifest.rejected == {}
+
+
+def test_letters_that_are_still_bad_stay_refused() -> None:
+    stage, _ = filled()
+    done = rebuild(
+        stage.plan,
+        stage.broker,
+        stage.names,
+        renamed(stage),
+        stage.clock,
+        admit=[Reason.UNDECODABLE],
+    )
+    assert done.admitted == {}
+    assert done.refused == {"undecodable": 6}
+
+
+def test_a_letter_written_twice_is_one() -> None:
+    stage, worker = filled()
+    stage.send(batch_id(9), body(stage.plan, 0, [3]))
+    stage.turns(worker, count=1)
+    letter, record = stage.letters()[-1]
+    assert letter.reason is Reason.LATE
+    stage.sink.send(
+        stage.names.dead_letters, record.key, record.value, partition=0, headers=record.headers
+    ).wait(1)
+    done = rebuild(
+        stage.plan, stage.broker, stage.names, renamed(stage), stage.clock, admit=[Reason.LATE]
+    )
+    assert done.admitted == {"late": 1}
+    assert done.refused == {}
+
+
+def test_nothing_is_written_over_what_stands() -> None:
+    stage, _ = filled()
+    given = (stage.plan, stage.broker, stage.names)
+    with pytest.raises(InvalidInput, match="a new namespace"):
+        rebuild(*given, stage.names, stage.clock)
+    rebuild(*given, renamed(stage), stage.clock)
+    with pytest.raises(InvalidInput, match="holds snapshots already"):
+        rebuild(*given, renamed(stage), stage.clock)
+
+
+def test_an_open_window_is_refused() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    stage.batch(0, [1])
+    stage.turns(worker)
+    given = (stage.plan, stage.broker, stage.names, renamed(stage), stage.clock)
+    with pytest.raises(InvalidInput, match="window 0 is not closed"):
+        rebuild(*given, last=0)
+    with pytest.raises(InvalidInput, match="no window from 0 on is closed"):
+        rebuild(*given)
+
+
+def test_duplicates_are_never_admitted() -> None:
+    stage, _ = filled()
+    with pytest.raises(InvalidInput, match="never admitted"):
+        rebuild(
+            stage.plan,
+            stage.broker,
+            stage.names,
+            renamed(stage),
+            stage.clock,
+            admit=[Reason.DUPLICATE],
+        )
+
+
+def test_a_day_of_hours_comes_out_the_same() -> None:
+    stage = Stage(
+        small_plan(windows=24, window=3600, grace=300, partitions=2),
+        {"tick_seconds": 1.0, "session_seconds": 3600.0, "stall_seconds": 3600.0},
+    )
+    worker = stage.worker()
+    dice = np.random.Generator(np.random.PCG64(24))
+    for quarter in range(24 * 4):
+        stage.move_to(quarter * 900 + 60)
+        for partition in range(2):
+            cells = dice.integers(4, size=20).tolist()
+            stage.batch(quarter // 4, cells, partition=partition)
+        stage.turns(worker, count=2, step=0.1)
+    stage.move_to(25 * 3600)
+    stage.turns(worker, count=12, step=0.5)
+    publish(stage, steps=300)
+    names = renamed(stage)
+    done = rebuild(stage.plan, stage.broker, stage.names, names, stage.clock)
+    assert done.windows == tuple(range(24))
+    assert done.reports == 24 * 4 * 2 * 20
+    expected = sets(stage, stage.names)
+    assert len(expected) == 24 * 2 * 2
+    assert sets(stage, names) == expected
+
+
+def test_late_reports_of_packed_views_are_counted_per_view() -> None:
+    stage = Stage(small_plan(windows=2, packed=True))
+    worker = stage.worker()
+    stage.batch(0, [0, 1, 2])
+    stage.move_to(14)
+    stage.batch(0, [3, 3, 3, 3, 3])
+    stage.turns(worker)
+    stage.move_to(40)
+    stage.turns(worker, count=12)
+    names = renamed(stage)
+    done = rebuild(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
+    assert (done.admitted, done.reports) == ({"late": 1}, 8)
+    assert final(stage, names, 0).manifest.reports == 8

@@ -1,0 +1,242 @@
+"""Snapshot sets: what they say about a window, and that they say the same every time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import orjson
+import pytest
+
+from consumer.publish import build as snapshots
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from consumer.subscribe.assembler import Snapshot
+from estimators.domain import Attribute, Domain
+from estimators.errors import FatalError, InvalidInput, Reason
+from estimators.marginal import Marginal
+from estimators.plan import Guarantee
+from estimators.plan.loss import loss_plan, loss_window
+from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, decode, parse_key
+from estimators.wire.state import WindowCount
+from tests.support.publisher import START, count_of, published_plan
+
+
+def merged(kind: Kind = Kind.FINAL, window: int = 1) -> MergedWindow:
+    first = count_of([0] * 400 + [1] * 100 + [2] * 300 + [3] * 200, rejects=2)
+    second = count_of([0] * 500 + [3] * 400)
+    with_other = WindowCount(second.tally, {Reason.DUPLICATE: 3, Reason.LATE: 1})
+    return MergedWindow(window, kind, (10, 20, 30, 40), (first, with_other))
+
+
+def test_the_manifest_carries_the_sets_truth() -> None:
+    plan = published_plan()
+    manifest = build_set(plan, merged()).manifest
+    assert manifest.window == 1
+    assert manifest.kind is Kind.FINAL
+    assert manifest.final
+    assert manifest.revision == (10, 20, 30, 40)
+    assert (manifest.start, manifest.end) == (START + 10, START + 20)
+    assert (manifest.plan, manifest.name) == (plan.digest, plan.name)
+    assert (manifest.method, manifest.epsilon) == ("calm", "1")
+    assert manifest.guarantee == {"kind": "once", "windows": 1}
+    assert (manifest.loss_window, manifest.loss_plan) == ("1", "1")
+    assert (manifest.reports, manifest.groups) == (1900, (1000, 900))
+    assert manifest.rejected == {"duplicate": 3, "late": 3}
+    assert manifest.marginals == ("1/final/a0", "1/final/a0+a1")
+    assert manifest.processing[0] == "consistency between overlapping views"
+    assert manifest.software
+
+
+def test_tables_carry_labels_errors_and_the_same_vector() -> None:
+    built = build_set(published_plan(), merged())
+    one, two = built.marginals
+    assert (one.attributes, two.attributes) == (("a0",), ("a0", "a1"))
+    assert two.labels == (("0", "1"), ("0", "1"))
+    assert {r.revision for r in built.marginals} == {(10, 20, 30, 40)}
+    assert sum(two.table) == pytest.approx(1, abs=1e-9)
+    assert min(two.stderr) > 0
+    assert two.noise_floor == pytest.approx(np.square(two.stderr).sum())
+    assert two.reports == 1000
+    assert "covered" in two.flags
+    flat = np.square(np.concatenate([one.stderr, two.stderr]))
+    assert built.standard_error == pytest.approx(np.sqrt(flat.mean()))
+
+
+def test_a_total_starts_with_the_plan() -> None:
+    manifest = build_set(published_plan(), merged(Kind.TOTAL, window=2)).manifest
+    assert (manifest.start, manifest.end) == (START, START + 30)
+    assert manifest.marginals[0].startswith("2/total/")
+
+
+def test_an_empty_window_has_a_manifest_and_no_tables() -> None:
+    empty = MergedWindow(0, Kind.FINAL, (3, 0), (count_of([]), count_of([])))
+    built = build_set(published_plan(partitions=1), empty)
+    assert built.tables() == []
+    assert built.manifest.marginals == ()
+    assert built.manifest.processing == ()
+    assert built.manifest.reports == 0
+    assert built.standard_error == 0
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "windows", "epsilon", "window", "plan"),
+    [
+        (Guarantee(), 7, "1", "1", "1"),
+        (Guarantee("w-event", 3), 7, "1", "1", "3"),
+        (Guarantee("w-event", 3), 6, "1", "1", "2"),
+        (Guarantee("w-event", 3), 2, "0.3", "0.3", "0.3"),
+        (Guarantee("w-event", 2), 6, "0.1", "0.1", "0.3"),
+        (Guarantee("w-event", 2), 20, "0.5", "0.5", "5.0"),
+    ],
+)
+def test_losses_follow_from_the_guarantee(
+    guarantee: Guarantee, windows: int, epsilon: str, window: str, plan: str
+) -> None:
+    stated = published_plan(windows=windows, guarantee=guarantee, epsilon=epsilon)
+    assert (loss_window(stated), loss_plan(stated)) == (window, plan)
+
+
+def test_the_same_counts_give_the_same_bytes() -> None:
+    plan = published_plan()
+    first, second = build_set(plan, merged()), build_set(plan, merged())
+    assert first.tables() == second.tables()
+    assert first.closing() == second.closing()
+
+
+def test_records_survive_the_wire() -> None:
+    built = build_set(published_plan(), merged())
+    for key, value in [*built.tables(), built.closing()]:
+        assert decode(value).key == key
+        assert parse_key(key)[:2] == (1, Kind.FINAL)
+    assert decode(built.closing()[1]) == built.manifest
+    assert [decode(value) for _, value in built.tables()] == list(built.marginals)
+
+
+def test_a_method_that_yields_no_numbers_stops_the_publisher(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Broken:
+        def fit(self, *_: object) -> Broken:
+            return self
+
+        def marginal(self, attributes: tuple[int, ...]) -> Marginal:
+            cells = 1 << len(attributes)
+            return Marginal(attributes, np.full(cells, np.nan), np.ones(cells), 1)
+
+    monkeypatch.setattr(snapshots.methods, "get", lambda _: Broken())
+    with pytest.raises(FatalError, match="not finite in window 1"):
+        build_set(published_plan(), merged())
+
+
+def test_a_model_without_words_of_its_own_is_described_by_its_flags(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Plain:
+        answers = "interactions"
+
+        def fit(self, *_: object) -> Plain:
+            return self
+
+        def marginal(self, attributes: tuple[int, ...]) -> Marginal:
+            cells = 1 << len(attributes)
+            flags = ("covered", "clipped") if cells == 2 else ("maxent",)
+            return Marginal(attributes, np.ones(cells) / cells, np.ones(cells), 1, flags)
+
+    monkeypatch.setattr(snapshots.methods, "get", lambda _: Plain())
+    steps = build_set(published_plan(), merged()).manifest.processing
+    assert steps == ("non-negativity", "maximum entropy where no view covers")
+
+
+def test_names_with_separators_keep_their_records_apart() -> None:
+    labels = ("0", "1")
+    names = ("a", "b", "a+b", "a/b", "a%2Bb", "manifest")
+    domain = Domain(tuple(Attribute(name, labels) for name in names))
+    plan = dataclasses.replace(
+        published_plan(), domain=domain, marginals=((0, 1), (2,), (3,), (4,), (5,))
+    )
+    built = build_set(plan, merged())
+    keys = [key for key, _ in [*built.tables(), built.closing()]]
+    assert len(set(keys)) == 6
+    assert [parse_key(key)[2] for key in keys] == [False] * 5 + [True]
+
+
+@pytest.mark.parametrize(
+    "change", [{"table": [0.5]}, {"stderr": []}, {"labels": [["0", "1"], ["0"]]}, {"kind": "never"}]
+)
+def test_a_damaged_record_is_named_as_such(change: Mapping[str, object]) -> None:
+    record = build_set(published_plan(), merged()).tables()[0][1]
+    with pytest.raises(FatalError, match="damaged"):
+        decode(orjson.dumps(orjson.loads(record) | change))
+
+
+def test_wire_types_are_told_apart() -> None:
+    built = build_set(published_plan(), merged())
+    assert isinstance(decode(built.closing()[1]), Manifest)
+    assert isinstance(decode(built.tables()[0][1]), MarginalRecord)
+
+
+def test_the_manifest_says_what_looks_forged() -> None:
+    plan = published_plan()
+    honest = count_of([0, 1, 2, 3] * 250)
+    even = MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, honest))
+    assert not build_set(plan, even).manifest.poisoning["suspicious"]
+    flooded = MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, count_of([3] * 2000)))
+    manifest = build_set(plan, flooded).manifest
+    assert manifest.poisoning["suspicious"]
+    assert {"shares", "agreement", "cells"} == {t["test"] for t in manifest.poisoning["tests"]}
+    assert decode(build_set(plan, flooded).closing()[1]) == manifest
+    empty = MergedWindow(1, Kind.FINAL, (0, 0, 0, 0), (count_of([]), count_of([])))
+    assert build_set(plan, empty).manifest.poisoning == {}
+
+
+def honest_window() -> MergedWindow:
+    honest = count_of([0, 1, 2, 3] * 250)
+    return MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, honest))
+
+
+def forged_window() -> MergedWindow:
+    honest = count_of([0, 1, 2, 3] * 250)
+    return MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, count_of([3] * 2000)))
+
+
+def test_tables_that_look_forged_are_flagged() -> None:
+    built = build_set(published_plan(), forged_window())
+    assert all("suspicious" in record.flags for record in built.marginals)
+    honest = build_set(published_plan(), honest_window())
+    assert not any("suspicious" in record.flags for record in honest.marginals)
+
+
+def test_a_plan_can_withhold_what_looks_forged() -> None:
+    plan = dataclasses.replace(published_plan(), on_suspicion="withhold")
+    built = build_set(plan, forged_window())
+    assert built.marginals == ()
+    assert built.manifest.withheld
+    assert built.manifest.poisoning["suspicious"]
+    assert built.manifest.reports == 3000
+    assert built.manifest.processing == ("withheld: the raw counts look forged",)
+    assert decode(built.closing()[1]) == built.manifest
+    with pytest.raises(InvalidInput, match="withheld: the raw counts look forged"):
+        Snapshot(built.manifest, {}).record("a0")
+    assert build_set(plan, honest_window()).marginals
+
+
+def test_the_manifest_says_how_far_forged_reports_reach() -> None:
+    plan = published_plan()
+    built = build_set(plan, merged())
+    stated = built.manifest.leverage
+    assert stated["forged"] == 0.01
+    assert len(stated["reach"]) == len(built.marginals)
+    assert all(0 < reach <= 1 for reach in stated["reach"])
+    assert stated["approximate"] is True
+    empty = MergedWindow(1, Kind.FINAL, (0, 0, 0, 0), (count_of([]), count_of([])))
+    assert build_set(plan, empty).manifest.leverage == {}
+
+
+def test_a_manifest_of_a_version_without_the_field_is_read() -> None:
+    body = orjson.loads(build_set(published_plan(), merged()).closing()[1])
+    del body["poisoning"]
+    read = decode(orjson.dumps(body | {"v": "1.0"}))
+    assert isinstance(read, Manifest)
+    assert read.poisoning == {}

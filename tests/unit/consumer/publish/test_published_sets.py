@@ -1,0 +1,304 @@
+"""What the publisher writes and leaves alone: earlies, finals and totals, from what it reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.in_process import SendFault
+from broker.transport import Partition, Record
+from consumer.publish.config import PublisherConfig
+from estimators.errors import RecoverableError
+from estimators.wire.snapshot import Kind, Manifest, decode, parse_key
+from tests.support.batches import ZSTD, frame
+from tests.support.publisher import Bench, published_plan, shown, steps, work
+
+EARLY, FINAL, TOTAL = Kind.EARLY, Kind.FINAL, Kind.TOTAL
+
+
+# Early revisions
+
+
+def test_early_revisions_follow_the_state_at_the_refresh_interval(bench: Bench) -> None:
+    first, second = bench.logs
+    first.report(0, 1, 2)
+    second.report(0, 3)
+    bench.put(first, first.state())
+    publisher = bench.publisher()
+    work(publisher)
+    assert [s.revision for s in bench.shown()] == [(2, 0)]
+    bench.put(second, second.state())
+    work(publisher)
+    assert [s.revision for s in bench.shown()] == [(2, 0)]
+    bench.clock.advance(5)
+    work(publisher)
+    assert [s.revision for s in bench.shown()] == [(2, 0), (2, 1)]
+    assert bench.shown()[-1].manifest.reports == 3
+    bench.clock.advance(5)
+    work(publisher)
+    assert len(bench.shown()) == 2  # nothing new, nothing written
+    assert len(bench.set_records(0, EARLY)) == 6
+
+
+def test_an_early_without_reports_is_not_worth_a_record(bench: Bench) -> None:
+    bench.logs[0].close(0)
+    bench.put(bench.logs[0], bench.logs[0].closed(0))
+    work(bench.publisher())
+    assert bench.snapshot_records() == []
+
+
+def test_a_stale_publisher_writes_nothing_below_what_it_finds(bench: Bench) -> None:
+    log = bench.logs[0].report(0, 1, 2, 3)
+    bench.put(log, log.state(2))
+    work(bench.publication())
+    assert [s.revision for s in bench.shown()] == [(2, 0)]
+    work(bench.publication())  # a second one finds the same vector: not above
+    assert len(bench.snapshot_records()) == 3
+    bench.put(log, log.state(3))
+    work(bench.publication())
+    assert [s.revision for s in bench.shown()] == [(2, 0), (3, 0)]
+
+
+def test_the_default_refresh_is_a_tenth_of_the_window_and_at_least_five_seconds() -> None:
+    config = PublisherConfig()
+    plan = published_plan()
+    assert config.refresh(plan) == 5
+    object.__setattr__(plan, "window", 3600)
+    assert config.refresh(plan) == 360
+    assert PublisherConfig(refresh_seconds=1).refresh(plan) == 1
+
+
+# Finals and totals
+
+
+def test_every_window_gets_one_final_and_one_total_in_order(bench: Bench) -> None:
+    bench.close_all()
+    bench.put_all()
+    publisher = bench.publisher()
+    work(publisher)
+    assert bench.kinds() == [(w, kind) for w in range(3) for kind in (FINAL, TOTAL)]
+    assert len(bench.snapshot_records()) == 3 * 2 * 3
+    for snapshot in bench.shown():
+        at = tuple(log.closed_at(snapshot.window) for log in bench.logs)
+        assert snapshot.revision == at
+        expected = 102 * (1 if snapshot.kind is FINAL else snapshot.window + 1)
+        assert snapshot.manifest.reports == expected
+    assert publisher.finished
+
+
+def test_a_final_waits_for_every_partition(bench: Bench) -> None:
+    first, second = bench.logs
+    first.report(0, 1).close(0)
+    second.report(0, 2)
+    for record in (first.closed(0), first.state()):
+        bench.put(first, record)
+    bench.put(second, second.state())
+    publisher = bench.publisher()
+    work(publisher)
+    assert bench.kinds() == [(0, EARLY)]
+    assert bench.shown()[0].revision == (1, 1)
+    second.close(0)
+    bench.put(second, second.closed(0))
+    work(publisher)
+    assert bench.kinds() == [(0, EARLY), (0, FINAL), (0, TOTAL)]
+
+
+def test_windows_without_reports_become_final_without_tables() -> None:
+    bench = Bench(published_plan())
+    for log in bench.logs:
+        log.close(0).close(1)
+    bench.logs[0].report(1)
+    bench.put_all()
+    work(bench.publisher())
+    assert bench.kinds() == [(0, FINAL), (0, TOTAL), (1, FINAL), (1, TOTAL)]
+    assert all(s.manifest.reports == 0 and not s.marginals for s in bench.shown())
+    assert len(bench.snapshot_records()) == 4
+
+
+def test_manifests_come_last(bench: Bench) -> None:
+    bench.close_all()
+    bench.put_all()
+    work(bench.publisher())
+    for window in range(3):
+        for kind in (FINAL, TOTAL):
+            offsets = bench.set_records(window, kind)
+            keys = [bench.snapshot_records()[offset][0] for offset in offsets]
+            assert [parse_key(key)[2] for key in keys] == [False, False, True]
+
+
+def test_a_manifest_is_not_written_before_its_tables_are_acknowledged(bench: Bench) -> None:
+    bench.close_all(windows=1)
+    bench.put_all()
+    bench.broker.faults.plan(bench.names.snapshots, SendFault.FAIL)
+    publication = bench.publication()
+    with pytest.raises(RecoverableError):
+        work(publication)
+    assert [key for key, _ in bench.snapshot_records()] == [b"0/final/a0+a1"]
+    work(publication)
+    assert bench.kinds() == [(0, FINAL), (0, TOTAL)]
+
+
+def test_a_restart_between_tables_and_manifest_rewrites_the_set(bench: Bench) -> None:
+    bench.close_all(windows=1)
+    bench.put_all()
+    crashing = bench.publication()
+    bench.broker.faults.plan(bench.names.snapshots, SendFault.NONE, SendFault.NONE, SendFault.FAIL)
+    with pytest.raises(RecoverableError):
+        work(crashing)
+    assert len(bench.set_records(0, FINAL)) == 2
+    assert bench.shown() == []
+    work(bench.publication())
+    assert bench.kinds() == [(0, FINAL), (0, TOTAL)]
+    assert len(bench.set_records(0, FINAL)) == 5
+
+
+def test_a_set_found_complete_is_left_alone(bench: Bench) -> None:
+    bench.close_all()
+    bench.put_all()
+    work(bench.publication())
+    before = bench.snapshot_records()
+    work(bench.publication())
+    bench.broker.compact(bench.names.snapshots)
+    work(bench.publication())
+    assert bench.snapshot_records() == before
+
+
+def test_replaying_the_state_gives_the_same_bytes() -> None:
+    written = []
+    for _ in range(2):
+        bench = Bench(published_plan(groups=1))
+        bench.close_all()
+        bench.put_all()
+        work(bench.publisher())
+        written.append(bench.snapshot_records())
+    assert written[0] == written[1]
+
+
+def test_lost_acknowledgements_cost_a_rewrite_and_nothing_else(bench: Bench) -> None:
+    bench.close_all(windows=1)
+    bench.put_all()
+    bench.broker.faults.plan(
+        bench.names.snapshots, SendFault.NONE, SendFault.NONE, SendFault.LOSE_ACK
+    )
+    publication = bench.publication()
+    with pytest.raises(RecoverableError):
+        work(publication)
+    work(publication)
+    assert bench.kinds() == [(0, FINAL), (0, TOTAL)]
+
+
+@pytest.mark.parametrize("kind", [EARLY, FINAL])
+def test_what_is_written_is_not_written_again_while_it_is_on_its_way(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, kind: Kind
+) -> None:
+    publication = bench.publication()
+    bench.logs[0].report(0, 1, 2)
+    if kind is FINAL:
+        for log in bench.logs:
+            log.close(0)
+    bench.put_all()
+    steps(publication, lambda: bool(publication._merger._states))
+    poll = publication._reader.poll
+    monkeypatch.setattr(publication._reader, "poll", lambda *_: [])
+    for _ in range(10):
+        publication.step(0.0)
+        bench.clock.advance(5)
+    assert len(bench.snapshot_records()) == (3 if kind is EARLY else 6)
+    monkeypatch.setattr(publication._reader, "poll", poll)
+    work(publication)
+    assert len([r for r in bench.snapshot_records() if r[1]]) == (3 if kind is EARLY else 6)
+
+
+def test_a_set_that_is_never_found_complete_is_written_again_with_a_pause(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else overwrites it. The publisher goes on, and succeeds once that ends."""
+    bench.close_all(windows=1)
+    bench.put_all()
+    publication = bench.publication()
+    read = publication._assembler.read
+    monkeypatch.setattr(publication._assembler, "read", lambda *_: None)
+    work(publication)
+    tables = 3 * len(Kind.__members__) - 3  # of a final and a total
+    assert len(bench.snapshot_records()) == 5 * tables
+    for attempt in (6, 7):
+        bench.clock.advance(61)
+        work(publication)
+        assert len(bench.snapshot_records()) == attempt * tables
+    monkeypatch.setattr(publication._assembler, "read", read)
+    bench.clock.advance(61)
+    work(publication)
+    assert publication._assembler.count(Kind.FINAL) == 1
+    assert publication._assembler.count(Kind.TOTAL) == 1
+
+
+def test_the_written_manifest_says_what_was_rejected(bench: Bench) -> None:
+    bench.close_all(windows=2)
+    bench.put_all()
+    work(bench.publisher())
+    last = shown(bench.snapshot_records())[-1]
+    assert isinstance(last.manifest, Manifest)
+    assert last.manifest.rejected == {"late": 4}
+    assert decode(bench.snapshot_records()[-1][1] or b"") == last.manifest
+
+
+# Reading
+
+
+def test_compaction_moves_a_rewritten_closed_record_past_the_reader(bench: Bench) -> None:
+    """The state topic is rewritten and compacted while the publisher is reading it."""
+    bench.close_all(windows=2)
+    bench.put_all()
+    publication = bench.publication()
+    poll, moved = publication._reader.poll, []
+
+    def polling(timeout: float, max_records: int = 500) -> list[Record]:
+        if not moved and publication._ends.keys() >= set(publication._state):
+            # Ends were fetched, nothing below them was read; now it moves behind them.
+            for window in (0, 1):
+                bench.put(bench.logs[0], bench.logs[0].closed(window))
+            bench.broker.compact(bench.names.state, active=0)
+            moved.append(True)
+            return poll(timeout, 2)
+        return poll(timeout, 3)
+
+    publication._reader.poll = polling  # type: ignore[method-assign]
+    steps(publication, lambda: publication.caught_up)
+    assert moved
+    assert publication._merger.closed_windows() == [0, 1]
+    work(publication)
+    assert bench.kinds() == [(0, FINAL), (0, TOTAL), (1, FINAL), (1, TOTAL)]
+
+
+def test_nothing_is_written_before_both_topics_were_read(bench: Bench) -> None:
+    log = bench.logs[0].report(0, *([1] * 40))
+    for below in range(1, 40):
+        bench.put(log, log.state(below))
+    publication = bench.publication()
+    steps(publication, lambda: publication.caught_up or bench.snapshot_records() != [])
+    assert bench.snapshot_records() == []
+    work(publication)
+    assert [s.revision for s in bench.shown()] == [(39, 0)]
+
+
+def test_a_window_whose_closed_record_is_missing_waits(bench: Bench) -> None:
+    first, second = bench.logs
+    first.report(0, 1).close(0)
+    second.report(0, 1)
+    bench.put(first, first.state())
+    bench.put(second, second.state())
+    work(bench.publisher())
+    assert bench.snapshot_records() == []
+
+
+@pytest.mark.parametrize("topic", ["state", "snapshots"])
+def test_foreign_records_are_passed_and_counted(bench: Bench, topic: str) -> None:
+    name = getattr(bench.names, topic)
+    for key in (b"what", b"0/final/x", b"0000/0", b"0000/0/0", b"99/99"):
+        bench.sink.send(name, key, b"ever", partition=0).wait(5)
+    bench.broker.append_batch(Partition(name, 0), frame(b"no records", 3, codec=ZSTD))
+    bench.close_all(windows=2)
+    bench.put_all()
+    publication = bench.publication()
+    work(publication)
+    assert publication._assembler.count(Kind.TOTAL) == 2
+    assert publication._foreign.count >= 4

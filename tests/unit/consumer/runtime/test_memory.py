@@ -1,0 +1,51 @@
+"""Freed buffers stay with the process: the next one is not taken from the system anew."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# In a process of its own, since the setting is for good; on a thread, as a worker's buffers are.
+PROGRAM = """
+import resource, sys, threading
+from consumer.runtime.memory import keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(50):
+        held = [bytes(512 << 10) for _ in range(8)]
+        del held
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+def work():
+    faults()
+    print(faults())
+
+if sys.argv[1] == "keep" and not keep_freed_memory():
+    sys.exit("not glibc")
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+def faults(how: str) -> int:
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, how],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if "not glibc" in run.stderr:
+        pytest.skip("not glibc: there is nothing to set")
+    assert run.returncode == 0, run.stderr
+    return int(run.stdout)
+
+
+def test_buffers_are_used_again_without_page_faults() -> None:
+    pages = 50 * 8 * (512 << 10) // 4096
+    assert faults("leave") > pages / 4
+    assert faults("keep") < pages / 20

@@ -1,0 +1,84 @@
+"""Topics that are missing or set differently are refused by name, before anything is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from broker.in_process import InProcessBroker
+from broker.names import TopicNames
+from broker.transport import TopicSpec
+from calmstream.topics import ensure_topics
+from consumer.runtime.topic_checks import required_retention_ms, verify_topics
+from estimators.errors import FatalError
+from estimators.plan import Plan
+from tests.support.tally import names_of, small_plan
+
+PLAN = small_plan(partitions=2, groups=2)
+NAMES = names_of(PLAN)
+
+
+def made(plan: Plan, names: TopicNames, change: Callable[[TopicSpec], TopicSpec | None]) -> None:
+    """Make the plan's topics, each changed or left out, and verify them."""
+    broker = InProcessBroker()
+    topics = broker.topics()
+    changed = map(change, names.specs(required_retention_ms(plan)))
+    topics.create([spec for spec in changed if spec is not None])
+    verify_topics(plan, names, topics)
+
+
+def setting(topic: str, name: str, value: str) -> Callable[[TopicSpec], TopicSpec]:
+    return lambda s: replace(s, settings=s.settings | {name: value}) if s.name == topic else s
+
+
+def test_what_the_plan_makes_is_accepted_with_the_least_retention() -> None:
+    made(PLAN, NAMES, lambda spec: spec)
+
+
+def test_reports_may_be_kept_for_ever() -> None:
+    made(PLAN, NAMES, setting(NAMES.reports(1), "retention.ms", "-1"))
+
+
+WRONG = [
+    (NAMES.reports(1), "message.timestamp.type", "CreateTime"),
+    (NAMES.reports(1), "retention.ms", str(required_retention_ms(PLAN) - 1)),
+    (NAMES.reports(0), "cleanup.policy", "compact"),
+    (NAMES.state, "cleanup.policy", "delete"),
+    (NAMES.state, "max.message.bytes", "1000"),
+    (NAMES.snapshots, "cleanup.policy", "delete"),
+    (NAMES.dead_letters, "max.message.bytes", "16383"),
+]
+
+
+@pytest.mark.parametrize(("topic", "name", "value"), WRONG)
+def test_a_wrong_setting_is_named_with_its_topic(topic: str, name: str, value: str) -> None:
+    with pytest.raises(FatalError, match=f"topic {topic} has {name}={value}") as stop:
+        made(PLAN, NAMES, setting(topic, name, value))
+    assert "\n" not in str(stop.value)
+
+
+@pytest.mark.parametrize("topic", [spec.name for spec in NAMES.specs(0)])
+def test_a_missing_topic_is_named_with_the_remedy(topic: str) -> None:
+    with pytest.raises(FatalError, match=f"topic {topic} does not exist; create it: calmstream"):
+        made(PLAN, NAMES, lambda spec: None if spec.name == topic else spec)
+
+
+@pytest.mark.parametrize("topic", [NAMES.reports(0), NAMES.state, NAMES.snapshots])
+def test_another_number_of_partitions_is_refused(topic: str) -> None:
+    with pytest.raises(FatalError, match=f"topic {topic} has 3 partitions, the plan states"):
+        made(PLAN, NAMES, lambda s: replace(s, partitions=3) if s.name == topic else s)
+
+
+def test_the_command_creates_what_is_missing_once_and_verifies_the_rest() -> None:
+    broker = InProcessBroker()
+    everything = {spec.name for spec in NAMES.specs(0)}
+    assert set(ensure_topics(broker, PLAN, NAMES)) == everything
+    assert ensure_topics(broker, PLAN, NAMES) == []
+    broker.topics().delete([NAMES.reports(1)])
+    assert ensure_topics(broker, PLAN, NAMES) == [NAMES.reports(1)]
+    broker.topics().delete([NAMES.state])
+    broker.topics().create([TopicSpec(NAMES.state, 2, {"cleanup.policy": "delete"})])
+    with pytest.raises(FatalError, match=r"cleanup\.policy=delete, not compact"):
+        ensure_topics(broker, PLAN, NAMES)

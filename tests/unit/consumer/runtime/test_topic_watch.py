@@ -1,0 +1,74 @@
+"""A topic that goes away under a running process is noticed, and the remedy told."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from consumer.runtime.topic_watch import TopicWatch
+from estimators.errors import FatalError, RecoverableError
+from tests.support.tally import small_plan
+from tests.support.tally_bench import DAY_MS, Stage
+
+
+def turn_until_it_stops(stage: Stage, turn: object) -> None:
+    """The question is asked on a thread of its own: give it real time too."""
+    for _ in range(400):
+        turn()
+        stage.clock.advance(0.2)
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("which", ["reports", "state", "dead_letters"])
+def test_a_worker_stops_when_a_topic_it_uses_is_gone(which: str) -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    stage.turns(worker)
+    name = stage.names.reports(0) if which == "reports" else getattr(stage.names, which)
+    stage.topics.delete([name])
+    with pytest.raises(FatalError, match=f"{name} was deleted while it was in use"):
+        turn_until_it_stops(stage, worker.turn)
+
+
+def test_a_topic_made_anew_is_another_one() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    stage.turns(worker)
+    stage.topics.delete([stage.names.state])
+    stage.topics.create(stage.names.specs(7 * DAY_MS))
+    with pytest.raises(FatalError, match="made anew"):
+        turn_until_it_stops(stage, worker.turn)
+
+
+@pytest.mark.parametrize("which", ["state", "snapshots"])
+def test_a_publisher_stops_too(which: str) -> None:
+    stage = Stage(small_plan())
+    publisher = stage.publisher()
+    publisher.turn()
+    name = getattr(stage.names, which)
+    stage.topics.delete([name])
+    with pytest.raises(FatalError, match=rf"{name}.*(was deleted|does not exist)"):
+        turn_until_it_stops(stage, publisher.turn)
+
+
+def test_a_broker_that_does_not_answer_is_not_a_deletion() -> None:
+    stage = Stage(small_plan())
+    known = stage.topics.describe([stage.names.state])
+    asked = threading.Event()
+
+    class Mute:
+        def describe(self, _names: object) -> object:
+            asked.set()
+            raise RecoverableError("away")
+
+    watch = TopicWatch(Mute(), known, stage.clock, 1.0)  # type: ignore[arg-type]
+    watch.turn()
+    assert not asked.is_set(), "too soon"
+    stage.clock.advance(2)
+    watch.turn()
+    assert asked.wait(5)
+    for _ in range(20):
+        stage.clock.advance(2)
+        watch.turn()

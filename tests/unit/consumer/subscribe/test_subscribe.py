@@ -1,0 +1,407 @@
+"""Subscribing: whole sets only, never back, and one clear line for what cannot be read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import orjson
+import pytest
+
+from broker.transport import Partition
+from consumer.publish.build import SnapshotSet, build_set
+from consumer.publish.merge import MergedWindow
+from consumer.subscribe.assembler import SnapshotAssembler, above
+from consumer.subscribe.subscribe import plan_names, subscribe
+from estimators.errors import FatalError, ForeignRecord, InvalidInput, RecoverableError
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
+from tests.support.batches import ZSTD, frame
+from tests.support.publisher import Bench, count_of, published_plan
+
+
+def a_set(
+    plan: Plan, window: int, kind: Kind, revision: tuple[int, ...], reports: int = 100
+) -> SnapshotSet:
+    counts = tuple(count_of([g % 4] * reports) for g in range(len(plan.groups)))
+    return build_set(plan, MergedWindow(window, kind, revision, counts))
+
+
+def records(built: SnapshotSet) -> list[MarginalRecord | Manifest]:
+    return [*built.marginals, built.manifest]
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return published_plan(groups=1)
+
+
+def test_a_set_is_shown_when_it_is_whole_in_whatever_order(plan: Plan) -> None:
+    one, two, manifest = records(a_set(plan, 0, Kind.EARLY, (1, 1)))
+    for order in ([one, two, manifest], [manifest, two, one], [one, manifest, two]):
+        assembler = SnapshotAssembler()
+        assert [assembler.add(record) is not None for record in order] == [False, False, True]
+
+
+def test_records_of_different_vectors_never_make_a_set(plan: Plan) -> None:
+    old = records(a_set(plan, 0, Kind.EARLY, (1, 2)))
+    new = records(a_set(plan, 0, Kind.EARLY, (2, 1)))
+    assembler = SnapshotAssembler()
+    assert [assembler.add(r) for r in (old[0], new[1], old[2], new[2])] == [None] * 4
+    shown = assembler.add(new[0])
+    assert shown is not None
+    assert {r.revision for r in shown.marginals.values()} == {shown.revision} == {(2, 1)}
+
+
+def test_a_late_lower_record_does_not_break_a_higher_set(plan: Plan) -> None:
+    old = records(a_set(plan, 0, Kind.EARLY, (1, 1)))
+    new = records(a_set(plan, 0, Kind.EARLY, (2, 1)))
+    assembler = SnapshotAssembler()
+    found = [assembler.add(r) for r in (new[0], old[0], new[1], old[1], old[2], new[2])]
+    assert [f is not None for f in found] == [False] * 5 + [True]
+
+
+@pytest.mark.parametrize("revision", [(3, 3), (2, 3), (4, 2), (0, 0)])
+def test_what_is_not_above_the_shown_is_ignored(plan: Plan, revision: tuple[int, ...]) -> None:
+    assembler = SnapshotAssembler()
+    for record in records(a_set(plan, 0, Kind.EARLY, (3, 3))):
+        assembler.add(record)
+    assert assembler.revision(0) == (3, 3)
+    assert all(
+        assembler.add(record) is None for record in records(a_set(plan, 0, Kind.EARLY, revision))
+    )
+    assert assembler.revision(0) == (3, 3)
+
+
+def test_final_beats_early_and_comes_once(plan: Plan) -> None:
+    assembler = SnapshotAssembler()
+    final = records(a_set(plan, 0, Kind.FINAL, (3, 3)))
+    early = records(a_set(plan, 0, Kind.EARLY, (9, 9)))
+    assembler.add(early[0])
+    found = [assembler.add(record) for record in [*final, *early, *final]]
+    assert [f is not None for f in found] == [False, False, True] + [False] * 6
+    assert assembler.complete(0, Kind.FINAL)
+    assert not assembler.complete(0, Kind.TOTAL)
+
+
+def test_a_tombstone_takes_a_record_out_of_an_incomplete_set(plan: Plan) -> None:
+    one, two, manifest = records(a_set(plan, 0, Kind.EARLY, (1, 1)))
+    assembler = SnapshotAssembler()
+    assembler.add(one)
+    assert assembler.read(one.key, None) is None
+    assert [assembler.add(r) for r in (two, manifest)] == [None, None]
+    assert assembler.add(one) is not None
+
+
+def test_an_empty_windows_manifest_is_a_whole_set(plan: Plan) -> None:
+    shown = SnapshotAssembler().add(a_set(plan, 0, Kind.FINAL, (1, 1), reports=0).manifest)
+    assert shown is not None
+    assert shown.marginals == {}
+    with pytest.raises(InvalidInput, match="received no reports"):
+        shown.marginal("a0")
+
+
+def test_the_assembler_forgets_what_it_has_shown(plan: Plan) -> None:
+    assembler = SnapshotAssembler()
+    for window in range(50):
+        for kind in (Kind.EARLY, Kind.FINAL, Kind.TOTAL):
+            for record in records(a_set(plan, window, kind, (window, window))):
+                assembler.add(record)
+    assert assembler._pending == {}
+    assert assembler._shown == {}
+
+
+def test_tables_come_as_arrays_shaped_by_labels_in_the_order_asked_for(plan: Plan) -> None:
+    assembler = SnapshotAssembler()
+    counts = (count_of([0] * 100 + [1] * 900),)
+    built = build_set(plan, MergedWindow(0, Kind.FINAL, (1, 1), counts))
+    shown = next(found for r in records(built) if (found := assembler.add(r)))
+    ab, ba = shown.marginal("a0", "a1"), shown.marginal("a1", "a0")
+    assert ab.table.shape == ab.stderr.shape == (2, 2)
+    assert np.array_equal(ab.table, ba.table.T)
+    assert np.array_equal(ab.stderr, ba.stderr.T)
+    assert ab.table[0, 1] > 0.8
+    assert ab.labels == (("0", "1"), ("0", "1"))
+    with pytest.raises(
+        InvalidInput, match=r"no marginal of a0,a2 in window 0; there are a0; a0,a1"
+    ):
+        shown.marginal("a0", "a2")
+
+
+@pytest.mark.parametrize(
+    ("revision", "other", "expected"),
+    [
+        ((1, 1), None, True),
+        ((1, 1), (1, 1), False),
+        ((2, 1), (1, 1), True),
+        ((2, 0), (1, 1), False),
+        ((2, 2, 2), (1, 1), False),
+    ],
+)
+def test_above(revision: tuple[int, ...], other: tuple[int, ...] | None, expected: bool) -> None:
+    assert above(revision, other) is expected
+
+
+def test_a_manifest_of_another_plan_makes_no_set(plan: Plan) -> None:
+    foreign = replace(plan, purpose="another")
+    assembler = SnapshotAssembler(plan.digest)
+    *tables, manifest = records(a_set(foreign, 0, Kind.FINAL, (5, 5)))
+    assert [assembler.add(table) for table in tables] == [None] * len(tables)
+    with pytest.raises(ForeignRecord, match="another plan"):
+        assembler.add(manifest)
+    assert assembler.count(Kind.FINAL) == 0
+    shown = [assembler.add(record) for record in records(a_set(plan, 0, Kind.FINAL, (5, 5)))]
+    assert [s.manifest.plan for s in shown if s is not None] == [plan.digest]
+    assert SnapshotAssembler().add(a_set(foreign, 0, Kind.FINAL, (1, 1), 0).manifest) is not None
+
+
+# Over a broker
+
+
+@pytest.fixture
+def bench(plan: Plan) -> Bench:
+    return Bench(plan)
+
+
+def write(bench: Bench, window: int, kind: Kind, revision: tuple[int, ...]) -> None:
+    built = a_set(bench.plan, window, kind, revision)
+    for key, value in [*built.tables(), built.closing()]:
+        bench.sink.send(bench.names.snapshots, key, value).wait(5)
+
+
+def seen(bench: Bench, **options: object) -> list[tuple[int, Kind, tuple[int, ...]]]:
+    found = subscribe(
+        bench.plan, bench.broker, namespace="test", follow=False, poll_seconds=0, **options
+    )
+    return [(s.window, s.kind, s.revision) for s in found]
+
+
+def test_sets_of_another_plan_are_skipped_and_logged_once(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = bench.plan
+    for plan, window in ((own, 0), (replace(own, purpose="another"), 1), (own, 2)):
+        bench.plan = plan
+        for kind in (Kind.FINAL, Kind.TOTAL):
+            write(bench, window, kind, (2, 2))
+    bench.plan = own
+    assert {window for window, _, _ in seen(bench)} == {0, 2}
+    assert ["another plan" in entry.getMessage() for entry in caplog.records] == [True]
+    assert [window for window, _, _ in seen(bench, from_window="latest")] == [2, 2]
+
+
+def test_nothing_is_logged_if_all_sets_are_of_the_plan(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(bench, 0, Kind.FINAL, (2, 2))
+    assert len(seen(bench)) == 1
+    assert not caplog.records
+
+
+def test_without_following_it_ends_at_the_end(bench: Bench) -> None:
+    assert seen(bench) == []
+    write(bench, 0, Kind.EARLY, (1, 1))
+    write(bench, 0, Kind.FINAL, (2, 2))
+    write(bench, 0, Kind.EARLY, (9, 9))
+    write(bench, 0, Kind.TOTAL, (2, 2))
+    write(bench, 1, Kind.EARLY, (3, 3))
+    assert seen(bench) == [
+        (0, Kind.EARLY, (1, 1)),
+        (0, Kind.FINAL, (2, 2)),
+        (0, Kind.TOTAL, (2, 2)),
+        (1, Kind.EARLY, (3, 3)),
+    ]
+    assert seen(bench, kinds=["early"], from_window=1) == [(1, Kind.EARLY, (3, 3))]
+    assert seen(bench, kinds=[Kind.TOTAL]) == [(0, Kind.TOTAL, (2, 2))]
+
+
+def test_following_waits_for_more_and_ends_when_told(bench: Bench) -> None:
+    stop = threading.Event()
+    write(bench, 0, Kind.FINAL, (2, 2))
+    following = subscribe(bench.plan, bench.broker, namespace="test", stop=stop, poll_seconds=0.05)
+    assert next(following).window == 0
+    timer = threading.Timer(0.2, write, (bench, 1, Kind.FINAL, (4, 4)))
+    timer.start()
+    assert next(following).window == 1
+    timer.join(5)
+    stop.set()
+    assert next(following, None) is None
+
+
+def test_a_late_subscriber_of_a_compacted_topic_gets_finals_in_order(bench: Bench) -> None:
+    for window in range(3):
+        write(bench, window, Kind.FINAL, (window + 2, 2))
+    # A second publisher writes one again, and compaction keeps the later copy alone.
+    write(bench, 0, Kind.FINAL, (2, 2))
+    bench.broker.compact(bench.names.snapshots, active=0)
+    assert [window for window, _, _ in seen(bench)] == [0, 1, 2]
+    assert [window for window, _, _ in seen(bench, from_window=1)] == [1, 2]
+    assert [window for window, _, _ in seen(bench, from_window="latest")] == [2]
+
+
+def test_one_that_begins_late_stops_and_resumes_sees_every_final_once(bench: Bench) -> None:
+    found: list[int] = []
+
+    def follow(times: int) -> None:
+        """Take finals from where the last run ended, then stop, as a process that is killed."""
+        snapshots = subscribe(
+            bench.plan,
+            bench.broker,
+            namespace="test",
+            kinds=[Kind.FINAL],
+            from_window=found[-1] + 1 if found else 0,
+            poll_seconds=0.01,
+        )
+        found.extend(next(snapshots).window for _ in range(times))
+        snapshots.close()  # type: ignore[attr-defined]
+
+    def publish(*windows: int) -> None:
+        for window in windows:
+            for kind in Kind:
+                write(bench, window, kind, (window + 2, 2))
+
+    publish(0, 1, 2)
+    follow(2)
+    publish(3, 4, 1)
+    bench.broker.compact(bench.names.snapshots, active=0)
+    follow(1)
+    follow(2)
+    publish(5, 2)
+    follow(1)
+    assert found == [0, 1, 2, 3, 4, 5]
+
+
+def test_latest_begins_with_the_newest_and_follows(bench: Bench) -> None:
+    stop = threading.Event()
+    for window in range(3):
+        write(bench, window, Kind.FINAL, (window + 2, 2))
+        write(bench, window, Kind.TOTAL, (window + 2, 2))
+    write(bench, 3, Kind.EARLY, (6, 2))
+    following = subscribe(
+        bench.plan,
+        bench.broker,
+        namespace="test",
+        from_window="latest",
+        stop=stop,
+        poll_seconds=0.01,
+    )
+    newest = [next(following) for _ in range(3)]
+    assert [(s.window, s.kind) for s in newest] == [
+        (2, Kind.FINAL),
+        (2, Kind.TOTAL),
+        (3, Kind.EARLY),
+    ]
+    write(bench, 3, Kind.FINAL, (9, 9))
+    assert (next(following).window, stop.set()) == (3, None)
+    assert next(following, None) is None
+
+
+def test_it_starts_where_the_log_starts(bench: Bench) -> None:
+    write(bench, 0, Kind.FINAL, (2, 2))
+    bench.broker.compact(bench.names.snapshots, active=0)
+    assert seen(bench) == [(0, Kind.FINAL, (2, 2))]
+
+
+def test_a_newer_snapshot_is_one_clear_line(bench: Bench) -> None:
+    built = a_set(bench.plan, 0, Kind.FINAL, (2, 2))
+    key, value = built.closing()
+    newer = orjson.dumps(orjson.loads(value) | {"v": "2.0"})
+    bench.sink.send(bench.names.snapshots, key, newer).wait(5)
+    with pytest.raises(InvalidInput, match=r"snapshot version 2\.0 is newer than 1\.2: upgrade"):
+        seen(bench)
+
+
+def test_a_later_minor_with_more_fields_is_read(bench: Bench) -> None:
+    built = a_set(bench.plan, 0, Kind.FINAL, (2, 2), reports=0)
+    key, value = built.closing()
+    more = orjson.dumps(orjson.loads(value) | {"v": "1.7", "weather": "fair"})
+    bench.sink.send(bench.names.snapshots, key, more).wait(5)
+    assert seen(bench) == [(0, Kind.FINAL, (2, 2))]
+
+
+FOREIGN = [
+    (b"0/final/x", b"{}"),
+    (b"0/final/x", b"\xff"),
+    (b"other", b"{}"),
+    (b"\xff/final/x", b"{}"),
+    (b"0/final/manifest", b'{"v": "1.0", "type": "manifest"}'),
+    (b"0/final/x", b'{"v": "1.0", "type": "marginal", "window": 1e999}'),
+    (b"0/late/x", None),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), FOREIGN)
+def test_a_foreign_record_is_passed(bench: Bench, key: bytes, value: bytes | None) -> None:
+    bench.sink.send(bench.names.snapshots, key, value).wait(5)
+    raw = frame(b"no records", 3, codec=ZSTD)
+    bench.broker.append_batch(Partition(bench.names.snapshots, 0), raw)
+    built = a_set(bench.plan, 0, Kind.FINAL, (2, 2), reports=0)
+    bench.sink.send(bench.names.snapshots, *built.closing()).wait(5)
+    assert seen(bench) == [(0, Kind.FINAL, (2, 2))]
+
+
+def test_a_missing_topic_says_how_to_create_it(plan: Plan) -> None:
+    bench = Bench(plan)
+    bench.topics.delete([bench.names.snapshots])
+    with pytest.raises(FatalError, match=r"\.snapshots does not exist; create it: calmstream"):
+        seen(bench)
+
+
+def test_a_broker_that_is_away_is_asked_again_within_the_budget(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(bench, 0, Kind.FINAL, (2, 2))
+    broker, failures = Flaky(bench, 1), []
+    found = subscribe(bench.plan, broker, namespace="test", follow=False)
+    assert [s.window for s in found] == [0]
+    broker = Flaky(bench, 10_000)
+    with pytest.raises(RecoverableError, match="away"):
+        failures.extend(
+            subscribe(bench.plan, broker, namespace="test", follow=False, retry_seconds=0)
+        )
+    assert failures == []
+
+
+class Flaky:
+    """The bench's broker, whose reader fails the first polls."""
+
+    def __init__(self, bench: Bench, failures: int) -> None:
+        self._broker = bench.broker
+        self._failures = failures
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._broker, name)
+
+    def reader(self) -> object:
+        reader = self._broker.reader()
+        poll = reader.poll
+
+        def failing(timeout: float, max_records: int = 500) -> object:
+            self._failures -= 1
+            if self._failures >= 0:
+                raise RecoverableError("the broker is away")
+            return poll(timeout, max_records)
+
+        reader.poll = failing  # type: ignore[method-assign]
+        return reader
+
+
+def test_closing_the_iterator_closes_its_reader(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(bench, 0, Kind.FINAL, (2, 2))
+    reader = bench.broker.reader()
+    monkeypatch.setattr(bench.broker, "reader", lambda: reader)
+    found: Iterator[object] = subscribe(bench.plan, bench.broker, namespace="test")
+    next(found)
+    found.close()  # type: ignore[attr-defined]
+    with pytest.raises(FatalError, match="closed"):
+        reader.poll(0)
+
+
+def test_plan_names_fit_the_plan(plan: Plan) -> None:
+    names = plan_names(plan, "ns")
+    assert names.snapshots == f"ns.{plan.name}-{plan.digest[:8]}.snapshots"
+    assert (names.groups, names.partitions) == (1, 2)

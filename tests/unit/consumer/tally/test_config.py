@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from calmstream.connect import SecurityConfig
+from consumer.runtime.config import (
+    HttpConfig,
+    Settings,
+    TallyConfig,
+    load,
+    refuse_unknown,
+    variables,
+)
+from estimators.errors import InvalidInput
+
+
+def test_arguments_come_before_the_environment_before_defaults(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CALMSTREAM_CHECKPOINT_SECONDS", "7")
+    monkeypatch.setenv("CALMSTREAM_POLL_RECORDS", "9")
+    config = load(TallyConfig, poll_records=11, stop_seconds=None)
+    assert (config.checkpoint_seconds, config.poll_records, config.stop_seconds) == (7, 11, 20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"chekpoint_seconds": 1}, "^--chekpoint-seconds: "),
+        ({"checkpoint_seconds": 0}, "^--checkpoint-seconds: "),
+        ({"poll_records": "many"}, "^--poll-records: "),
+        (
+            {"session_seconds": 1.0, "poll_seconds": 0.6},
+            "^CALMSTREAM_POLL_SECONDS may be at most half of CALMSTREAM_SESSION_SECONDS: 0.6 and 1",
+        ),
+    ],
+)
+def test_one_line_says_what_is_wrong(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as caught:
+        load(TallyConfig, **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_value_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALMSTREAM_HTTP_PORT", "99999")
+    with pytest.raises(InvalidInput, match=r"^CALMSTREAM_HTTP_PORT: "):
+        load(HttpConfig)
+    # Only what is in force is blamed.
+    assert load(HttpConfig, http_port=1).http_port == 1
+    with pytest.raises(InvalidInput, match=r"^--http-port: "):
+        load(HttpConfig, http_port=99999)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"SECURITY_PROTOCOL": "SSLL"}, "CALMSTREAM_SECURITY_PROTOCOL: security protocol must be"),
+        ({"SASL_USERNAME": "me"}, "CALMSTREAM_SASL_USERNAME: SASL settings need a SASL protocol"),
+        (
+            {"SECURITY_PROTOCOL": "SASL_SSL", "SASL_MECHANISM": "PLAIN"},
+            "CALMSTREAM_SASL_MECHANISM, CALMSTREAM_SECURITY_PROTOCOL: SASL needs a username",
+        ),
+        ({"SASL_PASSWORD": ""}, "CALMSTREAM_SASL_PASSWORD: the password is empty"),
+        ({"SSL_CHECK_HOSTNAME": "perhaps"}, "CALMSTREAM_SSL_CHECK_HOSTNAME: "),
+    ],
+)
+def test_the_variables_of_a_connection_that_cannot_be_are_named(
+    values: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in values.items():
+        monkeypatch.setenv(f"CALMSTREAM_{name}", value)
+    with pytest.raises(InvalidInput) as caught:
+        load(SecurityConfig).security()
+    assert str(caught.value).startswith(told)
+
+
+def test_unknown_variables_are_refused_without_their_value() -> None:
+    known = variables(TallyConfig, HttpConfig)
+    assert "CALMSTREAM_SESSION_SECONDS" in known
+    refuse_unknown({"CALMSTREAM_SESSION_SECONDS": "1", "PATH": "/bin"}, known)
+    with pytest.raises(InvalidInput, match="CALMSTREAM_SESION_SECONDS") as caught:
+        refuse_unknown({"CALMSTREAM_SESION_SECONDS": "hunter2"}, known)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_secrets_are_redacted() -> None:
+    class WithSecret(Settings):
+        token: SecretStr = SecretStr("hunter2")
+        size: int = 3
+
+    config = load(WithSecret)
+    assert config.redacted() == {"token": "***", "size": 3}
+    assert "hunter2" not in repr(config)
+
+
+def test_no_password_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALMSTREAM_SECURITY_PROTOCOL", "SASL_SSL")
+    monkeypatch.setenv("CALMSTREAM_SASL_MECHANISM", "PLAIN")
+    monkeypatch.setenv("CALMSTREAM_SASL_USERNAME", "worker")
+    monkeypatch.setenv("CALMSTREAM_SASL_PASSWORD", "hunter2")
+    config = load(SecurityConfig)
+    assert config.redacted()["sasl_password"] == "***"
+    for shown in (config.redacted(), config, config.model_dump(), config.security()):
+        assert "hunter2" not in f"{shown} {shown!r}"
+    assert config.security().client_settings()["sasl_plain_password"] == "hunter2"
+
+
+def test_an_empty_password_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="the password is empty"):
+        SecurityConfig(sasl_password=SecretStr("")).security()
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(Exception, match="frozen"):
+        load(TallyConfig).poll_records = 3

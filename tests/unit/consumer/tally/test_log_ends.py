@@ -1,0 +1,147 @@
+"""A leader that is gone shows at a partition that was read to its end, in bounded time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+
+import pytest
+
+from broker.transport import Partition
+from consumer.runtime.clock import ManualClock
+from consumer.runtime.health import Verdict
+from consumer.tally.log_ends import EndWatch
+from estimators.errors import FatalError, RecoverableError
+from tests.support.tally import small_plan
+from tests.support.tally_bench import Stage, sample
+
+ONE, OTHER = Partition("t", 0), Partition("t", 1)
+
+
+class Ends:
+    """Answers for all but the dead; counts the questions."""
+
+    def __init__(self) -> None:
+        self.dead: set[Partition] = set()
+        self.asked = 0
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        self.asked += 1
+        assert self.hold.wait(10)
+        if self.dead & set(partitions):
+            raise RecoverableError("the broker did not answer in time")
+        return dict.fromkeys(partitions, 7)
+
+
+def soon(what: str, holds: Callable[[], bool]) -> None:
+    """The questions are asked on a thread of its own: give it real time."""
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline, f"not within 10 s: {what}"
+        time.sleep(0.002)
+
+
+def test_ends_are_asked_for_after_the_interval_and_not_before() -> None:
+    ends, clock = Ends(), ManualClock()
+    watch = EndWatch(ends, clock, 10.0)  # type: ignore[arg-type]
+    clock.advance(9)
+    watch.turn([ONE])
+    assert ends.asked == 0
+    assert watch.end(ONE) is None
+    clock.advance(1)
+    watch.turn([ONE])
+    soon("an answer", lambda: watch.end(ONE) == 7)
+    assert watch.end(OTHER) is None
+
+
+def test_the_partition_that_does_not_answer_is_found_among_those_that_do() -> None:
+    ends, clock = Ends(), ManualClock()
+    ends.dead = {OTHER}
+    watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
+    clock.advance(1)
+    watch.turn([ONE, OTHER])
+    soon("the silent one", lambda: watch.silent(OTHER) and not watch.silent(ONE))
+    assert watch.end(ONE) == 7
+    ends.dead = set()
+
+    def answered() -> bool:
+        clock.advance(1)
+        watch.turn([ONE, OTHER])
+        return not watch.silent(OTHER)
+
+    soon("an answer", answered)
+
+
+def test_a_question_that_hangs_holds_up_nothing_and_is_not_repeated_meanwhile() -> None:
+    ends, clock = Ends(), ManualClock()
+    ends.hold.clear()
+    watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
+    for _ in range(20):
+        clock.advance(1)
+        watch.turn([ONE])
+    soon("asked", lambda: ends.asked == 1)
+    ends.hold.set()
+    soon("an answer", lambda: watch.end(ONE) == 7)
+    assert ends.asked == 1
+
+
+def test_who_is_doubted_answers_only_once_it_has_been_asked_again() -> None:
+    ends, clock = Ends(), ManualClock()
+    watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
+
+    def asked() -> bool:
+        clock.advance(1)
+        watch.turn([ONE, OTHER])
+        return watch.answers(OTHER)
+
+    assert not watch.answers(OTHER), "never asked"
+    soon("an answer", asked)
+    ends.hold.clear()  # a question is under way, and not about the doubted one
+    clock.advance(1)
+    watch.turn([ONE])
+    watch.doubt([OTHER])
+    assert (watch.silent(OTHER), watch.end(OTHER)) == (True, None)
+    ends.hold.set()
+    soon("its end", lambda: not watch._asking.is_alive())
+    assert watch.end(ONE) == 7
+    assert not watch.answers(OTHER), "nobody has asked it since"
+    soon("an answer", asked)
+
+
+def turns_with_answers(stage: Stage, turn: Callable[[], None], count: int) -> None:
+    """So many seconds, each with real time for the asking thread."""
+    for _ in range(count):
+        stage.clock.advance(1.0)
+        turn()
+        time.sleep(0.01)
+
+
+def test_an_idle_worker_whose_leader_is_gone_says_so_and_then_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # One window that outlasts the test: a tick would move the clock, and the partition with it.
+    plan = small_plan(partitions=2, windows=1, window=3600)
+    stage = Stage(plan, {"stall_seconds": 20.0, "topic_check_seconds": 2.0})
+    worker = stage.worker()
+    stage.batch(0, [1])
+    stage.turns(worker, count=10, step=0.1)
+    assert sample(worker, "reports_accepted_total") == 1
+    turns_with_answers(stage, worker.turn, 30)
+    assert worker.health.live().well, "idle, at its end, and answered"
+
+    answers = stage.topics.log_ends
+
+    def log_ends(partitions: Collection[Partition]) -> dict[Partition, int]:
+        if stage.input() in partitions:
+            raise RecoverableError("the broker did not answer in time")
+        return answers(partitions)
+
+    monkeypatch.setattr(worker._topics, "log_ends", log_ends)
+    turns_with_answers(stage, worker.turn, 15)
+    assert worker.health.live() == Verdict(False, f"{stage.input()} stands still")
+    with pytest.raises(FatalError, match="has not advanced for 20 s and is not at its end"):
+        turns_with_answers(stage, worker.turn, 20)
+    worker.abandon()

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from broker.transport import Changes, Partition, Record
+from consumer.runtime.clock import ManualClock
+from consumer.runtime.config import TallyConfig, load
+from consumer.tally.membership import Membership
+from estimators.errors import FatalError, RecoverableError
+
+A, B = Partition("reports", 0), Partition("reports", 1)
+
+
+def record(partition: Partition, offset: int) -> Record:
+    return Record(partition, offset, 0, True, None, b"")
+
+
+class ScriptedReader:
+    """A group reader whose polls and changes are written down beforehand."""
+
+    def __init__(self) -> None:
+        self.polls: list[object] = []
+        self.changes = Changes()
+        self.owned: set[Partition] = set()
+        self.paused: set[Partition] = set()
+        self.sought: dict[Partition, int] = {}
+
+    def subscribe(self, topics: Any) -> None:
+        self.topics = topics
+
+    def poll(self, _timeout: float, _max_records: int) -> Any:
+        step = self.polls.pop(0) if self.polls else []
+        if isinstance(step, Exception):
+            raise step
+        return [r for r in step() if True] if callable(step) else step
+
+    def take_changes(self) -> Any:
+        changes, self.changes = self.changes, Changes()
+        self.owned = (self.owned - changes.gone) | changes.added
+        return changes
+
+    def assignment(self) -> Any:
+        return frozenset(self.owned)
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        self.sought[partition] = offset
+
+    def pause(self, partitions: Iterable[Partition]) -> None:
+        self.paused |= set(partitions)
+
+    def resume(self, partitions: Iterable[Partition]) -> None:
+        self.paused -= set(partitions)
+
+    def give(self, *, added: Any = (), gone: Any = ()) -> None:
+        self.changes = Changes(lost=frozenset(gone), added=frozenset(added))
+
+
+@pytest.fixture
+def reader() -> ScriptedReader:
+    return ScriptedReader()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def member(reader: ScriptedReader, clock: ManualClock) -> Membership:
+    membership = Membership(reader, clock, load(TallyConfig, retry_seconds=3.0, poll_seconds=0))
+    membership.join(["reports"])
+    return membership
+
+
+def own(member: Membership, reader: ScriptedReader, *partitions: Partition) -> None:
+    reader.give(added=partitions)
+    member.poll()
+    assert member.take_handover().added == set(partitions)
+    assert member.activate(dict.fromkeys(partitions, 0)) == set(partitions)
+
+
+def test_records_of_partitions_that_are_not_restored_never_come_out(
+    member: Membership, reader: ScriptedReader
+) -> None:
+    reader.give(added=[A])
+    reader.polls = [[record(A, 0)]]
+    assert member.poll() == []
+
+
+def test_records_polled_with_the_loss_of_their_partition_are_dropped(
+    member: Membership, reader: ScriptedReader
+) -> None:
+    own(member, reader, A, B)
+    reader.polls = [lambda: reader.give(gone=[A], added=[A]) or [record(A, 7), record(B, 3)]]
+    assert member.poll() == [record(B, 3)]
+    handover = member.take_handover()
+    assert (handover.gone, handover.added) == ({A}, {A})
+    reader.polls = [[record(A, 8)]]
+    assert member.poll() == []
+
+
+def test_records_kept_back_during_a_restore_are_dropped_when_their_partition_goes(
+    member: Membership, reader: ScriptedReader, clock: ManualClock
+) -> None:
+    own(member, reader, A, B)
+    clock.advance(2)
+    reader.polls = [[record(A, 0), record(B, 0)]]
+    member.keep_alive()
+    clock.advance(2)
+    reader.polls = [lambda: reader.give(gone=[A], added=[A]) or []]
+    member.keep_alive()
+    assert member.poll() == [record(B, 0)]
+
+
+def test_keep_alive_polls_with_everything_paused_and_resumes(
+    member: Membership, reader: ScriptedReader, clock: ManualClock
+) -> None:
+    own(member, reader, A)
+    paused = []
+    clock.advance(2)
+    reader.polls = [lambda: paused.append(set(reader.paused)) or []]
+    member.keep_alive()
+    assert paused == [{A}]
+    assert reader.paused == set()
+    member.keep_alive()  # too soon for another
+    assert len(paused) == 1
+
+
+def test_a_partition_lost_during_its_restore_is_not_activated(
+    member: Membership, reader: ScriptedReader
+) -> None:
+    reader.give(added=[A, B])
+    member.poll()
+    member.take_handover()
+    reader.give(gone=[A], added=[A])
+    member.poll()
+    assert member.activate({A: 5, B: 6}) == {B}
+    assert reader.sought == {B: 6}
+    assert member.take_handover().added == {A}
+
+
+def test_a_blocked_member_stays_paused_through_activation(
+    member: Membership, reader: ScriptedReader
+) -> None:
+    own(member, reader, A)
+    member.block(True)
+    reader.paused.add(B)  # as the transport promises for new ones
+    own(member, reader, B)
+    assert reader.paused == {A, B}
+    member.block(False)
+    assert reader.paused == set()
+
+
+def test_a_broker_that_does_not_answer_is_asked_again_until_the_budget_is_spent(
+    member: Membership, reader: ScriptedReader
+) -> None:
+    reader.polls = [RecoverableError("gone fishing")] * 3
+    assert [member.poll(), member.poll(), member.poll(), member.poll()] == [[]] * 4
+    reader.polls = [RecoverableError("gone fishing")] * 100
+    with pytest.raises(FatalError, match="gone fishing"):
+        list(iter(member.poll, None))
+    assert len(reader.polls) > 60
+
+
+def test_failed_polls_do_not_renew_the_session(reader: ScriptedReader, clock: ManualClock) -> None:
+    member = Membership(reader, clock, load(TallyConfig, session_seconds=10.0, poll_seconds=0))
+    member.join(["reports"])
+    member.poll()
+    member.guard()
+    clock.advance(10.5)
+    reader.polls = [RecoverableError("x")]
+    member.poll()
+    with pytest.raises(FatalError, match="session"):
+        member.guard()

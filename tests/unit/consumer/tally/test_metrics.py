@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from broker.metric_definition import Kind, MetricDefinition
+from consumer.metrics.registry import plan_label, tally_metrics
+from consumer.metrics.tally import REJECTIONS, TALLY_METRICS
+from estimators.errors import Reason
+from tests.support.tally import names_of, small_plan
+
+PLAN = small_plan(partitions=2, groups=3)
+
+
+def series(registry: CollectorRegistry) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return {
+        (s.name, tuple(sorted(s.labels.items()))): s.value
+        for family in registry.collect()
+        for s in family.samples
+        if not s.name.endswith("_created")
+    }
+
+
+def test_every_known_series_exists_at_zero_from_the_start() -> None:
+    registry = CollectorRegistry()
+    names = names_of(PLAN)
+    tally_metrics(registry, PLAN, names)
+    found = series(registry)
+    assert set(found.values()) == {0.0}
+    plan = ("plan", plan_label(PLAN))
+    for reason in Reason:
+        assert ("calmstream_rejections_total", (plan, ("reason", reason.value))) in found
+    for group in range(3):
+        labels = (("group", str(group)), plan)
+        assert ("calmstream_reports_accepted_total", labels) in found
+        for number in range(2):
+            where = (("partition", str(number)), plan, ("topic", names.reports(group)))
+            assert ("calmstream_consumer_lag_records", where) in found
+
+
+def test_definitions_are_distinct_and_complete() -> None:
+    assert len({d.name for d in TALLY_METRICS}) == len(TALLY_METRICS)
+    for definition in TALLY_METRICS:
+        assert definition.help.endswith(".")
+        assert definition.action
+        assert definition.unit
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "labels"),
+    [
+        ("other_total", "counter", ()),
+        ("calmstream_x", "counter", ()),
+        ("calmstream_x_total", "gauge", ()),
+        ("calmstream_x", "gauge", ("device",)),
+        ("calmstream_x", "histogram", ()),
+    ],
+)
+def test_definitions_that_break_the_rules_are_refused(
+    name: str, kind: Kind, labels: tuple[str, ...]
+) -> None:
+    with pytest.raises(ValueError, match="metric"):
+        MetricDefinition(name, kind, "x", labels, "x.", "x.")
+
+
+def test_a_counter_grows() -> None:
+    registry = CollectorRegistry()
+    metrics = tally_metrics(registry, PLAN, names_of(PLAN))
+    metrics.inc(REJECTIONS, 2, reason="late")
+    labels = {"plan": plan_label(PLAN), "reason": "late"}
+    assert registry.get_sample_value("calmstream_rejections_total", labels) == 2

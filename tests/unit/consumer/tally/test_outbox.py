@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.transport import Partition
+from consumer.runtime.clock import ManualClock
+from consumer.tally import outbox as module
+from consumer.tally.outbox import Outbox, Write
+from estimators.errors import FatalError, RecoverableError
+
+A, B = Partition("reports", 0), Partition("reports", 1)
+
+
+class Sent:
+    """A delivery whose end the test decides."""
+
+    def __init__(self, key: bytes | None) -> None:
+        self.key = key
+        self.outcome: int | Exception | None = None
+
+    def done(self) -> bool:
+        return self.outcome is not None
+
+    def wait(self, timeout: float) -> int:
+        assert timeout == 0
+        assert self.outcome is not None
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+class FakeSink:
+    def __init__(self) -> None:
+        self.sent: list[Sent] = []
+        self.refuse: Exception | None = None
+
+    def send(self, _topic: str, key: bytes | None, _value: bytes | None, **_: Any) -> Sent:
+        if self.refuse is not None:
+            raise self.refuse
+        self.sent.append(Sent(key))
+        return self.sent[-1]
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.sink, self.clock = FakeSink(), ManualClock()
+        self.retries = 0
+        self.allowed = True
+        self.outbox = Outbox(self.sink, self.clock, self.guard, 10.0, self.count)
+
+    def guard(self) -> None:
+        if not self.allowed:
+            raise FatalError("not allowed")
+
+    def count(self) -> None:
+        self.retries += 1
+
+    def send(self, key: bytes = b"k", source: Partition = A, **more: Any) -> None:
+        self.outbox.send(Write(source, "topic", 0, key, lambda: b"value", **more))
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_a_write_is_kept_until_it_is_acknowledged(bench: Bench) -> None:
+    heard: list[int] = []
+    bench.send(acknowledged=lambda: heard.append(1))
+    bench.outbox.settle()
+    assert (len(bench.outbox), heard) == (1, [])
+    bench.sink.sent[0].outcome = 5
+    bench.outbox.settle()
+    assert (len(bench.outbox), heard) == (0, [1])
+
+
+def test_a_failed_write_is_sent_again_after_a_pause(bench: Bench) -> None:
+    bench.send()
+    bench.sink.sent[0].outcome = RecoverableError("x")
+    bench.outbox.settle()
+    assert len(bench.sink.sent) == 1
+    bench.clock.advance(0.3)
+    bench.outbox.settle()
+    assert (len(bench.sink.sent), bench.retries) == (2, 1)
+
+
+def test_a_sink_that_refuses_for_now_is_asked_again(bench: Bench) -> None:
+    bench.sink.refuse = RecoverableError("buffer full")
+    bench.send()
+    bench.sink.refuse = None
+    bench.clock.advance(0.3)
+    bench.outbox.settle()
+    assert len(bench.sink.sent) == 1
+
+
+@pytest.mark.parametrize("failing", [True, False])
+def test_the_budget_counts_from_the_first_attempt(bench: Bench, failing: bool) -> None:
+    bench.send()
+    for _ in range(40):
+        bench.clock.advance(0.25)
+        if failing:
+            bench.sink.sent[-1].outcome = RecoverableError("x")
+        bench.outbox.settle()
+    bench.clock.advance(0.25)
+    with pytest.raises(FatalError, match="not acknowledged for 10 s"):
+        bench.outbox.settle()
+
+
+def test_a_write_refused_for_good_is_fatal(bench: Bench) -> None:
+    bench.send()
+    bench.sink.sent[0].outcome = FatalError("too large")
+    with pytest.raises(FatalError, match="too large"):
+        bench.outbox.settle()
+
+
+def test_nothing_is_sent_or_sent_again_once_the_guard_says_no(bench: Bench) -> None:
+    bench.send()
+    bench.sink.sent[0].outcome = RecoverableError("x")
+    bench.outbox.settle()
+    bench.allowed = False
+    bench.clock.advance(1)
+    with pytest.raises(FatalError, match="not allowed"):
+        bench.outbox.settle()
+    with pytest.raises(FatalError, match="not allowed"):
+        bench.send()
+    assert len(bench.sink.sent) == 1
+
+
+def test_writes_of_partitions_that_went_are_forgotten(bench: Bench) -> None:
+    bench.send(b"a", A)
+    bench.send(b"b", B)
+    bench.outbox.drop([A])
+    bench.sink.sent[1].outcome = 1
+    bench.outbox.settle()
+    assert len(bench.outbox) == 0
+
+
+def test_no_more_than_the_limit_is_on_its_way(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FLIGHT_RECORDS", 3)
+    for number in range(8):
+        bench.send(bytes([number]))
+    assert len(bench.sink.sent) == 3
+    bench.clock.advance(100)  # waiting to be sent costs no budget
+    for delivery in bench.sink.sent:
+        delivery.outcome = 1
+    bench.outbox.settle()
+    assert [sent.key for sent in bench.sink.sent] == [bytes([n]) for n in range(6)]
+    assert len(bench.outbox) == 5
+
+
+def test_bytes_on_their_way_are_limited_too(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FLIGHT_BYTES", 8)
+    for _ in range(4):
+        bench.send()  # five bytes each
+    assert len(bench.sink.sent) == 2
+    bench.outbox.drop([A])
+    bench.send(source=B)
+    assert len(bench.sink.sent) == 3
+
+
+def test_drain_keeps_alive_until_all_is_acknowledged(bench: Bench) -> None:
+    bench.send()
+    beats: list[int] = []
+
+    def keep_alive() -> None:
+        beats.append(1)
+        if len(beats) == 5:
+            bench.sink.sent[0].outcome = 1
+
+    bench.outbox.drain(keep_alive)
+    assert len(beats) == 5
+
+
+def test_drain_gives_up_at_its_deadline(bench: Bench) -> None:
+    bench.send()
+    with pytest.raises(RecoverableError, match="1 writes"):
+        bench.outbox.drain(lambda: None, deadline=2.0)
+    assert 2.0 <= bench.clock.monotonic() < 2.1

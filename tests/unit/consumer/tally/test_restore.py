@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from broker.transport import Partition, TopicInfo
+from consumer.runtime.clock import ManualClock
+from consumer.tally.restore import Restorer, check_log
+from estimators.errors import FatalError, Reason, RecoverableError
+from estimators.tally import Tally
+from estimators.wire.state import (
+    ClosedWindow,
+    PartitionState,
+    WindowCount,
+    closed_key,
+    encode_closed,
+    encode_state,
+    partition_key,
+)
+from tests.support.batches import ZSTD, frame
+from tests.support.tally import at, small_plan
+from tests.support.tally_bench import Stage
+
+PLAN = small_plan(partitions=2, groups=3)
+ZERO = WindowCount(Tally.zero(1, 4))
+P = Partition("reports", 0)
+INFO = TopicInfo("reports", "id", 1, {})
+
+
+def state(next_offset: int = 10, resume_from: int = 5, topic_id: str = "id") -> PartitionState:
+    return PartitionState(topic_id, next_offset, 0, -1, resume_from, 0, ZERO, {})
+
+
+@pytest.mark.parametrize(
+    ("known", "info", "start", "end", "message"),
+    [
+        (None, INFO, 1, 9, "nothing was ever counted"),
+        (state(), INFO, 6, 20, "starts at 6, needed from 5"),
+        (state(), INFO, 10, 20, "starts at 10, needed from 5"),
+        (state(), INFO, 11, 20, "needed from 5"),
+        (state(), INFO, 5, 9, "ends at 9, counted was to 10"),
+        (state(topic_id="other"), INFO, 0, 20, "made anew"),
+        (state(), None, 0, 20, "does not exist"),
+        (None, None, 0, 0, "does not exist"),
+    ],
+)
+def test_what_does_not_fit_together_stops(
+    known: Any, info: Any, start: int, end: int, message: str
+) -> None:
+    with pytest.raises(FatalError, match=message):
+        check_log(P, known, info, start, end)
+
+
+@pytest.mark.parametrize(
+    ("known", "start", "end"),
+    [(None, 0, 0), (None, 0, 9), (state(), 5, 10), (state(), 0, 10), (state(10, 10), 10, 10)],
+)
+def test_what_fits_is_read(known: Any, start: int, end: int) -> None:
+    check_log(P, known, INFO, start, end)
+
+
+def restorer(
+    stage: Stage, reader: Any = None, topics: Any = None, keep_alive: Any = lambda: None
+) -> Restorer:
+    return Restorer(
+        stage.plan,
+        stage.names,
+        reader or stage.broker.reader(),
+        topics or stage.topics,
+        clock=ManualClock(),
+        patience_seconds=1.0,
+        keep_alive=keep_alive,
+    )
+
+
+def write(stage: Stage, group: int, partition: int, next_offset: int) -> None:
+    where = stage.input(partition, group)
+    info = stage.topics.describe([where.topic])[where.topic]
+    value = encode_state(stage.plan, state(next_offset, next_offset, info.id))
+    key = partition_key(group, partition)
+    stage.sink.send(stage.names.state, key, value, partition=partition).wait(1)
+
+
+class Counting:
+    """A reader that notes what it was assigned and calls back before every poll."""
+
+    def __init__(self, reader: Any, before_poll: Any = lambda: None) -> None:
+        self._reader = reader
+        self._before = before_poll
+        self.assigned = []
+
+    def assign(self, partitions: Iterable[Partition]) -> None:
+        self.assigned.append(set(partitions))
+        self._reader.assign(partitions)
+
+    def poll(self, _timeout: float, _max_records: int = 500) -> Any:
+        self._before()
+        return self._reader.poll(0.0, 1)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+
+def test_all_groups_of_a_state_partition_are_restored_in_one_read() -> None:
+    stage = Stage(PLAN)
+    for group in range(3):
+        for partition in range(2):
+            for _ in range(group + 1):
+                stage.batch(0, [1], group=group, partition=partition)
+            write(stage, group, partition, group + 1)
+    reader = Counting(stage.broker.reader())
+    everything = [stage.input(p, g) for g in range(3) for p in range(2)]
+    restored = restorer(stage, reader).restore(everything)
+    assert {p: one.fold.next_offset for p, one in restored.items()} == {
+        stage.input(p, g): g + 1 for g in range(3) for p in range(2)
+    }
+    assert reader.assigned == [{Partition(stage.names.state, n) for n in range(2)}]
+
+
+def test_a_record_that_compaction_moves_past_the_reader_is_found() -> None:
+    """Rewritten during the read, its old copy compacted away: it lies past the end first seen."""
+    stage = Stage(small_plan())
+    for _ in range(3):
+        stage.batch(0, [1])
+    write(stage, 0, 0, 2)
+    zero = ClosedWindow(0, 0, ZERO, ZERO)
+    for window in range(5):
+        stage.sink.send(
+            stage.names.state,
+            closed_key(0, 0, window),
+            encode_closed(stage.plan, zero),
+            partition=0,
+        ).wait(1)
+    moved = []
+
+    def rewrite_and_compact() -> None:
+        if not moved:
+            moved.append(True)
+            write(stage, 0, 0, 2)
+            stage.broker.compact(stage.names.state, active=0)
+            assert len(stage.states()) == 1
+
+    fold = (
+        restorer(stage, Counting(stage.broker.reader(), rewrite_and_compact))
+        .restore([stage.input()])[stage.input()]
+        .fold
+    )
+    assert moved
+    assert fold.next_offset == 2
+
+
+FOREIGN = [
+    b"hello",
+    b"[]",
+    b'{"next_offset": 1e400}',
+    b'{"next_offset": 999}',
+    b'{"v": "1.0", "next_offset": 999, "plan": "other"}',
+]
+
+
+@pytest.mark.parametrize("value", FOREIGN)
+def test_foreign_values_in_the_state_topic_are_passed(value: bytes) -> None:
+    stage = Stage(small_plan())
+    stage.batch(0, [1])
+    worker = stage.worker()
+    stage.turns(worker)
+    worker.finish()
+    stage.sink.send(stage.names.state, partition_key(0, 0), value, partition=0).wait(1)
+    raw = frame(b"no records", 3, codec=ZSTD)
+    stage.broker.append_batch(Partition(stage.names.state, 0), raw)
+    fold, end = restorer(stage).restore([stage.input()])[stage.input()]
+    assert fold.next_offset == end == stage.topics.log_ends([stage.input()])[stage.input()] > 0
+
+
+@pytest.mark.parametrize("value", FOREIGN)
+def test_where_a_foreign_value_is_all_that_is_left_the_log_is_counted_again(value: bytes) -> None:
+    stage = Stage(small_plan())
+    stage.batch(0, [1])
+    stage.sink.send(stage.names.state, partition_key(0, 0), value, partition=0).wait(1)
+    assert restorer(stage).restore([stage.input()])[stage.input()].fold.next_offset == 0
+    stage.topics.trim({stage.input(): 1})
+    with pytest.raises(FatalError, match="nothing was ever counted"):
+        restorer(stage).restore([stage.input()])
+
+
+def test_a_batch_that_an_earlier_release_had_read_in_part_is_gone_past() -> None:
+    """It counted two of five records, then stopped at the third, and at every restart."""
+    stage = Stage(small_plan())
+    stage.move_to(1)
+    stage.batch(0, [1])
+    stage.move_to(2)
+    raw = frame(b"no records", 5, codec=ZSTD)
+    assert stage.broker.append_batch(stage.input(), raw) == 1
+    info = stage.topics.describe([stage.input().topic])[stage.input().topic]
+    held = {0: WindowCount(Tally(np.array([3]), np.array([[0, 3, 0, 0]])))}
+    state = PartitionState(info.id, 3, at(2), -1, 0, 0, ZERO, held)
+    stage.sink.send(
+        stage.names.state, partition_key(0, 0), encode_state(stage.plan, state), partition=0
+    ).wait(1)
+    worker = stage.worker()
+    stage.move_to(3)
+    stage.batch(0, [2], number=7)
+    stage.turns(worker)
+    last = stage.states()[-1]
+    assert last.next_offset == 7
+    assert last.open[0].tally.counts.tolist() == [[0, 3, 1, 0]]
+    assert dict(last.open[0].rejects) == {Reason.UNDECODABLE: 1}
+
+
+def test_an_altered_log_is_noticed() -> None:
+    stage = Stage(small_plan())
+    stage.batch(0, [1])
+    stage.batch(0, [1])
+    info = stage.topics.describe([stage.input().topic])[stage.input().topic]
+    wrong = PartitionState(info.id, 2, 5, -1, 0, 0, ZERO, {})  # a clock the log never had
+    stage.sink.send(
+        stage.names.state, partition_key(0, 0), encode_state(stage.plan, wrong), partition=0
+    ).wait(1)
+    with pytest.raises(FatalError, match="was it altered"):
+        restorer(stage).restore([stage.input()])
+
+
+def test_a_state_topic_that_does_not_answer_is_given_up_for_now() -> None:
+    stage = Stage(small_plan())
+    write(stage, 0, 0, 0)
+    stage.broker.stall(Partition(stage.names.state, 0))
+    clock = ManualClock()
+    reader = Counting(stage.broker.reader(), lambda: clock.advance(0.2))
+    patient = Restorer(
+        stage.plan,
+        stage.names,
+        reader,
+        stage.topics,
+        clock=clock,
+        patience_seconds=1.0,
+        keep_alive=lambda: None,
+    )
+    with pytest.raises(RecoverableError, match="stands still"):
+        patient.restore([stage.input()])

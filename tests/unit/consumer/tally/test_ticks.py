@@ -1,0 +1,103 @@
+"""Ticks that are not taken: how long that is borne, and what ends the count of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from broker.transport import Partition
+from consumer.runtime.clock import ManualClock
+from consumer.tally.ticks import Ticker
+from estimators.errors import FatalError, RecoverableError
+
+ONE, OTHER = Partition("t", 0), Partition("t", 1)
+STALL = 20.0
+
+
+class Sent:
+    """A tick on its way: acknowledged, failed, or neither yet."""
+
+    def __init__(self) -> None:
+        self.outcome: int | RecoverableError | None = None
+
+    def done(self) -> bool:
+        return self.outcome is not None
+
+    def wait(self, _timeout: float) -> int:
+        assert self.outcome is not None
+        if isinstance(self.outcome, RecoverableError):
+            raise self.outcome
+        return self.outcome
+
+
+@dataclass
+class Fold:
+    next_close: int | None = 0
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.clock = ManualClock(wall_ms=1)
+        self.sent: list[tuple[int, Sent]] = []
+        self.folds: dict[Partition, Any] = {ONE: Fold()}
+        self.ticker = Ticker(self, self.clock, lambda: None, 1.0, STALL)  # type: ignore[arg-type]
+
+    def send(self, _topic: str, _key: None, _value: bytes, *, partition: int) -> Sent:
+        self.sent.append((partition, Sent()))
+        return self.sent[-1][1]
+
+    def turn(self, seconds: float = 1.0) -> int:
+        self.clock.advance(seconds)
+        return self.ticker.turn(self.folds, lambda _: True)
+
+    def settle(self, outcome: int | RecoverableError) -> None:
+        self.sent[-1][1].outcome = outcome
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_a_tick_under_way_is_not_doubled_and_is_waited_for_as_long_as_a_stall(bench: Bench) -> None:
+    assert bench.turn() == 1
+    assert bench.turn(STALL) == 0
+    with pytest.raises(FatalError, match="a tick was not acknowledged for 20 s"):
+        bench.turn()
+
+
+def test_one_that_waits_holds_up_no_other(bench: Bench) -> None:
+    bench.folds[OTHER] = Fold()
+    assert bench.turn() == 2
+    for _ in range(5):
+        bench.settle(0)
+        assert bench.turn() == 1
+    assert [number for number, _ in bench.sent] == [0, 1, 1, 1, 1, 1, 1]
+
+
+def test_ticks_that_fail_are_repeated_for_as_long_as_a_stall(bench: Bench) -> None:
+    for _ in range(10):
+        assert bench.turn(2.0) == 1
+        bench.settle(RecoverableError("not enough replicas"))
+    with pytest.raises(FatalError, match="ticks fail for 20 s: not enough replicas"):
+        bench.turn(2.1)
+
+
+@pytest.mark.parametrize("how", ["taken", "closed by a record"])
+def test_what_failed_before_is_forgotten_once_time_passes_again(bench: Bench, how: str) -> None:
+    bench.turn()
+    bench.settle(RecoverableError("not enough replicas"))
+    if how == "taken":
+        bench.turn()
+        bench.settle(0)
+        bench.turn()
+        bench.settle(0)
+    else:
+        bench.folds[ONE] = Fold(next_close=10**9)
+        bench.turn()
+        bench.folds[ONE] = Fold()
+    bench.turn(10 * STALL)
+    bench.settle(RecoverableError("not enough replicas"))
+    assert bench.turn() == 1

@@ -1,0 +1,187 @@
+"""Association, independence and trees on tables whose answers are known."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from calmstream.evaluation.population import collect
+from estimators import methods
+from estimators.analysis import (
+    analyse,
+    chow_liu,
+    conditional,
+    independence,
+    mutual_information,
+    statistic,
+)
+from estimators.analysis.distribution import critical_value, tail
+from estimators.methods.base import LinearAnswers
+from tests.support.plans import draft, mixed_domain
+
+
+@pytest.mark.parametrize("freedom", [0.3, 1, 1.7, 2, 5.5, 30, 400])
+@pytest.mark.parametrize("x", [1e-3, 0.5, 1, 3.84, 20, 150, 900])
+def test_the_tail_of_chi_square_is_scipy_s(x: float, freedom: float) -> None:
+    assert tail(x, freedom) == pytest.approx(stats.chi2.sf(x, freedom), rel=1e-8, abs=1e-12)
+
+
+@pytest.mark.parametrize("freedom", [0.5, 1, 2.5, 12])
+def test_critical_values_are_scipy_s(freedom: float) -> None:
+    assert critical_value(0.05, freedom) == pytest.approx(stats.chi2.isf(0.05, freedom), rel=1e-8)
+    assert tail(0.0, freedom) == 1.0
+
+
+def test_mutual_information_of_known_tables() -> None:
+    assert mutual_information(np.outer([0.2, 0.8], [0.5, 0.3, 0.2])) == pytest.approx(0, abs=1e-15)
+    assert mutual_information(np.diag([0.5, 0.5])) == pytest.approx(np.log(2))
+    assert mutual_information(np.diag([3.0, 1.0])) == pytest.approx(
+        -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    )
+    assert mutual_information(np.zeros((2, 2))) == 0.0
+
+
+def test_conditional_probabilities() -> None:
+    table = np.array([[0.1, 0.3], [0.0, 0.0], [0.2, 0.4]])
+    assert conditional(table, 0) == pytest.approx(
+        np.array([[0.25, 0.75], [0.5, 0.5], [1 / 3, 2 / 3]])
+    )
+    assert conditional(table, 1).sum(axis=0) == pytest.approx([1, 1])
+
+
+def test_without_noise_the_test_is_pearson_s() -> None:
+    """With the multinomial covariance alone the critical value is the usual one."""
+    rows, columns = np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.4])
+    even = np.outer(rows, columns)
+    n = 5000
+    spread = (np.diag(even.ravel()) - np.outer(even.ravel(), even.ravel())) / n
+    table = even + 0.01 * np.array([[1, -1], [0, 0], [-1, 1]])
+    found = independence(table, spread, (rows, columns), n)
+    assert found.statistic == pytest.approx(statistic(table, n))
+    assert found.critical == pytest.approx(found.uncorrected, rel=1e-9)
+    scipy = stats.chi2_contingency(table * n, correction=False)
+    assert (found.statistic, found.p_value) == pytest.approx(scipy[:2], rel=1e-9)
+
+
+def test_noise_raises_the_critical_value_and_not_the_statistic() -> None:
+    even = np.outer([0.3, 0.7], [0.4, 0.6])
+    spread = np.eye(4) * 1e-3
+    table = even + 0.02 * np.array([[1, -1], [-1, 1]])
+    margins = even.sum(axis=1), even.sum(axis=0)
+    found = independence(table, spread, margins, 1000)
+    assert found.uncorrected < found.statistic < found.critical
+    assert not found.dependent
+    assert 0.05 < found.p_value < 1.0
+
+
+def total(edges: object, information: dict[tuple[int, int], float]) -> float:
+    return sum(information[e.first, e.second] for e in edges)  # type: ignore[attr-defined]
+
+
+def test_the_tree_is_the_best_of_all_spanning_trees() -> None:
+    generator = np.random.default_rng(5)
+    pairs = list(combinations(range(5), 2))
+    for _ in range(20):
+        information = dict(zip(pairs, generator.random(10), strict=True))
+        best = max(
+            sum(information[p] for p in edges)
+            for edges in combinations(pairs, 4)
+            if len(chow_liu(5, dict.fromkeys(edges, 1.0))) == 4
+        )
+        tree = chow_liu(5, information)
+        assert len(tree) == 4
+        assert total(tree, information) == pytest.approx(best)
+
+
+def test_pairs_that_are_not_published_are_not_joined() -> None:
+    forest = chow_liu(4, {(0, 1): 0.5, (2, 3): 0.25})
+    assert [(e.first, e.second) for e in forest] == [(0, 1), (2, 3)]
+
+
+def chain(n: int, seed: int) -> np.ndarray:
+    """a0 and a1 copy one another mostly; a2 is independent."""
+    generator = np.random.default_rng(seed)
+    first = generator.integers(0, 2, n)
+    second = np.where(generator.random(n) < 0.9, first, 1 - first)
+    return np.stack([first, second, generator.integers(0, 3, n)], axis=1).astype(np.uint16)
+
+
+@pytest.mark.parametrize("method", ["calm", "fc", "am", "inp-ht", "characters", "marg-ht"])
+def test_a_report_finds_the_dependent_pair(method: str) -> None:
+    n = 40_000
+    domain = mixed_domain(2, 2, 3)
+    plan, _ = draft(domain, "2", n, 2, method)
+    tallies = collect(plan, chain(n, 3), np.random.SeedSequence(4), law=True)
+    model = methods.get(method).fit(plan, tallies)
+    report = analyse(model, domain, plan.marginals, n)
+    by_pair = {tuple(pair["attributes"]): pair for pair in report["pairs"]}
+    assert set(by_pair) == {("a0", "a1"), ("a0", "a2"), ("a1", "a2")}
+    related = by_pair["a0", "a1"]
+    assert related["chi_square"]["dependent"]
+    assert related["chi_square"]["p_value"] < 1e-6
+    assert related["mutual_information"] == pytest.approx(0.368, abs=0.1)
+    assert related["cramers_v"] == pytest.approx(0.8, abs=0.1)
+    assert report["tree"][0]["attributes"] == ["a0", "a1"]
+    assert len(report["tree"]) == 2
+
+
+def test_a_method_without_unbiased_tables_has_no_test_but_the_rest() -> None:
+    domain = mixed_domain(2, 2, 3)
+    plan, _ = draft(domain, "8", 40_000, 2, "inp-em")
+    tallies = collect(plan, chain(40_000, 5), np.random.SeedSequence(6), law=True)
+    report = analyse(methods.get("inp-em").fit(plan, tallies), domain, plan.marginals, 40_000)
+    assert all("chi_square" not in pair for pair in report["pairs"])
+    assert report["tree"][0]["attributes"] == ["a0", "a1"]
+
+
+@pytest.mark.parametrize("method", ["calm", "fc", "inp-ps", "am", "marg-rr", "inp-ht", "marg-ht"])
+def test_covariances_are_those_of_many_runs(method: str) -> None:
+    """Every entry of the stated covariance against the empirical one: 5.5 standard errors."""
+    domain = mixed_domain(2, 3, 2)
+    n, runs = 4000, 400
+    plan, _ = draft(domain, "1", n, 2, method)
+    truth = np.random.default_rng(8).dirichlet(np.full(12, 2.0))
+    rows, stated = [], []
+    for run in range(runs):
+        cells = np.random.default_rng((9, run)).choice(12, n, p=truth)
+        codes = np.stack(np.unravel_index(cells, (2, 3, 2)), axis=1).astype(np.uint16)
+        tallies = collect(plan, codes, np.random.SeedSequence((10, run)), law=True)
+        model = methods.get(method).fit(plan, tallies)
+        assert isinstance(model, LinearAnswers)
+        spread = model.covariance((0, 1))
+        if model.everyone:
+            f = truth.reshape(2, 3, 2).sum(axis=2).ravel()
+            spread = spread + (np.diag(f) - np.outer(f, f)) / n
+        rows.append(model.unclipped((0, 1)))
+        stated.append(spread)
+    centred = np.array(rows) - truth.reshape(2, 3, 2).sum(axis=2).ravel()
+    products = np.einsum("ri,rj->rij", centred, centred)
+    error = products.std(axis=0) / np.sqrt(runs)
+    assert (np.abs(products.mean(axis=0) - np.mean(stated, axis=0)) < 5.5 * error).all()
+
+
+def test_answers_of_a_character_model_agree_with_brute_force() -> None:
+    """Every table of a 3 x 2 x 4 domain from exact view distributions, cell by cell."""
+    domain = mixed_domain(3, 2, 4)
+    plan, _ = draft(domain, "1", 10**6, 2, "characters")
+    joint = np.random.default_rng(2).dirichlet(np.ones(24))
+    codes = np.array(list(product(range(3), range(2), range(4))), np.uint16)
+    from estimators.methods.shared.coefficients import Evidence, Recovery, Structure
+    from estimators.methods.shared.covariance import Covariance
+
+    views = [view for group in plan.groups for view in group.views]
+
+    def read(number: int) -> Evidence:
+        view = views[number]
+        table = np.bincount(view.inputs(codes, domain), joint, view.cells(domain))
+        return Evidence(table, Covariance(np.zeros(len(table)), np.zeros((len(table), 1))))
+
+    ones = np.ones(len(views), np.int64)
+    recovery = Recovery(Structure(domain, views), ones, np.ones(len(views)), read)
+    for attributes in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]:
+        others = tuple(i for i in range(3) if i not in attributes)
+        truth = joint.reshape(3, 2, 4).sum(axis=others).ravel()
+        assert recovery.table(attributes)[0] == pytest.approx(truth, abs=1e-12)

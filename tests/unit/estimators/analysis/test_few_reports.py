@@ -1,0 +1,102 @@
+"""Too few reports for any claim, or none from a group: every method, to the bytes of a snapshot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calmstream.evaluation.population import collect
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from estimators import methods
+from estimators.marginal import is_noise
+from estimators.plan import Plan
+from estimators.tally import Tally
+from estimators.wire.snapshot import Kind, MarginalRecord, decode
+from estimators.wire.state import WindowCount
+from tests.support.plans import draft, empty_tallies, mixed_domain
+
+PARAMETERS = {
+    "inp-em": {"stop": "likelihood"},
+    "rr-clusters": {"clusters": [["a0", "a1"]]},
+}
+METHODS = [name for name in methods.names() if not methods.get(name).baseline]
+
+
+def planned(method: str, cards: tuple[int, ...], epsilon: str) -> Plan:
+    return draft(mixed_domain(*cards), epsilon, 3000, 2, method, PARAMETERS.get(method))[0]
+
+
+def counted(plan: Plan, devices: int) -> list[Tally]:
+    random = np.random.default_rng(devices)
+    shape = (devices, len(plan.domain))
+    codes = random.integers(0, plan.domain.cardinalities, size=shape).astype(np.uint16)
+    return collect(plan, codes, np.random.SeedSequence(1), law=False)
+
+
+def published(plan: Plan, tallies: list[Tally]) -> list[MarginalRecord]:
+    """What subscribers read of these counts; asserts what holds of every table."""
+    counts = tuple(WindowCount(tally) for tally in tallies)
+    made = build_set(plan, MergedWindow(0, Kind.FINAL, (1,) * len(tallies), counts))
+    records = [decode(value) for _, value in made.tables()]
+    for record in records:
+        assert isinstance(record, MarginalRecord)
+        table, stderr = np.array(record.table), np.array(record.stderr)
+        assert np.isfinite(table).all()
+        assert np.isfinite(stderr).all()
+        assert (stderr >= 0).all()
+        assert record.noise_floor == pytest.approx(np.square(stderr).sum())
+        if "raw" not in record.flags:
+            assert (table >= 0).all()
+            assert table.sum() == pytest.approx(1.0, abs=1e-9)
+    return records
+
+
+@pytest.mark.parametrize("epsilon", ["0.2", "2"])
+@pytest.mark.parametrize("cards", [(2, 3, 2), (2, 2, 2, 2)])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_handful_of_reports_makes_no_claim(
+    method: str, cards: tuple[int, ...], epsilon: str
+) -> None:
+    plan = planned(method, cards, epsilon)
+    for devices in (1, 3):
+        records = published(plan, counted(plan, devices))
+        assert len(records) == len(plan.marginals)
+        for record in records:
+            assert {"noise", "uniform"} & set(record.flags), record
+            widest = 1.96 * max(record.stderr)
+            assert widest > 0.4
+            assert record.noise_floor > 0.05
+
+
+@pytest.mark.parametrize("cards", [(2, 3, 2), (2, 2, 2, 2)])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_silent_group_is_no_matter(method: str, cards: tuple[int, ...]) -> None:
+    plan = planned(method, cards, "2")
+    tallies, nothing = counted(plan, 3000), empty_tallies(plan)
+    for silent in range(len(tallies)):
+        left = [nothing[g] if g == silent else tally for g, tally in enumerate(tallies)]
+        for record in published(plan, left):
+            if record.reports == 0:
+                assert "uniform" in record.flags
+    assert published(plan, nothing) == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_counted_is_uniform_for_whoever_asks(method: str) -> None:
+    plan = planned(method, (2, 3, 2), "1")
+    model = methods.get(method).fit(plan, empty_tallies(plan))
+    for attributes in plan.marginals:
+        answer = model.marginal(attributes)
+        np.testing.assert_allclose(answer.table, 1 / answer.table.size)
+        assert "uniform" in answer.flags
+        assert answer.reports == 0
+        assert answer.stderr.min() > 0.3
+
+
+def test_noise_is_told_by_the_distance_and_by_its_own_size() -> None:
+    near, far = np.array([0.52, 0.48]), np.array([0.9, 0.1])
+    assert is_noise(near, np.full(2, 0.05))
+    assert not is_noise(far, np.full(2, 0.05))
+    assert not is_noise(far, np.full(2, 0.17))
+    assert is_noise(far, np.full(2, 0.18))

@@ -1,0 +1,198 @@
+"""Records of the releases topic: what readers take, and that nothing in the topic stops them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimators.central import release_wire
+from estimators.central.dp_marginals import Level, Release
+from estimators.central.release_reading import CentralRelease, ReleaseFold, ReleaseOwners
+from estimators.central.release_wire import encode_claim, encode_level, encode_manifest
+from tests.support.central import PLAN
+
+NONCE, OTHER = "0" * 32, "1" * 32
+
+
+def level(k: int = 1, counts: np.ndarray | None = None) -> Level:
+    counts = np.array([50, 60, 55]) if counts is None else counts
+    cells = {(0,): np.arange(len(counts))}
+    return Level(
+        k, 2, Fraction(16), 40, None, 0.0, None, cells, {(0,): counts}, (len(counts), 1, 1)
+    )
+
+
+def released(one: Level) -> tuple[Release, tuple[list[bytes], ...]]:
+    labels = ([f"label {i}".encode() for i in range(one.cardinalities[0])], [b"x"], [b"y"])
+    return Release((np.arange(one.cardinalities[0]), np.arange(1), np.arange(1)), (one,)), labels
+
+
+def records(nonce: str = NONCE, window: int = 0) -> list[bytes]:
+    """Claim, level and manifest."""
+    one = level()
+    whole, labels = released(one)
+    return [
+        encode_claim(PLAN, window, nonce),
+        encode_level(PLAN, window, nonce, one, whole, labels),
+        encode_manifest(PLAN, window, nonce, whole, PLAN.new_ledger, "test"),
+    ]
+
+
+def read(values: list[bytes | None]) -> tuple[list[CentralRelease], int]:
+    fold = ReleaseFold(ReleaseOwners(PLAN.digest))
+    found = [release for value in values if (release := fold.read(value)) is not None]
+    return found, fold.ignored
+
+
+def changed(raw: bytes, **fields: object) -> bytes:
+    body = orjson.loads(raw)
+    for name, value in fields.items():
+        if value is ...:
+            del body[name]
+        else:
+            body[name] = value
+    return orjson.dumps(body)
+
+
+def test_a_claimed_release_is_read_once() -> None:
+    found, ignored = read(records() + records()[1:])
+    assert ignored == 0
+    (release,) = found
+    assert release.manifest["claim"] == NONCE
+    (table,) = release.levels[1]["tables"]
+    assert table["values"] == [["label 0", "label 1", "label 2"]]
+    assert table["counts"] == [50, 60, 55]
+
+
+def test_the_first_claim_holds_a_window_for_ever() -> None:
+    mine, others = records(), records(OTHER)
+    for merged in (
+        [mine[0], others[0], *others[1:], *mine[1:]],
+        [mine[0], *others, *mine[1:]],
+        [mine[0], mine[1], others[0], others[1], others[2], mine[2]],
+    ):
+        found, ignored = read(list(merged))
+        assert [r.manifest["claim"] for r in found] == [NONCE]
+        assert found[0].levels[1]["claim"] == NONCE
+        assert ignored == 2
+    # Its owner dies: nobody else's release of the window is ever shown.
+    assert read([mine[0], *others])[0] == []
+
+
+def test_releases_from_before_there_were_claims_stay_readable() -> None:
+    old = [changed(raw, claim=..., extended_above=0) for raw in records()[1:]]
+    old = [changed(old[0], extended_above=...), changed(old[1], extended_above=..., sample=...)]
+    assert len(read(list(old))[0]) == 1
+    # They hold their window: a later claim does not reopen it.
+    assert [r.manifest.get("claim") for r in read([*old, *records()])[0]] == [None]
+    # And a release without a claim does not count where there is one.
+    assert [r.manifest.get("claim") for r in read([*records(), *old])[0]] == [NONCE]
+
+
+def test_a_release_without_its_claim_is_nobody_s() -> None:
+    assert read(list(records()[1:]))[0] == []
+
+
+FOREIGN: list[bytes | None] = [
+    None,
+    b"",
+    b"\xff",
+    b"nonsense",
+    b"[]",
+    b"null",
+    b"{}",
+    b'{"v":"central-1.0"}',
+    b'{"v":"central-9.0","plan":"x","window":0}',
+    *(changed(raw, plan="f" * 64) for raw in records()),
+    *(
+        changed(raw, window=window)
+        for raw in records()
+        for window in (-1, "0", None, 1 << 60, True)
+    ),
+    *(changed(raw, claim=claim) for raw in records() for claim in (7, [], "")),
+]
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_whatever_else_is_in_the_topic_is_passed_over(foreign: bytes | None) -> None:
+    mine = records()
+    for place in range(len(mine) + 1):
+        found, ignored = read([*mine[:place], foreign, *mine[place:]])
+        assert len(found) == 1
+        assert ignored == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tables": [1]},
+        {"tables": [{"attributes": ["a"], "values": [], "counts": []}]},
+        {"tables": [{"attributes": ["a"], "values": [["x"]], "counts": []}]},
+        {"tables": [{"attributes": ["a"], "values": [["x"]], "counts": ["1"]}]},
+        {"tables": [{"attributes": ["a"], "values": [[7]], "counts": [1]}]},
+        {"tables": [{}]},
+        {"tables": None},
+        {"k": "1"},
+        {"k": True},
+        {"stderr": None},
+        {"threshold": 1.5},
+        {"limit": ...},
+        {"spurious_bound": "0"},
+    ],
+)
+def test_a_malformed_level_is_none(fields: dict[str, Any]) -> None:
+    claim, raw, manifest = records()
+    found, ignored = read([claim, changed(raw, **fields), manifest])
+    assert found == []
+    assert ignored == 1
+    assert len(read([claim, changed(raw, **fields), raw, manifest])[0]) == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"levels": ["1"]},
+        {"levels": [[1]]},
+        {"levels": None},
+        {"start": -1},
+        {"end": 1 << 60},
+        {"start": "now"},
+        {"spent": 1},
+        {"name": ...},
+        {"releases": None},
+    ],
+)
+def test_a_malformed_manifest_is_none(fields: dict[str, Any]) -> None:
+    claim, raw, manifest = records()
+    assert read([claim, raw, changed(manifest, **fields)]) == ([], 1)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.binary(max_size=60) | st.none() | st.sampled_from(FOREIGN), max_size=20))
+def test_no_bytes_stop_a_reader(values: list[bytes | None]) -> None:
+    found, ignored = read([records()[0], *values, *records()[1:]])
+    assert len(found) == 1
+    assert ignored == len(values)
+
+
+def test_a_level_that_is_too_large_keeps_the_largest_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(release_wire, "MAX_LEVEL_BYTES", 6000)
+    counts = np.random.default_rng(1).permutation(np.arange(100, 5100))
+    one = level(counts=counts)
+    whole, labels = released(one)
+    raw = encode_level(PLAN, 0, NONCE, one, whole, labels)
+    assert 1000 < len(raw) <= 6000
+    body = orjson.loads(raw)
+    kept = sorted(body["tables"][0]["counts"])
+    assert kept == list(range(body["dropped_up_to"] + 1, 5100))
+    # All equal: none can be kept, and it ends all the same.
+    equal = level(counts=np.full(5000, 77))
+    assert orjson.loads(encode_level(PLAN, 0, NONCE, equal, *released(equal)))["tables"] == []

@@ -1,0 +1,206 @@
+"""Designs of all methods: what they collect, what they say, what they refuse."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+
+from calmstream.evaluation.population import collect
+from estimators import methods
+from estimators.domain import Domain
+from estimators.errors import InvalidInput, PlanError
+from estimators.methods.base import LinearAnswers
+from estimators.methods.characters import generators, vectors
+from estimators.plan.document import read_plan
+from estimators.planning import empty_tallies
+from tests.support.plans import draft, mixed_domain
+
+NAMES = (
+    "fc", "inp-rr", "inp-ps", "inp-olh", "inp-htcms", "inp-em",
+    "am", "marg-rr", "marg-ps", "marg-ht", "ft", "inp-ht", "characters",
+)  # fmt: skip
+
+
+def views_of(method: str, domain: Domain, k: int) -> int:
+    plan, _ = draft(domain, "1", 10_000, k, method)
+    return sum(len(group.views) for group in plan.groups)
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_a_plan_survives_its_document_and_states_its_size(method: str) -> None:
+    plan, design = draft(mixed_domain(2, 3, 3, 2), "1", 10_000, 2, method)
+    assert read_plan(plan.to_bytes()).digest == plan.digest
+    assert any("statistic: " in line and "counters" in line for line in design.reason)
+    assert set(design.expected_sse) == {1, 2}
+    assert all(value > 0 for value in design.expected_sse.values())
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_no_reports_at_all_answer_uniform(method: str) -> None:
+    plan, _ = draft(mixed_domain(2, 3, 3), "1", 10_000, 2, method)
+    answer = methods.get(method).fit(plan, empty_tallies(plan)).marginal((0, 1))
+    assert answer.table == pytest.approx(np.full(6, 1 / 6))
+    assert answer.flags == ("uniform",)
+    assert answer.reports == 0
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_any_counts_give_finite_distributions(method: str) -> None:
+    """One report, or counters that no honest devices would produce."""
+    plan, _ = draft(mixed_domain(2, 3, 3), "0.5", 10_000, 2, method)
+    one = collect(plan, np.zeros((1, 3), np.uint16), np.random.SeedSequence(1), law=False)
+    model = methods.get(method).fit(plan, one)
+    for attributes in [(0,), (1,), (0, 2), (1, 2)]:
+        answer = model.marginal(attributes)
+        assert np.isfinite(answer.table).all()
+        assert np.isfinite(answer.stderr).all()
+        assert answer.table.min() >= 0.0
+        assert answer.table.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("method", ["am", "marg-rr", "marg-ps", "marg-ht", "ft", "inp-ht"])
+def test_larger_marginals_than_planned_are_refused_in_one_line(method: str) -> None:
+    domain = Domain.binary(4)
+    plan, _ = draft(domain, "1", 10_000, 2, method)
+    model = methods.get(method).fit(plan, empty_tallies(plan))
+    with pytest.raises(InvalidInput, match=r"at most 2 attributes.*a0, a1, a2 together"):
+        model.marginal((0, 1, 2))
+    with pytest.raises(PlanError, match=r"marginals: .*at most 2 attributes"):
+        draft(domain, "1", 10_000, 2, method, marginals=[(0,), (0, 1, 2)])
+    narrow, _ = draft(domain, "1", 10_000, 1, method)
+    assert narrow.marginals == ((0,), (1,), (2,), (3,))
+
+
+@pytest.mark.parametrize(
+    ("method", "d", "k", "size"),
+    [
+        ("fc", 32, 3, "4,294,967,296 cells"),
+        ("inp-rr", 17, 3, "131,072 cells"),
+        ("inp-ps", 21, 3, "2,097,152 cells"),
+        ("inp-olh", 32, 3, "4,294,967,296 cells"),
+        ("inp-htcms", 32, 3, "4,294,967,296 cells"),
+        ("am", 32, 6, "906,192 tables"),
+        ("marg-ps", 32, 8, "10,518,300 tables"),
+        ("ft", 32, 6, "1,149,016 coefficients"),
+        ("inp-ht", 32, 6, "1,149,016 coefficients"),
+        ("characters", 32, 6, "1,149,016 coefficients"),
+        ("marg-ht", 16, 6, "504,504 pairs"),
+    ],
+)
+def test_absurd_sizes_are_refused_with_the_size(method: str, d: int, k: int, size: str) -> None:
+    with pytest.raises(PlanError) as refusal:
+        draft(Domain.binary(d), "1", 10_000, k, method)
+    assert size in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_unknown_parameters_are_refused(method: str) -> None:
+    with pytest.raises(PlanError, match=f"method {method} has"):
+        draft(Domain.binary(3), method=method, parameters={"colour": 1})
+
+
+@pytest.mark.parametrize(("name", "value"), [("weighting", "odd"), ("stop", "never")])
+def test_bad_parameter_values_are_refused(name: str, value: str) -> None:
+    method = "inp-ht" if name == "weighting" else "inp-em"
+    with pytest.raises(PlanError, match=f"parameter {name} must be"):
+        draft(Domain.binary(3), method=method, parameters={name: value})
+
+
+def test_numbers_of_views() -> None:
+    """METHODS §1 and §4: 92 coefficients at d = 8, k = 3; 1788, not 14892, at three values."""
+    eight, ternary = Domain.binary(8), mixed_domain(*[3] * 8)
+    assert views_of("ft", eight, 3) == views_of("inp-ht", eight, 3) == 92
+    assert views_of("characters", eight, 3) == 92
+    assert views_of("am", eight, 3) == comb(8, 3)
+    assert views_of("marg-ht", eight, 3) == 56 * 7
+    assert views_of("ft", ternary, 3) == 14_892
+    assert views_of("inp-ht", ternary, 3) == 1788
+    assert views_of("characters", ternary, 3) == (16 + 28 * 4 + 56 * 8) // 2
+
+
+def test_thousands_of_views_share_groups_and_keep_their_weights() -> None:
+    plan, _ = draft(
+        mixed_domain(*[3] * 8), "1", 10_000, 3, "inp-ht", parameters={"weighting": "coverage"}
+    )
+    assert len(plan.groups) == 1
+    group = plan.groups[0]
+    shares = {}
+    for view, share in zip(group.views, group.shares, strict=True):
+        shares.setdefault(len(view.attributes), set()).add(share)
+    assert {size: len(own) for size, own in shares.items()} == {1: 1, 2: 1, 3: 1}
+    [one], [two], [three] = shares[1], shares[2], shares[3]
+    assert one / three == pytest.approx(comb(7, 2) ** 0.5, rel=1e-5)
+    assert two / three == pytest.approx(comb(6, 1) ** 0.5, rel=1e-5)
+
+
+def test_weighting_by_coverage_lowers_the_expected_error_of_the_workload() -> None:
+    errors = {
+        weighting: draft(
+            Domain.binary(8), "1", 10**6, 3, "inp-ht", parameters={"weighting": weighting}
+        )[1].expected_sse[3]
+        for weighting in ("even", "coverage")
+    }
+    assert errors["coverage"] < 0.85 * errors["even"]
+
+
+@pytest.mark.parametrize("cardinalities", [(3, 3, 3), (4, 4), (2, 3, 6), (2, 4, 4), (5, 5)])
+def test_generators_reach_every_coefficient_and_none_is_idle(
+    cardinalities: tuple[int, ...],
+) -> None:
+    from estimators.methods.shared.coefficients import harmonics
+
+    domain = mixed_domain(*cardinalities)
+    wanted = {(v.attributes, v.factors) for v in vectors(domain, 2)}
+    chosen = generators(domain, 2)
+    reached = [{key for _, key in harmonics(view, domain)} for view in chosen]
+    assert set().union(*reached) == wanted
+    for number, own in enumerate(reached):
+        others = set().union(*(r for i, r in enumerate(reached) if i != number))
+        assert own - others
+
+
+def test_unequal_cardinalities_fall_back_to_bits_when_the_group_would_be_large() -> None:
+    small, _ = draft(mixed_domain(2, 3, 4), "1", 10_000, 2, "characters")
+    assert {view.kind for g in small.groups for view in g.views} == {"character"}
+    large, design = draft(mixed_domain(3, 5, 7), "1", 10_000, 2, "characters")
+    assert {view.kind for g in large.groups for view in g.views} == {"parity"}
+    assert "least common multiple 105" in design.reason[0]
+
+
+def test_full_domain_answers_every_marginal() -> None:
+    domain = mixed_domain(2, 3, 2)
+    plan, _ = draft(domain, "1", 10_000, 1, "fc")
+    model = methods.get("fc").fit(plan, empty_tallies(plan))
+    assert model.marginal((0, 1, 2)).table == pytest.approx(np.full(12, 1 / 12))
+
+
+@pytest.mark.parametrize("method", ["fc", "am", "ft", "inp-ht", "characters", "marg-ht", "inp-ps"])
+def test_standard_errors_are_the_spread_of_the_estimates(method: str) -> None:
+    """Mean squared error of raw tables over many runs against the stated variance, summed."""
+    domain = mixed_domain(2, 3, 3)
+    n, runs = 6000, 150
+    codes = np.stack(
+        np.unravel_index(np.random.default_rng(4).choice(18, n, p=skewed(18)), (2, 3, 3)), axis=1
+    ).astype(np.uint16)
+    plan, design = draft(domain, "1", n, 2, method)
+    targets = list(combinations(range(3), 2))
+    truths = {t: domain.histogram(codes, t) / n for t in targets}
+    found, stated = [], []
+    for run in range(runs):
+        tallies = collect(plan, codes, np.random.SeedSequence((14, run)), law=True)
+        model = methods.get(method).fit(plan, tallies)
+        assert isinstance(model, LinearAnswers)
+        found.append(np.mean([np.square(model.unclipped(t) - truths[t]).sum() for t in targets]))
+        stated.append(np.mean([model.marginal(t).noise_floor for t in targets]))
+    spread = np.std(found) / np.sqrt(runs)
+    assert abs(np.mean(found) - np.mean(stated)) < 5 * spread + 0.02 * np.mean(stated)
+    assert np.mean(found) == pytest.approx(design.expected_sse[2], rel=0.15)
+
+
+def skewed(cells: int) -> np.ndarray:
+    weights = 0.8 ** np.arange(cells)
+    return weights / weights.sum()

@@ -1,0 +1,114 @@
+"""Expected errors of binary designs: against the whole matrices, set by set."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from estimators.noise_aware.design import allocation
+from estimators.noise_aware.design.allocation import Prior, allocate
+from estimators.noise_aware.design.exchangeable import CENTRE, FIELD, World, variances
+
+
+def moments_by_enumeration(world: World) -> tuple[list[frozenset[int]], np.ndarray]:
+    """All sets and the derivative of their moments by all weights, from the 2^d cells."""
+    d = world.attributes
+    sets = [frozenset(s) for o in range(1, world.top + 1) for s in combinations(range(d), o)]
+    signs = 1 - 2 * ((np.arange(1 << d)[:, None] >> np.arange(d)) & 1)
+    cells = np.prod((1 + world.mean * signs) / 2, axis=1)
+    parity = np.stack([signs[:, sorted(s)].prod(axis=1) for s in sets], axis=1)
+    mean = cells @ parity
+    slope = (parity * cells[:, None]).T @ parity - np.outer(mean, mean)
+    modelled = [i for i, s in enumerate(sets) if len(s) <= 1 + len(world.sizes)]
+    chart = np.eye(len(sets))[:, modelled]
+    for column, row in enumerate(modelled):
+        if len(sets[row]) == 2:
+            for i in sets[row]:
+                chart[sets.index(frozenset([i])), column] -= world.mean
+    return sets, slope @ chart
+
+
+def prior_by_pairs_of_sets(world: World, sets: list[frozenset[int]]) -> np.ndarray:
+    out = np.zeros((len(sets), len(sets)))
+    for a, s in enumerate(sets):
+        for b, t in enumerate(sets):
+            both = len(s & t)
+            if len(s) == len(t) == 1:
+                out[a, b] = CENTRE**2 + FIELD**2 * both
+            elif len(s) == len(t) == 2:
+                out[a, b] = world.sizes[0] ** 2 * (0.5 * (s == t) + 0.125 * both + 0.25)
+            elif s == t:
+                out[a, b] = world.sizes[len(s) - 2] ** 2
+    return out
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        World(6, 0.6, (0.1, 0.05), 6),
+        World(7, -0.3, (0.2, 0.1, 0.06), 4),
+        World(5, 0.9, (0.2, 0.1, 0.05), 5),
+        World(5, 0.0, (0.3,), 4),
+        World(3, 0.5, (0.1,), 3),
+        World(2, 0.2, (0.1,), 2),
+    ],
+)
+def test_blocks_give_the_variances_of_the_whole_matrices(world: World) -> None:
+    precision = np.array([[30.0, 20.0, 10.0], [5.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
+    precision = precision[:, : min(3, world.top)]
+    sets, slope = moments_by_enumeration(world)
+    columns = slope.shape[1]
+    prior = prior_by_pairs_of_sets(world, sets[:columns])
+    for own, got in zip(precision, variances(world, precision), strict=True):
+        weight = np.array([own[len(s) - 1] if len(s) <= own.size else 0.0 for s in sets])
+        curvature = np.linalg.inv(prior) + slope.T @ (weight[:, None] * slope)
+        posterior = np.diag(slope @ np.linalg.inv(curvature) @ slope.T)
+        by_order = [
+            sum(v for v, s in zip(posterior, sets, strict=True) if len(s) == o)
+            for o in range(1, world.top + 1)
+        ]
+        np.testing.assert_allclose(got, by_order, rtol=1e-9, atol=1e-12)
+
+
+def test_pairs_tell_lopsided_attributes_margins_as_well_as_asking_for_them() -> None:
+    """A pair's moment holds both margins, each times the other's mean."""
+    asked = np.array([[20.0, 0.0], [0.0, 20.0]])
+    even, lopsided = (
+        variances(World(16, m, (1e-3,), 2), asked)[:, 0] / 16 / (1 - m**2) ** 2 for m in (0.0, 0.9)
+    )
+    assert even[1] > 5 * even[0]
+    assert lopsided[1] < lopsided[0]
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 9, 10, 16, 17, 40])
+@pytest.mark.parametrize("epsilon", ["0.05", "1", "4"])
+def test_binary_designs_hold_every_pair_or_spread_evenly(d: int, epsilon: str) -> None:
+    for k in {1, 2, min(d, 6)}:
+        found = allocate((2,) * d, 20_000, epsilon, k)
+        assert found.shares.sum() == pytest.approx(1.0)
+        assert (found.shares > 0).all()
+        assert len(set(found.views)) == len(found.views)
+        assert {len(view) for view in found.views} <= {1, found.size}
+        assert 2 <= found.size <= (4 if d <= 9 else 3)
+        held = {pair for view in found.views for pair in combinations(view, 2)}
+        assert held == set(combinations(range(d), 2))
+        larger = sum(s for v, s in zip(found.views, found.shares, strict=True) if len(v) > 1)
+        assert larger >= allocation.FLOOR
+
+
+def test_more_reports_never_raise_the_expected_error() -> None:
+    for d in (4, 12, 30):
+        errors = [allocate((2,) * d, n, "0.5", 3).expected[3] for n in (0, 10**3, 10**5, 10**7)]
+        assert errors == sorted(errors, reverse=True)
+        assert errors[-1] < 0.2 * errors[0]
+
+
+def test_larger_interactions_are_asked_about_more() -> None:
+    def pairs_asked(size: float) -> float:
+        found = allocate((2,) * 12, 1 << 16, "0.2", 3, Prior.of((0.6, size)))
+        larger = [len(view) > 1 for view in found.views]
+        return float(found.shares[larger].sum())
+
+    assert pairs_asked(0.01) < pairs_asked(0.1) < pairs_asked(0.4)

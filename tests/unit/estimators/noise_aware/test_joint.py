@@ -1,0 +1,386 @@
+"""The log-linear model: its tables, its density, and draws against independent computations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from estimators.noise_aware.input.statistics import Statistics
+from estimators.noise_aware.models import joint
+from estimators.noise_aware.models.loglinear import (
+    BEYOND_SIZE,
+    CENTRE,
+    FIELD,
+    FIELD_SPREAD,
+    FREEDOMS,
+    SHARED_SIZE,
+    SIZES,
+    LogLinear,
+)
+from estimators.noise_aware.models.parities import PairParities, Parities
+from estimators.noise_aware.sampling.hamiltonian import draw, inverse_of_triangle
+
+Floats = NDArray[np.float64]
+
+
+def signs(d: int, order: int) -> Floats:
+    """Every parity in every cell, by its definition: (cells, sets)."""
+    cells = np.array(list(product([1, -1], repeat=d)))
+    members = [s for o in range(1, order + 1) for s in combinations(range(d), o)]
+    return np.stack([cells[:, list(s)].prod(axis=1) for s in members], axis=1).astype(np.float64)
+
+
+def statistics_of(table: Floats, d: int, precision: float) -> Statistics:
+    """Exact first and second moments of a joint distribution."""
+    theta = signs(d, 2).T @ table.ravel()
+    products = np.zeros((d, d))
+    for (i, j), value in zip(combinations(range(d), 2), theta[d:], strict=True):
+        products[i, j] = products[j, i] = value
+    known = np.where(np.eye(d) > 0, 0.0, precision)
+    ones = np.full(d, precision)
+    return Statistics(theta[:d], ones, products, known, {}, np.zeros(d, np.int64))
+
+
+@pytest.mark.parametrize(
+    "parities",
+    [Parities(1, 1), Parities(2, 2), Parities(5, 3), Parities(6, 4), *map(PairParities, (2, 3, 7))],
+)
+def test_tables_and_moments_are_those_of_all_parities(parities: Parities) -> None:
+    d, order = parities.sets.attributes, int(parities.sets.order.max())
+    chi = signs(d, order)
+    random = np.random.default_rng(d)
+    weights = 0.4 * random.normal(size=(3, chi.shape[1]))
+    energy = weights @ chi.T
+    tables = np.exp(energy) / np.exp(energy).sum(axis=1, keepdims=True)
+    found = parities.tables(weights)
+    np.testing.assert_allclose(parities.energy(weights).reshape(3, -1), energy, atol=2e-5)
+    np.testing.assert_allclose(found.reshape(3, -1), tables, atol=1e-6)
+    np.testing.assert_allclose(parities.moments(found), tables @ chi, atol=2e-6)
+    own, slopes = parities.slopes(found)
+    covariance = np.array([(chi.T * p) @ chi - np.outer(p @ chi, p @ chi) for p in tables])
+    np.testing.assert_allclose(own, tables @ chi, atol=2e-6)
+    np.testing.assert_allclose(slopes, covariance, atol=4e-6)
+    np.testing.assert_array_equal(parities.slopes(found, d)[1], slopes[:, :, :d])
+
+
+def model_of(
+    d: int, order: int, noise: float, chains: int = 2, read: int | None = None
+) -> tuple[LogLinear, Floats, Floats]:
+    """A model of the estimates of some table, at states about its mode."""
+    random = np.random.default_rng(d)
+    read = read or order
+    parities, chi = PairParities(d) if order == 2 else Parities(d, order), signs(d, read)
+    observed = Parities(d, read) if read > order else None
+    energy = chi @ (0.3 * random.normal(size=chi.shape[1]))
+    table = np.exp(energy) / np.exp(energy).sum()
+    seen = table @ chi + noise * random.normal(size=chi.shape[1])
+    precision = np.full(seen.size, noise**-2)
+    return LogLinear(parities, seen, precision, chains, random, observed), seen, precision
+
+
+def exact_moments(model: LogLinear, state: Floats, order: int) -> Floats:
+    """Of sets of up to that order, at one state: shape (sets,)."""
+    d = model.parities.sets.attributes
+    weights = model.weights(state[None])[0]
+    energy = signs(d, order)[:, : weights.size] @ weights
+    return np.asarray(signs(d, order).T @ (np.exp(energy) / np.exp(energy).sum()))
+
+
+@pytest.mark.parametrize(("order", "read"), [(3, 3), (2, 3), (2, 4)])
+def test_the_gradient_is_that_of_the_density(order: int, read: int) -> None:
+    model, _, _ = model_of(4, order, 0.1, read=read)
+    if read > order:
+        model._set_delta(np.array([8, 30]))  # 0.007 and 0.2
+    state = model.state + 0.1 * np.random.default_rng(0).normal(size=model.state.shape)
+    _, gradient, _ = model.density(state)
+    step = 5e-3  # single precision forbids much less; the third derivative's part is about 1e-2
+    for place in range(model.size):
+        moved = np.zeros(model.size)
+        moved[place] = step
+        ahead, behind = model.density(state + moved)[0], model.density(state - moved)[0]
+        slope = (ahead - behind) / (2 * step)
+        np.testing.assert_allclose(gradient[:, place], slope, rtol=2e-2, atol=2e-2)
+
+
+def test_the_density_is_the_posterior_of_the_stated_model() -> None:
+    model, seen, precision = model_of(3, 3, 0.2, chains=1)
+    model._freedom = np.array([FREEDOMS[[0, 3, 1]]])
+    chi, random = signs(3, 3), np.random.default_rng(1)
+
+    def by_hand(state: Floats) -> float:
+        pair, triple, a, m, mu = state[3:6], state[6:7], state[7:10], state[10], state[11]
+        single = state[:3] + mu
+        full = [pair[n] + a[i] + a[j] + m for n, (i, j) in enumerate(combinations(range(3), 2))]
+        centre = np.clip(seen[:3] * precision[:3] / (precision[:3] + 3.0), -0.97, 0.97)
+        for value, (i, j) in zip(full, combinations(range(3), 2), strict=True):
+            single[i] -= value * centre[j]
+            single[j] -= value * centre[i]
+        energy = chi @ np.concatenate([single, full, triple])
+        theta = chi.T @ (np.exp(energy) / np.exp(energy).sum())
+        sigma, tau, alpha = model._sigma[0], model._tau[0], model._alpha[0]
+        student = [state[:3] / sigma, pair / tau[0], triple / tau[1]]
+        value = -0.5 * float((precision * (theta - seen) ** 2).sum())
+        for z, nu in zip(student, model._freedom[0], strict=True):
+            value -= 0.5 * (nu + 1.0) * float(np.log1p(z * z / nu).sum())
+        gauss = (a * a).sum() / alpha**2 + (m / (2 * alpha)) ** 2 + (mu / CENTRE) ** 2
+        return value - 0.5 * float(gauss)
+
+    first, second = (model.state[0] + 0.2 * random.normal(size=model.size) for _ in range(2))
+    difference = model.density(first[None])[0][0] - model.density(second[None])[0][0]
+    assert difference == pytest.approx(by_hand(first) - by_hand(second), abs=1e-3)
+
+
+def test_the_density_takes_observed_triples_for_as_sure_as_noise_and_delta_are() -> None:
+    model, seen, _ = model_of(5, 2, 0.05, read=3)
+    pairs = LogLinear(model.parities, seen[:15], np.full(15, 400.0), 2, np.random.default_rng(0))
+    for size in ("_sigma", "_tau", "_alpha", "_freedom"):
+        setattr(pairs, size, getattr(model, size))
+    model._set_delta(np.array([8, 30]))
+    state = model.state + 0.2 * np.random.default_rng(1).normal(size=model.state.shape)
+    left = [np.square(seen - exact_moments(model, row, 3))[15:].sum() for row in state]
+    wanted = -0.5 * np.array(left) / (0.05**2 + np.square(model.delta))
+    found = model.density(state)[0] - pairs.density(state)[0]
+    assert model.delta[1] > 10 * model.delta[0]
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+    likelihood = model._likelihood(model._gap(model.weights(state)))
+    alone = model.density(state)[0] - model._prior(state)[0]
+    np.testing.assert_allclose(likelihood, alone, rtol=1e-6)
+
+
+def test_the_curvature_is_that_of_the_observed_moments() -> None:
+    model, _, precision = model_of(4, 2, 0.1, read=3)
+    model._set_delta(np.array([8, 30]))
+    model.state = model.state + 0.2 * np.random.default_rng(1).normal(size=model.state.shape)
+    likelihood = np.zeros((model.size, model.size))
+    for chain, state in enumerate(model.state):
+        moved = 1e-5 * np.eye(model.size)
+        ahead, behind = (
+            np.array([exact_moments(model, state + way * row, 3) for row in moved])
+            for way in (1.0, -1.0)
+        )
+        slope, known = (ahead - behind) / 2e-5, precision.copy()
+        known[10:] = 1.0 / (1.0 / precision[10:] + model.delta[chain] ** 2)
+        likelihood += (slope * known) @ slope.T / 2
+    np.testing.assert_allclose(model.curvature(), likelihood, atol=2e-3)
+
+
+def test_the_curvature_of_the_prior_is_the_mean_of_its_squared_slopes() -> None:
+    model, _, _ = model_of(4, 3, 0.1, chains=3)
+    model._sigma, model._alpha = np.array([0.2, 0.5, 1.0]), np.array([0.1, 0.02, 0.3])
+    model._tau = np.array([[0.1, 0.05], [0.03, 0.2], [0.3, 0.01]])
+    model._freedom = FREEDOMS[np.array([[0, 1, 2], [3, 3, 0], [1, 2, 3]])]
+    random, many = np.random.default_rng(7), 20_000
+    squares = np.zeros((3, model.size))
+    for _ in range(many):
+        state = random.normal(size=(3, model.size))
+        heavy = random.standard_t(model._freedom[:, model.parities.sets.order - 1])
+        sizes = [model._sigma, model._tau[:, 0], model._tau[:, 1], model._alpha]
+        sizes += [2.0 * model._alpha, np.full(3, CENTRE)]
+        scale = np.repeat(np.array(sizes), [4, 6, 4, 4, 1, 1], axis=0).T
+        state[:, :14] = heavy
+        squares += np.square(model._prior(scale * state)[1]) / many
+    np.testing.assert_allclose(model.prior_curvature(), squares, rtol=0.06)
+
+
+@pytest.mark.parametrize("size", [1, 24, 25, 97])
+def test_the_inverse_by_halves_is_the_inverse(size: int) -> None:
+    roots = np.tril(np.random.default_rng(size).normal(size=(2, size, size)), -1) / size
+    roots += 2.0 * np.eye(size)
+    found = inverse_of_triangle(roots)
+    np.testing.assert_allclose(found @ roots, np.tile(np.eye(size), (2, 1, 1)), atol=1e-12)
+
+
+def test_delta_is_drawn_from_its_posterior_on_the_grid() -> None:
+    chains, random = 100_000, np.random.default_rng(11)
+    precision = np.full(14, 0.02**-2)
+    precision[10:] = [0.02**-2, 0.05**-2, 0.0, 0.01**-2]
+    model = LogLinear(PairParities(4), np.zeros(14), precision, chains, random, Parities(4, 3))
+    gap = np.full(14, 9.0)  # of what is modelled, which says nothing about delta
+    gap[10:] = [0.03, -0.04, 7.0, 0.025]
+    model._draw_delta(np.tile(gap, (chains, 1)))
+
+    grid = np.exp(np.linspace(np.log(0.002), np.log(0.8), 40))
+    chance = np.exp(-0.5 * np.square(grid / BEYOND_SIZE))
+    for left, noise in ((0.03, 0.02), (-0.04, 0.05), (0.025, 0.01)):
+        variance = noise**2 + np.square(grid)
+        chance *= np.exp(-0.5 * left * left / variance) / np.sqrt(variance)
+    chance /= chance.sum()
+    found = np.array([np.isclose(model.delta, value).mean() for value in grid])
+    assert found.sum() == pytest.approx(1.0)
+    assert (np.abs(found - chance) <= 5 * np.sqrt(chance / chains) + 1e-4).all()
+    taken = 1.0 / (0.05**2 + np.square(model.delta))
+    np.testing.assert_allclose(model._precision[:, 11], taken, rtol=1e-9)
+    assert (model._precision[:, 12] == 0.0).all()
+    assert (model._precision[:, :10] == precision[:10]).all()
+
+
+def test_without_data_sizes_have_their_prior() -> None:
+    d, sets = 3, 6
+    random = np.random.default_rng(5)
+    model = LogLinear(Parities(d, 2), np.zeros(sets), np.zeros(sets), 40, random)
+    tau, alpha, sigma, centre, freedom = [], [], [], [], []
+    for _ in draw(model, random, 60, 500):
+        tau.append(model._tau[:, 0].copy())
+        alpha.append(model._alpha.copy())
+        sigma.append(model._sigma.copy())
+        centre.append(model.state[:, -1].copy())
+        freedom.append(model._freedom.copy())
+    half_normal = np.sqrt(2.0 / np.pi)
+    # 40 chains of some 50 independent draws each; grids end at 0.8 and begin at 0.002.
+    assert np.mean(tau) == pytest.approx(SIZES[0] * half_normal, rel=0.06)
+    assert np.mean(alpha) == pytest.approx(SHARED_SIZE * half_normal, rel=0.06)
+    assert np.median(sigma) == pytest.approx(FIELD, rel=0.12)
+    assert np.mean(np.square(centre)) == pytest.approx(CENTRE**2, rel=0.06)
+    for value in FREEDOMS:
+        np.testing.assert_allclose(
+            np.mean(np.array(freedom) == value, axis=(0, 1)), 0.25, atol=0.02
+        )
+
+
+def test_draws_have_the_posterior_that_weighted_prior_draws_have() -> None:
+    random = np.random.default_rng(9)
+    parities, chi = Parities(2, 2), signs(2, 2)
+    seen, precision = np.array([0.75, 0.6, 0.62]), np.array([60.0, 60.0, 150.0])
+    model = LogLinear(parities, seen, precision, 16, random)
+    tables = np.concatenate(list(draw(model, random, 60, 400))).reshape(-1, 4)
+
+    many = 400_000
+    sigma = np.exp(np.clip(np.log(FIELD) + FIELD_SPREAD * random.normal(size=many), -3.0, 0.92))
+    single = CENTRE * random.normal(size=(many, 1))
+    nu = random.choice(FREEDOMS, size=(many, 2))
+    single = single + sigma[:, None] * random.standard_t(nu[:, :1], size=(many, 2))
+    alpha = SHARED_SIZE * np.abs(random.normal(size=many))
+    tau = SIZES[0] * np.abs(random.normal(size=many))
+    shared = random.normal(size=(many, 2)).sum(axis=1) + 2.0 * random.normal(size=many)
+    pair = alpha * shared + tau * random.standard_t(nu[:, 1])
+    centre = seen[:2] * precision[:2] / (precision[:2] + 3.0)
+    fields = single - pair[:, None] * centre[::-1]
+    energy = np.column_stack([fields, pair]) @ chi.T
+    energy -= energy.max(axis=1, keepdims=True)
+    drawn = np.exp(energy) / np.exp(energy).sum(axis=1, keepdims=True)
+    gap = drawn @ chi - seen
+    weight = np.exp(-0.5 * (precision * gap * gap).sum(axis=1))
+    weight /= weight.sum()
+    assert 1.0 / np.square(weight).sum() > 3000.0
+    np.testing.assert_allclose(tables.mean(axis=0), weight @ drawn, atol=0.006)
+    spread = np.sqrt(weight @ np.square(drawn - weight @ drawn))
+    np.testing.assert_allclose(tables.std(axis=0), spread, rtol=0.08)
+
+
+def test_a_log_linear_truth_is_recovered_from_its_moments() -> None:
+    d = 5
+    cells = np.array(list(product([1, -1], repeat=d)))
+    energy = 0.6 * cells[:, 0] * cells[:, 1] - 0.4 * cells[:, 1] * cells[:, 2] + 0.5 * cells[:, 4]
+    table = np.exp(energy) / np.exp(energy).sum()
+    model = joint.fit(statistics_of(table, d, 1e6))
+    np.testing.assert_allclose(model.table.ravel(), table, atol=4e-4)
+    modelled = np.array([len(s) <= 2 for s in model.members])
+    assert (model.freedom[modelled] > 0.5).all()
+    assert (model.freedom[~modelled] == 0.0).all()
+    wanted = table.reshape((2,) * d).sum(axis=(0, 2, 4))
+    marginal, variance = model.marginal((1, 3))
+    np.testing.assert_allclose(marginal, wanted, atol=1e-3)
+    assert (np.abs(marginal - wanted) <= 5 * np.sqrt(variance)).all()
+
+
+@pytest.mark.parametrize("attributes", [(0,), (3,), (1, 2), (0, 2, 4), (0, 1, 2, 3, 4)])
+def test_marginals_are_sums_of_the_joint(attributes: tuple[int, ...]) -> None:
+    random = np.random.default_rng(3)
+    table = random.dirichlet(np.ones(32))
+    model = joint.fit(statistics_of(table, 5, 1e3))
+    others = tuple(i for i in range(5) if i not in attributes)
+    shape = (2,) * 5
+    found, variance = model.marginal(attributes)
+    np.testing.assert_allclose(found, model.table.reshape(shape).sum(axis=others), atol=1e-12)
+    drawn = model.drawn.astype(np.float64).reshape(-1, *shape)
+    summed = drawn.sum(axis=tuple(i + 1 for i in others))
+    np.testing.assert_allclose(variance, summed.var(axis=0), atol=1e-8)
+
+
+def test_equal_statistics_give_equal_tables_and_more_attributes_fewer_draws() -> None:
+    random = np.random.default_rng(4)
+    for d, draws in ((2, 480), (10, 480), (16, 80)):
+        margins = [np.array([p, 1 - p]) for p in random.uniform(0.3, 0.95, d)]
+        table = margins[0]
+        for margin in margins[1:]:
+            table = np.multiply.outer(table, margin)
+        statistics = statistics_of(table, d, 400.0)
+        first, second = joint.fit(statistics), joint.fit(statistics)
+        np.testing.assert_array_equal(first.table, second.table)
+        assert len(first.drawn) == draws
+        assert first.table.min() >= 0.0
+        assert first.table.sum() == pytest.approx(1.0)
+
+
+def pairs_hardly_known(d: int) -> tuple[Statistics, dict[tuple[int, ...], float], Floats]:
+    """Of a table that pairs shape: single attributes well known, pairs hardly; and the triples."""
+    random, chi = np.random.default_rng(6), signs(d, 3)
+    last = d + d * (d - 1) // 2
+    sparse = random.normal(size=last) * np.where(np.arange(last) < d, 0.4, 0.15)
+    energy = chi[:, :last] @ sparse
+    theta = chi.T @ (np.exp(energy) / np.exp(energy).sum())
+    products, known = np.zeros((d, d)), np.where(np.eye(d) > 0, 0.0, 0.4**-2)
+    noisy = theta[d:last] + 0.4 * random.normal(size=last - d)
+    for (i, j), value in zip(combinations(range(d), 2), noisy, strict=True):
+        products[i, j] = products[j, i] = value
+    triples = dict(zip(combinations(range(d), 3), theta[last:].tolist(), strict=True))
+    sure = np.full(d, 1e5)
+    statistics = Statistics(theta[:d], sure, products, known, {}, np.zeros(d, np.int64))
+    return statistics, triples, theta[d:last]
+
+
+def test_precise_triples_tell_pairs_of_many_attributes_that_are_hardly_known() -> None:
+    d = 10
+    without, triples, wanted = pairs_hardly_known(d)
+    known = replace(without, higher={s: (value, 1e5) for s, value in triples.items()})
+    with_triples, alone = joint.fit(known), joint.fit(without)
+    pairs = np.array([len(s) == 2 for s in alone.members])
+
+    def error(found: joint.Joint) -> float:
+        return float(np.sqrt(np.square(found.coefficients[pairs] - wanted).mean()))
+
+    assert error(with_triples) < 0.01
+    assert error(alone) > 0.05
+    beyond = np.array([len(s) == 3 for s in alone.members])
+    assert with_triples.members == alone.members
+    assert (with_triples.freedom[beyond] > 0.0).all()
+    assert (with_triples.freedom <= 1.0).all()
+    assert (alone.freedom[beyond] == 0.0).all()
+
+
+def test_triples_nobody_was_asked_about_change_no_bit() -> None:
+    without, triples, _ = pairs_hardly_known(10)
+    nothing = replace(without, higher={s: (value, 0.0) for s, value in triples.items()})
+    first, second = joint.fit(without), joint.fit(nothing)
+    np.testing.assert_array_equal(first.drawn, second.drawn)
+    np.testing.assert_array_equal(first.freedom, second.freedom)
+
+
+def test_observing_no_more_than_is_modelled_changes_no_bit() -> None:
+    parities, random = Parities(4, 3), np.random.default_rng(2)
+    seen, precision = 0.2 * random.normal(size=14), np.full(14, 200.0)
+    drawn = []
+    for observed in (None, parities, Parities(4, 3)):
+        random = np.random.default_rng(3)
+        model = LogLinear(parities, seen, precision, 3, random, observed)
+        drawn.append(np.concatenate(list(draw(model, random, 5, 5))))
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    np.testing.assert_array_equal(drawn[0], drawn[2])
+
+
+@pytest.mark.parametrize("d", [3, 4, 6, 10])
+def test_moments_that_contradict_each_other_beyond_all_doubt_still_give_a_table(d: int) -> None:
+    sure = 1e15
+    precision = np.where(np.eye(d) > 0, 0.0, sure)
+    triples: list[tuple[int, ...]] = list(combinations(range(d), 3))
+    higher = dict.fromkeys(triples, (-1.0, sure))
+    ones, none = np.ones(d), np.zeros(d, np.int64)
+    model = joint.fit(Statistics(ones, sure * ones, 1.0 - np.eye(d), precision, higher, none))
+    assert np.isfinite(model.table).all()
+    assert model.table.min() >= 0.0
+    assert model.table.sum() == pytest.approx(1.0)
+    assert np.isfinite(model.marginal((0, 1))[1]).all()

@@ -1,0 +1,177 @@
+"""The noise-aware method from request to tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from estimators.errors import InvalidInput, PlanError
+from estimators.marginal import sse
+from estimators.methods import get
+from estimators.methods.noise_aware import NoiseAware
+from estimators.noise_aware.model import NoiseAwareModel
+from estimators.plan.request import Request
+from estimators.planning import empty_tallies
+from estimators.tally import Tally
+from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
+
+
+def _answers(model: NoiseAwareModel, d: int) -> list[tuple[int, ...]]:
+    return [a for k in (1, 2, 3, min(d, 4)) if k <= d for a in combinations(range(d), k)]
+
+
+def _assert_valid(model: NoiseAwareModel, d: int) -> None:
+    for attributes in _answers(model, d):
+        answer = model.marginal(attributes)
+        assert np.isfinite(answer.table).all()
+        assert np.isfinite(answer.stderr).all()
+        assert (answer.table >= 0).all()
+        assert (answer.stderr >= 0).all()
+        assert answer.table.sum() == pytest.approx(1.0, abs=1e-9)
+
+
+def test_it_is_registered_and_refuses_parameters() -> None:
+    assert get("noise-aware").name == "noise-aware"
+    with pytest.raises(PlanError, match="has prior_sizes, pilots"):
+        NoiseAware().design(Request(domain_of(2, 2), "1", 1000, 2, {"theta": 1}))
+
+
+@pytest.mark.parametrize("cards", [(2,), (5,), (2, 2, 2), (3, 2, 4), (2,) * 11])
+@pytest.mark.parametrize("epsilon", ["0.1", "2"])
+def test_every_table_is_valid_whatever_was_counted(cards: tuple[int, ...], epsilon: str) -> None:
+    domain = domain_of(*cards)
+    plan = plan_for(domain, epsilon, 3000, min(2, len(cards)))
+    random = np.random.default_rng(0)
+    codes = random.integers(0, cards, size=(3000, len(cards))).astype(np.uint16)
+    _assert_valid(NoiseAwareModel(plan, tallies_of(plan, codes, 1)), len(cards))
+    one = codes[:1]
+    _assert_valid(NoiseAwareModel(plan, tallies_of(plan, one, 2)), len(cards))
+
+
+def test_nothing_reported_is_uniform_and_says_so() -> None:
+    plan = plan_for(domain_of(2, 3, 2), "1", 1000, 2)
+    answer = NoiseAwareModel(plan, empty_tallies(plan)).marginal((0, 1))
+    np.testing.assert_allclose(answer.table, 1 / 6)
+    assert answer.flags == ("uniform", "noise")
+    assert answer.reports == 0
+
+
+def test_flags_say_that_a_model_answers_and_whether_a_group_saw_it_all() -> None:
+    plan = plan_for(domain_of(2, 2, 2, 2), "1", 4000, 2)
+    model = NoiseAwareModel(plan, tallies_of(plan, chain(4000, 4, 1), 3))
+    assert max(len(view.attributes) for group in plan.groups for view in group.views) == 2
+    assert model.marginal((0, 1)).flags[:2] == ("modelled", "covered")
+    assert model.marginal((0, 1, 3)).flags[0] == "modelled"
+    assert "covered" not in model.marginal((0, 1, 3)).flags
+
+
+def test_a_group_without_reports_is_no_matter() -> None:
+    plan = plan_for(domain_of(2, 2, 2, 2), "1", 4000, 2)
+    tallies = tallies_of(plan, chain(4000, 4, 1), 3)
+    for silent in range(len(tallies)):
+        left = [
+            Tally.zero(len(g.views), m.width) if i == silent else t
+            for i, (g, m, t) in enumerate(zip(plan.groups, plan.mechanisms, tallies, strict=True))
+        ]
+        _assert_valid(NoiseAwareModel(plan, left), 4)
+
+
+def test_forged_counts_still_give_tables() -> None:
+    plan = plan_for(domain_of(2, 2, 2), "1", 1000, 2)
+    tallies = [
+        Tally(np.full(len(g.views), 50), np.full((len(g.views), m.width), 50))
+        for g, m in zip(plan.groups, plan.mechanisms, strict=True)
+    ]
+    _assert_valid(NoiseAwareModel(plan, tallies), 3)
+
+
+def test_equal_tallies_give_equal_answers() -> None:
+    plan = plan_for(domain_of(2, 2, 2, 3), "1", 5000, 2)
+    codes = np.hstack([chain(5000, 3, 2), np.zeros((5000, 1), np.uint16)])
+    tallies = tallies_of(plan, codes, 3)
+    first, second = (NoiseAwareModel(plan, tallies).marginal((0, 2, 3)) for _ in range(2))
+    np.testing.assert_array_equal(first.table, second.table)
+    np.testing.assert_array_equal(first.stderr, second.stderr)
+
+
+def test_tables_agree_with_their_margins() -> None:
+    plan = plan_for(domain_of(2, 3, 2, 2), "1", 20_000, 3)
+    codes = np.random.default_rng(1).integers(0, (2, 3, 2, 2), size=(20_000, 4)).astype(np.uint16)
+    model = NoiseAwareModel(plan, tallies_of(plan, codes, 4))
+    triple = model.marginal((0, 1, 2)).table.reshape(2, 3, 2)
+    np.testing.assert_allclose(triple.sum(axis=2).ravel(), model.marginal((0, 1)).table, atol=1e-4)
+    pair = model.marginal((1, 2)).table.reshape(3, 2)
+    np.testing.assert_allclose(pair.sum(axis=1), model.marginal((1,)).table, atol=1e-6)
+
+
+def test_much_data_leads_to_the_truth() -> None:
+    codes = chain(200_000, 5, 6)
+    domain = domain_of(*[2] * 5)
+    plan = plan_for(domain, "4", 200_000, 3)
+    model = NoiseAwareModel(plan, tallies_of(plan, codes, 5))
+    for attributes in combinations(range(5), 3):
+        assert sse(model.marginal(attributes).table, truth(domain, codes, attributes)) < 2e-4
+
+
+def test_errors_are_honest_however_many_reports_there_are() -> None:
+    users, share = 10**9, 0.3137
+    plan = plan_for(domain_of(2), "8", users, 1)
+    mechanism = plan.mechanisms[0]
+    errors = []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        histogram = random.multinomial(users, [share, 1.0 - share])  # devices are a sample too
+        counts = mechanism.draw_tally(histogram, random)
+        tally = Tally(np.array([histogram.sum()]), counts[None])
+        answer = NoiseAwareModel(plan, [tally]).marginal((0,))
+        errors.append((answer.table[0] - share) / answer.stderr[0])
+        assert 1e-7 < answer.stderr[0] < 1e-4
+    assert np.abs(errors).max() < 5.0
+    assert 0.2 < np.std(errors) < 2.0
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "2"])
+def test_it_beats_calm_where_noise_matters(epsilon: str) -> None:
+    domain, users = domain_of(*[2] * 12), 60_000
+    codes = chain(users, 12, 7)
+    plan = plan_for(domain, epsilon, users, 2)
+    calm = get("calm").design(Request(domain, epsilon, users, 2))
+    other = replace(plan, groups=calm.groups)
+    pairs = list(combinations(range(12), 2))
+    errors = np.zeros((3, 2))
+    for seed in range(3):
+        models = (
+            NoiseAwareModel(plan, tallies_of(plan, codes, seed)),
+            get("calm").fit(other, tallies_of(other, codes, seed)),
+        )
+        for m, model in enumerate(models):
+            errors[seed, m] = sum(
+                sse(model.marginal(p).table, truth(domain, codes, p)) for p in pairs
+            )
+    assert errors[:, 0].sum() < 0.9 * errors[:, 1].sum()
+
+
+@pytest.mark.parametrize("d", [6, 11])
+@pytest.mark.parametrize("epsilon", ["0.5", "2"])
+def test_intervals_cover(d: int, epsilon: str) -> None:
+    domain, users = domain_of(*[2] * d), 60_000
+    codes = chain(users, d, 8, keep=0.4)
+    plan = plan_for(domain, epsilon, users, 2)
+    inside = []
+    for seed in range(4):
+        model = NoiseAwareModel(plan, tallies_of(plan, codes, seed))
+        for attributes in combinations(range(d), 2):
+            answer = model.marginal(attributes)
+            gap = np.abs(answer.table - truth(domain, codes, attributes))
+            inside.append(gap <= 1.96 * answer.stderr)
+    assert 0.85 <= float(np.mean(inside)) <= 0.999
+
+
+def test_too_large_a_table_is_refused() -> None:
+    plan = plan_for(domain_of(*[2] * 24), "1", 1000, 2)
+    model = NoiseAwareModel(plan, empty_tallies(plan))
+    with pytest.raises(InvalidInput, match="cells"):
+        model.marginal(tuple(range(24)))

@@ -1,0 +1,204 @@
+"""The steps of the noise-aware recovery against independent computations."""
+
+from __future__ import annotations
+
+from math import erf as exact_erf
+
+import numpy as np
+import pytest
+
+from estimators.mechanisms import best_oracle
+from estimators.noise_aware.design import allocation
+from estimators.noise_aware.input.features import Features
+from estimators.noise_aware.input.statistics import cell_variance, collect
+from estimators.noise_aware.models.shrinkage import gains
+from estimators.noise_aware.sampling.draws import erf, truncated
+from estimators.noise_aware.tables.raking import outer, rake, valid_pair
+from estimators.noise_aware.tables.risk import Candidate, Share, share_of_first
+from estimators.numerics.hadamard import transform
+from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
+
+
+def test_interactions_split_the_energy_of_a_table() -> None:
+    features = Features((2, 3, 5))
+    table = np.random.default_rng(0).dirichlet(np.ones(30))
+    parts = features.interactions((0, 1, 2), table)
+    assert np.square(parts).sum() / 30 == pytest.approx(np.square(table).sum())
+    margins = [features.margin(i, _means(features, table)) for i in range(3)]
+    for i, axes in enumerate(((1, 2), (0, 2), (0, 1))):
+        np.testing.assert_allclose(margins[i], table.reshape(2, 3, 5).sum(axis=axes), atol=1e-12)
+
+
+def _means(features: Features, table: np.ndarray) -> np.ndarray:
+    parts = features.interactions((0, 1, 2), table)
+    return np.concatenate([parts[1:, 0, 0], parts[0, 1:, 0], parts[0, 0, 1:]])
+
+
+def test_a_pair_is_rebuilt_from_its_moments() -> None:
+    features = Features((2, 3))
+    table = np.random.default_rng(1).dirichlet(np.ones(6))
+    parts = features.interactions((0, 1), table)
+    means = np.concatenate([parts[1:, 0], parts[0, 1:]])
+    products = np.zeros((4, 4))
+    products[0, 1:] = parts[1:, 1:].ravel()
+    margins = (features.margin(0, means), features.margin(1, means))
+    np.testing.assert_allclose(
+        features.pair(0, 1, margins, means, products).ravel(), table, atol=1e-12
+    )
+
+
+def test_feature_variance_is_that_of_the_categories() -> None:
+    features = Features((4,))
+    share = np.array([0.1, 0.2, 0.3, 0.4])
+    means = 2.0 * (share - 0.25)
+    expected = [(p * (1 - p)) * 4 for p in share]
+    np.testing.assert_allclose(features.variance(means), expected)
+
+
+@pytest.mark.parametrize(("epsilon", "cells"), [("0.5", 4), ("1", 8), ("2", 4), ("1", 6)])
+def test_statistics_have_the_stated_variance(epsilon: str, cells: int) -> None:
+    oracle = best_oracle(epsilon, cells)
+    features = Features((cells // 2, 2))
+    random = np.random.default_rng(3)
+    even, n = np.full(cells, 1 / cells), 4000
+    found = []
+    for _ in range(600):
+        counts = oracle.draw_tally(random.multinomial(n, even), random)
+        found.append(features.interactions((0, 1), oracle.estimate(counts, n))[1:, 1:].ravel())
+    stated = cells * cell_variance(oracle) / n
+    # A redundant coding spreads (r - 1) directions over r features.
+    directions = 1 if cells == 4 else (cells // 2 - 1) / (cells // 2)
+    assert np.var(found) == pytest.approx(stated * directions, rel=0.15)
+
+
+def test_statistics_are_unbiased_and_pooled() -> None:
+    domain = domain_of(2, 3, 2)
+    codes = np.random.default_rng(5).integers(0, (2, 3, 2), size=(20_000, 3)).astype(np.uint16)
+    plan = plan_for(domain, "2", 20_000, 2)
+    features = Features(domain.cardinalities)
+    runs = [collect(plan, tallies_of(plan, codes, s), features) for s in range(60)]
+    mean = np.mean([r.products for r in runs], axis=0)
+    exact = features.interactions((0, 1), truth(domain, codes, (0, 1)))[1:, 1:]
+    error = np.sqrt(1 / runs[0].product_precision[0, 1] / len(runs))
+    assert np.abs(mean[features.slices[0], features.slices[1]] - exact).max() < 5 * error
+
+
+def test_erf_and_truncation() -> None:
+    x = np.linspace(-4, 4, 101)
+    np.testing.assert_allclose(erf(x), [exact_erf(v) for v in x], atol=2e-7)
+    draws = np.random.default_rng(0).normal(0.3, 0.5, 400_000)
+    kept = draws[(draws > -0.2) & (draws < 0.4)]
+    mean, variance = truncated(np.array([0.3]), np.array([0.5]), np.array([-0.2]), np.array([0.4]))
+    assert mean[0] == pytest.approx(kept.mean(), abs=2e-3)
+    assert variance[0] == pytest.approx(kept.var(), rel=0.02)
+    mean, variance = truncated(np.array([9.0]), np.array([0.1]), np.array([-1.0]), np.array([1.0]))
+    assert mean[0] == 1.0
+    assert variance[0] == 0.0
+
+
+def test_gains_keep_signals_and_drop_noise() -> None:
+    random = np.random.default_rng(2)
+    noise = np.full(200, 0.01)
+    gain, _ = gains(random.normal(0, 0.1, 200), noise, 0.3)
+    assert gain.mean() < 0.1
+    loud = random.normal(0, 0.1, 200)
+    loud[:3] += 1.0
+    gain, doubt = gains(loud, noise, 0.3)
+    assert gain[:3].min() > 0.9
+    assert gain[3:].mean() < 0.25
+    assert (doubt >= 0).all()
+
+
+def test_risk_prefers_the_estimate_that_is_nearer_the_truth() -> None:
+    random = np.random.default_rng(4)
+    theta = random.normal(0, 1, 400)
+    seen = theta + random.normal(0, 1, 400)
+    half = Candidate(seen / 2, np.full(400, 0.5))
+    raw, zero = Candidate(seen, np.ones(400)), Candidate(0 * seen, np.zeros(400))
+    ones = np.ones(400)
+    assert share_of_first(half, raw, seen, ones, ones, 0.5).value > 0.85
+    assert share_of_first(half, zero, seen, ones, ones, 0.5).value > 0.85
+    assert share_of_first(raw, zero, seen, ones, ones, 0.5).value == pytest.approx(0.5, abs=0.12)
+    assert share_of_first(half, half, seen, ones, ones, 0.3) == Share(0.3, 0.0)
+
+
+def test_a_share_is_known_as_far_as_statistics_decide_it() -> None:
+    random = np.random.default_rng(5)
+    theta = random.normal(0, 1, 400)
+    first, second = Candidate(theta, np.zeros(400)), Candidate(0 * theta, np.zeros(400))
+    ones = np.ones(400)
+    known = []
+    for precision in (1e-4, 1.0, 1e4):
+        seen = theta + random.normal(0, 1, 400) / np.sqrt(precision)
+        found = share_of_first(first, second, seen, precision * ones, ones, 0.5)
+        # The estimate's variance is 1 / (precision sum theta^2), the prior's 1/4.
+        assert found.known == pytest.approx(0.25 / (0.25 + 1 / (precision * (theta @ theta))))
+        known.append(found.known)
+    assert known[0] < 0.02
+    assert known[2] > 0.999
+
+
+def test_risk_falls_back_on_the_prior_when_noise_hides_everything() -> None:
+    first, second = Candidate(np.array([0.01]), np.zeros(1)), Candidate(np.zeros(1), np.zeros(1))
+    share = share_of_first(first, second, np.array([50.0]), np.array([1e-6]), np.ones(1), 0.5)
+    assert share.known < 0.01
+    assert share.value == pytest.approx(0.5, abs=0.02)
+
+
+def test_walsh_hadamard_is_its_definition() -> None:
+    values = np.random.default_rng(0).normal(size=16)
+    signs = np.array([[(-1) ** (a & x).bit_count() for x in range(16)] for a in range(16)])
+    np.testing.assert_allclose(transform(values), signs @ values)
+
+
+def test_raking_reaches_margins_and_survives_contradictions() -> None:
+    random = np.random.default_rng(7)
+    joint = random.dirichlet(np.ones(8)).reshape(2, 2, 2)
+    targets = [
+        ((0, 1), joint.sum(axis=2)[None]),
+        ((0, 2), joint.sum(axis=1)[None]),
+        ((1, 2), joint.sum(axis=0)[None]),
+    ]
+    raked = rake(np.full((1, 2, 2, 2), 0.125), targets, 400)[0]
+    np.testing.assert_allclose(raked.sum(axis=0), joint.sum(axis=0), atol=1e-4)
+    same, opposite = np.array([[[0.5, 0.0], [0.0, 0.5]]]), np.array([[[0.0, 0.5], [0.5, 0.0]]])
+    impossible = [((0, 1), same), ((1, 2), same), ((0, 2), opposite)]
+    odd = rake(np.full((1, 2, 2, 2), 0.125), impossible)
+    assert (odd >= 0).all()
+    assert odd.sum() == pytest.approx(1.0)
+
+
+def test_valid_pair_keeps_margins() -> None:
+    first, second = np.array([[0.9, 0.1]]), np.array([[0.2, 0.8]])
+    raw = outer([first, second]) + 0.05 * np.array([[1, -1], [-1, 1]])
+    fixed = valid_pair(raw, first, second)
+    assert (fixed > 0).all()
+    np.testing.assert_allclose(fixed.sum(axis=2), first, atol=1e-6)
+    np.testing.assert_allclose(fixed.sum(axis=1), second, atol=1e-6)
+
+
+def test_allocation_asks_about_more_as_epsilon_grows() -> None:
+    sizes = [allocation.allocate((2,) * 8, 1 << 16, e, 3).size for e in ("0.1", "1", "3")]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > 2
+
+
+@pytest.mark.parametrize("cards", [(2, 2, 2, 2), (9, 16, 7, 2), (2,), (3, 2)])
+@pytest.mark.parametrize("epsilon", ["0.1", "1"])
+def test_allocation_is_a_distribution_with_a_floor_on_pairs(
+    cards: tuple[int, ...], epsilon: str
+) -> None:
+    found = allocation.allocate(cards, 1 << 14, epsilon, 1)
+    assert found.shares.sum() == pytest.approx(1.0)
+    assert (found.shares > 0).all()
+    assert set().union(*map(set, found.views)) == set(range(len(cards)))
+    if len(cards) > 1:
+        larger = sum(s for v, s in zip(found.views, found.shares, strict=True) if len(v) > 1)
+        assert larger >= allocation.FLOOR - 1e-9
+    errors = [found.expected[k] for k in sorted(found.expected)]
+    assert all(e > 0 for e in errors)
+
+
+def test_chain_has_dependence() -> None:
+    codes = chain(5000, 4, 0)
+    assert np.corrcoef(codes[:, 0], codes[:, 1])[0, 1] > 0.4

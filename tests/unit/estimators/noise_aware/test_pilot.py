@@ -1,0 +1,315 @@
+"""The noise-aware method after a pilot: sizes as parameters, counts that join the totals."""
+
+from __future__ import annotations
+
+import copy
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from calmstream.evaluation.population import collect as draw
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from estimators import planning
+from estimators.errors import PlanError
+from estimators.marginal import sse
+from estimators.methods.noise_aware import NoiseAware
+from estimators.noise_aware.design import allocation
+from estimators.noise_aware.design.allocation import Prior, allocate
+from estimators.noise_aware.design.prior_scales import learn_sizes, read_sizes
+from estimators.noise_aware.input import earlier
+from estimators.noise_aware.input.earlier import pool, read_earlier
+from estimators.noise_aware.input.features import Features
+from estimators.noise_aware.input.statistics import Statistics, collect
+from estimators.plan import Plan
+from estimators.plan.document import read_plan
+from estimators.plan.request import Request
+from estimators.tally import Tally
+from estimators.wire.snapshot import Kind
+from estimators.wire.state import WindowCount
+from tests.support.noise_aware import chain, domain_of, truth
+from tests.support.plans import draft, empty_tallies
+
+METHOD = NoiseAware()
+
+
+def counts(plan: Plan, codes: np.ndarray, seed: int) -> list[Tally]:
+    return draw(plan, codes, np.random.SeedSequence(seed), law=True)
+
+
+def taught(
+    cards: tuple[int, ...], codes: np.ndarray, epsilon: str = "1", method: str = "noise-aware"
+) -> tuple[Plan, list[Tally], dict[str, Any]]:
+    """A pilot, its counts, and the parameters it gives."""
+    pilot, _ = draft(domain_of(*cards), epsilon, len(codes), 2, method, name="pilot")
+    tallies = counts(pilot, codes, 1)
+    return pilot, tallies, METHOD.follow(pilot, tallies)
+
+
+# Sizes as they are stated
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([0.6, -0.1], "of order 2: a standard deviation is not negative, got -0.1"),
+        ([-1e-9], "of order 1: a standard deviation is not negative"),
+        ([0.6, float("nan")], "of order 2: expected a number, got nan"),
+        ([float("inf")], "of order 1: expected a number, got inf"),
+        ([0.6, "x"], "of order 2: expected a number, got 'x'"),
+        ([True], "of order 1: expected a number, got True"),
+        ([0.6, 1.5], "of order 2: no coefficient is above 1"),
+        ([0, 0.0], "all are 0"),
+        ([], "expected 1 to 4 numbers"),
+        ([0.1] * 5, "expected 1 to 4 numbers"),
+        (0.1, "expected 1 to 4 numbers"),
+        ([0.6, []], "of order 2: expected a number or 1 to 16 of them"),
+        ([0.6, [0.1] * 17], "of order 2: expected a number or 1 to 16 of them"),
+        ([0.6, [0.1, -0.1]], "of order 2: a standard deviation is not negative, got -0.1"),
+        ([[0.6], 0.1], "of order 1: expected a number, got [0.6]"),
+        ([0.6, [0.1, [0.1]]], "of order 2: expected a number, got [0.1]"),
+        ([0, [0, 0]], "all are 0"),
+    ],
+)
+def test_impossible_sizes_are_refused(sizes: Any, said: str) -> None:
+    with pytest.raises(PlanError, match="parameter prior_sizes") as caught:
+        draft(domain_of(2, 2, 2), method="noise-aware", parameters={"prior_sizes": sizes})
+    assert said in str(caught.value)
+
+
+def test_sizes_steer_the_shares_and_stand_in_the_plan() -> None:
+    def shares(parameters: dict[str, Any]) -> tuple[Plan, float]:
+        plan, _ = draft(domain_of(*[2] * 8), "0.3", 30_000, 3, "noise-aware", parameters)
+        single = sum(
+            share
+            for group in plan.groups
+            for view, share in zip(group.views, group.shares, strict=True)
+            if len(view.attributes) == 1
+        )
+        return plan, single / plan.total_share
+
+    weak, alone = shares({"prior_sizes": [0.6, 0.01, 0]})
+    strong, together = shares({"prior_sizes": [0.6, 0.3, 0.1, 0.05]})
+    plain, between = shares({})
+    assert alone == pytest.approx(1 - allocation.FLOOR, abs=1e-4)
+    assert together < between < alone
+    assert weak.parameters == {"prior_sizes": ["0.6", "0.01", 0]}
+    assert plain.parameters == {}
+    assert read_plan(strong.to_bytes()) == strong
+
+
+@pytest.mark.parametrize(
+    "sizes", [[0, 0, 1], [1e-300], [1], [0, 1e-9, 0, 1], [1, 1, 1, 1], [0, [0, 1]]]
+)
+@pytest.mark.parametrize("cards", [(2,) * 6, (2, 3, 4), (2,)])
+def test_extreme_sizes_still_give_a_distribution(sizes: list[Any], cards: tuple[int, ...]) -> None:
+    for k in range(1, min(3, len(cards)) + 1):
+        found = allocate(cards, 5000, "0.5", k, read_sizes(sizes))
+        assert found.shares.sum() == pytest.approx(1.0)
+        assert (found.shares > 0).all()
+        assert all(np.isfinite(error) and error > 0 for error in found.expected.values())
+
+
+def test_the_default_prior_is_what_the_module_states() -> None:
+    assert Prior() == Prior(allocation.PRIOR_SIZES, allocation.PAIR_SIZES)
+    stated = read_sizes([0.6, [0.05, 0.1, 0.2], 0.05, 0.03])
+    assert stated.pairs == Prior().pairs
+    one, two = (allocate((2,) * 6, 5000, "0.5", 4, prior) for prior in (None, stated))
+    np.testing.assert_array_equal(one.shares, two.shares)
+    assert one.expected == two.expected
+
+
+# Sizes as they are learnt
+
+
+def exact_sizes(cards: tuple[int, ...], codes: np.ndarray) -> tuple[float, float]:
+    """Root mean square of the population's own coefficients of order 1 and of pairs."""
+    features, domain = Features(cards), domain_of(*cards)
+    means = np.zeros(features.size)
+    pairs = []
+    for i, own in enumerate(features.slices):
+        means[own] = features.interactions((i,), truth(domain, codes, (i,)))[1:]
+    for i, j in combinations(range(len(cards)), 2):
+        a, b = features.slices[i], features.slices[j]
+        product = features.interactions((i, j), truth(domain, codes, (i, j)))[1:, 1:]
+        free = (cards[i] - 1) * (cards[j] - 1)
+        pairs.append(np.square(product - np.outer(means[a], means[b])).sum() / free)
+    first = [
+        np.square(means[own]).sum() / (r - 1) for own, r in zip(features.slices, cards, strict=True)
+    ]
+    return float(np.sqrt(np.mean(first))), float(np.sqrt(np.mean(pairs)))
+
+
+@pytest.mark.parametrize("keep", [0.2, 0.8])
+@pytest.mark.parametrize("cards", [(2,) * 6, (2, 3, 4)])
+def test_a_large_pilot_finds_the_sizes(cards: tuple[int, ...], keep: float) -> None:
+    codes = chain(200_000, len(cards), 3, keep=keep)
+    codes[:, -1] += (codes[:, -1] == 1) & (codes[:, 0] == 1) & (cards[-1] > 2)
+    pilot, tallies, _ = taught(cards, codes, "4")
+    single, pairs, third, fourth = learn_sizes(pilot, tallies)
+    one, two = exact_sizes(cards, codes)
+    # Few coefficients tell a size to a factor of about 1 + 1 / sqrt(2 coefficients).
+    assert one / 1.5 < single < one * 1.8
+    assert two / 1.5 < pairs[1] < two * 1.8
+    assert pairs[0] < pairs[1] < pairs[2] < 3 * pairs[0]
+    assert third == pytest.approx(pairs[1] * 0.5, rel=1e-3)
+    assert fourth == pytest.approx(pairs[1] * 0.3, rel=1e-3)
+
+
+@pytest.mark.parametrize("devices", [1, 20])
+def test_a_pilot_of_nothing_but_noise_leaves_the_sizes_as_unsure_as_they_were(
+    devices: int,
+) -> None:
+    _, _, parameters = taught((2, 3, 2, 2), np.zeros((devices, 4), np.uint16), "0.1")
+    single, pairs, _, _ = parameters["prior_sizes"]
+    assert single == pytest.approx(allocation.PRIOR_SIZES[0], rel=0.2)
+    assert pairs == pytest.approx(allocation.PAIR_SIZES, rel=0.2)
+
+
+# Counts that join the totals
+
+
+def test_pooling_is_by_inverse_variance_exactly() -> None:
+    cards = (2, 3, 2, 2)
+    codes = np.random.default_rng(2).integers(0, cards, size=(9000, 4)).astype(np.uint16)
+    pilot, first, parameters = taught(cards, codes[:3000], "2", "calm")
+    child, _ = draft(domain_of(*cards), "0.5", 6000, 2, "noise-aware", parameters)
+    second = counts(child, codes[3000:], 2)
+    features = Features(cards)
+    one, two = collect(pilot, first, features), collect(child, second, features)
+    both = collect(*pool(child, second, read_earlier(child.parameters, child.domain)), features)
+
+    def pooled(name: str) -> np.ndarray:
+        weight = {"means": "mean_precision", "products": "product_precision"}[name]
+        a, b = getattr(one, weight), getattr(two, weight)
+        total = np.where(a + b > 0, a + b, 1.0)
+        return (a * getattr(one, name) + b * getattr(two, name)) / total
+
+    np.testing.assert_allclose(both.means, pooled("means"), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(both.products, pooled("products"), rtol=0, atol=1e-12)
+    for name in ("mean_precision", "product_precision"):
+        np.testing.assert_allclose(getattr(both, name), getattr(one, name) + getattr(two, name))
+    np.testing.assert_array_equal(both.reports, one.reports + two.reports)
+    assert isinstance(both, Statistics)
+
+
+def test_totals_hold_the_pilot_and_windows_do_not() -> None:
+    codes = chain(60_000, 10, 4)
+    _, _, parameters = taught((2,) * 10, codes[:30_000])
+    child, design = draft(domain_of(*[2] * 10), "1", 30_000, 2, "noise-aware", parameters)
+    assert "totals join 30,000 reports of earlier plans" in design.reason[-1]
+    tallies = counts(child, codes[30_000:], 5)
+    merged = {
+        kind: build_set(
+            child,
+            MergedWindow(0, kind, (1,) * len(tallies), tuple(WindowCount(t) for t in tallies)),
+        )
+        for kind in (Kind.FINAL, Kind.TOTAL)
+    }
+    final, total = merged[Kind.FINAL], merged[Kind.TOTAL]
+    assert total.manifest.processing[0] == "joining what earlier plans counted"
+    assert "joining" not in " ".join(final.manifest.processing)
+    assert total.manifest.reports == final.manifest.reports == 30_000
+    assert total.standard_error < 0.9 * final.standard_error
+    for window, whole in zip(final.marginals, total.marginals, strict=True):
+        assert whole.reports > window.reports
+
+
+def test_a_total_with_its_pilot_is_nearer_the_truth() -> None:
+    cards, domain = (2,) * 10, domain_of(*[2] * 10)
+    codes = chain(40_000, 10, 6)
+    errors = np.zeros(2)
+    for seed in range(2):
+        pilot, _ = draft(domain, "0.5", 20_000, 2, "noise-aware", name="pilot")
+        parameters = METHOD.follow(pilot, counts(pilot, codes[:20_000], 10 + seed))
+        child, _ = draft(domain, "0.5", 20_000, 2, "noise-aware", parameters)
+        tallies = counts(child, codes[20_000:], 20 + seed)
+        models = METHOD.fit(child, tallies), METHOD.fit_total(child, tallies)
+        errors += [
+            sum(
+                sse(model.marginal(p).table, truth(domain, codes, p))
+                for p in combinations(range(len(cards)), 2)
+            )
+            for model in models
+        ]
+    assert errors[1] < 0.9 * errors[0]
+
+
+def test_a_plan_after_a_plan_after_a_pilot_carries_both() -> None:
+    codes = chain(6000, 4, 7)
+    pilot, _, parameters = taught((2,) * 4, codes[:2000])
+    middle, _ = draft(domain_of(*[2] * 4), "1", 2000, 2, "noise-aware", parameters, name="middle")
+    last = METHOD.follow(middle, counts(middle, codes[2000:4000], 8))
+    assert [one["plan"] for one in last["pilots"]] == [pilot.digest, middle.digest]
+    assert [e.reports for e in read_earlier(last, middle.domain)] == [2000, 2000]
+
+
+def test_a_pilot_without_child_reports_answers_its_totals() -> None:
+    codes = chain(5000, 4, 9)
+    _, _, parameters = taught((2,) * 4, codes)
+    child, _ = draft(domain_of(*[2] * 4), "1", 2000, 2, "noise-aware", parameters)
+    answer = METHOD.fit_total(child, empty_tallies(child)).marginal((0, 1))
+    assert answer.reports > 0
+    assert "uniform" not in answer.flags
+    assert METHOD.fit(child, empty_tallies(child)).marginal((0, 1)).reports == 0
+
+
+# What is refused
+
+
+def test_nothing_counted_teaches_nothing() -> None:
+    pilot, _ = draft(domain_of(2, 2, 2), method="noise-aware")
+    with pytest.raises(PlanError, match="nothing is counted yet"):
+        METHOD.follow(pilot, empty_tallies(pilot))
+
+
+def test_a_method_whose_counts_are_no_tables_teaches_nothing() -> None:
+    pilot, _ = draft(domain_of(2, 2, 2), method="inp-ht")
+    with pytest.raises(PlanError, match=r"learns from noise-aware, calm, .*; the pilot is inp-ht"):
+        METHOD.follow(pilot, empty_tallies(pilot))
+
+
+def _changed(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    out = copy.deepcopy(document)
+    out["pilots"][0] |= changes
+    return out
+
+
+def test_malformed_pilots_are_refused_with_their_place() -> None:
+    _, _, good = taught((2, 3, 2), np.zeros((500, 3), np.uint16))
+    good = orjson.loads(orjson.dumps(good))
+    bad = copy.deepcopy(good)
+    bad["pilots"][0]["tallies"][0]["n"][0] = -1
+    cases: list[tuple[dict[str, Any], tuple[int, ...], str]] = [
+        ({"pilots": {}}, (2, 3, 2), "parameter pilots: expected a list"),
+        ({"pilots": [1]}, (2, 3, 2), r"pilots\[0\]: expected an object with epsilon, groups"),
+        (_changed(good, plan=7), (2, 3, 2), "plan and epsilon are strings"),
+        (_changed(good, groups=7), (2, 3, 2), r"pilots\[0\].groups: expected a list"),
+        (_changed(good, tallies=[]), (2, 3, 2), "tallies: expected a list, one for each group"),
+        (_changed(good, epsilon="-1"), (2, 3, 2), "epsilon"),
+        (bad, (2, 3, 2), "negative count"),
+        (good, (2, 2, 2), "of another domain: 3 cells|of another domain: 6 cells"),
+        (good, (2, 3), "of another domain: view"),
+    ]
+    for parameters, cards, said in cases:
+        with pytest.raises(PlanError, match=said):
+            METHOD.design(Request(domain_of(*cards), "1", 1000, 2, parameters))
+
+
+def test_a_plan_document_with_another_domain_s_pilot_is_refused_before_it_counts() -> None:
+    _, _, parameters = taught((2, 3, 2), np.zeros((500, 3), np.uint16))
+    child, _ = draft(domain_of(2, 3, 2), "1", 1000, 2, "noise-aware", parameters)
+    document = orjson.loads(child.to_bytes())
+    other, _ = draft(domain_of(3, 2, 2), "1", 1000, 2, "noise-aware")
+    document |= {name: other.to_json()[name] for name in ("domain", "groups", "marginals")}
+    with pytest.raises(PlanError, match="of another domain"):
+        planning.require_answers(read_plan(orjson.dumps(document)))
+
+
+def test_too_many_counters_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(earlier, "MAX_COUNTERS", 10)
+    with pytest.raises(PlanError, match=r"the pilots keep .* counters; at most 10 go into a plan"):
+        taught((2, 3, 2), np.zeros((500, 3), np.uint16))

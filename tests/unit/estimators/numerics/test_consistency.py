@@ -1,0 +1,131 @@
+"""Consistency against an independent dense weighted least-squares solution."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from estimators.numerics.consistency import Structure, harmonise, projection, reconcile, structure
+
+Floats = NDArray[np.float64]
+Views = tuple[tuple[int, ...], ...]
+
+FAMILIES: dict[str, tuple[Views, tuple[int, ...]]] = {
+    "all pairs, binary": (tuple(combinations(range(5), 2)), (2,) * 5),
+    "all triples, binary": (tuple(combinations(range(5), 3)), (2,) * 5),
+    "mixed cardinalities": (((0, 1, 2), (1, 2, 3), (0, 3), (2, 3)), (3, 2, 4, 5)),
+    "unequal sizes": (((0, 1, 2, 3), (0,), (1, 2), (3, 4), (4,)), (2, 3, 2, 2, 3)),
+    "disjoint": (((0, 1), (2, 3)), (2, 3, 2, 2)),
+    "the same twice": (((0, 1), (0, 1), (1, 2)), (2, 3, 2)),
+    "only nested": (((0, 1, 2), (0, 1), (0,)), (2, 2, 3)),
+    "one": (((0, 2),), (4, 2, 3)),
+}
+
+
+@pytest.fixture(params=FAMILIES)
+def shared(request: pytest.FixtureRequest) -> Structure:
+    return structure(*FAMILIES[request.param])
+
+
+def noisy(shared: Structure, scale: float, seed: int) -> tuple[Floats, Floats]:
+    """Tables of one true distribution plus noise, and unequal precisions."""
+    generator = np.random.default_rng(seed)
+    domain = tuple(range(len(shared.cardinalities)))
+    truth = generator.dirichlet(np.full(int(np.prod(shared.cardinalities)), 0.2))
+    tables = [
+        np.bincount(projection(domain, view, shared.cardinalities), truth) for view in shared.views
+    ]
+    flat = shared.flatten(tables)
+    return flat + generator.normal(0, scale, len(flat)), generator.uniform(0.1, 10, len(tables))
+
+
+def constraints(shared: Structure) -> tuple[Floats, Floats]:
+    """Every equation of consistency, one per pair of views and cell of their intersection."""
+    rows, right = [], []
+    total = int(shared.offsets[-1])
+    for v in range(len(shared.views)):
+        row = np.zeros(total)
+        row[shared.offsets[v] : shared.offsets[v + 1]] = 1
+        rows.append(row)
+        right.append(1.0)
+    for (v, a), (w, b) in combinations(enumerate(shared.views), 2):
+        both = tuple(sorted(set(a) & set(b)))
+        if not both:
+            continue
+        left = projection(a, both, shared.cardinalities)
+        other = projection(b, both, shared.cardinalities)
+        for cell in range(left.max() + 1):
+            row = np.zeros(total)
+            row[shared.offsets[v] : shared.offsets[v + 1]] = left == cell
+            row[shared.offsets[w] : shared.offsets[w + 1]] -= other == cell
+            rows.append(row)
+            right.append(0.0)
+    return np.array(rows), np.array(right)
+
+
+def test_one_pass_is_the_weighted_least_squares_projection(shared: Structure) -> None:
+    flat, precision = noisy(shared, 0.3, 1)
+    a, b = constraints(shared)
+    inverse = 1.0 / np.repeat(precision, np.diff(shared.offsets))
+    # Minimise sum precision · change² subject to a · x = b, by the normal equations.
+    multiplier = np.linalg.pinv(a * inverse @ a.T) @ (a @ flat - b)
+    expected = flat - inverse * (a.T @ multiplier)
+    found, gap = harmonise(shared, flat, precision)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert gap > 1e-3
+
+
+def test_a_second_pass_changes_nothing(shared: Structure) -> None:
+    flat, precision = noisy(shared, 0.3, 2)
+    once, _ = harmonise(shared, flat, precision)
+    twice, gap = harmonise(shared, once, precision)
+    np.testing.assert_allclose(twice, once, atol=1e-13)
+    assert gap < 1e-13
+
+
+@pytest.mark.parametrize("scale", [0.001, 0.1, 3.0])
+def test_reconciled_tables_agree_and_are_distributions(shared: Structure, scale: float) -> None:
+    flat, precision = noisy(shared, scale, 3)
+    tables = reconcile(shared, flat, precision)
+    a, b = constraints(shared)
+    assert np.abs(a @ tables - b).max() < 1e-9
+    assert tables.min() >= 0.0
+    sums = np.add.reduceat(tables, shared.offsets[:-1])
+    np.testing.assert_allclose(sums, 1.0, atol=1e-12)
+
+
+def test_consistent_distributions_stay(shared: Structure) -> None:
+    flat, precision = noisy(shared, 0.0, 4)
+    np.testing.assert_allclose(reconcile(shared, flat, precision), flat, atol=1e-12)
+
+
+def test_reconciling_loses_little_against_more_rounds(
+    shared: Structure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flat, precision = noisy(shared, 0.05, 5)
+    usual = reconcile(shared, flat, precision)
+    monkeypatch.setattr("estimators.numerics.consistency.MAX_ROUNDS", 3000)
+    np.testing.assert_allclose(usual, reconcile(shared, flat, precision), atol=2e-3)
+
+
+def test_more_precise_views_pull_harder() -> None:
+    shared = structure(((0, 1), (0, 2)), (2, 2, 2))
+    flat = np.array([0.4, 0.4, 0.1, 0.1, 0.2, 0.2, 0.3, 0.3])
+    for precision, expected in [((1, 1), 0.6), ((3, 1), 0.7), ((1e12, 1), 0.8)]:
+        found, _ = harmonise(shared, flat, np.array(precision, float))
+        assert found[:2].sum() == pytest.approx(expected, abs=1e-9)
+        assert found[4:6].sum() == pytest.approx(expected, abs=1e-9)
+
+
+def test_no_views_at_all() -> None:
+    shared = structure((), (2, 2))
+    assert len(reconcile(shared, shared.flatten([]), np.zeros(0))) == 0
+
+
+def test_projection_numbers_cells_row_major() -> None:
+    grid = np.arange(24.0).reshape(2, 3, 4)
+    into = projection((1, 4, 6), (1, 6), (9, 2, 9, 9, 3, 9, 4))
+    np.testing.assert_array_equal(np.bincount(into, grid.ravel()), grid.sum(axis=1).ravel())

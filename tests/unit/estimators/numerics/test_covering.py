@@ -1,0 +1,118 @@
+"""Covering designs and balanced choices."""
+
+# ruff: noqa: E741 - l is the papers' symbol
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+
+from estimators.numerics import covering as module
+from estimators.numerics.covering import balanced, covering, schoenheim
+
+MANY = 10**6
+
+
+def covers(sets: tuple[tuple[int, ...], ...], d: int, k: int) -> bool:
+    held = {subset for members in sets for subset in combinations(members, k)}
+    return held == set(combinations(range(d), k))
+
+
+@pytest.mark.parametrize(
+    ("d", "k", "l", "size"),
+    [(8, 3, 3, 56), (8, 3, 4, 14), (8, 3, 5, 8), (8, 3, 6, 4), (16, 3, 4, 140), (16, 3, 3, 560)],
+)
+def test_known_sizes(d: int, k: int, l: int, size: int) -> None:
+    sets = covering(d, k, l, MANY)
+    assert sets is not None
+    assert len(sets) == size
+
+
+@pytest.mark.parametrize(
+    ("d", "k", "l"), [(8, 3, 5), (9, 2, 4), (16, 3, 5), (16, 6, 8), (7, 7, 7), (6, 1, 4), (5, 5, 5)]
+)
+def test_designs_cover_and_respect_the_bound(d: int, k: int, l: int) -> None:
+    sets = covering(d, k, l, MANY)
+    assert sets is not None
+    assert covers(sets, d, k)
+    assert len(sets) >= schoenheim(d, k, l)
+    assert list(sets) == sorted(set(sets))
+    assert all(len(members) == l and list(members) == sorted(set(members)) for members in sets)
+
+
+def test_no_set_of_a_design_is_redundant() -> None:
+    sets = covering(8, 3, 5, MANY)
+    assert sets is not None
+    assert not any(covers(tuple(s for s in sets if s != left), 8, 3) for left in sets)
+
+
+def test_schoenheim_bound_on_known_values() -> None:
+    # Fano plane complement family and the tables of Gordon, Kuperberg and Patashnik.
+    assert [schoenheim(8, 3, l) for l in (3, 4, 5, 6)] == [56, 14, 7, 4]
+    assert schoenheim(7, 2, 3) == 7
+    assert schoenheim(32, 3, 6) == 267
+    assert schoenheim(10, 1, 3) == 4
+
+
+def test_growing_also_covers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_INCIDENCES", 0)
+    for d, k, l in [(10, 3, 5), (9, 2, 4), (8, 1, 3), (11, 4, 6)]:
+        sets = covering.__wrapped__(d, k, l, MANY)
+        assert sets is not None
+        assert covers(sets, d, k)
+        assert len(sets) >= schoenheim(d, k, l)
+
+
+def test_large_designs_are_found_by_growing() -> None:
+    sets = covering(32, 3, 8, 262)
+    assert sets is not None
+    assert comb(32, 8) * comb(8, 3) > module.MAX_INCIDENCES
+    assert covers(sets, 32, 3)
+
+
+@pytest.mark.parametrize("limit", [13, 1, 0])
+def test_more_sets_than_allowed_is_none(limit: int) -> None:
+    assert covering(8, 3, 4, 14) is not None
+    assert covering(8, 3, 4, limit) is None
+    assert covering(16, 3, 5, 61) is None, "the bound is 61, the greedy design larger"
+
+
+def test_hopeless_searches_end_at_once() -> None:
+    assert covering(64, 8, 10, MANY) is None
+    assert covering(1024, 3, 200, MANY) is None
+
+
+@pytest.mark.parametrize(("d", "k", "l"), [(4, 3, 2), (4, 2, 5), (4, 0, 2)])
+def test_impossible_sizes(d: int, k: int, l: int) -> None:
+    with pytest.raises(ValueError, match="1 <= k <= l <= d"):
+        covering(d, k, l, MANY)
+
+
+@pytest.mark.parametrize(("d", "l", "m"), [(16, 2, 65), (32, 2, 65), (16, 3, 262), (7, 3, 5)])
+def test_balanced_choice(d: int, l: int, m: int) -> None:
+    sets = np.array(balanced(d, l, m))
+    assert len({tuple(members) for members in sets.tolist()}) == m
+    use = np.bincount(sets.ravel(), minlength=d)
+    assert use.max() - use.min() <= 1
+    together = np.zeros((d, d), int)
+    for members in sets:
+        together[np.ix_(members, members)] += 1
+    pairs = together[np.triu_indices(d, 1)]
+    assert pairs.max() - pairs.min() <= 2
+
+
+def test_balanced_choice_by_growing() -> None:
+    sets = balanced(300, 3, 300)
+    assert comb(300, 3) * 9 > module.MAX_INCIDENCES
+    assert len(set(sets)) == 300
+    use = np.bincount(np.array(sets).ravel(), minlength=300)
+    assert use.min() == use.max() == 3
+
+
+def test_balanced_takes_everything_when_asked() -> None:
+    assert balanced(6, 2, 15) == tuple(combinations(range(6), 2))
+    assert balanced(1, 1, 1) == ((0,),)
+    with pytest.raises(ValueError, match="there are no 16 sets"):
+        balanced(6, 2, 16)

@@ -1,0 +1,55 @@
+"""Projection onto the simplex against iterative Norm-Sub and the optimality conditions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from estimators.numerics.simplex import project
+
+Floats = NDArray[np.float64]
+
+
+def norm_sub(table: Floats) -> Floats:
+    out = table.copy()
+    positive = np.ones(len(out), bool)
+    for _ in range(len(out) + 1):
+        out[positive] -= (out[positive].sum() - 1.0) / positive.sum()
+        if (out[positive] >= 0).all():
+            break
+        positive &= out > 0
+        out[~positive] = 0.0
+    return out
+
+
+@pytest.mark.parametrize("cells", [2, 3, 8, 240])
+@pytest.mark.parametrize("scale", [0.01, 0.3, 5.0])
+def test_equals_norm_sub(cells: int, scale: float) -> None:
+    generator = np.random.default_rng(cells)
+    tables = generator.dirichlet(np.ones(cells), 50) + generator.normal(0, scale, (50, cells))
+    np.testing.assert_allclose(project(tables), [norm_sub(t) for t in tables], atol=1e-12)
+
+
+def test_is_the_nearest_distribution() -> None:
+    generator = np.random.default_rng(5)
+    table = generator.normal(0, 1, 6)
+    nearest = project(table[None])[0]
+    for other in generator.dirichlet(np.ones(6), 2000):
+        # Projections onto convex sets: no direction into the set makes an acute angle.
+        assert (table - nearest) @ (other - nearest) <= 1e-12
+
+
+def test_rows_are_distributions_and_distributions_stay() -> None:
+    generator = np.random.default_rng(6)
+    out = project(generator.normal(0, 100, (100, 7)))
+    assert (out >= 0).all()
+    np.testing.assert_allclose(out.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(project(out), out, atol=1e-13)
+
+
+def test_extremes() -> None:
+    np.testing.assert_array_equal(
+        project(np.array([[-5.0, -5.0], [1e9, 0.0]])), [[0.5, 0.5], [1, 0]]
+    )
+    assert project(np.zeros((0, 4))).shape == (0, 4)

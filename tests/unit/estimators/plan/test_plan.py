@@ -1,0 +1,223 @@
+"""The plan document: what is refused, with which words, and what it is identified by."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from estimators.domain import Domain
+from estimators.errors import PlanError
+from estimators.plan import Group, Guarantee, Plan
+from estimators.plan.document import MAX_PLAN_BYTES, read_plan
+from estimators.view import View
+from tests.support.plans import draft, mixed_domain
+
+Document = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    made, _ = draft(mixed_domain(2, 3, 4), windows=24, window=3600, lineage_epsilon="2.5")
+    return made
+
+
+def edited(plan: Plan, edit: Callable[[Document], object]) -> bytes:
+    document = copy.deepcopy(plan.to_json())
+    edit(document)
+    return orjson.dumps(document)
+
+
+def put(*path: str | int, value: object) -> Callable[[Document], object]:
+    def edit(document: Document) -> None:
+        place: Any = document
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value
+
+    return edit
+
+
+def drop(*path: str | int) -> Callable[[Document], object]:
+    def edit(document: Document) -> None:
+        place: Any = document
+        for step in path[:-1]:
+            place = place[step]
+        del place[path[-1]]
+
+    return edit
+
+
+def test_round_trip_keeps_the_digest(plan: Plan) -> None:
+    again = read_plan(plan.to_bytes())
+    assert again == plan
+    assert again.digest == plan.digest
+    indented = orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2)
+    assert read_plan(indented).digest == plan.digest
+
+
+def test_the_digest_depends_on_every_field(plan: Plan) -> None:
+    changes = {
+        "name": "other",
+        "purpose": "other",
+        "owner": "other",
+        "lineage": "1" * 32,
+        "epsilon": "1.5",
+        "lineage_epsilon": "3",
+        "k": 1,
+        "start": 3600,
+        "expires": plan.expires + 3600,
+        "grace": 7,
+        "skew": 7,
+        "partitions": 2,
+        "users": 5,
+        "marginals": [[0]],
+        "guarantee": {"kind": "w-event", "windows": 3},
+    }
+    digests = {read_plan(edited(plan, put(f, value=v))).digest for f, v in changes.items()}
+    assert len(digests | {plan.digest}) == len(changes) + 1
+
+
+BAD = {
+    "unknown field": (put("colour", value=1), "plan: unknown field 'colour'"),
+    "missing field": (drop("owner"), "plan: missing field 'owner'"),
+    "another version": (put("version", value=3), "version: this release reads plan versions 1 and"),
+    "wrong type": (put("users", value="many"), "plan.users: expected an integer, got 'many'"),
+    "a boolean is no integer": (put("users", value=True), "plan.users: expected an integer"),
+    "a float is no integer": (put("window", value=60.0), "plan.window: expected an integer"),
+    "no group": (put("groups", value=[]), "groups: expected at least one"),
+    "group is no object": (put("groups", 1, value=7), r"groups\[1\]: expected an object"),
+    "share of zero": (put("groups", 0, "views", 0, "share", value=0), r"groups\[0\]: shares are"),
+    "share missing": (
+        drop("groups", 0, "views", 0, "share"),
+        r"groups\[0\].views\[0\]: missing field 'share'",
+    ),
+    "view of strings": (
+        put("groups", 0, "views", 0, "attributes", value=["a"]),
+        r"groups\[0\].views\[0\].attributes: expected a list of non-negative integers",
+    ),
+    "view not ascending": (
+        put("groups", 0, "views", 0, "attributes", value=[1, 0]),
+        r"groups\[0\].views\[0\]: a view's attributes ascend",
+    ),
+    "view beyond the domain": (
+        put("groups", 0, "views", 0, "attributes", value=[0, 3]),
+        "names an attribute the domain does not have",
+    ),
+    "cells do not fit": (
+        put("groups", 0, "mechanism", "cells", value=5),
+        r"groups\[0\]: mechanism has 5 cells, view \[0, 1\] has 6",
+    ),
+    "unknown mechanism": (
+        put("groups", 0, "mechanism", "name", value="magic"),
+        "unknown mechanism 'magic'",
+    ),
+    "epsilon zero": (put("epsilon", value="0"), "epsilon must"),
+    "epsilon negative": (put("epsilon", value="-1"), "epsilon must"),
+    "epsilon absurd": (put("epsilon", value="500"), "epsilon must"),
+    "epsilon no number": (put("epsilon", value="one"), "epsilon must"),
+    "epsilon nan": (put("epsilon", value="nan"), "epsilon must"),
+    "epsilon as a float": (put("epsilon", value=1.0), "plan.epsilon: expected a string"),
+    "lineage spends less than a report": (
+        put("lineage_epsilon", value="0.5"),
+        "lineage_epsilon 0.5 is below epsilon 1",
+    ),
+    "k above d": (put("k", value=4), "k: expected 1 to 3"),
+    "k zero": (put("k", value=0), "k: expected 1 to 3"),
+    "name in capitals": (put("name", value="Test"), "name: expected 1 to 48"),
+    "name too long": (put("name", value="x" * 49), "name: expected 1 to 48"),
+    "lineage too short": (put("lineage", value="abc"), "lineage: expected 32"),
+    "half a window": (put("expires", value=1800), "a whole number of windows"),
+    "no window": (put("expires", value=0), "a whole number of windows"),
+    "window of zero": (put("window", value=0), "window must be at least 1 s"),
+    "negative grace": (put("grace", value=-1), "grace and skew at least 0 s"),
+    "grace without end": (put("grace", value=10**9), "may not exceed a thousand windows"),
+    "no partition": (put("partitions", value=0), "partitions: expected 1 to 1024, got 0"),
+    "too many partitions": (put("partitions", value=1025), "partitions: expected 1 to 1024"),
+    "no users": (put("users", value=0), "users: expected at least 1"),
+    "another wire": (put("wire", value=2), "wire: this version speaks major 1, the plan 2"),
+    "unknown guarantee": (put("guarantee", "kind", value="maybe"), "guarantee.kind: expected once"),
+    "memoised": (put("guarantee", "kind", value="memoised"), "memoised reports are not offered"),
+    "once with windows": (put("guarantee", "windows", value=4), "goes with w-event only"),
+    "no marginals": (put("marginals", value=[]), "marginals: expected at least one"),
+    "a marginal twice": (put("marginals", value=[[0], [0]]), "none twice"),
+    "marginal beyond the domain": (put("marginals", value=[[5]]), "is not a set of attributes"),
+    "marginal not ascending": (put("marginals", value=[[1, 0]]), "is not a set of attributes"),
+    "a bad domain": (put("domain", 0, "labels", value=["a"]), "needs 2 to 4096 labels"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_refusals_are_one_line_that_says_what_and_where(plan: Plan, case: str) -> None:
+    edit, message = BAD[case]
+    with pytest.raises(PlanError, match=message) as refusal:
+        read_plan(edited(plan, edit))
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"\xff\xfe", b"[1]", b"null", b'"plan"'])
+def test_what_is_no_plan_at_all(raw: bytes) -> None:
+    with pytest.raises(PlanError, match=r"^plan: "):
+        read_plan(raw)
+
+
+@pytest.mark.parametrize(
+    ("field", "again"),
+    [("epsilon", b'"epsilon":"9",'), ("name", b'"name":"test",'), ("share", b'"share":7,')],
+)
+def test_a_field_may_not_stand_twice(plan: Plan, field: str, again: bytes) -> None:
+    """Also with one value twice, and deep inside."""
+    raw = plan.to_bytes()
+    place = raw.index(b'"' + field.encode() + b'":')
+    with pytest.raises(PlanError, match=f"plan: field '{field}' stands twice"):
+        read_plan(raw[:place] + again + raw[place:])
+
+
+def test_a_huge_document_is_not_parsed() -> None:
+    with pytest.raises(PlanError, match="at most"):
+        read_plan(b" " * (MAX_PLAN_BYTES + 1))
+
+
+def test_a_state_record_beyond_the_limit_is_refused() -> None:
+    cells = 1 << 20
+    group = Group({"name": "oue", "cells": cells}, (View(tuple(range(20))),), (1,))
+    with pytest.raises(PlanError, match="state record could reach"):
+        Plan(
+            name="big", purpose="", owner="", lineage="0" * 32, domain=Domain.binary(20),
+            epsilon="1", k=1, method="calm", parameters={}, groups=(group,), start=0, expires=60,
+            window=60, users=10**6, marginals=((0,),),
+        )  # fmt: skip
+
+
+def test_too_many_groups_are_refused(plan: Plan) -> None:
+    many = put("groups", value=[plan.to_json()["groups"][0]] * 257)
+    with pytest.raises(PlanError, match="257 groups; at most 256"):
+        read_plan(edited(plan, many))
+
+
+def test_windows_and_times(plan: Plan) -> None:
+    assert plan.windows == 24
+    assert (plan.window_start(2), plan.window_end(2)) == (7_200_000, 10_800_000)
+    assert [plan.window_at(t) for t in (-1, 0, 3_599_999, 3_600_000)] == [-1, 0, 0, 1]
+
+
+def test_shares_add_up(plan: Plan) -> None:
+    views = sum(len(group.views) for group in plan.groups)
+    assert plan.total_share == plan.cumulative_shares[-1] == views
+    assert plan.first_view.tolist() == list(range(views + 1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "windows"), [("w-event", 1), ("w-event", 10_001), ("once", 2), ("", 1)]
+)
+def test_bad_guarantees(kind: str, windows: int) -> None:
+    with pytest.raises(PlanError, match="guarantee"):
+        Guarantee(kind, windows)
+
+
+def test_lineage_epsilon_defaults_to_epsilon() -> None:
+    made, _ = draft(Domain.binary(3), "0.50")
+    assert made.lineage_epsilon == "0.50"

@@ -1,0 +1,122 @@
+"""Requests that become plans, and those that are refused; the registry of methods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from estimators import methods
+from estimators.domain import Domain
+from estimators.errors import PlanError
+from estimators.marginal import sse
+from estimators.plan import Guarantee
+from estimators.plan.document import read_plan
+from estimators.plan.request import Request
+from estimators.planning import require_answers
+from tests.support.plans import draft, mixed_domain
+
+
+def test_a_draft_is_a_valid_plan_with_the_defaults() -> None:
+    plan, design = draft(
+        mixed_domain(2, 3, 4), "0.5", 1234, 2, windows=7, guarantee=Guarantee("w-event", 3)
+    )
+    assert read_plan(plan.to_bytes()) == plan
+    assert plan.marginals == ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
+    assert (plan.windows, plan.users, plan.guarantee.windows) == (7, 1234, 3)
+    assert plan.groups == design.groups
+    assert (plan.method, plan.parameters) == ("calm", {"theta": "0.001"})
+    assert float(design.parameters["theta"]) == 0.001
+
+
+def test_marginals_can_be_chosen() -> None:
+    plan, _ = draft(Domain.binary(4), marginals=((1, 2, 3), (0,)))
+    assert plan.marginals == ((1, 2, 3), (0,))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": "0"}, "epsilon must"),
+        ({"epsilon": "-2"}, "epsilon must"),
+        ({"epsilon": "999"}, "epsilon must"),
+        ({"epsilon": "abc"}, "epsilon must"),
+        ({"k": 5}, "k: expected 1 to 4, the number of attributes, got 5"),
+        ({"k": 0}, "k: expected 1 to 4"),
+        ({"users": 0}, "users: expected 1 to"),
+        ({"users": 10**13}, "users: expected 1 to"),
+        ({"max_groups": 0}, "max_groups: expected 1 to 256"),
+        ({"max_groups": 257}, "max_groups: expected 1 to 256"),
+        ({"windows": 0}, "windows: expected at least 1"),
+        ({"method": "magic"}, "unknown method 'magic'; there are am, "),
+        ({"method": "uniform"}, "uniform is for evaluation only"),
+        ({"method": "lopub-em"}, "lopub-em is for evaluation only"),
+        ({"marginals": ((9,),)}, "is not a set of attributes"),
+    ],
+)
+def test_refusals(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(PlanError, match=message) as refusal:
+        draft(Domain.binary(4), **changes)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("am", "nothing was collected about a0, a1, a2 together"),
+        ("inp-ht", "nothing was collected about a0, a1, a2 together"),
+        ("marg-ps", "nothing was collected about a0, a1, a2 together"),
+        ("rr-ind-joint", "keeps no table that holds a0, a1, a2"),
+        ("rr-hybrid", "keeps no table that holds a0, a1, a2"),
+        ("lopub", "keeps no table that holds"),
+    ],
+)
+def test_a_marginal_that_the_tables_cannot_answer_is_refused(method: str, message: str) -> None:
+    # Of 14 binary attributes the pairs are smaller than the joint, so only they are collected.
+    domain = Domain.binary(14)
+    wanted = ((0,), (3, 7), (0, 1, 2))
+    with pytest.raises(PlanError, match=message) as refusal:
+        draft(domain, "8", method=method, marginals=wanted)
+    assert "\n" not in str(refusal.value)
+    plan, _ = draft(domain, "8", method=method)
+    require_answers(plan)
+    with pytest.raises(PlanError, match=message):
+        require_answers(replace(plan, marginals=wanted))
+
+
+def test_what_the_asked_tables_hold_is_answered() -> None:
+    parameters = {"tables": [["a0", "a1", "a2"]]}
+    plan, _ = draft(
+        Domain.binary(14), "8", 10_000, 2, "rr-ind-joint", parameters, marginals=((0, 1, 2),)
+    )
+    require_answers(plan)
+
+
+def test_published_tables_are_limited() -> None:
+    with pytest.raises(PlanError, match=r"table over a0, a1, .* has 2,097,152 cells"):
+        draft(Domain.binary(21), marginals=(tuple(range(21)),))
+
+
+def test_state_that_is_too_large_is_refused() -> None:
+    with pytest.raises(PlanError, match="state record could reach"):
+        draft(mixed_domain(1000, 1000, 2))
+
+
+def test_the_registry() -> None:
+    assert methods.names() == tuple(sorted(methods.names()))
+    assert {"calm", "uniform"} <= set(methods.names())
+    for name in methods.names():
+        assert methods.get(name).name == name
+
+
+def test_uniform_answers_uniform() -> None:
+    domain = mixed_domain(2, 5)
+    design = methods.get("uniform").design(Request(domain, "1", 100, 1))
+    assert len(design.groups) == 1
+    plan, _ = draft(domain)
+    found = methods.get("uniform").fit(plan, []).marginal((1,))
+    assert sse(found.table, found.table * 0 + 0.2) == pytest.approx(0.0)
+    assert found.flags == ("uniform",)
+    assert found.reports == 0
+    with pytest.raises(PlanError, match="method uniform has none, not the parameter 'theta'"):
+        methods.get("uniform").design(Request(domain, "1", 100, 1, {"theta": 1}))

@@ -1,0 +1,271 @@
+"""The published schemas: what the code writes is valid, and what the code refuses is not."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+
+import orjson
+import pytest
+from jsonschema import Draft202012Validator
+
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from estimators import methods
+from estimators.domain import Attribute, Domain
+from estimators.errors import CalmstreamError
+from estimators.plan import Guarantee, Plan
+from estimators.plan.document import read_plan
+from estimators.plan.numbers import exact_numbers
+from estimators.plan.request import Request
+from estimators.wire.snapshot import Kind, decode
+from tests.support.publisher import count_of, published_plan
+
+
+def validator(name: str) -> Draft202012Validator:
+    schema = orjson.loads(files("estimators.schemas").joinpath(f"{name}.schema.json").read_bytes())
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+PLAN = validator("plan-2")
+PLAN_1 = validator("plan-1")
+SNAPSHOT = validator("snapshot-1")
+
+
+# Parameters of methods that cannot do without.
+GIVEN = {"rr-clusters": {"clusters": [[0, 1], [2]]}}
+
+
+def designed(method: str) -> Plan:
+    """A plan as a method designs it, over attributes of several cardinalities."""
+    domain = Domain(
+        (
+            Attribute("sex", ("f", "m")),
+            Attribute("age", ("young", "middle", "old", "?"), other=3),
+            Attribute("region", ("n", "e", "s")),
+        )
+    )
+    design = methods.get(method).design(Request(domain, "1.5", 10_000, 2, GIVEN.get(method, {})))
+    small = published_plan(guarantee=Guarantee("w-event", 2))
+    changed = small.to_json() | {
+        "domain": domain.to_json(),
+        "epsilon": "1.5",
+        "lineage_epsilon": "3",
+        "method": {"name": method, "parameters": exact_numbers(design.parameters, "")},
+        "groups": [
+            {
+                "mechanism": dict(group.mechanism),
+                "views": [
+                    view.to_json() | {"share": share}
+                    for view, share in zip(group.views, group.shares, strict=True)
+                ],
+            }
+            for group in design.groups
+        ],
+    }
+    return read_plan(orjson.dumps(changed))
+
+
+@pytest.mark.parametrize("method", methods.names())
+def test_plans_of_every_method_are_valid(method: str) -> None:
+    PLAN.validate(orjson.loads(designed(method).to_bytes()))
+
+
+def test_packed_groups_and_other_views_are_valid() -> None:
+    document = orjson.loads(published_plan().to_bytes())
+    document["groups"][0]["views"] = [
+        {"attributes": [0, 1], "share": 2, "parity": [1, 1]},
+        {"attributes": [0, 2], "share": 1, "character": [1, 1], "modulus": 2},
+    ]
+    document["groups"][0]["mechanism"]["cells"] = 2
+    PLAN.validate(document)
+    assert len(read_plan(orjson.dumps(document)).groups[0].views) == 2
+
+
+def put(*path: Any) -> Callable[[dict[str, Any]], None]:
+    """Set the value at a path; the last item is the value."""
+
+    def change(document: dict[str, Any]) -> None:
+        *way, last, value = path
+        place: Any = document
+        for step in way:
+            place = place[step]
+        place[last] = value
+
+    return change
+
+
+BROKEN_PLANS = {
+    "unknown field": put("colour", "red"),
+    "other version": put("version", 3),
+    "upper-case name": put("name", "Adult"),
+    "long name": put("name", "a" * 49),
+    "short lineage": put("lineage", "0" * 31),
+    "epsilon as number": put("epsilon", 1.0),
+    "negative epsilon": put("epsilon", "-1"),
+    "memoised": put("guarantee", {"kind": "memoised", "windows": 1}),
+    "once in two windows": put("guarantee", {"kind": "once", "windows": 2}),
+    "w-event of one": put("guarantee", {"kind": "w-event", "windows": 1}),
+    "guarantee with more": put("guarantee", "since", 3),
+    "one label": put("domain", 0, "labels", ["only"]),
+    "label twice": put("domain", 0, "labels", ["a", "a"]),
+    "unnamed attribute": put("domain", 0, "name", ""),
+    "attribute with more": put("domain", 0, "colour", "red"),
+    "no groups": put("groups", []),
+    "no views": put("groups", 0, "views", []),
+    "share of zero": put("groups", 0, "views", 0, "share", 0),
+    "mechanism without a name": put("groups", 0, "mechanism", {"cells": 4}),
+    "parity and character": put(
+        "groups",
+        0,
+        "views",
+        [{"attributes": [0], "share": 1, "parity": [1], "character": [1], "modulus": 2}],
+    ),
+    "character without modulus": put(
+        "groups", 0, "views", [{"attributes": [0], "share": 1, "character": [1]}]
+    ),
+    "attribute twice in a view": put("groups", 0, "views", 0, "attributes", [0, 0]),
+    "window of zero": put("window", 0),
+    "fractional window": put("window", 0.5),
+    "no partitions": put("partitions", 0),
+    "other wire": put("wire", 2),
+    "no users": put("users", 0),
+    "no marginals": put("marginals", []),
+    "empty marginal": put("marginals", [[]]),
+    "marginal twice": put("marginals", [[0], [0]]),
+    "null k": put("k", None),
+    "analysis as a word": put("analysis", "yes"),
+    "a batch of none": put("limits", "batch_reports", 0),
+    "a batch above the wire's": put("limits", "batch_reports", 65_537),
+    "no batches": put("limits", "batches", 0),
+    "another limit": put("limits", "records", 7),
+    "suspicion that stops": put("on_suspicion", "stop"),
+    "a lineage without a name": put("lineage_name", ""),
+    "a long lineage name": put("lineage_name", "a" * 129),
+    "a fraction as a number": put("method", "parameters", {"theta": 0.5}),
+    "an integer that not all readers hold": put("method", "parameters", {"theta": 1 << 53}),
+}
+
+
+@pytest.mark.parametrize("change", BROKEN_PLANS.values(), ids=BROKEN_PLANS.keys())
+def test_broken_plans_are_refused_by_schema_and_code(
+    change: Callable[[dict[str, Any]], None],
+) -> None:
+    document = copy.deepcopy(orjson.loads(published_plan().to_bytes()))
+    change(document)
+    assert not PLAN.is_valid(document)
+    with pytest.raises(CalmstreamError):
+        read_plan(orjson.dumps(document))
+
+
+@pytest.mark.parametrize("field", sorted(published_plan().to_json()))
+def test_a_plan_lacks_nothing(field: str) -> None:
+    document = orjson.loads(published_plan().to_bytes())
+    del document[field]
+    assert not PLAN.is_valid(document)
+    with pytest.raises(CalmstreamError):
+        read_plan(orjson.dumps(document))
+
+
+def test_a_plan_of_version_1_is_read_as_it_was() -> None:
+    """Same fields, same digest, no limits: what it admits does not change with the release."""
+    document = orjson.loads(published_plan().to_bytes())
+    document |= {"version": 1}
+    del document["limits"], document["on_suspicion"]
+    PLAN_1.validate(document)
+    plan = read_plan(orjson.dumps(document))
+    assert plan.limits is None
+    assert orjson.loads(plan.to_bytes()) == document
+    for field in ("limits", "on_suspicion", "lineage_name"):
+        later = document | {field: published_plan().to_json().get(field, "name")}
+        assert not PLAN_1.is_valid(later)
+        with pytest.raises(CalmstreamError, match=field):
+            read_plan(orjson.dumps(later))
+
+
+def values(kind: Kind, reports: int = 50) -> list[dict[str, Any]]:
+    counts = (count_of([0, 1, 3] * reports, rejects=2), count_of([2] * reports))
+    built = build_set(published_plan(), MergedWindow(1, kind, (5, 6, 7, 8), counts))
+    return [orjson.loads(value) for _, value in [*built.tables(), built.closing()]]
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_snapshots_of_every_kind_are_valid(kind: Kind) -> None:
+    for value in values(kind):
+        SNAPSHOT.validate(value)
+
+
+def test_an_empty_windows_manifest_and_a_later_minor_are_valid() -> None:
+    (manifest,) = values(Kind.FINAL, reports=0)
+    SNAPSHOT.validate(manifest)
+    SNAPSHOT.validate(manifest | {"v": "1.4", "weather": "fair"})
+
+
+BROKEN_MARGINALS = {
+    "newer version": put("v", "2.0"),
+    "other type": put("type", "cube"),
+    "other kind": put("kind", "late"),
+    "negative offset": put("revision", [1, -1, 0, 0]),
+    "scalar revision": put("revision", 7),
+    "negative error": put("stderr", [-0.1, 0.1]),
+    "text in a table": put("table", ["0.5", "0.5"]),
+    "not a number": put("table", [None, 1.0]),
+    "no attributes": put("attributes", []),
+    "fractional reports": put("reports", 1.5),
+}
+BROKEN_MANIFESTS = {
+    "newer version": put("v", "2.0"),
+    "short digest": put("plan", "abc"),
+    "epsilon as number": put("epsilon", 1),
+    "memoised": put("guarantee", {"kind": "memoised", "windows": 1}),
+    "negative count": put("groups", [1, -1]),
+    "foreign key": put("marginals", ["a+b"]),
+    "rejections as a list": put("rejected", ["late"]),
+    "no software": put("software", ""),
+}
+
+
+@pytest.mark.parametrize("change", BROKEN_MARGINALS.values(), ids=BROKEN_MARGINALS.keys())
+def test_broken_marginals_are_refused(change: Callable[[dict[str, Any]], None]) -> None:
+    document = values(Kind.FINAL)[0]
+    change(document)
+    assert not SNAPSHOT.is_valid(document)
+
+
+@pytest.mark.parametrize("change", BROKEN_MANIFESTS.values(), ids=BROKEN_MANIFESTS.keys())
+def test_broken_manifests_are_refused(change: Callable[[dict[str, Any]], None]) -> None:
+    document = values(Kind.FINAL)[-1]
+    change(document)
+    assert not SNAPSHOT.is_valid(document)
+
+
+ADDED_SINCE = {"poisoning", "analysis", "leverage"}
+"""Fields of later minors, which older snapshots lack."""
+
+
+@pytest.mark.parametrize("place", [0, -1], ids=["marginal", "manifest"])
+def test_no_field_of_a_snapshot_may_be_absent(place: int) -> None:
+    document = values(Kind.FINAL)[place]
+    for field in document.keys() - ADDED_SINCE:
+        short = {name: value for name, value in document.items() if name != field}
+        assert not SNAPSHOT.is_valid(short), field
+        with pytest.raises(CalmstreamError):
+            decode(orjson.dumps(short))
+
+
+def test_a_snapshot_with_its_association_is_valid() -> None:
+    plan = published_plan(groups=3)
+    asked = read_plan(orjson.dumps(plan.to_json() | {"analysis": True}))
+    assert asked.analysis
+    assert asked.digest != plan.digest
+    PLAN.validate(asked.to_json())
+    counts = tuple(count_of([0, 1, 3, 3, 2] * 10) for _ in plan.groups)
+    merged = MergedWindow(0, Kind.FINAL, (1,) * 6, counts)
+    made = build_set(asked, merged)
+    for _, value in [*made.tables(), made.closing()]:
+        SNAPSHOT.validate(orjson.loads(value))
+    assert made.manifest.analysis["pairs"]
+    assert decode(made.closing()[1]) == made.manifest

@@ -1,0 +1,55 @@
+"""A device whose process is killed at any moment reports once at most; a kill costs one report."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+DEVICES = 400
+KILLS = 8
+ROOT = Path(__file__).parents[4]
+REPORT = """
+import os, sys
+from pathlib import Path
+from producer.device.reporter import Reporter
+from producer.device.store import FileStore
+from tests.support.producer import START, make_plan
+
+folder, n, plan = Path(sys.argv[1]), int(sys.argv[2]), make_plan()
+sent = os.open(folder / "sent", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+print("ready", flush=True)
+for device in range(n):
+    store = FileStore(folder / f"{device}.json")
+    report = Reporter(plan, store, clock=lambda: START * 1000).report({"colour": "red"})
+    if report is not None:
+        os.write(sent, f"{device}\\n".encode())
+"""
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", REPORT, str(folder), str(DEVICES)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_a_killed_device_never_reports_again(tmp_path: Path) -> None:
+    dice = random.Random(7)
+    kills = 0
+    for _ in range(KILLS):
+        with start(tmp_path) as process:
+            time.sleep(dice.uniform(0.0, 0.05))
+            process.kill()
+            kills += process.wait(30) != 0
+    assert kills, "every process was through before it was killed"
+    with start(tmp_path) as process:
+        assert process.wait(60) == 0
+    sent = Counter((tmp_path / "sent").read_text().split())
+    assert set(sent.values()) == {1}
+    # A ledger is written before its report can leave: a kill in between costs that one report.
+    assert DEVICES - kills <= len(sent) <= DEVICES

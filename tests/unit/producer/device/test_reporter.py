@@ -1,0 +1,233 @@
+"""One record, one report, within the guarantee; across restarts and crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from estimators.plan import Guarantee, Plan
+from estimators.randomness import SeededRandomness
+from estimators.wire.batch import decode_batch
+from producer import FileStore, MemoryStore, Reporter, Status
+from producer.device.assignment import place
+from producer.device.ledger import DeviceState
+from tests.support.producer import START, WINDOW, FakeClock, make_plan
+
+RECORD = {"colour": "red", "size": "xl", "flag": "1"}
+
+
+def secret_in(plan: Plan, group: int, view: int = 0) -> bytes:
+    """Some device's secret that lands on the view."""
+    candidates = (i.to_bytes(16, "big") for i in range(10_000))
+    return next(
+        s for s in candidates if (place(plan, s).group, place(plan, s).view) == (group, view)
+    )
+
+
+def store_in(plan: Plan, group: int, view: int = 0) -> MemoryStore:
+    return MemoryStore(DeviceState(secret_in(plan, group, view)))
+
+
+@pytest.mark.parametrize(("group", "view"), [(0, 0), (1, 0), (2, 0), (2, 1)])
+def test_a_report_is_a_batch_of_one_that_the_service_accepts(group: int, view: int) -> None:
+    plan = make_plan()
+    report = Reporter(
+        plan, store_in(plan, group, view), clock=lambda: (START + 2 * WINDOW + 3) * 1000
+    ).report(RECORD)
+    assert report is not None
+    assert (report.group, report.period, report.view) == (group, 2, view)
+    batch = decode_batch(plan, group, bytes(16), report.encode(plan))
+    assert (batch.period, batch.n) == (2, 1)
+    assert set(batch.columns) == set(report.columns)
+    for name, column in batch.columns.items():
+        assert np.array_equal(column, report.columns[name])
+
+
+def test_the_period_says_no_more_than_the_window() -> None:
+    plan = make_plan()
+    bodies = set()
+    for second in (20.0, 24.7, 29.999):
+        clock = FakeClock(START + second)
+        reporter = Reporter(plan, store_in(plan, 0), SeededRandomness(3), clock.now)
+        report = reporter.report(RECORD)
+        assert report is not None
+        bodies.add(report.encode(plan))
+    assert len(bodies) == 1
+
+
+def test_a_retry_sends_the_same_bytes() -> None:
+    plan = make_plan()
+    report = Reporter(plan, store_in(plan, 1), clock=FakeClock().now).report(RECORD)
+    assert report is not None
+    assert report.encode(plan) == report.encode(plan)
+    with pytest.raises(ValueError, match="read-only"):
+        report.columns[next(iter(report.columns))][0] = 0
+
+
+def test_a_report_is_perturbed_by_the_groups_mechanism_from_the_views_input() -> None:
+    plan = make_plan()
+    clock = FakeClock()
+    cell = 0 * 4 + 3
+    truth = 0
+    for seed in range(400):
+        reporter = Reporter(plan, store_in(plan, 0), SeededRandomness(seed), clock.now)
+        report = reporter.report(RECORD)
+        assert report is not None
+        truth += int(report.columns["v"][0]) == cell
+    # p = e / (e + 11) = 0.198, q = 0.073: 79 expected, 29 if the input were another cell.
+    assert 45 < truth < 115
+
+
+def test_status_gives_the_reason_and_report_obeys_it() -> None:
+    plan = make_plan(windows=3)
+    clock = FakeClock(START - 1)
+    reporter = Reporter(plan, store_in(plan, 0), clock=clock.now)
+    assert (reporter.status(), reporter.report(RECORD)) == (Status.NOT_STARTED, None)
+    assert reporter.status(START * 1000) is Status.READY
+    clock.seconds = START + 5
+    assert reporter.report(RECORD) is not None
+    assert (reporter.status(), reporter.report(RECORD)) == (Status.ALREADY_REPORTED, None)
+    clock.seconds = plan.expires
+    assert (reporter.status(), reporter.report(RECORD)) == (Status.OVER, None)
+
+
+def reports_over(plan: Plan, path: Path, clock: FakeClock, steps: int) -> list[int]:
+    """Periods reported when the device tries twice a window and restarts every time."""
+    periods = []
+    for step in range(steps):
+        clock.seconds = START + step * WINDOW / 2
+        report = Reporter(plan, FileStore(path), clock=clock.now).report(RECORD)
+        if report is not None:
+            periods.append(report.period)
+    return periods
+
+
+def test_once_over_many_windows_and_restarts(tmp_path: Path) -> None:
+    plan = make_plan(windows=30)
+    assert reports_over(plan, tmp_path / "d", FakeClock(), 60) == [0]
+
+
+def test_w_event_over_many_windows_and_restarts(tmp_path: Path) -> None:
+    plan = make_plan(guarantee=Guarantee("w-event", 4), windows=40)
+    for device in range(12):
+        periods = reports_over(plan, tmp_path / str(device), FakeClock(), 80)
+        assert len(periods) == 10
+        assert set(np.diff(periods)) == {4}
+
+
+def test_a_child_plan_finds_what_the_parent_spent(tmp_path: Path) -> None:
+    parent, child = make_plan(lineage_epsilon="2"), make_plan(name="child")
+    summed = make_plan(name="summed", lineage_epsilon="2")
+    clock = FakeClock()
+    reporters = [Reporter(p, FileStore(tmp_path / "d"), clock=clock.now) for p in (parent, child)]
+    assert reporters[0].report(RECORD) is not None
+    assert reporters[1].status() is Status.BUDGET_SPENT
+    assert reporters[1].report(RECORD) is None
+    assert Reporter(summed, FileStore(tmp_path / "d"), clock=clock.now).report(RECORD) is not None
+
+
+class NoRandomness:
+    """Fails the test when anything is drawn."""
+
+    def bytes(self, count: int) -> bytes:
+        raise AssertionError(f"{count} bytes drawn")
+
+
+class Untouchable(Mapping[str, object]):
+    """A record that must not be looked at."""
+
+    def __getitem__(self, key: str) -> object:
+        raise AssertionError("the record was read")
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("the record was read")
+
+    def __len__(self) -> int:
+        raise AssertionError("the record was read")
+
+
+def test_silence_comes_before_the_record_and_the_noise() -> None:
+    plan = make_plan()
+    quiet = Reporter(plan, MemoryStore(), NoRandomness(), lambda: (START - 1) * 1000)
+    assert quiet.report(Untouchable()) is None
+
+
+class Watched(dict[str, object]):
+    """Remembers which attributes were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(RECORD)
+        self.asked: set[str] = set()
+
+    def __getitem__(self, key: str) -> object:
+        self.asked.add(key)
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize(
+    ("group", "view", "names"),
+    [(0, 0, {"colour", "size"}), (1, 0, {"size", "flag"}), (2, 0, {"colour"})],
+)
+def test_only_the_views_attributes_are_read(group: int, view: int, names: set[str]) -> None:
+    plan, record = make_plan(), Watched()
+    Reporter(plan, store_in(plan, group, view), clock=FakeClock().now).report(record)
+    assert record.asked == names
+
+
+def codes(name: str, label: object, tries: int = 300) -> set[int]:
+    plan = make_plan()
+    reporter = Reporter(plan, MemoryStore(), SeededRandomness(1))
+    j = plan.domain.names.index(name)
+    return {reporter._code({name: label}, j) for _ in range(tries)}
+
+
+def test_unknown_labels_become_other_or_anything_legal() -> None:
+    for unknown in ("purple", None, 3.5, True, ["red"], {}, b"red", float("nan")):
+        assert codes("colour", unknown) == {2}
+        assert codes("size", unknown) == {0, 1, 2, 3}
+    assert codes("colour", "red") == {0}
+    assert codes("size", "xl") == {3}
+
+
+def test_an_integer_stands_for_the_label_that_spells_it() -> None:
+    assert codes("flag", 1) == {1}
+    assert codes("flag", 0) == {0}
+    assert codes("flag", True) == {0, 1}
+    assert codes("flag", 10**5000) == {0, 1}
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.int64, np.uint64, np.intp])
+def test_an_integer_of_numpy_stands_for_the_label_that_spells_it(kind: type) -> None:
+    assert codes("flag", kind(1)) == {1}
+    assert codes("flag", np.array([0, 1], kind)[1]) == {1}
+
+
+def test_other_scalars_of_numpy_are_unknown_labels() -> None:
+    for label in (np.True_, np.float64(1), np.datetime64(1, "s"), np.timedelta64(1), np.array(1)):
+        assert codes("flag", label) == {0, 1}
+        assert codes("colour", label) == {2}
+
+
+def test_a_random_code_is_uniform() -> None:
+    plan = make_plan()
+    reporter = Reporter(plan, MemoryStore(), SeededRandomness(9))
+    counts = np.bincount([reporter._code({}, 1) for _ in range(4000)], minlength=4)
+    assert ((counts - 1000) ** 2 / 1000).sum() < 31  # chi-square with 3 degrees, alpha 1e-6
+
+
+def test_a_device_needs_numpy_and_orjson_only() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, producer; sys.exit(', '.join(m for m in ('kafka', 'prometheus_client', "
+        "'pydantic', 'structlog', 'rich') if m in sys.modules))"
+    )
+    root = Path(__file__).parents[4]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.strip() == ""

@@ -1,0 +1,219 @@
+"""A report that can still fail is not in the ledger; one that can leave is, durably."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from estimators.errors import FatalError, Reason, RecoverableError, Rejection
+from producer import FileStore, MemoryStore, Report, Reporter, Status
+from producer.device import reporter
+from producer.device.ledger import DeviceState
+from producer.device.store import Change
+from tests.support.producer import FakeClock, make_plan
+
+PLAN = make_plan()
+RECORD = {"colour": "red", "size": "xl", "flag": "1"}
+
+
+class CrashError(BaseException):
+    """The process is gone."""
+
+
+def crash(*_: object) -> Any:
+    raise CrashError
+
+
+class BrokenRandomness:
+    """The operating system gives no random bytes."""
+
+    def bytes(self, count: int) -> bytes:
+        raise OSError(f"no {count} bytes")
+
+
+class NoRandomness:
+    """Fails the test when anything is drawn."""
+
+    def bytes(self, count: int) -> bytes:
+        raise AssertionError(f"{count} bytes drawn")
+
+
+class DyingRecord(dict[str, object]):
+    """The process dies while the record is read."""
+
+    def __getitem__(self, key: str) -> object:
+        raise CrashError
+
+
+def device(path: Path, plan: Any = PLAN, **options: Any) -> Reporter:
+    return Reporter(plan, FileStore(path / "d"), clock=FakeClock().now, **options)
+
+
+def reports_after(path: Path) -> bool:
+    """Whether the device, started again, reports: once at most."""
+    first, second = device(path).report(RECORD), device(path).report(RECORD)
+    assert second is None
+    return first is not None
+
+
+def test_no_random_bytes_cost_no_report(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"no \d+ bytes"):
+        device(tmp_path, randomness=BrokenRandomness()).report(RECORD)
+    assert device(tmp_path).status() is Status.READY
+    assert reports_after(tmp_path)
+
+
+def test_a_death_while_the_record_is_read_costs_no_report(tmp_path: Path) -> None:
+    with pytest.raises(CrashError):
+        device(tmp_path).report(DyingRecord())
+    assert reports_after(tmp_path)
+
+
+@pytest.mark.parametrize("step", ["encode_reports", "decode_report"])
+def test_a_failure_or_death_before_the_claim_costs_no_report(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for fault in (crash, lambda *_: 1 // 0):
+        with monkeypatch.context() as patched:
+            patched.setattr(reporter, step, fault)
+            with pytest.raises((CrashError, ZeroDivisionError)):
+                device(tmp_path).report(RECORD)
+    assert reports_after(tmp_path)
+
+
+def test_a_report_that_no_gateway_reads_is_not_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> Any:
+        raise Rejection(Reason.OVERSIZED, "too large")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reporter, "decode_report", refuse)
+        with pytest.raises(FatalError, match=r"no gateway reads.*nothing was reported"):
+            device(tmp_path).report(RECORD)
+    assert reports_after(tmp_path)
+
+
+class DiesIn(FileStore):
+    """Dies at one of the steps by which a claim becomes durable."""
+
+    def __init__(self, path: Path, step: str, patched: pytest.MonkeyPatch) -> None:
+        super().__init__(path)
+        self._step, self._patched = step, patched
+        self.read()
+
+    def update(self, change: Change) -> DeviceState:
+        def changed(state: DeviceState) -> DeviceState:
+            after = change(state)
+            if after is not state:
+                self._arm()
+            return after
+
+        state = super().update(changed)
+        if self._step == "returned" and state.lineages:
+            raise CrashError
+        return state
+
+    def _arm(self) -> None:
+        syncs = 0
+        sync = os.fsync
+
+        def sync_or_die(descriptor: int) -> None:
+            nonlocal syncs
+            syncs += 1
+            if (syncs, self._step) in ((1, "written"), (2, "renamed")):
+                raise CrashError
+            sync(descriptor)
+
+        self._patched.setattr(os, "fsync", sync_or_die)
+        if self._step == "flushed":
+            self._patched.setattr(Path, "replace", crash)
+
+
+@pytest.mark.parametrize(
+    ("step", "reports"),
+    [("written", True), ("flushed", True), ("renamed", False), ("returned", False)],
+)
+def test_a_death_around_the_claim_costs_one_report_at_most(
+    step: str, reports: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the new ledger has the file's name the old one stands; from then on the claim does."""
+    with monkeypatch.context() as patched:
+        store = DiesIn(tmp_path / "d", step, patched)
+        with pytest.raises(CrashError):
+            Reporter(PLAN, store, clock=FakeClock().now).report(RECORD)
+    assert reports_after(tmp_path) == reports
+
+
+def test_nothing_is_returned_where_the_ledger_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert device(tmp_path).status() is Status.READY
+
+    def refuse(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", refuse)
+        with pytest.raises(RecoverableError, match="No space left"):
+            device(tmp_path).report(RECORD)
+    assert reports_after(tmp_path)
+
+
+def test_nothing_is_drawn_where_the_ledger_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "d").write_bytes(b"rubbish")
+    with pytest.raises(FatalError, match="damaged"):
+        device(tmp_path, randomness=NoRandomness()).report(RECORD)
+
+
+class Between(MemoryStore):
+    """Lets something happen between the look at the ledger and the claim."""
+
+    def __init__(self, happens: Callable[[Between], None]) -> None:
+        super().__init__(DeviceState(bytes(16)))
+        self._happens: Callable[[Between], None] | None = happens
+
+    def update(self, change: Change) -> DeviceState:
+        happens, self._happens = self._happens, None
+        if happens is not None:
+            happens(self)
+        return super().update(change)
+
+
+def test_of_two_that_report_at_once_one_does() -> None:
+    first: list[Report | None] = []
+    store = Between(
+        lambda store: first.append(Reporter(PLAN, store, clock=FakeClock().now).report(RECORD))
+    )
+    assert Reporter(PLAN, store, clock=FakeClock().now).report(RECORD) is None
+    assert first[0] is not None
+    [spent] = store.read().under(PLAN.lineage).values()
+    assert spent.reports == 1
+
+
+def test_of_many_threads_one_reports(tmp_path: Path) -> None:
+    made: list[Report | None] = []
+    threads = [
+        threading.Thread(target=lambda: made.append(device(tmp_path).report(RECORD)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(made) == 8
+    assert sum(report is not None for report in made) == 1
+
+
+def test_a_device_that_became_another_one_does_not_report_as_the_first() -> None:
+    def swap(store: Between) -> None:
+        store._state = DeviceState(bytes(range(16)))
+
+    store = Between(swap)
+    assert Reporter(PLAN, store, clock=FakeClock().now).report(RECORD) is None
+    assert not store.read().lineages

@@ -1,0 +1,281 @@
+"""One contract for every store, and what is special about files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from estimators.errors import FatalError, RecoverableError
+from producer.device.ledger import DeviceState, Spent, Status, status
+from producer.device.reporter import Reporter
+from producer.device.store import DeviceStore, FileStore, MemoryStore, from_bytes, to_bytes
+from producer.files import exclusive, real_path
+from tests.support.producer import LINEAGE, START, make_plan
+
+PLAN = make_plan()
+Again = Callable[[], DeviceStore]
+
+
+@pytest.fixture(params=["file", "memory"])
+def again(request: pytest.FixtureRequest, tmp_path: Path) -> Again:
+    """Opens the store, the same one each time as far as the kind allows."""
+    memory = MemoryStore()
+    return lambda: FileStore(tmp_path / "device.json") if request.param == "file" else memory
+
+
+def test_a_new_device_gets_a_secret_and_keeps_it(again: Again) -> None:
+    first = again().read()
+    assert len(first.secret) == 16
+    assert not first.lineages
+    assert again().read().secret == first.secret
+
+
+def test_two_devices_have_two_secrets(tmp_path: Path) -> None:
+    secrets = {MemoryStore().read().secret, MemoryStore().read().secret}
+    secrets |= {FileStore(tmp_path / name).read().secret for name in "ab"}
+    assert len(secrets) == 4
+
+
+def test_an_update_is_seen_by_everybody(again: Again) -> None:
+    store = again()
+    after = store.update(lambda state: state.spend(PLAN, 3))
+    entry = again().read().under(PLAN.lineage)[PLAN.digest]
+    assert entry == after.under(PLAN.lineage)[PLAN.digest]
+    assert (entry.window, entry.reports, entry.epsilon) == (3, 1, "1")
+    again().update(lambda state: state.spend(PLAN, 5))
+    assert store.read().under(PLAN.lineage)[PLAN.digest].reports == 2
+
+
+def test_a_change_that_raises_changes_nothing(again: Again) -> None:
+    before = again().read()
+
+    def fail(_: DeviceState) -> DeviceState:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        again().update(fail)
+    assert again().read() == before
+
+
+def test_concurrent_updates_are_all_counted(again: Again) -> None:
+    def work() -> None:
+        for window in range(10):
+            again().update(lambda state, window=window: state.spend(PLAN, window))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert again().read().under(PLAN.lineage)[PLAN.digest].reports == 40
+
+
+def test_the_secret_is_not_shown(again: Again) -> None:
+    state = again().read()
+    assert state.secret.hex() not in repr(state)
+    assert repr(state.secret) not in repr(state)
+
+
+def test_the_file_is_private(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "device.json"
+    FileStore(path).update(lambda state: state.spend(PLAN, 0))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_nothing_is_written_when_nothing_changes(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "device.json")
+    store.read()
+    before = (tmp_path / "device.json").stat()
+    store.update(lambda state: state)
+    after = (tmp_path / "device.json").stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_bytes_round_trip() -> None:
+    state = DeviceState(bytes(16)).spend(PLAN, 1).spend(make_plan(lineage="1" * 32), 2)
+    assert from_bytes(to_bytes(state)) == state
+
+
+WRITTEN_BY_VERSION_1 = (
+    b'{"lineages":{"00112233445566778899aabbccddeeff":{"0b99761f6ecdadedac691e710732b15db8b44d43537'
+    b'7057c9ab60eb372150655":{"ends":1700000020,"epsilon":"1","horizon":0,"reports":1,"window":1}}},'
+    b'"secret":"000102030405060708090a0b0c0d0e0f","sha256":"0dcd6aebd8cb94dfffdf837b6c2d8438de681d9'
+    b'0436d5b1fc14a4288a9912933","version":1}'
+)
+
+
+def resealed(raw: bytes, **changes: object) -> bytes:
+    """A store's file with other fields and a checksum that matches them."""
+    document = {k: v for k, v in orjson.loads(raw).items() if k != "sha256"} | changes
+    summed = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return orjson.dumps(document | {"sha256": summed})
+
+
+def test_an_old_file_keeps_what_it_spent(tmp_path: Path) -> None:
+    path = tmp_path / "device.json"
+    path.write_bytes(WRITTEN_BY_VERSION_1)
+    state = FileStore(path).read()
+    assert state.secret == bytes(range(16))
+    [(digest, spent)] = state.under(LINEAGE).items()
+    assert spent == Spent(window=1, ends=START + 20, reports=1, epsilon="1", horizon=0, bound="")
+    child = make_plan(name="child", lineage_epsilon="2")
+    assert status(child, 0, state.under(LINEAGE), START * 1000) is Status.READY
+    FileStore(path).update(lambda old: old.spend(child, 2))
+    assert orjson.loads(path.read_bytes())["version"] == 2
+    after = FileStore(path).read().under(LINEAGE)
+    assert after[digest] == spent
+    assert after[child.digest].bound == "2"
+
+
+def damaged() -> list[bytes]:
+    whole = to_bytes(DeviceState(bytes(range(16))).spend(PLAN, 1))
+    return [
+        b"",
+        b"{}",
+        b"null",
+        b"[1]",
+        whole[:-1],
+        whole[: len(whole) // 2],
+        whole.replace(b'"window":1', b'"window":2'),
+        whole.replace(b"000102", b"ff0102"),
+        whole.replace(b'"version":2', b'"version":1'),
+        whole.replace(b'"version":2', b'"version":3'),
+        whole.replace(b'"version":2', b'"version":true'),
+        resealed(whole, version=1),
+        resealed(WRITTEN_BY_VERSION_1, version=2),
+        resealed(whole, version=3),
+        b"\x00" * len(whole),
+    ]
+
+
+@pytest.mark.parametrize("content", damaged())
+def test_a_damaged_file_is_never_a_new_device(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "device.json"
+    path.write_bytes(content)
+    with pytest.raises(FatalError, match=r"is damaged.*new device that reports again"):
+        FileStore(path).read()
+    with pytest.raises(FatalError):
+        FileStore(path).update(lambda state: state.spend(PLAN, 0))
+    assert path.read_bytes() == content
+
+
+def test_an_unreadable_file_is_never_a_new_device(tmp_path: Path) -> None:
+    (tmp_path / "device.json").mkdir()
+    with pytest.raises(FatalError, match="cannot read"):
+        FileStore(tmp_path / "device.json").read()
+
+
+def test_a_device_that_was_set_up_must_find_its_file(tmp_path: Path) -> None:
+    with pytest.raises(FatalError, match="not a new one"):
+        FileStore(tmp_path / "device.json", create=False).read()
+    assert not (tmp_path / "device.json").exists()
+
+
+def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileStore(tmp_path / "device.json")
+    before = store.read()
+
+    def refuse(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(RecoverableError, match="No space left"):
+        store.update(lambda state: state.spend(PLAN, 0))
+    monkeypatch.undo()
+    assert store.read() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["device.json", "device.json.lock"]
+
+
+def test_the_content_is_flushed_before_it_takes_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, events = FileStore(tmp_path / "device.json"), []
+    store.read()
+    sync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (events.append("sync"), sync(fd))[1])
+    monkeypatch.setattr(Path, "replace", lambda a, b: (events.append("replace"), replace(a, b))[1])
+    store.update(lambda state: state.spend(PLAN, 0))
+    assert events == ["sync", "replace", "sync"]
+
+
+def test_a_lock_keeps_other_processes_out(tmp_path: Path) -> None:
+    path = tmp_path / "device.json"
+    code = (
+        "import sys; from producer.device.store import FileStore\n"
+        "from tests.support.producer import *\n"
+        "for w in range(20): FileStore(sys.argv[1]).update(lambda s: s.spend(make_plan(), w))"
+    )
+    root = Path(__file__).parents[4]
+    workers = [
+        subprocess.Popen([sys.executable, "-c", code, str(path)], cwd=root) for _ in range(3)
+    ]
+    assert [worker.wait(60) for worker in workers] == [0, 0, 0]
+    assert FileStore(path).read().under(PLAN.lineage)[PLAN.digest].reports == 60
+
+
+def test_a_held_lock_refuses_those_that_do_not_wait(tmp_path: Path) -> None:
+    with (
+        exclusive(tmp_path / "x", wait=False),
+        pytest.raises(RecoverableError, match="in use"),
+        exclusive(tmp_path / "x", wait=False),
+    ):
+        pass
+    with exclusive(tmp_path / "x", wait=False):
+        pass
+
+
+def test_a_link_is_followed_and_both_names_are_one_device(tmp_path: Path) -> None:
+    real, link = tmp_path / "real" / "device.json", tmp_path / "link" / "device.json"
+    FileStore(real).read()
+    link.parent.mkdir()
+    link.symlink_to(real)
+    FileStore(link).update(lambda state: state.spend(PLAN, 1))
+    assert link.is_symlink()
+    assert FileStore(real).read().under(PLAN.lineage)[PLAN.digest].reports == 1
+    assert [path.name for path in link.parent.iterdir()] == ["device.json"]
+    with (
+        exclusive(real, wait=False),
+        pytest.raises(RecoverableError, match="in use"),
+        exclusive(real_path(link), wait=False),
+    ):
+        pass
+
+
+def test_a_device_reports_once_by_whatever_name(tmp_path: Path) -> None:
+    """A link in the middle, a link to a link, a linked directory and a relative path."""
+    (tmp_path / "a").mkdir()
+    real = tmp_path / "a" / "device.json"
+    FileStore(real).read()
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    (tmp_path / "c.json").symlink_to("b/device.json")
+    (tmp_path / "d.json").symlink_to(tmp_path / "c.json")
+    names = [tmp_path / "d.json", tmp_path / "b" / "device.json", real, tmp_path / "c.json"]
+    made = [
+        Reporter(PLAN, FileStore(name), clock=lambda: START * 1000).report({}) for name in names
+    ]
+    assert [report is not None for report in made] == [True, False, False, False]
+    assert (tmp_path / "c.json").is_symlink()
+    assert (tmp_path / "d.json").is_symlink()
+
+
+def test_a_link_to_nothing_makes_a_new_device_where_it_points(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "later" / "device.json")
+    first = FileStore(tmp_path / "link").read()
+    assert FileStore(tmp_path / "later" / "device.json").read() == first
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises((FatalError, RecoverableError), match="cannot"):
+        FileStore(tmp_path / "a").read()

@@ -1,0 +1,164 @@
+"""Who leaves when: by size, by linger, and in the end by the window's time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from estimators.plan import Plan
+from estimators.randomness import SeededRandomness
+from producer.gateway.open_batches import Moment, OpenBatches, ReadyReports, Selection, waits_until
+from producer.gateway.rows import Row
+from tests.support.producer import START, make_plan
+
+PLAN = replace(make_plan(window=100, windows=4), grace=40, skew=10)
+END = (START + 100) * 1000 + 10_000
+"""Of what waits in window 0, milliseconds: a quarter of the grace after the window's end."""
+
+
+def at(second: float) -> Moment:
+    """So many seconds after the plan's start, by both clocks."""
+    return Moment(1000 + second, round((START + second) * 1000))
+
+
+def row(i: int) -> Row:
+    return 0, (i,)
+
+
+def batches(most: int = 100, least: int = 5, linger: float = 1.0, plan: Plan = PLAN) -> OpenBatches:
+    sizes = [most] * len(plan.groups)
+    randomness = SeededRandomness(1)
+    return OpenBatches(plan, sizes, min_batch=least, linger=linger, randomness=randomness)
+
+
+def fill(made: OpenBatches, reports: int, second: float, period: int = 0) -> list[ReadyReports]:
+    found = [made.add(0, period, row(i), lambda: at(second)) for i in range(reports)]
+    return [leaving for leaving in found if leaving is not None]
+
+
+def sizes(leaving: list[ReadyReports]) -> list[tuple[int, bool]]:
+    return [(len(one.rows), one.small) for one in leaving]
+
+
+@pytest.mark.parametrize(
+    ("window", "grace", "seconds"),
+    [
+        (3600, 360, 3600 + 90),
+        (100, 20, 100 + 5),
+        (100, 19, 100 + 17),
+        (100, 2, 100),
+        (100, 0, 98),
+        (8, 0, 6),
+        (4, 0, 3),
+        (1, 1, 1.5),
+        (1, 0, 0.75),
+    ],
+)
+def test_when_a_window_is_out_of_time(window: int, grace: int, seconds: float) -> None:
+    plan = replace(make_plan(window=window), grace=grace, skew=0)
+    assert waits_until(plan, 0) == START * 1000 + round(seconds * 1000)
+    assert waits_until(plan, 2) == waits_until(plan, 0) + 2000 * window
+    assert waits_until(plan, 0) < plan.window_end(0) + 1000 * plan.grace
+
+
+def test_fewer_than_the_least_wait_beyond_linger_for_the_end_of_their_window() -> None:
+    made = batches()
+    fill(made, 4, 0)
+    assert made.take(Selection.DUE, at(50)) == []
+    assert made.patience(at(50)) == pytest.approx(60.0)
+    assert made.take(Selection.DUE, at(109.999)) == []
+    assert sizes(made.take(Selection.DUE, at(110))) == [(4, True)]
+    assert made.waiting == 0
+    assert made.patience(at(110)) is None
+
+
+def test_what_leaves_after_its_linger_leaves_the_last_behind() -> None:
+    made = batches()
+    fill(made, 9, 0)
+    assert made.take(Selection.DUE, at(50)) == []
+    fill(made, 1, 50)
+    assert made.patience(at(50)) == 0 or made.patience(at(50)) < 0  # type: ignore[operator]
+    assert sizes(made.take(Selection.DUE, at(50))) == [(5, False)]
+    fill(made, 6, 50)
+    assert made.take(Selection.DUE, at(50.9)) == []
+    assert made.patience(at(50.9)) == pytest.approx(0.1)
+    assert sizes(made.take(Selection.DUE, at(51.01))) == [(6, False)]
+    assert made.waiting == 5
+    assert sizes(made.take(Selection.DUE, at(110))) == [(5, False)]
+
+
+def test_a_full_batch_leaves_at_once_and_leaves_the_last_behind() -> None:
+    made = batches(most=10, least=5)
+    assert sizes(fill(made, 37, 0)) == [(10, False)] * 3
+    assert made.waiting == 7
+
+
+def test_where_a_record_holds_few_the_least_leaves_together_all_the_same() -> None:
+    made = batches(most=2, least=5)
+    assert sizes(fill(made, 14, 0)) == [(5, False)]
+
+
+def test_without_a_least_number_everything_leaves_after_its_linger() -> None:
+    made = batches(most=3, least=1)
+    assert sizes(fill(made, 4, 0)) == [(3, False)]
+    assert made.patience(at(0)) == pytest.approx(1.0)
+    assert sizes(made.take(Selection.DUE, at(1))) == [(1, False)]
+
+
+def test_outside_its_window_a_batch_waits_for_nobody() -> None:
+    for period, second in ((0, 111), (0, 500), (1, 80), (3, 0)):
+        made = batches()
+        fill(made, 3, second, period)
+        assert made.patience(at(second)) == pytest.approx(1.0)
+        assert made.take(Selection.DUE, at(second + 0.9)) == []
+        assert sizes(made.take(Selection.DUE, at(second + 1.1))) == [(3, True)]
+
+
+def test_a_window_is_open_from_its_start_less_the_skew() -> None:
+    made = batches()
+    fill(made, 3, 90, period=1)
+    assert made.take(Selection.DUE, at(150)) == []
+    assert made.patience(at(150)) == pytest.approx(60.0)
+
+
+def test_a_flush_takes_what_may_leave_and_a_close_takes_all() -> None:
+    for selection, left in (
+        (Selection.LARGE_ENOUGH, [(6, False)]),
+        (Selection.ALL, [(6, False), (2, True)]),
+    ):
+        made = batches()
+        fill(made, 6, 0)
+        fill(made, 2, 0, period=1)
+        assert sizes(made.take(selection, at(0))) == left
+
+
+def test_groups_and_windows_do_not_mix() -> None:
+    made = batches(least=2)
+    for i in range(12):
+        made.add(i % 2, i % 3, row(i), lambda: at(0))
+    left = made.take(Selection.ALL, at(0))
+    for one in left:
+        assert {(i % 2, i % 3) for _, (i,) in one.rows} == {(one.group, one.period)}  # type: ignore[operator]
+    assert sizes(left) == [(2, False)] * 6
+
+
+def test_who_stays_behind_is_drawn_evenly() -> None:
+    """The time of arrival does not say which of two batches a report is in."""
+    stayed: Counter[object] = Counter()
+    made = batches(most=4, least=2)
+    for _ in range(600):
+        fill(made, 6, 0)
+        (rest,) = made.take(Selection.ALL, at(0))
+        stayed.update(value for _, (value,) in rest.rows)
+    assert stayed.total() == 1200
+    # Chi-square with 5 degrees of freedom, alpha 1e-6.
+    assert sum((stayed[i] - 200) ** 2 / 200 for i in range(6)) < 36.5
+
+
+def test_a_clock_that_goes_back_keeps_a_batch_waiting() -> None:
+    made = batches()
+    made.add(0, 0, row(0), lambda: Moment(0.0, END - 1))
+    assert made.take(Selection.DUE, Moment(1.0, END - 60_000)) == []
+    assert sizes(made.take(Selection.DUE, Moment(2.0, END))) == [(1, True)]

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from estimators.errors import FatalError
+from estimators.randomness import SystemRandomness
+from producer.encoding import Sealed, seal
+from producer.gateway.spool import Spool
+from tests.support.producer import make_plan
+
+PLAN = make_plan()
+
+
+def sealed(group: int = 0, n: int = 2) -> Sealed:
+    columns = PLAN.mechanisms[group].perturb(np.zeros(n, int), SystemRandomness())
+    return seal(PLAN, group, 1, np.zeros(n, int), columns)
+
+
+def test_batches_come_back_as_they_were(tmp_path: Path) -> None:
+    batches = [sealed(g, n) for g in range(3) for n in (1, 5)]
+    spool = Spool(tmp_path / "spool", PLAN)
+    for batch in batches:
+        spool.store(batch)
+        spool.store(batch)
+    found = list(Spool(tmp_path / "spool", PLAN).pending())
+    assert sorted(found, key=repr) == sorted(batches, key=repr)
+    for batch in batches:
+        spool.remove(batch)
+        spool.remove(batch)
+    assert list(spool.pending()) == []
+
+
+def test_plans_do_not_see_each_others_batches(tmp_path: Path) -> None:
+    Spool(tmp_path, PLAN).store(sealed())
+    assert list(Spool(tmp_path, make_plan(name="other")).pending()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("g0000-" + "0" * 32 + ".json", b"{}"),
+        ("g0000-" + "0" * 32 + ".json", b""),
+        ("g0001-" + "0" * 32 + ".json", None),
+        ("g0099-" + "0" * 32 + ".json", None),
+        ("g0000-1234.json", None),
+        ("gx-y.json", None),
+    ],
+)
+def test_a_foreign_file_is_named_and_left_alone(
+    tmp_path: Path, name: str, content: bytes | None
+) -> None:
+    spool = Spool(tmp_path, PLAN)
+    path = spool.directory / name
+    path.write_bytes(sealed().value if content is None else content)
+    with pytest.raises(FatalError, match=name):
+        list(spool.pending())
+    assert path.exists()
+
+
+def test_half_written_files_are_ignored(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, PLAN)
+    (spool.directory / ".g0000-00.json.ab.tmp").write_bytes(b"{")
+    assert list(spool.pending()) == []
+
+
+def test_a_spool_needs_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FatalError, match="cannot make the spool"):
+        Spool(tmp_path / "file", PLAN)
+
+
+def test_a_linked_spool_stays_one_when_the_link_goes_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    spool, batch = Spool(tmp_path / "link", PLAN), sealed()
+    spool.store(batch)
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to(tmp_path)
+    spool.remove(batch)
+    assert list(Spool(tmp_path / "real", PLAN).pending()) == []

@@ -1,0 +1,127 @@
+"""The ledgers of a whole population: the rules of one device, and a file that is never lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from estimators.errors import FatalError, InvalidInput, RecoverableError
+from estimators.randomness import SeededRandomness
+from producer.simulation.fleet import Fleet
+from tests.support.producer import LINEAGE, START, WINDOW, make_plan
+
+
+def test_secrets_are_the_operating_systems_unless_asked() -> None:
+    assert Fleet.new(5, LINEAGE).secrets.shape == (5, 16)
+    assert not np.array_equal(Fleet.new(5, LINEAGE).secrets, Fleet.new(5, LINEAGE).secrets)
+    seeded = [Fleet.new(5, LINEAGE, SeededRandomness(1)).secrets for _ in range(2)]
+    assert np.array_equal(*seeded)
+
+
+def test_nobody_reports_outside_the_plan() -> None:
+    plan, fleet = make_plan(windows=2), Fleet.new(3, LINEAGE)
+    slot = np.zeros(3, np.int64)
+    assert [fleet.may_report(plan, w, slot).sum() for w in (-1, 0, 1, 2)] == [0, 3, 3, 0]
+
+
+def test_a_file_keeps_secrets_and_claims(tmp_path: Path) -> None:
+    plan, path = make_plan(), tmp_path / "devices.npz"
+    with Fleet.open(path, 4, LINEAGE) as fleet:
+        secrets = fleet.secrets.copy()
+        fleet.claim(plan, 2, np.array([1, 3]))
+    assert path.stat().st_mode & 0o777 == 0o600
+    with Fleet.open(path, 4, LINEAGE) as fleet:
+        assert np.array_equal(fleet.secrets, secrets)
+        may = fleet.may_report(plan, 3, np.zeros(4, np.int64))
+        assert may.tolist() == [True, False, True, False]
+        fleet.claim(plan, 3, np.array([0]))
+    with Fleet.open(path, 4, LINEAGE) as fleet:
+        may = fleet.may_report(plan, 3, np.zeros(4, np.int64))
+        assert may.tolist() == [False, False, True, False]
+
+
+def test_an_old_file_keeps_what_it_spent(tmp_path: Path) -> None:
+    path, digest = tmp_path / "devices.npz", "a" * 64
+    arrays = {
+        "version": np.int64(1),
+        "lineage": np.array(LINEAGE),
+        "secrets": np.arange(64, dtype=np.uint8).reshape(4, 16),
+        f"{digest}.epsilon": np.array("1"),
+        f"{digest}.times": np.array([START, WINDOW, 0], np.int64),
+        f"{digest}.spent": np.array([[0, 3, 0, 0], [0, 1, 0, 0]]),
+    }
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+    slot = np.zeros(4, np.int64)
+    asks = make_plan(name="child", lineage_epsilon="2")
+    with Fleet.open(path, 4, LINEAGE) as fleet:
+        assert fleet.accounts[digest].bound == ""
+        assert fleet.may_report(make_plan(name="quiet"), 0, slot).tolist() == [1, 0, 1, 1]
+        assert fleet.may_report(asks, 0, slot).all()
+        fleet.claim(asks, 0, np.array([1, 2]))
+    with np.load(path) as kept:
+        assert int(kept["version"]) == 2
+    with Fleet.open(path, 4, LINEAGE) as fleet:
+        assert (fleet.accounts[digest].bound, fleet.accounts[asks.digest].bound) == ("", "2")
+        more = make_plan(name="third", lineage_epsilon="8")
+        assert fleet.may_report(more, 0, slot).tolist() == [1, 0, 1, 1]
+    np.savez(path, **(arrays | {"version": np.int64(2)}))  # type: ignore[arg-type]
+    with pytest.raises(FatalError, match="damaged"), Fleet.open(path, 4, LINEAGE):
+        pass
+
+
+def test_a_claim_is_on_disk_before_it_returns(tmp_path: Path) -> None:
+    path = tmp_path / "devices.npz"
+    with Fleet.open(path, 4, LINEAGE) as fleet:
+        before = path.read_bytes()
+        fleet.claim(make_plan(), 2, np.array([1]))
+        assert path.read_bytes() != before
+
+
+def test_a_damaged_file_is_never_new_devices(tmp_path: Path) -> None:
+    path = tmp_path / "devices.npz"
+    with Fleet.open(path, 40, LINEAGE) as fleet:
+        fleet.claim(make_plan(), 0, np.arange(40))
+    whole = path.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    for content in (b"", b"rubbish", whole[:-30], whole[:100], bytes(flipped)):
+        path.write_bytes(content)
+        with pytest.raises(FatalError, match="damaged") as told, Fleet.open(path, 40, LINEAGE):
+            pass
+        assert "pickle" not in str(told.value)
+        assert path.read_bytes() == content
+
+
+def test_a_file_belongs_to_one_population(tmp_path: Path) -> None:
+    path = tmp_path / "devices.npz"
+    with Fleet.open(path, 4, LINEAGE):
+        pass
+    with pytest.raises(InvalidInput, match="4 devices, not 5"), Fleet.open(path, 5, LINEAGE):
+        pass
+    with pytest.raises(InvalidInput, match="lineage"), Fleet.open(path, 4, "f" * 32):
+        pass
+
+
+def test_a_file_is_used_by_one_run_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "devices.npz"
+    with (
+        Fleet.open(path, 4, LINEAGE),
+        pytest.raises(RecoverableError, match="in use"),
+        Fleet.open(path, 4, LINEAGE),
+    ):
+        pass
+
+
+def test_a_linked_file_is_one_population(tmp_path: Path) -> None:
+    real, link = tmp_path / "devices.npz", tmp_path / "link.npz"
+    link.symlink_to(real)
+    with Fleet.open(link, 4, LINEAGE) as fleet:
+        fleet.claim(make_plan(), 0, np.array([1]))
+        with pytest.raises(RecoverableError, match="in use"), Fleet.open(real, 4, LINEAGE):
+            pass
+    assert link.is_symlink()
+    with Fleet.open(real, 4, LINEAGE) as fleet:
+        may = fleet.may_report(make_plan(), 0, np.zeros(4, np.int64))
+    assert may.tolist() == [True, False, True, True]

@@ -1,0 +1,301 @@
+"""A run of ``produce``: pace, windows, ends, restarts; with a clock that only sleeping moves."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from broker.in_process import InProcessBroker, SendFault
+from broker.in_process.sink import InProcessDelivery
+from broker.transport import Partition, Record
+from estimators.errors import FatalError, InvalidInput, RecoverableError
+from estimators.plan import Guarantee, Plan
+from estimators.wire.batch import decode_batch
+from producer.gateway.sender import Budget
+from producer.simulation.produce import Summary, produce
+from tests.support.producer import (
+    START,
+    WINDOW,
+    FakeClock,
+    broker_for,
+    count,
+    make_plan,
+    names_of,
+    records_of,
+    some_codes,
+)
+
+FEW = Budget(attempts=3, pause=0.01, longest_pause=0.01)
+
+
+def run(
+    plan: Plan,
+    broker: InProcessBroker,
+    n: int = 600,
+    clock: FakeClock | None = None,
+    **options: object,
+) -> Summary:
+    return produce(
+        plan,
+        broker,
+        names_of(plan),
+        some_codes(n),
+        **{"clock": clock or FakeClock(), "budget": FEW, **options},  # type: ignore[arg-type]
+    )
+
+
+def per_window(plan: Plan, broker: InProcessBroker) -> dict[int, int]:
+    out: dict[int, int] = {}
+    for (_, window), tally in count(plan, records_of(broker, plan)).items():
+        out[window] = out.get(window, 0) + tally.reports
+    return out
+
+
+def test_everybody_reports_once() -> None:
+    plan = make_plan()
+    broker = broker_for(plan)
+    summary = run(plan, broker)
+    assert (summary.devices, summary.reported, summary.sent) == (600, 600, 600)
+    assert (summary.failed, summary.retries, summary.in_flight) == (0, 0, 0)
+    assert (summary.windows, summary.kept, summary.error) == (1, False, None)
+    assert (summary.unasked, summary.expired) == (0, False)
+    assert summary.batches == len(records_of(broker, plan))
+    assert per_window(plan, broker) == {0: 600}
+
+
+def test_the_rate_is_kept_and_spreads_the_devices_over_the_windows() -> None:
+    plan, clock = make_plan(), FakeClock()
+    broker = broker_for(plan)
+    summary = run(plan, broker, 600, clock, rate=20.0, linger=0.5)
+    # 600 devices at 20 a second are 30 seconds, three windows.
+    assert clock.seconds - START == pytest.approx(30, abs=1.5)
+    spread = per_window(plan, broker)
+    assert set(spread) == {0, 1, 2}
+    assert all(180 <= n <= 220 for n in spread.values())
+    assert (summary.sent, summary.windows) == (600, 3)
+
+
+def test_devices_come_in_random_order() -> None:
+    plan = make_plan(epsilon="16")
+    broker = broker_for(plan)
+    codes = np.zeros((2000, 3), np.uint16)
+    codes[1000:, 0] = 1
+    produce(plan, broker, names_of(plan), codes, rate=100.0, clock=FakeClock())
+    early = [
+        decode_batch(plan, 0, r.key, r.value).columns["v"] // 4
+        for g, r in records_of(broker, plan)
+        if g == 0 and decode_batch(plan, 0, r.key, r.value).period == 0
+    ]
+    assert 0.35 < np.mean(np.concatenate(early) == 1) < 0.65
+
+
+def test_a_run_that_outlasts_the_plan_ends_with_it() -> None:
+    plan, clock = make_plan(windows=2), FakeClock()
+    broker = broker_for(plan)
+    summary = run(plan, broker, 600, clock, rate=20.0)
+    assert clock.seconds <= plan.expires + 2
+    assert summary.sent == summary.reported == sum(per_window(plan, broker).values())
+    assert 380 <= summary.sent <= 420
+    assert summary.unasked == 600 - summary.sent
+    assert summary.expired
+
+
+def test_the_plan_s_end_is_not_blamed_where_everybody_has_reported() -> None:
+    plan, clock = make_plan(windows=1), FakeClock()
+    clock.on_sleep = lambda: setattr(clock, "seconds", max(clock.seconds, plan.expires))
+    summary = run(plan, broker_for(plan), 30, clock, rate=30.0, linger=1.0)
+    assert clock.seconds >= plan.expires
+    assert (summary.sent, summary.unasked) == (30, 0)
+
+
+def test_reports_whose_window_went_by_are_counted() -> None:
+    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=6)
+    broker = broker_for(plan)
+    # 200 are due in a window of ten seconds, 10 a second are asked.
+    summary = run(plan, broker, 600, FakeClock(), rate=10.0, linger=0.5)
+    assert summary.sent + summary.unasked == 1200
+    assert 500 <= summary.unasked <= 700
+    assert summary.expired
+
+
+def test_w_event_goes_on_to_the_end_of_the_plan() -> None:
+    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=6)
+    broker, clock = broker_for(plan), FakeClock()
+    summary = run(plan, broker, 600, clock)
+    sent = per_window(plan, broker)
+    assert set(sent) == set(range(6))
+    assert [sent[w] for w in range(3)] == [sent[w + 3] for w in range(3)]
+    assert summary.sent == 1200
+    assert clock.seconds >= START + 5 * WINDOW
+
+
+def test_the_number_of_windows_can_be_limited() -> None:
+    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=60)
+    broker = broker_for(plan)
+    summary = run(plan, broker, 600, FakeClock(START + 4 * WINDOW), windows=3)
+    assert set(per_window(plan, broker)) == {4, 5, 6}
+    assert summary.sent == 600
+    assert (summary.unasked, summary.expired) == (0, False)
+
+
+def test_a_plan_that_has_not_started_is_waited_for() -> None:
+    plan = make_plan()
+    broker, clock = broker_for(plan), FakeClock(START - 25)
+    assert run(plan, broker, 50, clock).sent == 50
+    assert per_window(plan, broker) == {0: 50}
+
+
+def test_a_plan_that_is_over_is_refused() -> None:
+    plan = make_plan()
+    with pytest.raises(InvalidInput, match=r"is over: it expired at \d{4}-\d\d-\d\d .* UTC"):
+        run(plan, broker_for(plan), clock=FakeClock(plan.expires))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rate": 0.0},
+        {"rate": -1.0},
+        {"rate": float("nan")},
+        {"linger": 0.0},
+        {"batch_size": 0},
+        {"windows": 0},
+    ],
+)
+def test_arguments_are_checked(options: dict[str, object]) -> None:
+    plan = make_plan()
+    with pytest.raises(InvalidInput, match="positive"):
+        run(plan, broker_for(plan), **options)
+
+
+def test_stop_is_obeyed_and_deliveries_are_awaited() -> None:
+    plan, clock, stop = make_plan(), FakeClock(), threading.Event()
+    broker = broker_for(plan)
+    clock.on_sleep = lambda: stop.set() if clock.seconds > START + 8 else None
+    summary = run(plan, broker, 600, clock, rate=20.0, stop=stop)
+    assert clock.seconds < START + 10
+    assert 0 < summary.reported < 250
+    assert summary.sent == summary.reported
+    assert summary.error is None
+    assert (summary.unasked, summary.expired) == (600 - summary.sent, False)
+
+
+def test_stop_does_not_wait_long_for_a_broker_that_does_not_answer() -> None:
+    plan, clock, stop = make_plan(windows=60), FakeClock(), threading.Event()
+    broker = broker_for(plan)
+    for topic in names_of(plan).all_reports:
+        for number in range(plan.partitions):
+            broker.stall(Partition(topic, number))
+    wait = InProcessDelivery.wait
+
+    def tick(self: InProcessDelivery, timeout: float) -> int:
+        clock.seconds += timeout
+        if clock.seconds > START + 30:
+            stop.set()
+        return wait(self, 0.0)
+
+    patience = Budget(in_flight=2, seconds=1e6, attempt_seconds=1e6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InProcessDelivery, "wait", tick)
+        summary = run(plan, broker, 600, clock, batch_size=50, budget=patience, stop=stop)
+    assert 45 < clock.seconds - START < 60
+    assert summary.failed == summary.reported > 0
+    assert summary.error is not None
+
+
+def test_progress_is_reported_and_grows() -> None:
+    plan, seen = make_plan(), []
+    run(plan, broker_for(plan), 600, rate=100.0, progress=seen.append)
+    assert len(seen) > 10
+    assert [s.reported for s in seen] == sorted(s.reported for s in seen)
+    assert seen[-1].sent == 600
+
+
+def test_faults_are_retried_and_counted() -> None:
+    plan = make_plan()
+    broker, sends = broker_for(plan), 0
+
+    def hook(*_: object) -> SendFault:
+        nonlocal sends
+        sends += 1
+        return (SendFault.NONE, SendFault.FAIL, SendFault.LOSE_ACK)[sends % 3]
+
+    broker.faults.on_send = hook
+    summary = run(plan, broker, 600, batch_size=20, budget=Budget(pause=0.01, attempts=20))
+    assert (summary.sent, summary.failed) == (600, 0)
+    assert summary.retries > 10
+    assert per_window(plan, broker) == {0: 600}
+    assert len(records_of(broker, plan)) > summary.batches
+
+
+def test_devices_are_not_wasted_on_a_broker_that_is_down() -> None:
+    plan, clock = make_plan(), FakeClock()
+    broker = broker_for(plan)
+    broker.faults.on_send = lambda *_: SendFault.FAIL
+    summary = run(plan, broker, 600, clock, rate=20.0)
+    assert isinstance(summary.error, RecoverableError)
+    assert summary.sent == 0
+    assert 0 < summary.failed == summary.reported < 100
+
+
+def test_a_missing_topic_ends_the_run_with_the_reason() -> None:
+    plan = make_plan()
+    summary = run(plan, InProcessBroker())
+    assert isinstance(summary.error, FatalError)
+    assert summary.failed == summary.reported > 0
+
+
+def test_without_a_file_every_run_has_other_devices() -> None:
+    plan = make_plan()
+    broker = broker_for(plan)
+    assert [run(plan, broker, 100).sent for _ in range(2)] == [100, 100]
+
+
+def test_with_a_file_nobody_reports_twice(tmp_path: Path) -> None:
+    plan, broker, stop = make_plan(), broker_for(make_plan()), threading.Event()
+    clock = FakeClock()
+    clock.on_sleep = lambda: stop.set() if clock.seconds > START + 8 else None
+    devices = tmp_path / "devices.npz"
+    first = run(plan, broker, 600, clock, rate=20.0, stop=stop, devices=devices)
+    assert 0 < first.sent < 300
+    second = run(plan, broker, 600, FakeClock(clock.seconds), devices=devices)
+    assert second.kept
+    assert first.sent + second.sent == 600
+    third = run(plan, broker, 600, FakeClock(clock.seconds), devices=devices)
+    assert (third.reported, third.sent) == (0, 0)
+    assert sum(per_window(plan, broker).values()) == 600
+
+
+def test_w_event_over_restarts_with_a_file(tmp_path: Path) -> None:
+    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=12)
+    broker, devices = broker_for(plan), tmp_path / "devices.npz"
+    for second in range(0, 120, 5):
+        run(plan, broker, 300, FakeClock(START + second), windows=1, devices=devices)
+    sent = per_window(plan, broker)
+    assert [sent[w] for w in range(12)] == [sent[w % 3] for w in range(12)]
+    assert sum(sent.values()) == 1200
+
+
+def test_a_restart_sends_the_spool_first_with_the_same_bytes(tmp_path: Path) -> None:
+    plan = make_plan()
+    broker = broker_for(plan)
+    tried: list[tuple[bytes | None, bytes | None]] = []
+
+    def lose(_: object, key: bytes | None, value: bytes | None) -> SendFault:
+        tried.append((key, value))
+        return SendFault.FAIL
+
+    broker.faults.on_send = lose
+    files = {"devices": tmp_path / "devices.npz", "spool": tmp_path / "spool"}
+    first = run(plan, broker, 600, **files)
+    assert (first.sent, first.failed) == (0, 600)
+    broker.faults.on_send = None
+    second = run(plan, broker, 600, **files)
+    assert (second.resent, second.reported, second.sent) == (600, 0, 600)
+    records: list[Record] = [record for _, record in records_of(broker, plan)]
+    assert {(r.key, r.value) for r in records} == set(tried)
+    assert list((tmp_path / "spool").rglob("*.json")) == []
+    assert run(plan, broker, 600, **files).resent == 0

@@ -1,0 +1,208 @@
+"""A table as a population: every device once, in its own view, shuffled, never twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from broker.transport import Partition, Record
+from estimators.errors import InvalidInput
+from estimators.plan import Guarantee, Plan
+from estimators.randomness import SeededRandomness
+from estimators.tally import Tally
+from estimators.wire.batch import decode_batch
+from producer.encoding import Sealed
+from producer.simulation.fleet import Fleet
+from producer.simulation.simulate import Population, encoded_batches, spread
+from tests.support.producer import LINEAGE, count, make_plan, some_codes
+
+
+def tallies(plan: Plan, batches: Iterable[Sealed]) -> dict[tuple[int, int], Tally]:
+    return count(
+        plan,
+        (
+            (b.group, Record(Partition("t", 0), i, 0, True, b.batch_id, b.value))
+            for i, b in enumerate(batches)
+        ),
+    )
+
+
+def truth(plan: Plan, population: Population, codes: np.ndarray) -> dict[int, Tally]:
+    """What a service would count if nobody perturbed, for the groups with GRR."""
+    out = {}
+    for g in (0, 2):
+        views = plan.groups[g].views
+        counts, n = [], []
+        for v, view in enumerate(views):
+            members = population.flat == plan.first_view[g] + v
+            cells = view.inputs(codes[members], plan.domain)
+            counts.append(np.bincount(cells, minlength=plan.mechanisms[g].cells))
+            n.append(members.sum())
+        out[g] = Tally(np.array(n), np.array(counts))
+    return out
+
+
+def test_without_noise_the_counts_are_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, codes = make_plan(), some_codes(3000)
+    for g in (0, 2):
+        monkeypatch.setattr(
+            type(plan.mechanisms[g]), "perturb", lambda _, values, __: {"v": np.asarray(values)}
+        )
+    population = Population(plan, codes)
+    found = tallies(plan, encoded_batches(plan, population, 2, batch_size=100))
+    assert {w for _, w in found} == {2}
+    expected = truth(plan, population, codes)
+    assert found[0, 2] == expected[0]
+    assert found[2, 2] == expected[2]
+    assert sum(t.reports for t in found.values()) == 3000
+
+
+def test_with_noise_the_estimates_are_near_the_truth() -> None:
+    plan, codes = make_plan(epsilon="4"), some_codes(20_000)
+    population = Population(plan, codes, randomness=SeededRandomness(6))
+    found = tallies(plan, encoded_batches(plan, population, 0))
+    for g, group in enumerate(plan.groups):
+        for v, view in enumerate(group.views):
+            members = codes[population.flat == plan.first_view[g] + v]
+            frequencies = np.bincount(
+                view.inputs(members, plan.domain), minlength=plan.mechanisms[g].cells
+            ) / len(members)
+            tally = found[g, 0]
+            estimate = plan.mechanisms[g].estimate(tally.counts[v], int(tally.n[v]))
+            sigma = np.sqrt(plan.mechanisms[g].variance(len(members), frequencies))
+            assert (np.abs(estimate - frequencies) < 6 * sigma).all()
+
+
+def test_groups_are_perturbed_in_one_call_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan()
+    calls = []
+    for mechanism in {type(m) for m in plan.mechanisms}:
+        perturb = mechanism.perturb
+
+        def counted(self, values, randomness, perturb=perturb):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+            calls.append(len(values))
+            return perturb(self, values, randomness)
+
+        monkeypatch.setattr(mechanism, "perturb", counted)
+    list(encoded_batches(plan, Population(plan, some_codes(2000)), 0, batch_size=10))
+    assert len(calls) == 3
+    assert sum(calls) == 2000
+
+
+def test_once_means_once_over_all_windows() -> None:
+    plan = make_plan()
+    population = Population(plan, some_codes(500))
+    sent = [sum(b.n for b in encoded_batches(plan, population, w)) for w in range(6)]
+    assert sent == [500, 0, 0, 0, 0, 0]
+    assert population.finished(1)
+
+
+def test_arrivals_spread_the_devices_over_the_windows() -> None:
+    plan = make_plan()
+    population = Population(plan, some_codes(500), arrivals=spread(500, range(1, 5)))
+    assert not population.finished(0)
+    sent = [sum(b.n for b in encoded_batches(plan, population, w)) for w in range(6)]
+    assert sent == [0, 125, 125, 125, 125, 0]
+    assert population.finished(5)
+
+
+def test_a_spread_is_random_and_even() -> None:
+    one, two = spread(1000, range(3, 9)), spread(1000, range(3, 9))
+    assert set(np.bincount(one)[3:]) == {166, 167}
+    assert not np.array_equal(one, two)
+
+
+def test_w_event_devices_report_once_in_every_w_windows() -> None:
+    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=12)
+    population = Population(plan, some_codes(900))
+    who = []
+    for window in range(12):
+        who.append(set(population.due(window).tolist()))
+        assert sum(b.n for b in encoded_batches(plan, population, window)) == len(who[-1])
+        assert not population.due(window).size
+    for start in range(10):
+        assert sorted(x for w in who[start : start + 3] for x in w) == list(range(900))
+    assert [who[w] == who[w % 3] for w in range(12)] == [True] * 12
+    assert not population.finished(11)
+    assert population.finished(12)
+
+
+def test_a_skipped_window_is_not_made_up_for() -> None:
+    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=12)
+    population = Population(plan, some_codes(300))
+    for window in (0, 4, 8, 9, 10, 11):
+        due = set(population.due(window).tolist())
+        assert due == set(np.flatnonzero(population.slot == window % 3).tolist())
+        list(encoded_batches(plan, population, window))
+
+
+def test_batches_are_full_even_and_no_longer_than_asked() -> None:
+    plan = make_plan()
+    population = Population(plan, some_codes(3000))
+    batches = list(encoded_batches(plan, population, 0, batch_size=100))
+    for g in range(3):
+        members = (population.flat >= plan.first_view[g]) & (
+            population.flat < plan.first_view[g + 1]
+        )
+        own = [b.n for b in batches if b.group == g]
+        assert sum(own) == members.sum()
+        assert len(own) == -(-members.sum() // 100)
+        assert max(own) <= 100
+        assert max(own) - min(own) <= 1
+
+
+def test_rows_do_not_follow_the_table() -> None:
+    """Two devices per value, the value being the row's half: batches must mix the halves."""
+    plan = make_plan(epsilon="16")
+    codes = np.zeros((4000, 3), np.uint16)
+    codes[2000:, 0] = 1
+    population = Population(plan, codes)
+    for batch in encoded_batches(plan, population, 0, batch_size=200):
+        if batch.group == 0:
+            values = decode_batch(plan, 0, batch.batch_id, batch.value).columns["v"]
+            assert 0.25 < np.mean(values // 4 == 1) < 0.75
+
+
+def test_the_ledger_is_written_before_anything_is_perturbed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = make_plan()
+    population = Population(plan, some_codes(100))
+
+    def refuse(*_: object) -> None:
+        raise OSError("no space")
+
+    for mechanism in {type(m) for m in plan.mechanisms}:
+        monkeypatch.setattr(
+            mechanism, "perturb", lambda *_: pytest.fail("perturbed without a ledger entry")
+        )
+    monkeypatch.setattr(Fleet, "claim", refuse)
+    with pytest.raises(OSError, match="no space"):
+        list(encoded_batches(plan, population, 0))
+
+
+def test_who_is_due_does_not_depend_on_the_records() -> None:
+    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=6)
+    fleet = Fleet.new(200, LINEAGE)
+    due = [Population(plan, some_codes(200, seed), fleet=fleet).due(1) for seed in (1, 2)]
+    assert np.array_equal(*due)
+
+
+def test_records_must_fit_the_plan() -> None:
+    plan = make_plan()
+    for codes in (np.zeros((5, 2), np.uint16), np.full((5, 3), 3, np.uint16)):
+        with pytest.raises(InvalidInput, match=r"attributes|code"):
+            Population(plan, codes)
+    with pytest.raises(InvalidInput, match="5 records for 4 devices"):
+        Population(plan, some_codes(5), fleet=Fleet.new(4, LINEAGE))
+    with pytest.raises(InvalidInput, match="another plan"):
+        list(encoded_batches(make_plan(name="other"), Population(plan, some_codes(5)), 0))
+    with pytest.raises(InvalidInput, match="batch size"):
+        list(encoded_batches(plan, Population(plan, some_codes(5)), 0, batch_size=0))
+
+
+def test_a_population_may_be_empty() -> None:
+    plan = make_plan()
+    assert list(encoded_batches(plan, Population(plan, some_codes(0)), 0)) == []

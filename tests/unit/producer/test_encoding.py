@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from estimators.domain import Domain
+from estimators.plan import Group, Plan
+from estimators.plan.limits import Limits
+from estimators.randomness import SeededRandomness, SystemRandomness
+from estimators.view import View
+from estimators.wire.batch import MAX_BATCH_BYTES, decode_batch
+from producer.encoding import most_reports, permutation, seal
+from tests.support.producer import START, make_plan
+
+
+def test_a_batch_is_what_was_put_in() -> None:
+    plan = make_plan()
+    values = np.array([1, 0, 1, 1])
+    sealed = seal(plan, 2, 4, np.array([0, 1, 1, 0]), {"v": values})
+    batch = decode_batch(plan, 2, sealed.batch_id, sealed.value)
+    assert (sealed.n, batch.n, batch.period) == (4, 4, 4)
+    assert batch.view is not None
+    assert batch.view.tolist() == [0, 1, 1, 0]
+    assert batch.columns["v"].tolist() == values.tolist()
+
+
+def test_batch_ids_do_not_repeat() -> None:
+    plan = make_plan()
+    one = {seal(plan, 0, 0, np.array([0]), {"v": np.array([3])}).batch_id for _ in range(100)}
+    assert len(one) == 100
+    assert {len(i) for i in one} == {16}
+
+
+def test_a_bit_batchs_length_depends_on_the_number_of_reports_only() -> None:
+    plan = make_plan()
+    lengths = {
+        len(seal(plan, 1, 0, np.zeros(7, int), plan.mechanisms[1].perturb(values, rng)).value)
+        for rng in [SystemRandomness()]
+        for values in (np.zeros(7, int), np.full(7, 7), np.arange(7))
+        for _ in range(5)
+    }
+    assert len(lengths) == 1
+
+
+def test_an_order_is_uniform() -> None:
+    randomness = SeededRandomness(4)
+    seen = Counter(tuple(permutation(4, randomness).tolist()) for _ in range(24_000))
+    assert set(seen) == set(permutations(range(4)))
+    # Chi-square with 23 degrees of freedom, alpha 1e-6.
+    assert sum((n - 1000) ** 2 / 1000 for n in seen.values()) < 73
+
+
+class Scripted:
+    def __init__(self, *answers: bytes) -> None:
+        self._answers = list(answers)
+
+    def bytes(self, count: int) -> bytes:
+        answer = self._answers.pop(0)
+        assert len(answer) == count
+        return answer
+
+
+def test_equal_words_are_drawn_again() -> None:
+    tie = np.array([5, 1, 5], np.uint64).tobytes()
+    clear = np.array([2, 3, 1], np.uint64).tobytes()
+    assert permutation(3, Scripted(tie, clear)).tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_small_orders(n: int) -> None:
+    assert permutation(n, SystemRandomness()).tolist() == list(range(n))
+
+
+def wide_plan(mechanism: str) -> Plan:
+    domain = Domain.binary(12)
+    group = Group({"name": mechanism, "cells": 4096}, (View(tuple(range(12))),), (1,))
+    return Plan(
+        name="wide",
+        purpose="tests",
+        owner="tests",
+        lineage="0" * 32,
+        domain=domain,
+        epsilon="1",
+        k=2,
+        method="fc",
+        parameters={},
+        groups=(group,),
+        start=START,
+        expires=START + 10,
+        window=10,
+        users=1,
+        marginals=((0, 1),),
+        limits=Limits(batch_reports=65_536, batches=1 << 14),
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["grr", "oue"])
+def test_the_largest_batch_fits_into_a_record(mechanism: str) -> None:
+    plan = wide_plan(mechanism)
+    n = most_reports(plan, 0)
+    values = np.full(n, 4095)
+    columns = plan.mechanisms[0].perturb(values, SeededRandomness(1))
+    if mechanism == "grr":
+        columns = {"v": values}
+    body = seal(plan, 0, 0, np.zeros(n, int), columns).value
+    assert len(body) <= MAX_BATCH_BYTES - 4096
+    assert n == 65536 or len(body) > 0.98 * (MAX_BATCH_BYTES - 4096)
