@@ -1,21 +1,22 @@
-"""The noise-aware method against every other one, on real data: errors by cell, paired by seed.
+"""Compare the noise-aware method with all others on real data, with errors paired by seed.
 
-A *cell* is one (data set, d, k, epsilon, n): all methods, all repeats, one JSON file. Cells that
-exist are not computed again, so the run can be stopped and resumed; processes that run the same
-command side by side share the cells among them:
+A *cell* is one (data set, d, k, epsilon, n) with all methods and all repeats. The results are one
+file, ``benchmarks/results/grid.jsonl``, with a line for each cell. ``run`` measures the cells that
+are missing, so it can be stopped and started again; processes that run the same command at the same
+time divide the cells among them:
 
     python -m benchmarks.grid run & python -m benchmarks.grid run
     python -m benchmarks.grid table > benchmarks/results/grid.md
 
-After a change of one method only, its part of every cell is measured again, with the same devices,
-targets and seeds as the others had, by the first and the second of two processes:
+After a change of one method, ``again`` measures that method's part of every cell again, with the
+devices, targets and seeds that the other methods had. Two processes divide the cells like this:
 
     python -m benchmarks.grid again --methods noise-aware --share 1/2
 
-How a cell is measured, and which methods are left out, is said in `benchmarks.grid.cells`; the data
-sets, with the census' rule for columns of many values, in `benchmarks.populations`. Targets are 50
-k-sets of attributes whose tables have at most 2^16 cells, or all of these sets where there are
-fewer: that leaves out some of the 6-way tables of Adult and the census.
+`benchmarks.grid.cells` describes how a cell is measured and which methods are left out;
+`benchmarks.populations` describes the data sets. The targets are 50 sets of k attributes whose
+tables have at most 2^16 cells, or all such sets where there are fewer: some of the 6-way tables of
+Adult and the census are left out.
 """
 
 from __future__ import annotations
@@ -30,18 +31,15 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-ROOT = Path(__file__).resolve().parents[2]
 
 import numpy as np
-import orjson
 
 from benchmarks.grid.cells import OURS, Cell, measure
 from benchmarks.grid.table import show
 from benchmarks.populations import first
+from benchmarks.study import Study
 
-RESULTS = ROOT / "benchmarks" / "results" / "grid"
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "grid.jsonl"
 DATASETS = ("kosarak", "pos", "taxi", "movielens", "adult", "census")
 SIZES = (8, 16, 32)
 TARGET_SIZES = (2, 3, 6)
@@ -50,7 +48,7 @@ LOG_USERS = (16, 18)
 
 
 def cells(args: argparse.Namespace) -> Iterator[Cell]:
-    """All cells asked for that exist; those that share devices and true tables together."""
+    """Yield the requested cells; cells with the same devices and true tables are neighbours."""
     for d in args.d or SIZES:
         for dataset in args.only or DATASETS:
             if first(dataset, d) is None:
@@ -61,47 +59,20 @@ def cells(args: argparse.Namespace) -> Iterator[Cell]:
                         yield Cell(dataset, d, k, epsilon, log_users)
 
 
-def claim(path: Path) -> bool:
-    """Take a cell that nobody has computed or is computing now.
-
-    A claim holds the process' number, so that those of processes that have ended count no more.
-    """
-    mark = path.with_suffix(".claim")
-    if path.exists():
-        return False
-    try:
-        with mark.open("x") as file:
-            file.write(str(os.getpid()))
-    except FileExistsError:
-        if _alive(mark):
-            return False
-        mark.unlink(missing_ok=True)
-        return claim(path)
-    return not path.exists()
-
-
-def _alive(mark: Path) -> bool:
-    try:
-        os.kill(int(mark.read_text() or os.getpid()), 0)
-    except (ProcessLookupError, FileNotFoundError):
-        return False
-    return True
-
-
 def run(args: argparse.Namespace) -> None:
-    """Compute what is missing."""
-    args.results.mkdir(parents=True, exist_ok=True)
+    """Measure the cells that have no result yet."""
+    study = Study(args.results)
     started = time.monotonic()
-    todo = [cell for cell in cells(args) if not (args.results / f"{cell.name}.json").exists()]
+    there = study.read()
+    todo = [cell for cell in cells(args) if cell.name not in there]
     for number, cell in enumerate(todo, 1):
-        path = args.results / f"{cell.name}.json"
-        if not claim(path):
+        if not study.claim(cell.name):
             continue
         try:
             result = measure(cell, repeats=args.repeats, count=args.targets, only=args.methods)
-            write(path, result)
+            study.put(cell.name, result)
         finally:
-            path.with_suffix(".claim").unlink(missing_ok=True)
+            study.release(cell.name)
         mean = {m: float(np.mean(e)) for m, e in result["errors"].items()}
         ratio = mean[OURS] / mean["calm"] if {OURS, "calm"} <= set(mean) else float("nan")
         print(
@@ -113,33 +84,27 @@ def run(args: argparse.Namespace) -> None:
 
 
 def again(args: argparse.Namespace) -> None:
-    """Measure some methods once more in the cells that exist, and keep what others had."""
+    """Measure some methods again in the cells that have a result; keep the others' results."""
+    study = Study(args.results)
     part, parts = args.share
-    mine = [c for c in cells(args) if (args.results / f"{c.name}.json").exists()][part - 1 :: parts]
+    there = study.read()
+    mine = [cell for cell in cells(args) if cell.name in there][part - 1 :: parts]
     for number, cell in enumerate(mine, 1):
-        path = args.results / f"{cell.name}.json"
-        old = orjson.loads(path.read_bytes())
+        old = there[cell.name]
         repeats = len(old["errors"]["uniform"])
         new = measure(cell, repeats=repeats, count=args.targets, only=args.methods)
         if new["errors"]["uniform"] != old["errors"]["uniform"]:
-            sys.exit(f"{cell.name}: other devices or targets than before; run it whole")
+            sys.exit(f"{cell.name}: other devices or targets than before; measure the whole cell")
         for what in ("errors", "product", "coverage"):
             old[what] |= new[what]
         old["seconds"]["methods"] |= new["seconds"]["methods"]
         old |= {what: new[what] for what in ("predicted", "unbounded", "auto")}
-        write(path, old)
+        study.put(cell.name, old)
         print(f"{number}/{len(mine)} {cell.name}", file=sys.stderr, flush=True)
 
 
-def write(path: Path, result: dict[str, Any]) -> None:
-    """Put a cell's result in place whole."""
-    partial = path.with_suffix(".partial")
-    partial.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2))
-    partial.rename(path)
-
-
 def share(text: str) -> tuple[int, int]:
-    """``2/3``: the second of three parts."""
+    """Read ``2/3``, the second of three parts."""
     part, parts = (int(x) for x in text.split("/"))
     if not 1 <= part <= parts:
         raise argparse.ArgumentTypeError(f"{text}: the first of {parts} parts is 1/{parts}")
@@ -147,26 +112,30 @@ def share(text: str) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=("run", "again", "table"))
-    parser.add_argument("--only", type=lambda s: s.split(","), help="data sets")
-    parser.add_argument("--methods", type=lambda s: s.split(","), help="only these")
+    parser.add_argument("--only", type=lambda s: s.split(","), help="only these data sets")
+    parser.add_argument("--methods", type=lambda s: s.split(","), help="only these methods")
     parser.add_argument("--epsilon", type=lambda s: s.split(","))
     for name in ("d", "k", "n"):
         parser.add_argument(f"--{name}", type=lambda s: [int(x) for x in s.split(",")])
-    parser.add_argument("--share", type=share, default=(1, 1), help="of `again`, as 1/2")
+    parser.add_argument(
+        "--share",
+        type=share,
+        default=(1, 1),
+        help="part of the cells for `again`, such as 1/2",
+    )
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--targets", type=int, default=50)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder (%(default)s)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="file (%(default)s)")
     args = parser.parse_args()
     if args.what == "run":
         run(args)
     elif args.what == "again":
         again(args)
     else:
-        paths = sorted(args.results.glob("*.json"))
-        show([orjson.loads(path.read_bytes()) for path in paths])
+        show(list(Study(args.results).read().values()))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""The noise-aware method against Private-PGM (`mbi`), on the same views, tallies and noise weights.
+"""Compare the noise-aware method with Private-PGM (`mbi`) on the same views, tallies and weights.
 
-Three parts, each resumable, one JSON file per point under ``results/pgm``:
+The results are one file, ``benchmarks/results/pgm.jsonl``, with a line for each point. A run
+measures the points that are missing, so it can be stopped and started again. It has three parts:
 
 - ``accuracy``: squared errors over the noise-aware plan's own views, paired by seed;
 - ``speed``: seconds of a fit and 50 answers over 50 four-way views of 16 attributes;
@@ -10,11 +11,11 @@ Three parts, each resumable, one JSON file per point under ``results/pgm``:
     make pgm ARGS="run --part speed"
     make pgm ARGS=table
 
-Private-PGM's results depend on the views and tallies alone. They are kept in ``.cache/pgm`` under a
-digest of those, so that only the noise-aware side is computed again (``run --again``) where it
-changed and the plans did not. Without that folder and without the package ``run --part accuracy
---ours`` does so for the points that are there: a result has the digests of what both were given.
-Everything runs on one core; seconds are of processor time.
+Private-PGM's results depend on the views and tallies alone. The folder ``.cache/pgm`` keeps them
+under a digest of these inputs. ``run --again`` uses them, so it computes only the noise-aware side
+again as long as the plans are the same. ``run --part accuracy --ours`` does the same for the points
+that have a result, without that folder and without the package: each result holds the digests of
+its inputs. Everything runs on one core; seconds are seconds of processor time.
 """
 
 from __future__ import annotations
@@ -34,24 +35,21 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-
-import orjson
-
 from benchmarks.pgm.measure import accuracy, large, ours_again, speed
 from benchmarks.pgm.problem import Point
 from benchmarks.pgm.table import show
 from benchmarks.populations import first
+from benchmarks.study import Study
 
-RESULTS = ROOT / "benchmarks" / "results" / "pgm"
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "pgm.jsonl"
 PARTS = {"accuracy": accuracy, "speed": speed, "large": large}
 DATASETS = ("kosarak", "pos", "movielens", "taxi", "adult3", "census3")
-"""Adult as it is (1.8 million cells) can be asked for; a point of it takes hours."""
+"""Adult with all its labels (1.8 million cells) can be requested; one point of it takes hours."""
 EPSILONS = ("0.2", "0.5", "1", "2")
 
 
 def points(part: str, args: argparse.Namespace) -> Iterator[Point]:
-    """What a part measures; small domains first."""
+    """Yield the points of a part, small domains first."""
     if part == "speed":
         yield from (Point("kosarak", 16, e, 18, "four-way") for e in ("1", "2"))
     elif part == "large":
@@ -66,37 +64,32 @@ def points(part: str, args: argparse.Namespace) -> Iterator[Point]:
 
 
 def run(part: str, args: argparse.Namespace) -> None:
-    """Measure what is missing, or everything again."""
+    """Measure the missing points of a part, or all of them again."""
     # The package warns that 32 bits may stall beyond 100,000 devices: errors are measured with 64.
     # Seconds are measured with its default, which is faster.
     os.environ["JAX_ENABLE_X64"] = "1" if part == "accuracy" else "0"
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    study = Study(RESULTS)
+    there = study.read()
     started = time.monotonic()
     for point in points(part, args):
-        path = RESULTS / f"{part}-{point.name}.json"
-        there = path.exists()
-        wanted = there if args.ours else args.again or not there
+        name = f"{part}-{point.name}"
+        wanted = name in there if args.ours else args.again or name not in there
         if not wanted:
             continue
-        if args.ours:
-            result = ours_again(point, orjson.loads(path.read_bytes()))
-        else:
-            result = PARTS[part](point, args.repeats)
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2))
-        partial.rename(path)
+        result = ours_again(point, there[name]) if args.ours else PARTS[part](point, args.repeats)
+        study.put(name, result)
         spent = time.monotonic() - started
-        print(f"{path.stem}: {spent:.0f} s in all", file=sys.stderr, flush=True)
+        print(f"{name}: {spent:.0f} s in all", file=sys.stderr, flush=True)
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=("run", "table"))
     parser.add_argument("--part", choices=PARTS, help="only this part")
-    parser.add_argument("--again", action="store_true", help="measure what is there again")
-    parser.add_argument("--ours", action="store_true", help="of what is there, our side again")
+    parser.add_argument("--again", action="store_true", help="measure all points again")
+    parser.add_argument("--ours", action="store_true", help="measure only our side again")
     parser.add_argument("--only", type=lambda s: s.split(","), help="data sets of accuracy")
     parser.add_argument("--epsilon", type=lambda s: s.split(","))
     for name in ("d", "n"):
@@ -104,7 +97,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
     if args.what == "table":
-        show([orjson.loads(path.read_bytes()) for path in sorted(RESULTS.glob("*.json"))])
+        show(list(Study(RESULTS).read().values()))
     elif args.part:
         run(args.part, args)
     else:

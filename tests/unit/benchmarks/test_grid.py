@@ -15,6 +15,7 @@ import benchmarks.grid.__main__ as grid
 from benchmarks.grid.cells import MAX_CELLS, OURS, Cell, chosen_methods, measure, targets_of
 from benchmarks.grid.table import breaks, geometric, ranks, ratio, show
 from benchmarks.populations import GROUPS, grouped
+from benchmarks.study import Study
 from estimators.methods.auto import Prediction
 from tests.support.plans import mixed_domain
 
@@ -118,16 +119,6 @@ def test_columns_of_many_values_become_groups_of_neighbours() -> None:
     np.testing.assert_array_equal(table.codes[:, 1], np.searchsorted(ends, many))
 
 
-def test_processes_share_the_cells(tmp_path: Path) -> None:
-    path = tmp_path / "cell.json"
-    assert grid.claim(path)
-    assert not grid.claim(path), "a living process computes it"
-    path.with_suffix(".claim").write_text(str(2**22 + 1))
-    assert grid.claim(path), "the process that claimed it is gone"
-    path.write_text("{}")
-    assert not grid.claim(path), "it is there"
-
-
 def test_a_run_computes_what_is_missing(
     shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,13 +131,44 @@ def test_a_run_computes_what_is_missing(
 
     monkeypatch.setattr(grid, "measure", measured)
     args = Namespace(
-        d=None, only=["taxi"], n=[16], k=[2], epsilon=None, results=tmp_path, repeats=1,
-        targets=1, methods=None,
+        d=None, only=["taxi"], n=[16], k=[2], epsilon=None, results=tmp_path / "grid.jsonl",
+        repeats=1, targets=1, methods=None,
     )  # fmt: skip
-    (tmp_path / "taxi-d8-k2-eps1-n16.json").write_text("{}")
+    study = Study(args.results)
+    study.put("taxi-d8-k2-eps1-n16", {})
     grid.run(args)
     assert [cell.epsilon for cell in asked] == ["0.2", "0.5", "2"], "taxi has 8 attributes only"
     grid.run(args)
     assert len(asked) == 3
-    assert (tmp_path / "taxi-d8-k2-eps2-n16.json").exists()
-    assert not list(tmp_path.glob("*.claim"))
+    assert list(study.read()) == [f"taxi-d8-k2-eps{e}-n16" for e in ("0.2", "0.5", "1", "2")]
+
+
+def test_one_method_is_measured_again_beside_the_others(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shared.is_dir()
+
+    def measured(calm: float) -> dict[str, Any]:
+        return {
+            "errors": {"calm": [calm], "uniform": [0.5]},
+            "product": {},
+            "coverage": {"calm": [0.9]},
+            "seconds": {"methods": {"calm": {"fit": calm}}},
+            "predicted": {},
+            "unbounded": {},
+            "auto": "calm",
+        }
+
+    study = Study(tmp_path / "grid.jsonl")
+    old = measured(1.0)
+    old["errors"]["ft"] = [3.0]
+    study.put("taxi-d8-k2-eps1-n16", old)
+    monkeypatch.setattr(grid, "measure", lambda *_, **__: measured(2.0))
+    args = Namespace(
+        d=None, only=["taxi"], n=[16], k=[2], epsilon=None, results=study.path, share=(1, 1),
+        targets=1, methods=["calm"],
+    )  # fmt: skip
+    grid.again(args)
+    (cell,) = study.read().values()
+    assert cell["errors"] == {"calm": [2.0], "uniform": [0.5], "ft": [3.0]}
+    assert cell["seconds"]["methods"]["calm"] == {"fit": 2.0}

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import calmstream
+from benchmarks.study import Study
 from calmstream.cli import main, parser
 from consumer.subscribe.assembler import Snapshot
 from estimators.plan.document import read_plan
@@ -28,7 +29,7 @@ DOMAIN = [
 ]
 
 
-GRID = Path(__file__).parents[3] / "benchmarks" / "results" / "grid"
+GRID = Study(Path(__file__).parents[3] / "benchmarks" / "results" / "grid.jsonl")
 
 
 def words(command: str) -> list[str]:
@@ -55,15 +56,12 @@ def test_every_command_of_the_readme_parses() -> None:
 def test_the_errors_of_the_readme_are_those_of_the_grid(method: str) -> None:
     (row,) = re.findall(rf"^\| `{method}`[^|]*\|(.*)\|$", README, re.MULTILINE)
     for told, epsilon in zip(row.split("|"), ("0.2", "1", "2"), strict=True):
-        cell = json.loads((GRID / f"kosarak-d16-k3-eps{epsilon}-n18.json").read_text())
-        errors = cell["errors"][method]
+        errors = GRID.read()[f"kosarak-d16-k3-eps{epsilon}-n18"]["errors"][method]
         assert float(told) == pytest.approx(sum(errors) / len(errors), rel=0.05), epsilon
 
 
 def test_the_coverage_of_the_readme_is_that_of_the_grid() -> None:
-    cells = [
-        json.loads(path.read_text())["coverage"]["noise-aware"] for path in GRID.glob("*.json")
-    ]
+    cells = [cell["coverage"]["noise-aware"] for cell in GRID.read().values()]
     shares = sorted(100 * sum(cell) / len(cell) for cell in cells)
     low, high, middle = re.search(r"(\d+) to ([\d.]+) %, in the\s+median (\d+) %", README).groups()  # type: ignore[union-attr]
     assert float(low) == pytest.approx(shares[0], abs=0.6)

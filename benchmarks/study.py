@@ -1,0 +1,95 @@
+"""The results of a study in one file, one line of JSON for each cell, sorted by the cell's name.
+
+Several processes may work on one study. Each one claims a cell before it measures it, so no cell is
+measured twice. Claims and writes are serialised by a lock on a second file, ``<study>.lock``, which
+also holds the claims; it may be deleted while no process runs. A write replaces the whole file
+atomically, so a process that is killed never leaves half a line behind.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+
+Result = dict[str, Any]
+
+
+class Study:
+    """A file of results by the names of their cells.
+
+    Args:
+        path: the file, ``*.jsonl``; it need not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> dict[str, Result]:
+        """Return all results by name, in the order of names; cost: one read of the file."""
+        if not self.path.exists():
+            return {}
+        entries = (orjson.loads(line) for line in self.path.read_bytes().splitlines())
+        return {entry["name"]: entry["result"] for entry in entries}
+
+    def put(self, name: str, result: Result) -> None:
+        """Add a cell's result, or replace it; release the claim on the cell, if there is one."""
+        with self._locked() as (file, claims):
+            found = self.read() | {name: result}
+            lines = [orjson.dumps({"name": n, "result": found[n]}) + b"\n" for n in sorted(found)]
+            partial = self.path.with_suffix(".partial")
+            partial.write_bytes(b"".join(lines))
+            partial.rename(self.path)
+            claims.pop(name, None)
+            _write(file, claims)
+
+    def claim(self, name: str) -> bool:
+        """Reserve a cell for this process.
+
+        Returns:
+            False if the cell has a result or if a running process has claimed it. A claim of a
+            process that has ended does not count.
+        """
+        with self._locked() as (file, claims):
+            if name in claims or name in self.read():
+                return False
+            _write(file, claims | {name: os.getpid()})
+            return True
+
+    def release(self, name: str) -> None:
+        """Give a claimed cell back without a result."""
+        with self._locked() as (file, claims):
+            claims.pop(name, None)
+            _write(file, claims)
+
+    @contextmanager
+    def _locked(self) -> Iterator[tuple[IO[bytes], dict[str, int]]]:
+        """Hold the lock; yield its file and the claims of running processes."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.with_suffix(".lock").open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            text = file.read()
+            claims: dict[str, int] = orjson.loads(text) if text else {}
+            yield file, {name: pid for name, pid in claims.items() if _alive(pid)}
+
+
+def _write(file: IO[bytes], claims: dict[str, int]) -> None:
+    file.truncate(0)
+    file.write(orjson.dumps(claims))
+    file.flush()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it runs as another user
+        pass
+    return True
