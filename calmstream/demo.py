@@ -20,13 +20,13 @@ from itertools import combinations
 import numpy as np
 from prometheus_client import CollectorRegistry
 
+from broker.clock import SystemClock
 from broker.transport import Broker
 from calmstream.topics import ensure_topics
 from consumer.metrics.publisher import publisher_metrics
 from consumer.metrics.registry import tally_metrics
 from consumer.publish.config import PublisherConfig
 from consumer.publish.publisher import Publisher
-from consumer.runtime import clock as service_clock
 from consumer.runtime.config import TallyConfig, load
 from consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
 from consumer.tally.worker import TallyWorker
@@ -182,7 +182,7 @@ class Demo:
             self.plan,
             self._broker,
             self.names,
-            service_clock.SystemClock(),
+            SystemClock(),
             load(TallyConfig, checkpoint_seconds=1.0, poll_seconds=0.1),
             tally_metrics(CollectorRegistry(), self.plan, self.names),
         ).run(self._stop)
@@ -192,13 +192,13 @@ class Demo:
             self.plan,
             self._broker,
             self.names,
-            clock=service_clock.SystemClock(),
+            clock=SystemClock(),
             config=load(PublisherConfig, refresh_seconds=2.0, poll_seconds=0.1),
             metrics=publisher_metrics(CollectorRegistry(), self.plan, self.names),
         ).run(self._stop)
 
     def _devices(self) -> None:
-        rate = len(self.codes) / pacing_seconds(self.plan, service_clock.SystemClock().now_ms())
+        rate = len(self.codes) / pacing_seconds(self.plan, SystemClock().now_ms())
         summary = produce(
             self.plan,
             self._broker,

@@ -13,12 +13,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from benchmarks.attacks.attack import Attack, Verdict
 from broker.central_names import CentralNames
+from broker.clock import ManualClock
 from broker.in_process import InProcessBroker
 from consumer.central.aggregator import Aggregator
 from consumer.central.budget_account import BudgetAccount
 from consumer.central.metrics import CentralMetrics
 from consumer.central.subscribe import CentralRelease, subscribe_releases
-from consumer.runtime.clock import ManualClock
 from estimators.central.plan import CentralPlan
 from estimators.randomness import SeededRandomness
 from producer.submit import submit

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from broker.in_process.cluster import Cluster, wall_clock
+from broker.clock import wall_clock
+from broker.in_process.cluster import Cluster
 from broker.in_process.faults import Faults
 from broker.in_process.groups import assignor_named
 from broker.in_process.readers import InProcessGroupReader, InProcessReader

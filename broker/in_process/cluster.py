@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -208,8 +207,3 @@ class Cluster:
     def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
         """The existing ones among these topics."""
         return {name: self._topics[name].info for name in names if name in self._topics}
-
-
-def wall_clock() -> int:
-    """Milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000

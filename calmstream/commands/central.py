@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from broker.central_names import CentralNames
+from broker.clock import SystemClock
 from calmstream import arguments
 from calmstream.commands.consume import OTHERS
 from calmstream.connect import SecurityConfig, kafka
@@ -23,7 +24,6 @@ from consumer.central.config import AggregatorConfig
 from consumer.central.metrics import CentralMetrics
 from consumer.central.subscribe import subscribe_releases
 from consumer.metrics.registry import new_registry
-from consumer.runtime.clock import SystemClock
 from consumer.runtime.config import HttpConfig, load, refuse_unknown, variables
 from consumer.runtime.service import configure_logging, run_service
 from estimators.central.plan import CentralPlan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from broker.clock import SystemClock
 from calmstream import arguments
 from calmstream.connect import SecurityConfig, kafka
 from consumer.metrics.plan import plan_metrics
@@ -12,7 +13,6 @@ from consumer.metrics.publisher import publisher_metrics
 from consumer.metrics.registry import new_registry, tally_metrics
 from consumer.publish.config import PublisherConfig
 from consumer.publish.publisher import Publisher
-from consumer.runtime.clock import SystemClock
 from consumer.runtime.config import HttpConfig, TallyConfig, load, refuse_unknown, variables
 from consumer.runtime.service import Role, configure_logging, run_service
 from consumer.subscribe.subscribe import plan_names

@@ -11,10 +11,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from broker.clock import SystemClock
 from calmstream import arguments
 from calmstream.connect import kafka
 from consumer.operations.inspect import Inspection, inspect
-from consumer.runtime.clock import SystemClock
 from consumer.subscribe.subscribe import plan_names
 from estimators.plan import Plan
 

@@ -11,11 +11,11 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from broker.clock import SystemClock
 from calmstream import arguments
 from calmstream.connect import kafka
 from calmstream.tables import read_records
 from consumer.metrics.registry import new_registry
-from consumer.runtime.clock import SystemClock
 from consumer.runtime.config import load
 from consumer.runtime.health import HealthServer, health_app
 from consumer.subscribe.subscribe import plan_names

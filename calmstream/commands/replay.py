@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 from rich.console import Console
 
+from broker.clock import SystemClock
 from calmstream import arguments
 from calmstream.connect import kafka
 from consumer.operations.replay import NEVER_ADMITTED, Rebuilt, rebuild
-from consumer.runtime.clock import SystemClock
 from consumer.subscribe.subscribe import plan_names
 from estimators.errors import Reason
 

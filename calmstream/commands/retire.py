@@ -9,6 +9,7 @@ import sys
 from prometheus_client import CollectorRegistry
 from rich.console import Console
 
+from broker.clock import SystemClock
 from broker.names import TopicNames
 from broker.transport import Broker
 from calmstream import arguments
@@ -18,7 +19,6 @@ from consumer.metrics.registry import tally_metrics
 from consumer.operations.retire import FinalsAwaited, delete_topics, last_window, stop_admission
 from consumer.publish.config import PublisherConfig
 from consumer.publish.publisher import Publisher
-from consumer.runtime.clock import SystemClock
 from consumer.runtime.config import HttpConfig, TallyConfig, load
 from consumer.runtime.service import Role, configure_logging, run_service
 from consumer.subscribe.subscribe import plan_names

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from broker.clock import SystemClock
 from consumer.operations.pilot_counts import counted
-from consumer.runtime.clock import SystemClock
 from consumer.subscribe.subscribe import plan_names, subscribe
 from estimators import methods
 from estimators.errors import InvalidInput, PlanError

@@ -23,10 +23,10 @@ from estimators.errors import FatalError, RecoverableError
 
 if TYPE_CHECKING:
     from broker.central_names import CentralNames
+    from broker.clock import Clock
     from broker.transport import Broker, TopicInfo
     from consumer.central.budget_account import BudgetAccount
     from consumer.central.metrics import CentralMetrics
-    from consumer.runtime.clock import Clock
     from estimators.central.plan import CentralPlan
     from estimators.randomness import Randomness
 

@@ -1,20 +1,19 @@
 """The budget account of a central plan: a small file that is durable before a release can leave.
 
-The file is replaced as a whole (temporary file, fsync, rename, fsync of the folder) under an
-exclusive lock, so that two aggregators cannot spend the same budget. A missing or damaged account
-stops publishing; only :meth:`BudgetAccount.create` makes one, and never over another. Whoever can
-put an old copy back can undo a payment: keep the file where backups are not restored over it.
+The file is replaced as a whole and durably under an exclusive lock, so that two aggregators cannot
+spend the same budget. A missing or damaged account stops publishing. Only
+:meth:`BudgetAccount.create` creates one, and never over another. Whoever can restore an old copy
+can undo a payment: keep the file where no backup is restored over it.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from broker.files import exclusive, real_path, write_durably
 from estimators.central.ledger import Ledger, read_ledger
-from estimators.errors import FatalError
+from estimators.errors import FatalError, RecoverableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +29,7 @@ class BudgetAccount:
 
     def __init__(self, path: Path, plan: str) -> None:
         """Name the file and the digest of the plan that it has to belong to."""
-        self._path = path
+        self._path = real_path(path)
         self._plan = plan
 
     @classmethod
@@ -102,32 +101,22 @@ class BudgetAccount:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        lock = self._path.with_name(self._path.name + ".lock")
-        try:
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise FatalError(f"cannot lock the budget account: {lock}: {error.strerror}") from None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        folder = self._path.parent
+        if not folder.is_dir():
+            # The folder is not created: it may be a volume that is not mounted.
+            raise FatalError(
+                f"cannot lock the budget account: folder {folder} does not exist; mount or create "
+                "it"
+            )
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(exclusive(self._path, wait=True))
+            except RecoverableError as error:
+                raise FatalError(f"cannot lock the budget account: {error}") from None
             yield
-        finally:
-            os.close(handle)
 
     def _write(self, ledger: Ledger) -> None:
-        fresh = self._path.with_name(self._path.name + ".new")
         try:
-            with fresh.open("wb") as file:
-                file.write(ledger.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self._path)
-            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise FatalError(
-                f"the budget account at {self._path} could not be written ({error.strerror}); "
-                "nothing is released"
-            ) from None
+            write_durably(self._path, ledger.to_bytes())
+        except RecoverableError as error:
+            raise FatalError(f"budget account: {error}; nothing is released") from None

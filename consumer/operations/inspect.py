@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import structlog
 
+from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Reader, TopicInfo, Topics
-from consumer.runtime.clock import Clock
 from consumer.runtime.foreign_records import ForeignRecords, key_of
 from consumer.runtime.read_topics import read_whole
 from estimators.errors import FatalError, ForeignRecord, Reason

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Broker
 from consumer.operations.inspect import newest_states
-from consumer.runtime.clock import Clock
 from estimators.errors import FatalError
 from estimators.plan import Plan
 from estimators.tally import Tally

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import structlog
 
+from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Record, Topics
 from consumer.publish.build import SnapshotSet, build_set
 from consumer.publish.merge import MergedWindow, StateMerger
-from consumer.runtime.clock import Clock
 from consumer.runtime.foreign_records import ForeignRecords
 from consumer.runtime.read_topics import read_span, read_whole
 from consumer.tally.admission import check_append_time

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import structlog
 
+from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Topics
-from consumer.runtime.clock import Clock
 from consumer.runtime.foreign_records import key_of
 from consumer.runtime.health import RoleHealth
 from consumer.subscribe.assembler import SnapshotAssembler

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
+from broker.clock import Clock
 from consumer.publish.build import SnapshotSet, build_set
 from consumer.publish.merge import MergedWindow
-from consumer.runtime.clock import Clock
 from estimators.plan import Plan
 
 

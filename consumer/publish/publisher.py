@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 
+from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Topics
 from consumer.metrics.publisher import ACTIVE, FAILURES, retire
 from consumer.metrics.registry import Metrics
 from consumer.publish.config import PublisherConfig
 from consumer.publish.session import Publication
-from consumer.runtime.clock import Clock
 from consumer.runtime.health import RoleHealth
 from consumer.runtime.topic_checks import verify_topics
 from consumer.runtime.topic_watch import TopicWatch

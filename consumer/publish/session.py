@@ -14,6 +14,7 @@ from itertools import islice
 
 import structlog
 
+from broker.clock import Clock
 from broker.metric_definition import MetricDefinition
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Record
@@ -41,7 +42,6 @@ from consumer.publish.build import SnapshotSet
 from consumer.publish.config import PublisherConfig
 from consumer.publish.estimate_job import Estimate
 from consumer.publish.merge import MergedWindow, StateMerger
-from consumer.runtime.clock import Clock
 from consumer.runtime.foreign_records import ForeignRecords, key_of
 from consumer.subscribe.assembler import SnapshotAssembler, above
 from estimators.errors import ForeignRecord

@@ -20,7 +20,7 @@ from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer,
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
-from consumer.runtime.clock import Clock
+from broker.clock import Clock
 
 DEFAULT_SILENCE_SECONDS = 60.0
 _LONGEST_LINE = 1 << 16

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from broker.clock import Clock
 from broker.transport import Partition, Reader, Record, Topics
-from consumer.runtime.clock import Clock
 from estimators.errors import FatalError
 
 _POLL_SECONDS = 0.2

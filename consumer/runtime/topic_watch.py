@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
+from broker.clock import Clock
 from broker.transport import TopicInfo, Topics
-from consumer.runtime.clock import Clock
 from estimators.errors import FatalError
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
+from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Partition
 from consumer.metrics.registry import Metrics
 from consumer.metrics.tally import CHECKPOINT_DURATION, CHECKPOINTS, CLOSED_RECORDS
-from consumer.runtime.clock import Clock
 from consumer.tally.fold import PartitionFold
 from consumer.tally.outbox import Outbox, Write
 from estimators.plan import Plan

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from broker.clock import Clock
 from broker.metric_definition import MetricDefinition
 from broker.transport import Partition
 from consumer.metrics import tally as m
 from consumer.metrics.registry import Metrics
-from consumer.runtime.clock import Clock
 from consumer.tally.fold import PartitionFold
 
 _PARTITION_GAUGES = (m.LAG_RECORDS, m.LAG_SECONDS, m.PARTITION_CLOCK, m.CLOSED_THROUGH)

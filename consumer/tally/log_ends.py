@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping
 
+from broker.clock import Clock
 from broker.transport import Partition, Topics
-from consumer.runtime.clock import Clock
 from estimators.errors import CalmstreamError
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from broker.clock import Clock
 from broker.transport import GroupReader, Partition, Record
-from consumer.runtime.clock import Clock
 from consumer.runtime.config import TallyConfig
 from estimators.errors import FatalError, RecoverableError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from broker.clock import Clock
 from broker.transport import Delivery, Headers, Partition, Sink
-from consumer.runtime.clock import Clock
 from estimators.errors import FatalError, RecoverableError
 
 _FIRST_PAUSE = 0.001

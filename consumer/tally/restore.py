@@ -8,9 +8,9 @@ from typing import NamedTuple
 import orjson
 import structlog
 
+from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Partition, Reader, Record, TopicInfo, Topics
-from consumer.runtime.clock import Clock
 from consumer.runtime.foreign_records import ForeignRecords
 from consumer.tally.admission import Judge
 from consumer.tally.fold import PartitionFold

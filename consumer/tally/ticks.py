@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from broker.clock import Clock
 from broker.transport import Delivery, Partition, Sink
-from consumer.runtime.clock import Clock
 from consumer.tally.fold import PartitionFold
 from estimators.errors import FatalError, RecoverableError
 from estimators.wire.batch import TICK

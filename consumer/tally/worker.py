@@ -9,12 +9,12 @@ from typing import TypeVar
 
 import structlog
 
+from broker.clock import Clock
 from broker.metric_definition import MetricDefinition
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Record
 from consumer.metrics import tally as m
 from consumer.metrics.registry import Metrics
-from consumer.runtime.clock import Clock
 from consumer.runtime.config import TallyConfig
 from consumer.runtime.health import RoleHealth
 from consumer.runtime.topic_checks import verify_topics

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from broker.clock import wall_clock
 from estimators.errors import FatalError, Rejection
 from estimators.mechanisms.base import Reports
 from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness, uniform_below
 from estimators.wire.batch import decode_report
-from producer.clock import wall_clock
 from producer.device.assignment import Place, place
 from producer.device.ledger import DeviceState, Status, status
 from producer.device.store import DeviceStore

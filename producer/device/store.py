@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import orjson
 
+from broker.files import exclusive, read_if_there, real_path, write_durably
 from estimators.errors import FatalError, PlanError
 from estimators.randomness import parse_epsilon
 from producer.device.assignment import SECRET_BYTES, new_secret
 from producer.device.ledger import DeviceState, Spent
-from producer.files import exclusive, read_if_there, real_path, write_durably
 
 STORE_VERSION = 2
 """Written. Version 1 is read as well: its entries have no ``bound``."""

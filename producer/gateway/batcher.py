@@ -13,12 +13,12 @@ from collections import deque
 from types import TracebackType
 from typing import Literal, Self
 
+from broker.clock import Clock, SystemClock
 from broker.names import TopicNames
 from broker.transport import Sink
 from estimators.errors import FatalError, InvalidInput, RecoverableError
 from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness
-from producer.clock import Clock, SystemClock
 from producer.device.reporter import Report
 from producer.encoding import most_reports
 from producer.gateway.open_batches import Moment, OpenBatches, ReadyReports, Selection
@@ -258,7 +258,7 @@ class Batcher:
         return None if patience is None else min(max(patience, 0.0), LOOK_SECONDS)
 
     def _now(self) -> Moment:
-        return Moment(self._clock.monotonic(), self._clock.now())
+        return Moment(self._clock.monotonic(), self._clock.now_ms())
 
     def _take(self, selection: Selection) -> list[ReadyReports]:
         ready = [*self._full, *self._open.take(selection, self._now())]

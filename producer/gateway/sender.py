@@ -10,10 +10,10 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
+from broker.clock import Clock, SystemClock
 from broker.names import TopicNames
 from broker.transport import Delivery, Sink
 from estimators.errors import CalmstreamError, FatalError, RecoverableError
-from producer.clock import Clock, SystemClock
 from producer.encoding import Sealed
 from producer.gateway.spool import Spool
 from producer.gateway.totals import Accounts, Failure, Observer, Totals

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from broker.files import read_if_there, real_path, write_durably
 from estimators.errors import FatalError, Rejection
 from estimators.plan import Plan
 from estimators.wire.batch import decode_batch
 from producer.encoding import Sealed
-from producer.files import read_if_there, real_path, write_durably
 
 
 class Spool:

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from broker.files import exclusive, read_if_there, real_path, write_durably
 from estimators.errors import FatalError, InvalidInput
 from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness
 from producer.device.assignment import SECRET_BYTES
 from producer.device.ledger import allowance, bound, counts, horizon
-from producer.files import exclusive, read_if_there, real_path, write_durably
 
 FLEET_VERSION = 2
 """Written. Version 1 is read as well: its accounts have no ``bound``."""

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
+from broker.clock import Clock, SystemClock
 from broker.names import TopicNames
 from broker.transport import Broker
 from estimators.domain import Codes
 from estimators.errors import CalmstreamError, InvalidInput
 from estimators.plan import Plan
 from estimators.randomness import Randomness
-from producer.clock import Clock, SystemClock
 from producer.encoding import Sealed, permutation
 from producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_SIZE
 from producer.gateway.sender import POLL_SECONDS, Budget, Courier
@@ -134,7 +134,7 @@ def produce(
     _check_pace(rate, batch_size, linger, windows)
     stop = stop or threading.Event()
     clock = clock or SystemClock(stop)
-    _refuse_when_over(plan, clock.now())
+    _refuse_when_over(plan, clock.now_ms())
     with _fleet(plan, len(codes), devices) as fleet:
         population = Population(plan, codes, fleet=fleet, randomness=randomness)
         kept = Spool(spool, plan) if spool is not None else None
@@ -293,7 +293,7 @@ class _Run:
         if self._population.finished(max(window, 0)):
             return
         end = self._plan.window_end(window)
-        self._sleep(lambda: (end - self._clock.now()) / 1000)
+        self._sleep(lambda: (end - self._clock.now_ms()) / 1000)
 
     def _sleep(self, left: Callable[[], float]) -> None:
         while self._going() and (seconds := left()) > 0:
@@ -305,7 +305,7 @@ class _Run:
         return not self._stop.is_set() and self._courier.trouble is None
 
     def _window(self) -> int:
-        return self._plan.window_at(self._clock.now())
+        return self._plan.window_at(self._clock.now_ms())
 
     def _report(self) -> None:
         now = self._clock.monotonic()

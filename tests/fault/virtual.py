@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from broker.clock import ManualClock
 from broker.in_process import InProcessBroker
-from consumer.runtime.clock import ManualClock
 from estimators.errors import RecoverableError
 
 

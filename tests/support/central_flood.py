@@ -11,12 +11,12 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from broker.central_names import CentralNames
+from broker.clock import ManualClock
 from broker.in_process import InProcessBroker
 from consumer.central.aggregator import Aggregator
 from consumer.central.budget_account import BudgetAccount
 from consumer.central.metrics import CentralMetrics
 from consumer.central.subscribe import subscribe_releases
-from consumer.runtime.clock import ManualClock
 from consumer.runtime.service import configure_logging
 from estimators.central.plan import CentralPlan
 from estimators.randomness import SystemRandomness

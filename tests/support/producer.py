@@ -128,7 +128,7 @@ class FakeClock:
         self.seconds = float(seconds)
         self.on_sleep: Callable[[], None] = lambda: None
 
-    def now(self) -> int:
+    def now_ms(self) -> int:
         return round(self.seconds * 1000)
 
     def monotonic(self) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from prometheus_client import CollectorRegistry
 
+from broker.clock import ManualClock
 from broker.in_process import InProcessBroker
 from broker.names import TopicNames
 from broker.transport import Partition
@@ -16,7 +17,6 @@ from consumer.metrics.publisher import publisher_metrics
 from consumer.publish.config import PublisherConfig
 from consumer.publish.publisher import Publisher
 from consumer.publish.session import Publication
-from consumer.runtime.clock import ManualClock
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from estimators.domain import Domain
 from estimators.errors import Reason

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
+from broker.clock import ManualClock
 from broker.in_process import InProcessBroker
 from broker.transport import Partition, Record
 from consumer.metrics.publisher import publisher_metrics
 from consumer.metrics.registry import tally_metrics
 from consumer.publish.config import PublisherConfig
 from consumer.publish.publisher import Publisher
-from consumer.runtime.clock import ManualClock
 from consumer.runtime.config import TallyConfig, load
 from consumer.subscribe.assembler import Snapshot
 from consumer.subscribe.subscribe import subscribe

@@ -13,6 +13,7 @@ from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from broker.central_names import CentralNames
+from broker.clock import ManualClock
 from broker.in_process import InProcessBroker, SendFault
 from broker.transport import Partition
 from calmstream.pages.central_watch import lines
@@ -21,7 +22,6 @@ from consumer.central.budget_account import BudgetAccount
 from consumer.central.metrics import CentralMetrics
 from consumer.central.subscribe import CentralRelease, subscribe_releases
 from consumer.metrics.registry import new_registry
-from consumer.runtime.clock import ManualClock
 from estimators.central.plan import CentralPlan
 from estimators.central.wire import encode_raw
 from estimators.errors import FatalError

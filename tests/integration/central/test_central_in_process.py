@@ -10,13 +10,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from broker.central_names import CentralNames
+from broker.clock import ManualClock
 from broker.in_process import InProcessBroker
 from calmstream.pages.central_watch import lines
 from consumer.central.aggregator import Aggregator
 from consumer.central.budget_account import BudgetAccount
 from consumer.central.metrics import CentralMetrics
 from consumer.central.subscribe import CentralRelease, subscribe_releases
-from consumer.runtime.clock import ManualClock
 from estimators.central.ledger import BudgetSpent
 from estimators.central.plan import CentralPlan
 from estimators.errors import FatalError

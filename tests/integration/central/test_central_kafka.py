@@ -12,13 +12,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from broker.central_names import CentralNames
+from broker.clock import SystemClock
 from broker.kafka import connect
 from broker.transport import Broker
 from consumer.central.aggregator import Aggregator
 from consumer.central.budget_account import BudgetAccount
 from consumer.central.metrics import CentralMetrics
 from consumer.central.subscribe import subscribe_releases
-from consumer.runtime.clock import SystemClock
 from estimators.central.plan import CentralPlan
 from estimators.randomness import SystemRandomness
 from producer.submit import submit

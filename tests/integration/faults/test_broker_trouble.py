@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from consumer.runtime.clock import SystemClock
+from broker.clock import SystemClock
 from tests.support.service.running import HOUR_MS, Stage, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 from prometheus_client import CollectorRegistry
 
+from broker.clock import SystemClock
 from broker.kafka import connect
 from consumer.metrics.publisher import publisher_metrics
 from consumer.publish.publisher import Publisher, PublisherConfig
-from consumer.runtime.clock import SystemClock
 from consumer.subscribe.subscribe import plan_names, subscribe
 from estimators.wire.snapshot import Kind
 from tests.support.publisher import DAY_MS, SlotLog, published_plan, slot_logs

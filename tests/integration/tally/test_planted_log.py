@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from broker.clock import SystemClock
 from broker.kafka import connect
 from broker.transport import Partition
 from consumer.operations.inspect import inspect
-from consumer.runtime.clock import SystemClock
 from consumer.subscribe.subscribe import plan_names, subscribe
 from estimators.errors import Reason
 from tests.brokers.native import NativeKafka

@@ -12,11 +12,11 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from prometheus_client import CollectorRegistry
 
+from broker.clock import SystemClock
 from broker.transport import Delivery, Partition
 from consumer.metrics.publisher import publisher_metrics
 from consumer.publish.config import PublisherConfig
 from consumer.publish.publisher import Publisher
-from consumer.runtime.clock import SystemClock
 from consumer.subscribe.subscribe import subscribe
 from estimators.wire.snapshot import Kind
 from tests.brokers.jars import Unavailable

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client import CollectorRegistry
 
+from broker.clock import SystemClock
 from broker.kafka import connect
 from broker.kafka.broker import KafkaBroker
 from broker.names import TopicNames
 from broker.transport import Partition, Record
 from consumer.metrics.registry import tally_metrics
-from consumer.runtime.clock import SystemClock
 from consumer.runtime.config import TallyConfig, load
 from consumer.tally.fold import PartitionFold
 from consumer.tally.worker import TallyWorker

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from broker.clock import ManualClock, SystemClock
 from broker.in_process import SendFault
 from broker.transport import Partition, TopicSpec
-from consumer.runtime.clock import ManualClock, SystemClock
 from consumer.tally.worker import TallyWorker
 from estimators.errors import FatalError
 from estimators.wire.batch import TICK

@@ -11,12 +11,12 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from broker.clock import SystemClock
 from broker.kafka import connect
 from broker.kafka.broker import KafkaBroker
 from broker.names import TopicNames
 from broker.transport import Partition
 from consumer.metrics.registry import tally_metrics
-from consumer.runtime.clock import SystemClock
 from consumer.runtime.config import TallyConfig, load
 from consumer.tally.worker import TallyWorker
 from estimators.plan import Plan

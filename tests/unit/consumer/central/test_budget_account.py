@@ -65,7 +65,7 @@ def test_a_payment_that_cannot_be_made_durable_is_not_made(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("consumer.central.budget_account.os.fsync", full)
+    monkeypatch.setattr("broker.files.os.fsync", full)
     with pytest.raises(FatalError, match="nothing is released"):
         account.pay("0", cost(2))
     monkeypatch.undo()
@@ -74,7 +74,7 @@ def test_a_payment_that_cannot_be_made_durable_is_not_made(
 
 def test_a_half_written_payment_is_no_payment(tmp_path: Path) -> None:
     account = fresh(tmp_path / "budget.json")
-    (tmp_path / "budget.json.new").write_bytes(b'{"half')
+    (tmp_path / ".budget.json.0123456789abcdef.tmp").write_bytes(b'{"half')
     assert account.read().entries == ()
     assert account.pay("0", cost(2)).spent == cost(2)
 

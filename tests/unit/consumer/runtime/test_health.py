@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
+from broker.clock import ManualClock
 from consumer.runtime import health
-from consumer.runtime.clock import ManualClock
 from consumer.runtime.health import HealthServer, RoleHealth, health_app
 
 

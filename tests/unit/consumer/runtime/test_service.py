@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from consumer.runtime.clock import SystemClock
+from broker.clock import SystemClock
 from consumer.runtime.health import RoleHealth
 from consumer.runtime.service import run_roles
 from estimators.errors import FatalError
@@ -55,7 +55,7 @@ PROGRAM = textwrap.dedent(
     """
     import sys, threading, time
     from prometheus_client import CollectorRegistry
-    from consumer.runtime.clock import SystemClock
+    from broker.clock import SystemClock
     from consumer.runtime.config import HttpConfig
     from consumer.runtime.health import RoleHealth
     from consumer.runtime.service import configure_logging, run_service

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection
 
 import pytest
 
+from broker.clock import ManualClock
 from broker.transport import Partition
-from consumer.runtime.clock import ManualClock
 from consumer.runtime.health import Verdict
 from consumer.tally.log_ends import EndWatch
 from estimators.errors import FatalError, RecoverableError

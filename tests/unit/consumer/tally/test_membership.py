@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from broker.clock import ManualClock
 from broker.transport import Changes, Partition, Record
-from consumer.runtime.clock import ManualClock
 from consumer.runtime.config import TallyConfig, load
 from consumer.tally.membership import Membership
 from estimators.errors import FatalError, RecoverableError

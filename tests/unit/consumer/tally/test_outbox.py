@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from broker.clock import ManualClock
 from broker.transport import Partition
-from consumer.runtime.clock import ManualClock
 from consumer.tally import outbox as module
 from consumer.tally.outbox import Outbox, Write
 from estimators.errors import FatalError, RecoverableError

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from broker.clock import ManualClock
 from broker.transport import Partition, TopicInfo
-from consumer.runtime.clock import ManualClock
 from consumer.tally.restore import Restorer, check_log
 from estimators.errors import FatalError, Reason, RecoverableError
 from estimators.tally import Tally

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from broker.clock import ManualClock
 from broker.transport import Partition
-from consumer.runtime.clock import ManualClock
 from consumer.tally.ticks import Ticker
 from estimators.errors import FatalError, RecoverableError
 

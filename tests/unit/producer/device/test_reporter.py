@@ -51,7 +51,7 @@ def test_the_period_says_no_more_than_the_window() -> None:
     bodies = set()
     for second in (20.0, 24.7, 29.999):
         clock = FakeClock(START + second)
-        reporter = Reporter(plan, store_in(plan, 0), SeededRandomness(3), clock.now)
+        reporter = Reporter(plan, store_in(plan, 0), SeededRandomness(3), clock.now_ms)
         report = reporter.report(RECORD)
         assert report is not None
         bodies.add(report.encode(plan))
@@ -60,7 +60,7 @@ def test_the_period_says_no_more_than_the_window() -> None:
 
 def test_a_retry_sends_the_same_bytes() -> None:
     plan = make_plan()
-    report = Reporter(plan, store_in(plan, 1), clock=FakeClock().now).report(RECORD)
+    report = Reporter(plan, store_in(plan, 1), clock=FakeClock().now_ms).report(RECORD)
     assert report is not None
     assert report.encode(plan) == report.encode(plan)
     with pytest.raises(ValueError, match="read-only"):
@@ -73,7 +73,7 @@ def test_a_report_is_perturbed_by_the_groups_mechanism_from_the_views_input() ->
     cell = 0 * 4 + 3
     truth = 0
     for seed in range(400):
-        reporter = Reporter(plan, store_in(plan, 0), SeededRandomness(seed), clock.now)
+        reporter = Reporter(plan, store_in(plan, 0), SeededRandomness(seed), clock.now_ms)
         report = reporter.report(RECORD)
         assert report is not None
         truth += int(report.columns["v"][0]) == cell
@@ -84,7 +84,7 @@ def test_a_report_is_perturbed_by_the_groups_mechanism_from_the_views_input() ->
 def test_status_gives_the_reason_and_report_obeys_it() -> None:
     plan = make_plan(windows=3)
     clock = FakeClock(START - 1)
-    reporter = Reporter(plan, store_in(plan, 0), clock=clock.now)
+    reporter = Reporter(plan, store_in(plan, 0), clock=clock.now_ms)
     assert (reporter.status(), reporter.report(RECORD)) == (Status.NOT_STARTED, None)
     assert reporter.status(START * 1000) is Status.READY
     clock.seconds = START + 5
@@ -99,7 +99,7 @@ def reports_over(plan: Plan, path: Path, clock: FakeClock, steps: int) -> list[i
     periods = []
     for step in range(steps):
         clock.seconds = START + step * WINDOW / 2
-        report = Reporter(plan, FileStore(path), clock=clock.now).report(RECORD)
+        report = Reporter(plan, FileStore(path), clock=clock.now_ms).report(RECORD)
         if report is not None:
             periods.append(report.period)
     return periods
@@ -122,11 +122,15 @@ def test_a_child_plan_finds_what_the_parent_spent(tmp_path: Path) -> None:
     parent, child = make_plan(lineage_epsilon="2"), make_plan(name="child")
     summed = make_plan(name="summed", lineage_epsilon="2")
     clock = FakeClock()
-    reporters = [Reporter(p, FileStore(tmp_path / "d"), clock=clock.now) for p in (parent, child)]
+    reporters = [
+        Reporter(p, FileStore(tmp_path / "d"), clock=clock.now_ms) for p in (parent, child)
+    ]
     assert reporters[0].report(RECORD) is not None
     assert reporters[1].status() is Status.BUDGET_SPENT
     assert reporters[1].report(RECORD) is None
-    assert Reporter(summed, FileStore(tmp_path / "d"), clock=clock.now).report(RECORD) is not None
+    assert (
+        Reporter(summed, FileStore(tmp_path / "d"), clock=clock.now_ms).report(RECORD) is not None
+    )
 
 
 class NoRandomness:
@@ -173,7 +177,7 @@ class Watched(dict[str, object]):
 )
 def test_only_the_views_attributes_are_read(group: int, view: int, names: set[str]) -> None:
     plan, record = make_plan(), Watched()
-    Reporter(plan, store_in(plan, group, view), clock=FakeClock().now).report(record)
+    Reporter(plan, store_in(plan, group, view), clock=FakeClock().now_ms).report(record)
     assert record.asked == names
 
 

@@ -51,7 +51,7 @@ class DyingRecord(dict[str, object]):
 
 
 def device(path: Path, plan: Any = PLAN, **options: Any) -> Reporter:
-    return Reporter(plan, FileStore(path / "d"), clock=FakeClock().now, **options)
+    return Reporter(plan, FileStore(path / "d"), clock=FakeClock().now_ms, **options)
 
 
 def reports_after(path: Path) -> bool:
@@ -146,7 +146,7 @@ def test_a_death_around_the_claim_costs_one_report_at_most(
     with monkeypatch.context() as patched:
         store = DiesIn(tmp_path / "d", step, patched)
         with pytest.raises(CrashError):
-            Reporter(PLAN, store, clock=FakeClock().now).report(RECORD)
+            Reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD)
     assert reports_after(tmp_path) == reports
 
 
@@ -188,9 +188,9 @@ class Between(MemoryStore):
 def test_of_two_that_report_at_once_one_does() -> None:
     first: list[Report | None] = []
     store = Between(
-        lambda store: first.append(Reporter(PLAN, store, clock=FakeClock().now).report(RECORD))
+        lambda store: first.append(Reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD))
     )
-    assert Reporter(PLAN, store, clock=FakeClock().now).report(RECORD) is None
+    assert Reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD) is None
     assert first[0] is not None
     [spent] = store.read().under(PLAN.lineage).values()
     assert spent.reports == 1
@@ -215,5 +215,5 @@ def test_a_device_that_became_another_one_does_not_report_as_the_first() -> None
         store._state = DeviceState(bytes(range(16)))
 
     store = Between(swap)
-    assert Reporter(PLAN, store, clock=FakeClock().now).report(RECORD) is None
+    assert Reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD) is None
     assert not store.read().lineages

@@ -14,11 +14,11 @@ from pathlib import Path
 import orjson
 import pytest
 
+from broker.files import exclusive, real_path
 from estimators.errors import FatalError, RecoverableError
 from producer.device.ledger import DeviceState, Spent, Status, status
 from producer.device.reporter import Reporter
 from producer.device.store import DeviceStore, FileStore, MemoryStore, from_bytes, to_bytes
-from producer.files import exclusive, real_path
 from tests.support.producer import LINEAGE, START, make_plan
 
 PLAN = make_plan()

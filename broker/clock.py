@@ -1,0 +1,85 @@
+"""Clocks, passed in as arguments, so that tests control the time.
+
+No clock of this module decides what is counted: only the broker's append times do.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Protocol
+
+# Linux's boot clock goes on while the machine sleeps; the plain monotonic clock does not. A worker
+# that slept for longer than its session must notice it.
+_BOOT = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+def wall_clock() -> int:
+    """Return the operating system's time in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class Clock(Protocol):
+    """The time that a service or a gateway sees."""
+
+    def now_ms(self) -> int:
+        """Return the wall clock: milliseconds since the epoch; it may jump either way."""
+
+    def monotonic(self) -> float:
+        """Return seconds since some fixed moment; the value never decreases."""
+
+    def sleep(self, seconds: float) -> None:
+        """Block for this long; may return early when the process is asked to stop."""
+
+
+class SystemClock:
+    """The machine's clocks.
+
+    Args:
+        stop: when this event is set, a sleep ends at once.
+    """
+
+    def __init__(self, stop: threading.Event | None = None) -> None:
+        self._stop = threading.Event() if stop is None else stop
+
+    def now_ms(self) -> int:
+        """Return milliseconds since the epoch."""
+        return wall_clock()
+
+    def monotonic(self) -> float:
+        """Return seconds, including the time that the machine slept where the system counts it."""
+        return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
+
+    def sleep(self, seconds: float) -> None:
+        """Block for this long or until ``stop`` is set."""
+        self._stop.wait(max(seconds, 0.0))
+
+
+class ManualClock:
+    """A clock that moves only when the caller moves it; for tests and demonstrations.
+
+    Attributes:
+        wall_ms: what :meth:`now_ms` returns.
+        seconds: what :meth:`monotonic` returns.
+    """
+
+    def __init__(self, wall_ms: int = 0, seconds: float = 0.0) -> None:
+        self.wall_ms = wall_ms
+        self.seconds = seconds
+
+    def now_ms(self) -> int:
+        """Return ``wall_ms``."""
+        return self.wall_ms
+
+    def monotonic(self) -> float:
+        """Return ``seconds``."""
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        """Advance both clocks; does not block."""
+        self.advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        """Advance both clocks by this many seconds."""
+        self.wall_ms += round(seconds * 1000)
+        self.seconds += seconds
