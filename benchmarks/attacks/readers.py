@@ -20,7 +20,7 @@ from consumer.publish.merge import MergedWindow
 from consumer.runtime.config import load
 from consumer.runtime.health import HealthServer, health_app
 from consumer.subscribe.subscribe import subscribe
-from consumer.tally.admission import Judge
+from consumer.tally.admission import AdmissionControl
 from estimators.errors import Rejection
 from estimators.tally import Tally
 from estimators.wire.batch import MAX_BATCH_REPORTS
@@ -76,7 +76,7 @@ def large_batch() -> Verdict:
     value = body(plan, [0] * MAX_BATCH_REPORTS)
     where = Partition(names_of(plan).reports(0), 0)
     record = Record(where, 0, time.time_ns() // 1_000_000, True, secrets.token_bytes(16), value)
-    judge = Judge(plan, 0)
+    judge = AdmissionControl(plan, 0)
     judge.advance(record.timestamp)
     try:
         batch = judge.admit(record)

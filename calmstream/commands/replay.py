@@ -11,7 +11,7 @@ from rich.console import Console
 from broker.clock import SystemClock
 from calmstream import arguments
 from calmstream.connect import kafka
-from consumer.operations.replay import NEVER_ADMITTED, Rebuilt, rebuild
+from consumer.operations.replay import NEVER_ADMITTED, ReplayResult, replay
 from consumer.subscribe.subscribe import plan_names
 from estimators.errors import Reason
 
@@ -48,11 +48,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Rebuild and say what was done."""
+    """Run the replay and print its result."""
     plan = arguments.load_plan(args.plan)
     broker = kafka(args.bootstrap)
     try:
-        done = rebuild(
+        done = replay(
             plan,
             broker,
             plan_names(plan, args.namespace),
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(done: Rebuilt, namespace: str) -> None:
+def _show(done: ReplayResult, namespace: str) -> None:
     console = Console(highlight=False, soft_wrap=True)
     kinds = "finals and totals" if done.totals else "finals (totals need the log from its start)"
     console.print(

@@ -16,7 +16,7 @@ from calmstream import arguments
 from calmstream.connect import kafka
 from consumer.metrics.publisher import publisher_metrics
 from consumer.metrics.registry import tally_metrics
-from consumer.operations.retire import FinalsAwaited, delete_topics, last_window, stop_admission
+from consumer.operations.retire import FinalsWaiter, delete_topics, last_window, stop_admission
 from consumer.publish.config import PublisherConfig
 from consumer.publish.publisher import Publisher
 from consumer.runtime.config import HttpConfig, TallyConfig, load
@@ -83,7 +83,7 @@ def _publish_last(plan: Plan, broker: Broker, names: TopicNames, console: Consol
     through = last_window(plan, clock.now_ms())
     if through < 0:
         return 0
-    awaited = FinalsAwaited(plan, broker, names, clock, through)
+    awaited = FinalsWaiter(plan, broker, names, clock, through)
     left = max(0, plan.window_end(through) // 1000 + plan.grace - clock.now_ms() // 1000)
     console.print(f"window {through} closes in {left:,} s; waiting for its final")
     configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))

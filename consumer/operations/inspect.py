@@ -138,8 +138,9 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         states = newest_states(plan, names, topics, reader, clock)
         finals, earlies = _published(names, topics, reader, clock)
         partitions = _partitions(plan, names, topics, states)
-        letters = Partition(names.dead_letters, 0)
-        kept = topics.log_ends([letters])[letters] - topics.log_starts([letters])[letters]
+        dead_letters = Partition(names.dead_letters, 0)
+        starts, ends = topics.log_starts([dead_letters]), topics.log_ends([dead_letters])
+        kept = ends[dead_letters] - starts[dead_letters]
     finally:
         reader.close()
         topics.close()

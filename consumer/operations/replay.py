@@ -5,8 +5,8 @@ the windows that every partition has closed by then. Nothing is kept between run
 is started again into another namespace. Without admissions the sets are, byte for byte, what the
 live service published (on the same image).
 
-Rejected records are taken from the log, which is read a second time for them: dead letters hold no
-more than their first bytes. The dead letters show which rejected records the log has lost.
+Rejected records are taken from the log, which is read a second time for them: dead letters hold
+only their first bytes. The dead letters show which rejected records the log has lost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NEVER_ADMITTED = frozenset({Reason.DUPLICATE, Reason.AFTER_END})
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class ReplayResult:
     """What a rebuild did.
 
     Attributes:
@@ -50,7 +50,7 @@ class Rebuilt:
         reports: counted in these windows.
         admitted: rejected records counted now, by the reason they were rejected for.
         refused: rejected records of the chosen reasons that were not counted, by why not; ``gone``
-            are those of which only the dead letter is left.
+            are those of which only the dead dead_letter is left.
     """
 
     windows: tuple[int, ...]
@@ -60,7 +60,7 @@ class Rebuilt:
     refused: Mapping[str, int] = field(default_factory=dict)
 
 
-def rebuild(
+def replay(
     plan: Plan,
     broker: Broker,
     source: TopicNames,
@@ -70,13 +70,13 @@ def rebuild(
     first: int = 0,
     last: int | None = None,
     admit: Collection[Reason] = (),
-) -> Rebuilt:
+) -> ReplayResult:
     """Count windows ``first`` to ``last`` again and publish them into the target's snapshots topic.
 
     Args:
         plan: the plan.
         broker: where both are.
-        source: whose reports and dead letters are read.
+        source: whose reports and dead dead_letters are read.
         target: names with a new output namespace; its topics are created.
         clock: for patience and for the guard against append times ahead of now.
         first: first window.
@@ -102,9 +102,9 @@ def rebuild(
                 log.read(record)
             windows = log.closed_windows(last)
             if admit:
-                letters = [Partition(source.dead_letters, 0)]
-                for record in read_whole(reader, topics, letters, clock):
-                    log.read_letter(record)
+                dead_letters = [Partition(source.dead_letters, 0)]
+                for record in read_whole(reader, topics, dead_letters, clock):
+                    log.read_dead_letter(record)
                 for record in read_span(reader, log.rejected_spans(), clock):
                     log.admit(record, windows)
         finally:
@@ -113,7 +113,7 @@ def rebuild(
         topics.close()
     whole = first == 0 and all(start == 0 for start, _ in log.spans.values())
     reports = _publish(plan, broker, target, log, windows, whole)
-    return Rebuilt(tuple(windows), whole, reports, dict(log.admitted), dict(log.refused))
+    return ReplayResult(tuple(windows), whole, reports, dict(log.admitted), dict(log.refused))
 
 
 def _prepare(topics: Topics, source: TopicNames, target: TopicNames) -> None:
@@ -149,7 +149,7 @@ class _Log:
         }
         self._closed: dict[int, dict[Partition, ClosedWindow]] = defaultdict(dict)
         self._accepted: set[tuple[int, int, bytes | None]] = set()
-        self._booked: dict[tuple[str, int, int], tuple[Reason, int | None]] = {}
+        self._rejected: dict[tuple[str, int, int], tuple[Reason, int | None]] = {}
         self._foreign = ForeignRecords(structlog.get_logger("calmstream.replay").warning)
         self._hashes: dict[tuple[str, int, int], str] = {}
         self._gone: set[tuple[str, int, int]] = set()
@@ -187,7 +187,7 @@ class _Log:
             self._accepted.add((fold.group, outcome.period, record.key))
         elif outcome.rejection is not None and outcome.rejection.reason in self._admit:
             window = window_of_clock(self._plan, fold.clock, fold.closed_through)
-            self._booked[(*record.partition, record.offset)] = (outcome.rejection.reason, window)
+            self._rejected[(*record.partition, record.offset)] = (outcome.rejection.reason, window)
 
     def closed_windows(self, last: int | None) -> list[int]:
         """The windows to publish: closed by every partition.
@@ -207,27 +207,27 @@ class _Log:
             raise InvalidInput(f"no window from {self._first} on is closed in every partition")
         return list(range(self._first, end + 1))
 
-    def read_letter(self, record: Record) -> None:
-        """Note what a dead letter of a chosen reason says about the record that it is about."""
+    def read_dead_letter(self, record: Record) -> None:
+        """Note which rejected record a dead letter of a chosen reason describes."""
         try:
-            letter = DeadLetter.from_headers(record.headers)
+            dead_letter = DeadLetter.from_headers(record.headers)
         except ForeignRecord as error:
             self._foreign.skip(record, error)
             return
-        where = Partition(letter.topic, letter.partition)
-        if letter.reason not in self._admit or where not in self._folds:
+        where = Partition(dead_letter.topic, dead_letter.partition)
+        if dead_letter.reason not in self._admit or where not in self._folds:
             return
-        origin = (*where, letter.offset)
-        if letter.offset < self.spans[where][0] and origin not in self._gone:
+        origin = (*where, dead_letter.offset)
+        if dead_letter.offset < self.spans[where][0] and origin not in self._gone:
             self._gone.add(origin)
             self.refused["gone"] += 1
-        elif letter.sha256:
-            self._hashes[origin] = letter.sha256
+        elif dead_letter.sha256:
+            self._hashes[origin] = dead_letter.sha256
 
     def rejected_spans(self) -> dict[Partition, tuple[int, int]]:
         """From the first to the last rejected record of the chosen reasons, per partition."""
         spans: dict[Partition, tuple[int, int]] = {}
-        for topic, number, offset in self._booked:
+        for topic, number, offset in self._rejected:
             where = Partition(topic, number)
             first, end = spans.get(where, (offset, offset + 1))
             spans[where] = (min(first, offset), max(end, offset + 1))
@@ -236,9 +236,9 @@ class _Log:
     def admit(self, record: Record, windows: Collection[int]) -> None:
         """Count a record that was rejected for a chosen reason, if it can be counted."""
         origin = (*record.partition, record.offset)
-        if origin not in self._booked:
+        if origin not in self._rejected:
             return
-        reason, window = self._booked[origin]
+        reason, window = self._rejected[origin]
         if self._hashes.get(origin, "") not in ("", content_hash(record.value)):
             self.refused["gone"] += 1
             return
@@ -257,7 +257,7 @@ class _Log:
             self._accepted.add(identity)
             self.admitted[reason.value] += 1
             self._count(record.partition, batch, group)
-            self._unbook(record.partition, window, reason)
+            self._remove_reject(record.partition, window, reason)
 
     def _count(self, where: Partition, batch: Batch, group: int) -> None:
         views = len(self._plan.groups[group].views)
@@ -271,7 +271,7 @@ class _Log:
         added = closed.count + WindowCount(Tally(n, counts))
         self._closed[batch.period][where] = replace(closed, count=added)
 
-    def _unbook(self, where: Partition, window: int | None, reason: Reason) -> None:
+    def _remove_reject(self, where: Partition, window: int | None, reason: Reason) -> None:
         """It is no longer a reject of the window that it was booked to, if that is published."""
         closed = self._closed.get(-1 if window is None else window, {}).get(where)
         if closed is not None:

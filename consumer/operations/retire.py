@@ -20,7 +20,7 @@ from estimators.wire.snapshot import Kind
 TICK_ONLY_BYTES = 128
 """A tick is 89 bytes with its batch header; the smallest report, compressed or not, over 150."""
 
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _SLACK_SECONDS = 120.0
 
 
@@ -40,13 +40,13 @@ def last_window(plan: Plan, now_ms: int) -> int:
 
 def delete_topics(topics: Topics, names: TopicNames) -> list[str]:
     """Delete reports, state and dead letters; the snapshots stay. The names that were there."""
-    doomed = [*names.all_reports, names.state, names.dead_letters]
-    there = sorted(topics.describe(doomed))
+    topics_to_delete = [*names.all_reports, names.state, names.dead_letters]
+    there = sorted(topics.describe(topics_to_delete))
     topics.delete(there)
     return there
 
 
-class FinalsAwaited:
+class FinalsWaiter:
     """A role that ends once every window through one has a complete final and total.
 
     Runs beside a tally worker and a publisher, whose work it waits for.
@@ -105,12 +105,12 @@ class FinalsAwaited:
                         "windows closed; nothing was deleted; look at calmstream inspect"
                     )
                 try:
-                    for record in reader.poll(_LOOK_SECONDS):
+                    for record in reader.poll(_POLL_SECONDS):
                         with suppress(ForeignRecord):
                             assembler.read(key_of(record), record.value)
                 except RecoverableError as error:
                     structlog.get_logger("calmstream.retire").warning("waiting", error=str(error))
-                    stop.wait(_LOOK_SECONDS)
+                    stop.wait(_POLL_SECONDS)
                 self.health.turned()
         finally:
             reader.close()

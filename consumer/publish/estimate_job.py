@@ -10,7 +10,7 @@ from consumer.publish.merge import MergedWindow
 from estimators.plan import Plan
 
 
-class Estimate:
+class EstimateJob:
     """A set being built on a thread of its own, from the moment this is made.
 
     The thread touches nothing but the plan and the counts and does not keep the process alive, so

@@ -10,7 +10,7 @@ from broker.transport import Broker, Partition, Topics
 from consumer.metrics.publisher import ACTIVE, FAILURES, retire
 from consumer.metrics.registry import Metrics
 from consumer.publish.config import PublisherConfig
-from consumer.publish.session import Publication
+from consumer.publish.session import PublishingSession
 from consumer.runtime.health import RoleHealth
 from consumer.runtime.topic_checks import verify_topics
 from consumer.runtime.topic_watch import TopicWatch
@@ -69,25 +69,25 @@ class Publisher:
         self._member = broker.group_reader(f"{names.output_prefix}.publisher")
         self._prepared = False
         self._topics: Topics | None = None
-        self._work: Publication | None = None
+        self._session: PublishingSession | None = None
         self._busy = False
         self._last_turn = clock.monotonic()
 
     @property
     def active(self) -> bool:
         """Whether this is the plan's active publisher, as far as it knows."""
-        return self._work is not None
+        return self._session is not None
 
     @property
     def ready(self) -> bool:
         """Whether it waits its turn, or has read all there is to know."""
-        work = self._work
+        work = self._session
         return work is None or work.caught_up
 
     @property
     def finished(self) -> bool:
         """Whether it is active and every window of the plan has a complete final and total."""
-        work = self._work
+        work = self._session
         return work is not None and work.caught_up and work.finished
 
     @property
@@ -132,17 +132,17 @@ class Publisher:
         if not self._prepared:
             self._prepare()
         self._watch.turn()
-        waiting = 0.0 if self._work else self._config.poll_seconds
+        waiting = 0.0 if self._session else self._config.poll_seconds
         self._member.poll(waiting)
         self._member.take_changes()
         in_charge = self._lead in self._member.assignment()
-        if in_charge and self._work is None:
+        if in_charge and self._session is None:
             self._take_over()
-        elif not in_charge and self._work is not None:
+        elif not in_charge and self._session is not None:
             self._hand_over()
-        if self._work is not None:
+        if self._session is not None:
             # More may be due after a write: look for news, but do not wait for any.
-            self._busy = self._work.step(0.0 if self._busy else self._config.poll_seconds)
+            self._busy = self._session.step(0.0 if self._busy else self._config.poll_seconds)
         self._last_turn = self._clock.monotonic()
         self.health.turned()
         if self.ready:
@@ -171,7 +171,7 @@ class Publisher:
         self._prepared = True
 
     def _take_over(self) -> None:
-        self._work = Publication(
+        self._session = PublishingSession(
             self._plan,
             self._broker,
             self._names,
@@ -182,7 +182,7 @@ class Publisher:
         self._metrics.set(ACTIVE, 1)
 
     def _hand_over(self) -> None:
-        work, self._work, self._busy = self._work, None, False
+        work, self._session, self._busy = self._session, None, False
         retire(self._metrics, self._plan)
         if work is not None:
             work.close(_CLOSE_SECONDS)

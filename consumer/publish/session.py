@@ -40,7 +40,7 @@ from consumer.metrics.publisher import (
 from consumer.metrics.registry import Metrics
 from consumer.publish.build import SnapshotSet
 from consumer.publish.config import PublisherConfig
-from consumer.publish.estimate_job import Estimate
+from consumer.publish.estimate_job import EstimateJob
 from consumer.publish.merge import MergedWindow, StateMerger
 from consumer.runtime.foreign_records import ForeignRecords, key_of
 from consumer.subscribe.assembler import SnapshotAssembler, above
@@ -60,7 +60,7 @@ _QUICK_ATTEMPTS = 5
 _PATIENCE_SECONDS = 1.0
 
 
-class Publication:
+class PublishingSession:
     """The work of one active spell. Not safe for use from several threads.
 
     Args:
@@ -104,7 +104,7 @@ class Publication:
         self._sent_early: dict[int, Revision] = {}
         self._early_keys: dict[int, set[bytes]] = {}
         self._early_due: deque[int] = deque()
-        self._estimate: Estimate | None = None
+        self._job: EstimateJob | None = None
         self._next_refresh = clock.monotonic()
         self._next_clean = clock.monotonic()
         self._shares_through = -1
@@ -145,12 +145,12 @@ class Publication:
         if self._unread:
             self._catch_up(timeout)
             return False
-        self._read(0.0 if self._estimate else timeout)
-        if self._estimate is None:
-            self._estimate = self._next()
-        if self._estimate is None:
+        self._read(0.0 if self._job else timeout)
+        if self._job is None:
+            self._job = self._next()
+        if self._job is None:
             return self._clean()
-        self._finish(self._estimate)
+        self._finish(self._job)
         return True
 
     def close(self, timeout: float) -> None:
@@ -245,10 +245,10 @@ class Publication:
 
     # Writing
 
-    def _next(self) -> Estimate | None:
+    def _next(self) -> EstimateJob | None:
         """Start on what is due first: finals and totals in order, then early revisions."""
         merged = self._next_closed() or self._next_early()
-        return None if merged is None else Estimate(self._plan, merged, self._clock)
+        return None if merged is None else EstimateJob(self._plan, merged, self._clock)
 
     def _next_closed(self) -> MergedWindow | None:
         """The first final or total that is neither found complete nor on its way."""
@@ -295,16 +295,16 @@ class Publication:
             and above(merged.revision, self._sent_early.get(window))
         )
 
-    def _finish(self, estimate: Estimate) -> None:
+    def _finish(self, job: EstimateJob) -> None:
         """Write the set that is being estimated, if it is ready and still wanted."""
-        if not estimate.wait(_PATIENCE_SECONDS):
+        if not job.wait(_PATIENCE_SECONDS):
             return
-        snapshot, merged = estimate.result(), estimate.merged
+        snapshot, merged = job.result(), job.merged
         if self._wanted(merged):
             # A failure leaves the estimate in place: the next step writes it again.
             self._publish(snapshot, merged)
-            self._metrics.observe(ESTIMATE_DURATION, estimate.seconds)
-        self._estimate = None
+            self._metrics.observe(ESTIMATE_DURATION, job.seconds)
+        self._job = None
 
     def _publish(self, snapshot: SnapshotSet, merged: MergedWindow) -> None:
         place = (merged.window, merged.kind)

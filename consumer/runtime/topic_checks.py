@@ -13,7 +13,7 @@ from estimators.plan import Plan
 # own pace: input must outlive a stale record that compaction left as the last one.
 RETENTION_MARGIN_MS = 30 * 60_000
 
-MAX_LETTER_BYTES = 16 << 10
+MAX_DEAD_LETTER_BYTES = 16 << 10
 """Largest dead letter: the first bytes of a key and of a value, headers, the broker's overhead."""
 
 
@@ -34,7 +34,9 @@ def verify_topics(plan: Plan, names: TopicNames, topics: Topics) -> dict[str, To
     needed = required_retention_ms(plan)
     for name in names.all_reports:
         _at_least(found, name, "retention.ms", needed, unlimited=True)
-    _at_least(found, names.dead_letters, "max.message.bytes", MAX_LETTER_BYTES, unlimited=False)
+    _at_least(
+        found, names.dead_letters, "max.message.bytes", MAX_DEAD_LETTER_BYTES, unlimited=False
+    )
     _at_least(found, names.state, "max.message.bytes", plan.state_record_bytes, unlimited=False)
     return found
 

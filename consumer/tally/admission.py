@@ -1,8 +1,8 @@
 """Admission: from a record to an accepted batch or a rejection, by plan, bytes and log alone.
 
-The verdicts on one partition form one sequence: each depends on the clock and on the ids of the
-batches accepted before. :class:`Judge` is that sequence; live counting and the reading back of ids
-after a restart use the same one, so that they cannot differ.
+The decisions on one partition form one sequence: each depends on the clock and on the ids of the
+batches accepted before. :class:`AdmissionControl` is that sequence. Live counting and the reading
+back of ids after a restart use the same class, so that they cannot differ.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class AcceptedBatches:
         return {period: frozenset(ids) for period, ids in self._ids.items()}
 
 
-class Judge:
+class AdmissionControl:
     """The sequence of verdicts on one input partition.
 
     Args:
@@ -118,7 +118,7 @@ class Judge:
         return range(first, self.closed_through + 1)
 
     def admit(self, record: Record) -> Batch | None:
-        """Judge a record that has advanced the clock: an accepted batch, or None for a tick.
+        """Return the accepted batch of a record that has advanced the clock; None for a tick.
 
         Raises:
             Rejection: it is not counted, and leaves no id.

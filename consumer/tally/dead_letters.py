@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from broker.names import TopicNames
 from broker.transport import Record
-from consumer.runtime.topic_checks import MAX_LETTER_BYTES
+from consumer.runtime.topic_checks import MAX_DEAD_LETTER_BYTES
 from consumer.tally.fold import Outcome
 from consumer.tally.outbox import Outbox, Write
 from estimators.errors import Rejection
 from estimators.plan import Plan
 from estimators.wire.dead_letter import DeadLetter, content_hash
 
-MAX_KEPT_BYTES = MAX_LETTER_BYTES // 4
+MAX_KEPT_BYTES = MAX_DEAD_LETTER_BYTES // 4
 """Most bytes of a value, and of a key. The log holds the rest; a hash identifies it."""
 
 KEPT_PER_REASON = 1000

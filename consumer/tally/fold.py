@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from broker.transport import Record
-from consumer.tally.admission import Judge
+from consumer.tally.admission import AdmissionControl
 from consumer.tally.windows import window_of_clock
 from estimators.errors import FatalError, Reason, Rejection
 from estimators.plan import Plan
@@ -82,7 +82,7 @@ class PartitionFold:
     Args:
         plan: the plan.
         group: group whose topic this is.
-        judge: with the ids of the accepted batches of open windows, and the clock.
+        admission: with the ids of the accepted batches of open windows, and the clock.
         state: the counts to go on from.
 
     Attributes:
@@ -91,8 +91,10 @@ class PartitionFold:
     Cost of a batch: decoding plus the mechanism's tally; O(counters) when a window closes.
     """
 
-    def __init__(self, plan: Plan, group: int, judge: Judge, state: PartitionState) -> None:
-        if (judge.clock, judge.closed_through) != (state.clock, state.closed_through):
+    def __init__(
+        self, plan: Plan, group: int, admission: AdmissionControl, state: PartitionState
+    ) -> None:
+        if (admission.clock, admission.closed_through) != (state.clock, state.closed_through):
             raise FatalError(
                 f"group {group}: the log below offset {state.next_offset} is not the one that was "
                 "counted; was it altered? Count into a new namespace"
@@ -102,7 +104,7 @@ class PartitionFold:
         self._mechanism = plan.mechanisms[group]
         self._views = len(plan.groups[group].views)
         self._zero = WindowCount(Tally.zero(self._views, self._mechanism.width))
-        self._judge = judge
+        self._admission = admission
         self._topic_id = state.topic_id
         self._next_offset = state.next_offset
         self._total = Accumulator(state.total)
@@ -114,7 +116,10 @@ class PartitionFold:
         """A partition of which nothing has been read."""
         zero = WindowCount(Tally.zero(len(plan.groups[group].views), plan.mechanisms[group].width))
         return cls(
-            plan, group, Judge(plan, group), PartitionState(topic_id, 0, 0, -1, 0, 0, zero, {})
+            plan,
+            group,
+            AdmissionControl(plan, group),
+            PartitionState(topic_id, 0, 0, -1, 0, 0, zero, {}),
         )
 
     @property
@@ -125,22 +130,22 @@ class PartitionFold:
     @property
     def clock(self) -> int:
         """The log's clock, milliseconds."""
-        return self._judge.clock
+        return self._admission.clock
 
     @property
     def closed_through(self) -> int:
         """Last closed window, -1 for none."""
-        return self._judge.closed_through
+        return self._admission.closed_through
 
     @property
     def next_close(self) -> int | None:
         """Clock above which the next window closes; None after the last."""
-        return self._judge.next_close
+        return self._admission.next_close
 
     @property
     def accepted_ids(self) -> Mapping[int, frozenset[bytes]]:
         """Ids of the accepted batches per open window; a copy."""
-        return self._judge.batches.snapshot()
+        return self._admission.batches.snapshot()
 
     def fold(self, record: Record) -> Outcome:
         """Fold the next record; offsets must rise but may have gaps.
@@ -150,11 +155,11 @@ class PartitionFold:
         """
         if record.offset < self._next_offset:
             raise ValueError(f"offset {record.offset} is below {self._next_offset}")
-        windows = self._judge.advance(record.timestamp)
+        windows = self._admission.advance(record.timestamp)
         closed = tuple(self._close(window, record.offset) for window in windows)
         self._next_offset = record.offset + 1
         try:
-            batch = self._judge.admit(record)
+            batch = self._admission.admit(record)
         except Rejection as rejection:
             return Outcome(0, rejection, closed, rejects=self._reject(rejection.reason))
         if batch is None:
@@ -200,7 +205,7 @@ class PartitionFold:
 
     def state(self) -> PartitionState:
         """The partition record at ``next_offset``. Shares nothing that changes. O(counters)."""
-        resume = self._judge.batches.resume_point() or (self._next_offset, self.clock)
+        resume = self._admission.batches.resume_point() or (self._next_offset, self.clock)
         return PartitionState(
             topic_id=self._topic_id,
             next_offset=self._next_offset,

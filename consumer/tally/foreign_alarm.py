@@ -14,10 +14,10 @@ import structlog
 from consumer.runtime.config import TallyConfig
 from estimators.errors import FatalError, Reason
 
-POISON = frozenset({Reason.UNDECODABLE, Reason.UNKNOWN_VERSION, Reason.UNKNOWN_PLAN})
+FOREIGN_REASONS = frozenset({Reason.UNDECODABLE, Reason.UNKNOWN_VERSION, Reason.UNKNOWN_PLAN})
 
 
-class PoisonWatch:
+class ForeignRecordAlarm:
     """The limit on foreign records among the last ones read by this worker.
 
     It is passed when more than ``poison_ratio`` of the last ``poison_records`` records are foreign,
@@ -47,7 +47,7 @@ class PoisonWatch:
         Raises:
             FatalError: the limit is passed and ``poison_stop`` is set.
         """
-        foreign = reason in POISON
+        foreign = reason in FOREIGN_REASONS
         if len(self._recent) == self._recent.maxlen:
             self._foreign -= self._recent[0]
         self._recent.append(foreign)

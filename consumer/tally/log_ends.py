@@ -34,7 +34,7 @@ class EndWatch:
         # Replaced whole under the lock, never changed in place: reading needs none.
         self._lock = threading.Lock()
         self._ends: dict[Partition, int] = {}
-        self._silent: frozenset[Partition] = frozenset()
+        self._unreachable: frozenset[Partition] = frozenset()
 
     def turn(self, partitions: Collection[Partition]) -> None:
         """Called often, with the partitions owned now; never blocks."""
@@ -56,38 +56,38 @@ class EndWatch:
         with self._lock:
             self._ends = _furthest(self._ends, ends)
 
-    def silent(self, partition: Partition) -> bool:
+    def unreachable(self, partition: Partition) -> bool:
         """Whether the last question about this partition was not answered."""
-        return partition in self._silent
+        return partition in self._unreachable
 
-    def answers(self, partition: Partition) -> bool:
+    def reachable(self, partition: Partition) -> bool:
         """Whether its end was told, and the last question about it was answered."""
-        return partition in self._ends and partition not in self._silent
+        return partition in self._ends and partition not in self._unreachable
 
-    def doubt(self, partitions: Collection[Partition]) -> None:
+    def mark_unreachable(self, partitions: Collection[Partition]) -> None:
         """These are silent, as somebody else has found; forget their ends until they answer."""
         with self._lock:
-            self._silent |= frozenset(partitions)
-            self._ends = {p: end for p, end in self._ends.items() if p not in self._silent}
+            self._unreachable |= frozenset(partitions)
+            self._ends = {p: end for p, end in self._ends.items() if p not in self._unreachable}
 
     def _ask(self, asked: frozenset[Partition]) -> None:
         ends = self._answers(asked)
         if ends is not None:
             with self._lock:
-                self._ends, self._silent = _furthest(self._ends, ends), frozenset()
+                self._ends, self._unreachable = _furthest(self._ends, ends), frozenset()
             return
         # It may be any: each is asked alone, and what was known of it stands until then. One whose
         # broker is well must not be held up by a question that went to one that is not.
         with self._lock:
-            self._silent &= asked
+            self._unreachable &= asked
         for partition in sorted(asked):
             told = self._answers(frozenset((partition,)))
             with self._lock:
                 if told is None:
-                    self._silent |= {partition}
+                    self._unreachable |= {partition}
                 else:
                     self._ends = _furthest(self._ends, told)
-                    self._silent -= {partition}
+                    self._unreachable -= {partition}
 
     def _answers(self, asked: frozenset[Partition]) -> dict[Partition, int] | None:
         try:

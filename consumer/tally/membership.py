@@ -14,7 +14,7 @@ _BEAT_SECONDS = 1.0
 _RETRY_PAUSE = 0.1
 
 
-class Handover(NamedTuple):
+class AssignmentChange(NamedTuple):
     """Partitions given up or lost, and partitions to restore; one can be in both: gone first.
 
     ``revoked`` are those of the gone ones that were given up in good order.
@@ -88,11 +88,13 @@ class Membership:
                 "others may own the partitions, so nothing more is written; start again"
             )
 
-    def take_handover(self) -> Handover:
+    def take_assignment_change(self) -> AssignmentChange:
         """What changed since the last call."""
-        handover = Handover(frozenset(self._gone), frozenset(self._added), frozenset(self._revoked))
+        change = AssignmentChange(
+            frozenset(self._gone), frozenset(self._added), frozenset(self._revoked)
+        )
         self._gone, self._added, self._revoked = set(), set(), set()
-        return handover
+        return change
 
     def activate(self, offsets: Mapping[Partition, int]) -> frozenset[Partition]:
         """Seek and resume restored partitions; those that are still owned."""

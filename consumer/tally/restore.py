@@ -12,7 +12,7 @@ from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Partition, Reader, Record, TopicInfo, Topics
 from consumer.runtime.foreign_records import ForeignRecords
-from consumer.tally.admission import Judge
+from consumer.tally.admission import AdmissionControl
 from consumer.tally.fold import PartitionFold
 from estimators.errors import FatalError, ForeignRecord, RecoverableError
 from estimators.plan import Plan
@@ -89,9 +89,9 @@ class Restorer:
                 starts[partition],
                 ends[partition],
             )
-        judges = self._read_ids(states)
+        admissions = self._read_ids(states)
         return {
-            partition: Restored(self._fold(partition, states, judges, infos), ends[partition])
+            partition: Restored(self._fold(partition, states, admissions, infos), ends[partition])
             for partition in partitions
         }
 
@@ -99,13 +99,13 @@ class Restorer:
         self,
         partition: Partition,
         states: Mapping[Partition, PartitionState],
-        judges: Mapping[Partition, Judge],
+        admissions: Mapping[Partition, AdmissionControl],
         infos: Mapping[str, TopicInfo],
     ) -> PartitionFold:
         group = self._names.group_of(partition.topic)
         if partition not in states:
             return PartitionFold.start(self._plan, group, infos[partition.topic].id)
-        return PartitionFold(self._plan, group, judges[partition], states[partition])
+        return PartitionFold(self._plan, group, admissions[partition], states[partition])
 
     def _read_states(self, partitions: Collection[Partition]) -> dict[Partition, PartitionState]:
         """The partition record with the largest next_offset of each; a zombie's is smaller.
@@ -177,10 +177,14 @@ class Restorer:
                 for record in self._poll(patience, positions):
                     collect(record)
 
-    def _read_ids(self, states: Mapping[Partition, PartitionState]) -> dict[Partition, Judge]:
+    def _read_ids(
+        self, states: Mapping[Partition, PartitionState]
+    ) -> dict[Partition, AdmissionControl]:
         """Fold again from resume_from to next_offset, for the ids of open windows only."""
-        judges = {
-            partition: Judge(self._plan, self._names.group_of(partition.topic), state.resume_clock)
+        admissions = {
+            partition: AdmissionControl(
+                self._plan, self._names.group_of(partition.topic), state.resume_clock
+            )
             for partition, state in states.items()
         }
         left = {p for p, state in states.items() if state.resume_from < state.next_offset}
@@ -192,12 +196,12 @@ class Restorer:
         while left:
             positions = {partition: self._reader.position(partition) for partition in left}
             for record in self._poll(patience, positions):
-                _replay(judges[record.partition], record, states[record.partition].next_offset)
+                _replay(admissions[record.partition], record, states[record.partition].next_offset)
             done = {p for p in left if self._reader.position(p) >= states[p].next_offset}
             left -= done
             if done and left:
                 self._reader.assign(left)
-        return judges
+        return admissions
 
     def _poll(self, patience: _Patience, positions: Mapping[Partition, int]) -> list[Record]:
         self._keep_alive()
@@ -269,7 +273,7 @@ def check_log(
         )
 
 
-def _replay(judge: Judge, record: Record, next_offset: int) -> None:
+def _replay(admission: AdmissionControl, record: Record, next_offset: int) -> None:
     """Find a record's id again if it was folded before ``next_offset``.
 
     A record batch that cannot be decoded can begin below that offset: an earlier release read such
@@ -277,9 +281,9 @@ def _replay(judge: Judge, record: Record, next_offset: int) -> None:
     is, since all records of a batch have the same one.
     """
     if record.offset < next_offset:
-        judge.replay(record)
+        admission.replay(record)
     elif record.damage is not None and record.damage.first_offset < next_offset:
-        judge.advance(record.timestamp)
+        admission.advance(record.timestamp)
 
 
 def _next_offset(_partition: Partition, value: bytes) -> int:

@@ -23,10 +23,10 @@ from consumer.tally.admission import check_append_time
 from consumer.tally.checkpoint import Checkpointer
 from consumer.tally.dead_letters import DeadLetters
 from consumer.tally.fold import PartitionFold
-from consumer.tally.foreign_alarm import PoisonWatch
+from consumer.tally.foreign_alarm import ForeignRecordAlarm
 from consumer.tally.gauges import Gauges
 from consumer.tally.log_ends import EndWatch
-from consumer.tally.membership import Handover, Membership
+from consumer.tally.membership import AssignmentChange, Membership
 from consumer.tally.outbox import Outbox
 from consumer.tally.progress import Progress
 from consumer.tally.restore import Restored, Restorer
@@ -39,7 +39,7 @@ T = TypeVar("T")
 _RETRY_PAUSE = 0.5
 _CLOSE_SECONDS = 5.0
 _JOIN_SECONDS = 10.0
-_HANDOVER_SECONDS = 1.0
+_REVOKED_SECONDS = 1.0
 _OBSERVE_SECONDS = 1.0
 # Reading goes on again once so few writes are left of the limit.
 _RESUME_AT = 0.5
@@ -89,9 +89,9 @@ class TallyWorker:
         self._log = structlog.get_logger("calmstream.tally").bind(plan=plan.digest[:8])
         self._folds: dict[Partition, PartitionFold] = {}
         # Owned, and not restored yet because their broker does not answer.
-        self._late: frozenset[Partition] = frozenset()
+        self._awaiting_restore: frozenset[Partition] = frozenset()
         self._progress = Progress()
-        self._poison = PoisonWatch(config)
+        self._foreign_alarm = ForeignRecordAlarm(config)
         self._stop = threading.Event()
         self._broker = broker
         self._started = False
@@ -148,7 +148,7 @@ class TallyWorker:
             config.retry_seconds,
             retried=lambda: self._metrics.inc(m.SEND_RETRIES),
         )
-        self._letters = DeadLetters(
+        self._dead_letters = DeadLetters(
             self._plan,
             self._names,
             self._outbox,
@@ -185,16 +185,16 @@ class TallyWorker:
         """
         records = self._membership.poll()
         self._metrics.set(m.LAST_POLL, self._clock.now_ms() / 1000)
-        handover = self._membership.take_handover()
-        self._hand_over(handover.revoked)
-        self._drop(handover)
+        change = self._membership.take_assignment_change()
+        self._save_revoked(change.revoked)
+        self._drop(change)
         self._fold_all(records)
-        self._restore(handover)
+        self._restore(change)
         self._outbox.settle()
         if self._clock.monotonic() >= self._checkpoint_at:
             self.checkpoint()
         self._watch_topics.turn()
-        self._ends.turn(self._folds.keys() | self._late)
+        self._ends.turn(self._folds.keys() | self._awaiting_restore)
         ticks = self._ticker.turn(self._folds, self._at_end)
         self._metrics.inc(m.TICKS, ticks)
         self._apply_back_pressure()
@@ -250,9 +250,9 @@ class TallyWorker:
         self._topics.close()
         self._gauges.drop(tuple(self._folds))
         self._folds.clear()
-        self._late = frozenset()
+        self._awaiting_restore = frozenset()
 
-    def _hand_over(self, revoked: Collection[Partition]) -> None:
+    def _save_revoked(self, revoked: Collection[Partition]) -> None:
         """Save revoked partitions on the way out, so that the next owner need not read them again.
 
         Whatever lands late is a stale record, as a zombie's is: behind, never wrong. It is not
@@ -261,27 +261,29 @@ class TallyWorker:
         folds = {p: self._folds[p] for p in revoked if p in self._folds}
         if not folds:
             return
-        deadline = self._clock.monotonic() + _HANDOVER_SECONDS
+        deadline = self._clock.monotonic() + _REVOKED_SECONDS
         try:
             self._checkpointer.checkpoint(folds, lambda: None, deadline)
         except RecoverableError as error:
             self._log.info("handed over without a checkpoint", error=str(error))
 
-    def _drop(self, handover: Handover) -> None:
-        if handover.gone or handover.added:
+    def _drop(self, change: AssignmentChange) -> None:
+        if change.gone or change.added:
             self._metrics.inc(m.REBALANCES)
-        gone = handover.gone | handover.added
-        self._late -= gone
+        gone = change.gone | change.added
+        self._awaiting_restore -= gone
         for partition in gone:
             self._folds.pop(partition, None)
         self._outbox.drop(gone)
         for part in (self._checkpointer, self._ticker, self._progress, self._gauges):
             part.drop(gone)
-        if handover.gone:
-            self._log.info("partitions went", partitions=sorted(map(str, handover.gone)))
+        if change.gone:
+            self._log.info("partitions went", partitions=sorted(map(str, change.gone)))
 
-    def _restore(self, handover: Handover) -> None:
-        wanted = handover.added | frozenset(p for p in self._late if self._ends.answers(p))
+    def _restore(self, change: AssignmentChange) -> None:
+        wanted = change.added | frozenset(
+            p for p in self._awaiting_restore if self._ends.reachable(p)
+        )
         if not wanted:
             return
         self.health.not_ready("restoring")
@@ -301,21 +303,21 @@ class TallyWorker:
 
     def _restored(self, wanted: frozenset[Partition]) -> dict[Partition, Restored]:
         """Those of the wanted ones that answer; the others are late, and hold up none of these."""
-        self._late -= wanted
+        self._awaiting_restore -= wanted
         try:
             return self._restorer.restore(wanted)
         except RecoverableError as error:
-            silent = frozenset(p for p in wanted if not self._answers(p))
-            if not silent or not (wanted - silent or self._folds):
+            unreachable = frozenset(p for p in wanted if not self._answers(p))
+            if not unreachable or not (wanted - unreachable or self._folds):
                 raise  # something else ails, or there is nothing to go on with
             self._log.warning(
                 "partitions wait for their broker",
-                partitions=sorted(map(str, silent)),
+                partitions=sorted(map(str, unreachable)),
                 error=str(error),
             )
-            restored = self._restorer.restore(wanted - silent) if wanted - silent else {}
-            self._ends.doubt(silent)
-            self._late |= silent
+            restored = self._restorer.restore(wanted - unreachable) if wanted - unreachable else {}
+            self._ends.mark_unreachable(unreachable)
+            self._awaiting_restore |= unreachable
             return restored
 
     def _answers(self, partition: Partition) -> bool:
@@ -347,11 +349,11 @@ class TallyWorker:
         if outcome.closed:
             self._checkpointer.write_closed(record.partition, outcome.closed)
         if outcome.rejection is not None:
-            self._letters.keep(record, outcome)
+            self._dead_letters.keep(record, outcome)
             self._metrics.inc(m.REJECTIONS, reason=outcome.rejection.reason.value)
-            self._poison.note(outcome.rejection.reason)
+            self._foreign_alarm.note(outcome.rejection.reason)
         elif outcome.reports:
-            self._poison.note(None)
+            self._foreign_alarm.note(None)
             seen[m.REPORTS_ACCEPTED, fold.group] += outcome.reports
             seen[m.BATCHES_ACCEPTED, fold.group] += 1
         if len(self._outbox) > _HARD_LIMIT * self._config.writes_in_flight:
@@ -370,7 +372,7 @@ class TallyWorker:
 
     def _caught_up(self, partition: Partition) -> bool:
         """At the end, and that the partition still answers when it is asked for its end."""
-        if self._ends.silent(partition) or not self._at_end(partition):
+        if self._ends.unreachable(partition) or not self._at_end(partition):
             return False
         return self._membership.position(partition) >= (self._ends.end(partition) or 0)
 
@@ -381,7 +383,7 @@ class TallyWorker:
         elif waiting <= limit * _RESUME_AT:
             self._membership.block(False)
         self._metrics.set(m.IN_FLIGHT, waiting)
-        self._metrics.set(m.POISONED, self._poison.exceeded)
+        self._metrics.set(m.POISONED, self._foreign_alarm.exceeded)
 
     def _observe(self) -> None:
         now = self._clock.monotonic()
@@ -403,7 +405,7 @@ class TallyWorker:
             for p in self._folds
             if self._membership.owns(p)
         }
-        self._progress.note(restored | dict.fromkeys(self._late, (-1, False)), now)
+        self._progress.note(restored | dict.fromkeys(self._awaiting_restore, (-1, False)), now)
         slow = self._progress.stalled(self._config.stall_seconds / 2, now)
         self.health.stuck(f"{slow[0]} stands still" if slow else "")
         for partition in self._progress.stalled(self._config.stall_seconds, now):

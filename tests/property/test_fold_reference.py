@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.transport import Record
-from consumer.tally.admission import Judge
+from consumer.tally.admission import AdmissionControl
 from consumer.tally.fold import PartitionFold
 from estimators.errors import Reason
 from estimators.plan import Plan
@@ -89,11 +89,11 @@ def build(plan: Plan, log: Any) -> Any:
 
 def restore(plan: Plan, state: PartitionState, records: list[Record]) -> Any:
     """As a worker restores: ids from resume_from on with resume_clock, then on at next_offset."""
-    judge = Judge(plan, 0, state.resume_clock)
+    admission = AdmissionControl(plan, 0, state.resume_clock)
     for r in records:
         if state.resume_from <= r.offset < state.next_offset:
-            judge.replay(r)
-    return PartitionFold(plan, 0, judge, state)
+            admission.replay(r)
+    return PartitionFold(plan, 0, admission, state)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=_named)
@@ -162,10 +162,10 @@ def test_recounting_open_windows_from_resume_equals_the_stored_counts(log: Any) 
         fold.fold(r)
     state = fold.state()
     recount: Counter[tuple[int, int]] = Counter()
-    judge = Judge(plan, 0, state.resume_clock)
+    admission = AdmissionControl(plan, 0, state.resume_clock)
     for r in records:
         if r.offset >= state.resume_from:
-            batch = judge.replay(r)
+            batch = admission.replay(r)
             if batch is not None:
                 recount.update((batch.period, int(v)) for v in batch.columns["v"])
     for window, count in state.open.items():

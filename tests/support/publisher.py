@@ -16,7 +16,7 @@ from broker.transport import Partition
 from consumer.metrics.publisher import publisher_metrics
 from consumer.publish.config import PublisherConfig
 from consumer.publish.publisher import Publisher
-from consumer.publish.session import Publication
+from consumer.publish.session import PublishingSession
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from estimators.domain import Domain
 from estimators.errors import Reason
@@ -216,9 +216,9 @@ class Bench:
     def publisher(self, broker: InProcessBroker | None = None) -> Publisher:
         return Publisher(self.plan, broker or self.broker, self.names, **self._given())
 
-    def publication(self, broker: InProcessBroker | None = None) -> Publication:
+    def publication(self, broker: InProcessBroker | None = None) -> PublishingSession:
         """A publisher's work without its membership: active whatever others do."""
-        return Publication(self.plan, broker or self.broker, self.names, **self._given())
+        return PublishingSession(self.plan, broker or self.broker, self.names, **self._given())
 
     def _given(self) -> dict[str, object]:
         metrics = publisher_metrics(CollectorRegistry(), self.plan, self.names)
@@ -258,7 +258,7 @@ def shown(records: list[tuple[bytes, bytes | None]]) -> list[Snapshot]:
     return [snapshot for snapshot in found if snapshot is not None]
 
 
-def work(publisher: Publisher | Publication, turns: int = 60) -> None:
+def work(publisher: Publisher | PublishingSession, turns: int = 60) -> None:
     """Let it go on until long after it has nothing left to do."""
     for _ in range(turns):
         if isinstance(publisher, Publisher):
@@ -267,7 +267,7 @@ def work(publisher: Publisher | Publication, turns: int = 60) -> None:
             publisher.step(0.0)
 
 
-def steps(publication: Publication, until: Callable[[], bool]) -> None:
+def steps(publication: PublishingSession, until: Callable[[], bool]) -> None:
     """Steps, at most a thousand, until it holds."""
     for _ in range(1000):
         if until():

@@ -114,18 +114,18 @@ def test_late_ones_that_go_to_another_worker_are_restored_there(
     silence = Silence(stage, *late)
     workers = [silence.over(stage.worker(), monkeypatch)]
     seconds(stage, workers[0], 3)
-    assert workers[0]._late == set(late)
+    assert workers[0]._awaiting_restore == set(late)
     workers += [silence.over(stage.worker(), monkeypatch) for _ in range(2)]
     for _ in range(10):
         stage.turns(*workers, count=2)
         time.sleep(0.01)
-    assert sorted(p for one in workers for p in one._late) == late, "each in one place"
-    assert not any(one._late & one._folds.keys() for one in workers)
+    assert sorted(p for one in workers for p in one._awaiting_restore) == late, "each in one place"
+    assert not any(one._awaiting_restore & one._folds.keys() for one in workers)
     silence.end()
     for _ in range(10):
         stage.turns(*workers, count=2, step=0.5)
         time.sleep(0.01)
-    assert not any(one._late for one in workers)
+    assert not any(one._awaiting_restore for one in workers)
     assert sorted(p for one in workers for p in one._folds) == [stage.input(n) for n in range(6)]
     for one in workers:
         one.finish()

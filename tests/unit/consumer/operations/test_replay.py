@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry
 from broker.names import TopicNames
 from broker.transport import Partition
 from consumer.metrics.publisher import publisher_metrics
-from consumer.operations.replay import rebuild
+from consumer.operations.replay import replay
 from consumer.publish.config import PublisherConfig
-from consumer.publish.session import Publication
+from consumer.publish.session import PublishingSession
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from estimators.errors import FatalError, InvalidInput, Reason
 from estimators.wire.snapshot import Kind
@@ -45,7 +45,7 @@ def filled(partitions: int = 2) -> tuple[Stage, object]:
 
 def publish(stage: Stage, steps: int = 60) -> None:
     metrics = publisher_metrics(CollectorRegistry(), stage.plan, stage.names)
-    work = Publication(
+    work = PublishingSession(
         stage.plan,
         stage.broker,
         stage.names,
@@ -77,7 +77,7 @@ def test_a_rebuild_publishes_the_same_bytes() -> None:
     stage, _ = filled()
     publish(stage)
     names = renamed(stage)
-    done = rebuild(stage.plan, stage.broker, stage.names, names, stage.clock)
+    done = replay(stage.plan, stage.broker, stage.names, names, stage.clock)
     assert done.windows == (0, 1, 2, 3)
     assert done.totals
     assert done.reports == 400
@@ -101,8 +101,8 @@ def test_a_range_from_a_trimmed_log_gives_the_same_finals() -> None:
     names = renamed(stage)
     given = (stage.plan, stage.broker, stage.names, names, stage.clock)
     with pytest.raises(FatalError, match="windows from 2 on can be rebuilt"):
-        rebuild(*given, first=1)
-    done = rebuild(*given, first=2, last=3)
+        replay(*given, first=1)
+    done = replay(*given, first=2, last=3)
     assert done.windows == (2, 3)
     assert not done.totals
     expected = {
@@ -125,7 +125,7 @@ def test_late_reports_are_counted_after_all_and_only_once() -> None:
     stage.turns(worker, count=12, step=0.3)
     publish(stage)
     names = renamed(stage)
-    done = rebuild(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
+    done = replay(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
     assert done.admitted == {"late": 2}
     assert done.refused == {"duplicate": 2}
     before, after = final(stage, stage.names, 1), final(stage, names, 1)
@@ -147,14 +147,14 @@ def test_what_is_counted_after_all_is_no_longer_a_reject() -> None:
     stage.move_to(60)
     stage.turns(worker, count=12)
     names = renamed(stage)
-    rebuild(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
+    replay(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
     assert final(stage, names, 0).manifest.reports == 3
     assert final(stage, names, 1).manifest.rejected == {}
 
 
 def test_letters_that_are_still_bad_stay_refused() -> None:
     stage, _ = filled()
-    done = rebuild(
+    done = replay(
         stage.plan,
         stage.broker,
         stage.names,
@@ -175,7 +175,7 @@ def test_a_letter_written_twice_is_one() -> None:
     stage.sink.send(
         stage.names.dead_letters, record.key, record.value, partition=0, headers=record.headers
     ).wait(1)
-    done = rebuild(
+    done = replay(
         stage.plan, stage.broker, stage.names, renamed(stage), stage.clock, admit=[Reason.LATE]
     )
     assert done.admitted == {"late": 1}
@@ -186,10 +186,10 @@ def test_nothing_is_written_over_what_stands() -> None:
     stage, _ = filled()
     given = (stage.plan, stage.broker, stage.names)
     with pytest.raises(InvalidInput, match="a new namespace"):
-        rebuild(*given, stage.names, stage.clock)
-    rebuild(*given, renamed(stage), stage.clock)
+        replay(*given, stage.names, stage.clock)
+    replay(*given, renamed(stage), stage.clock)
     with pytest.raises(InvalidInput, match="holds snapshots already"):
-        rebuild(*given, renamed(stage), stage.clock)
+        replay(*given, renamed(stage), stage.clock)
 
 
 def test_an_open_window_is_refused() -> None:
@@ -199,15 +199,15 @@ def test_an_open_window_is_refused() -> None:
     stage.turns(worker)
     given = (stage.plan, stage.broker, stage.names, renamed(stage), stage.clock)
     with pytest.raises(InvalidInput, match="window 0 is not closed"):
-        rebuild(*given, last=0)
+        replay(*given, last=0)
     with pytest.raises(InvalidInput, match="no window from 0 on is closed"):
-        rebuild(*given)
+        replay(*given)
 
 
 def test_duplicates_are_never_admitted() -> None:
     stage, _ = filled()
     with pytest.raises(InvalidInput, match="never admitted"):
-        rebuild(
+        replay(
             stage.plan,
             stage.broker,
             stage.names,
@@ -234,7 +234,7 @@ def test_a_day_of_hours_comes_out_the_same() -> None:
     stage.turns(worker, count=12, step=0.5)
     publish(stage, steps=300)
     names = renamed(stage)
-    done = rebuild(stage.plan, stage.broker, stage.names, names, stage.clock)
+    done = replay(stage.plan, stage.broker, stage.names, names, stage.clock)
     assert done.windows == tuple(range(24))
     assert done.reports == 24 * 4 * 2 * 20
     expected = sets(stage, stage.names)
@@ -252,6 +252,6 @@ def test_late_reports_of_packed_views_are_counted_per_view() -> None:
     stage.move_to(40)
     stage.turns(worker, count=12)
     names = renamed(stage)
-    done = rebuild(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
+    done = replay(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
     assert (done.admitted, done.reports) == ({"late": 1}, 8)
     assert final(stage, names, 0).manifest.reports == 8

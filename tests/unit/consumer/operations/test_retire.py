@@ -8,7 +8,7 @@ import pytest
 
 from consumer.operations.retire import (
     TICK_ONLY_BYTES,
-    FinalsAwaited,
+    FinalsWaiter,
     delete_topics,
     last_window,
     stop_admission,
@@ -58,7 +58,7 @@ def test_nothing_is_left_but_the_snapshots() -> None:
 
 def test_finals_that_do_not_come_stop_it() -> None:
     stage = Stage(small_plan())
-    awaited = FinalsAwaited(stage.plan, stage.broker, stage.names, stage.clock, 0)
+    awaited = FinalsWaiter(stage.plan, stage.broker, stage.names, stage.clock, 0)
     stop = threading.Event()
     stop.set()
     with pytest.raises(FatalError, match="nothing was deleted"):

@@ -12,7 +12,7 @@ from consumer.publish import estimate_job as estimate
 from consumer.publish import session as publishing
 from consumer.publish.build import SnapshotSet, build_set
 from consumer.publish.merge import MergedWindow
-from consumer.publish.session import Publication
+from consumer.publish.session import PublishingSession
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
@@ -50,8 +50,8 @@ def test_a_long_estimate_does_not_hold_up_the_turns(
     assert len(before) == 12
     work(publisher)
     assert bench.snapshot_records() == before
-    assert publisher._work is not None
-    assert publisher._work._estimate is None
+    assert publisher._session is not None
+    assert publisher._session._job is None
 
 
 def test_what_the_method_raises_stops_the_publisher(
@@ -175,11 +175,11 @@ def test_failures_that_pass_are_tried_again(bench: Bench) -> None:
 def test_failures_that_last_stop_it_when_the_budget_is_spent(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: Publication, __: float) -> bool:
+    def fail(_: PublishingSession, __: float) -> bool:
         bench.clock.advance(61)
         raise RecoverableError("nobody answers")
 
-    monkeypatch.setattr(Publication, "step", fail)
+    monkeypatch.setattr(PublishingSession, "step", fail)
     publisher = bench.publisher()
     with pytest.raises(FatalError, match="no success for 61 s: nobody answers"):
         publisher.run(threading.Event())

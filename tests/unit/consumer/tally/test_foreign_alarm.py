@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consumer.runtime.config import TallyConfig, load
-from consumer.tally.foreign_alarm import PoisonWatch
+from consumer.tally.foreign_alarm import ForeignRecordAlarm
 from estimators.errors import FatalError, Reason
 from tests.support.tally import batch_id, small_plan
 from tests.support.tally_bench import Stage, sample
@@ -13,9 +13,9 @@ from tests.support.tally_bench import Stage, sample
 FOREIGN = [Reason.UNDECODABLE, Reason.UNKNOWN_VERSION, Reason.UNKNOWN_PLAN]
 
 
-def watch(**settings: object) -> PoisonWatch:
+def watch(**settings: object) -> ForeignRecordAlarm:
     given = {"poison_ratio": 0.5, "poison_records": 10, "poison_consecutive": 1000}
-    return PoisonWatch(load(TallyConfig, **(given | settings)))
+    return ForeignRecordAlarm(load(TallyConfig, **(given | settings)))
 
 
 @pytest.mark.parametrize("reason", FOREIGN)

@@ -63,14 +63,14 @@ def test_the_partition_that_does_not_answer_is_found_among_those_that_do() -> No
     watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
     clock.advance(1)
     watch.turn([ONE, OTHER])
-    soon("the silent one", lambda: watch.silent(OTHER) and not watch.silent(ONE))
+    soon("the silent one", lambda: watch.unreachable(OTHER) and not watch.unreachable(ONE))
     assert watch.end(ONE) == 7
     ends.dead = set()
 
     def answered() -> bool:
         clock.advance(1)
         watch.turn([ONE, OTHER])
-        return not watch.silent(OTHER)
+        return not watch.unreachable(OTHER)
 
     soon("an answer", answered)
 
@@ -88,26 +88,26 @@ def test_a_question_that_hangs_holds_up_nothing_and_is_not_repeated_meanwhile() 
     assert ends.asked == 1
 
 
-def test_who_is_doubted_answers_only_once_it_has_been_asked_again() -> None:
+def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer() -> None:
     ends, clock = Ends(), ManualClock()
     watch = EndWatch(ends, clock, 1.0)  # type: ignore[arg-type]
 
     def asked() -> bool:
         clock.advance(1)
         watch.turn([ONE, OTHER])
-        return watch.answers(OTHER)
+        return watch.reachable(OTHER)
 
-    assert not watch.answers(OTHER), "never asked"
+    assert not watch.reachable(OTHER), "never asked"
     soon("an answer", asked)
-    ends.hold.clear()  # a question is under way, and not about the doubted one
+    ends.hold.clear()  # a question is under way, and not about the unreachable one
     clock.advance(1)
     watch.turn([ONE])
-    watch.doubt([OTHER])
-    assert (watch.silent(OTHER), watch.end(OTHER)) == (True, None)
+    watch.mark_unreachable([OTHER])
+    assert (watch.unreachable(OTHER), watch.end(OTHER)) == (True, None)
     ends.hold.set()
     soon("its end", lambda: not watch._asking.is_alive())
     assert watch.end(ONE) == 7
-    assert not watch.answers(OTHER), "nobody has asked it since"
+    assert not watch.reachable(OTHER), "nobody has asked it since"
     soon("an answer", asked)
 
 
