@@ -3,11 +3,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# The whole suite with its own real Kafka broker; one process per core.
-PYTEST := $(BIN)/python -m pytest
+# Worker processes of the tests. All of them use one real Kafka broker. The tests of a file stay in
+# one process, so that what its fixtures build is built once.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench accuracy audit soak stalls attacks fuzz pgm broker-jars lock image clean
+.PHONY: help demo test test-all lint format bench accuracy audit soak stalls attacks fuzz pgm broker-jars lock image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +29,10 @@ $(VENV)/.dev: $(VENV)/.service
 demo: $(VENV)/.service ## the whole pipeline on real data, about a minute, nothing to set up
 	@$(BIN)/calmstream demo
 
-test: $(VENV)/.dev broker-jars ## every test, against a real Kafka broker where Docker, or Java and Maven, exist
+test: $(VENV)/.dev broker-jars ## all but the slow tests, with a real Kafka broker where Docker, or Java and Maven, exist
+	@$(PYTEST) -m 'not slow'
+
+test-all: $(VENV)/.dev broker-jars ## every test, the slow ones too (tests/README.md lists them)
 	@$(PYTEST)
 
 broker-jars: $(VENV)/.dev

@@ -1,55 +1,71 @@
-"""What all tests share: the real broker, found or started once a session, and the shared data."""
+"""Fixtures of all tests: the real broker, found or started once a session, and the shared data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 
-from tests.brokers.jars import Unavailable
-from tests.brokers.provide import GIVEN, REQUIRED, Provided, provide, required
+from tests.brokers.provide import GIVEN, REQUIRED, required
+from tests.brokers.session import AnswerT, SessionBroker, ask_at
 
 ROOT = Path(__file__).resolve().parents[1]
-WHAT_BROKER = pytest.StashKey[str]()
-WHY_NONE = pytest.StashKey[str]()
+BROKER = pytest.StashKey[SessionBroker]()
+DESK = "calmstream_broker_desk"
+# A container may take two minutes to start, and its image as long to arrive.
+ANSWER_SECONDS = 240.0
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let one process own the broker: the controller of pytest-xdist, or the only process."""
+    if not hasattr(config, "workerinput"):
+        config.stash[BROKER] = SessionBroker()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give a worker process of pytest-xdist the address at which it asks for the broker."""
+    node.workerinput[DESK] = node.config.stash[BROKER].open_desk()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Close the broker, after the last worker process has ended."""
+    if BROKER in config.stash:
+        config.stash[BROKER].close()
 
 
 @pytest.fixture(autouse=True)
-def _logging_of_its_own() -> Iterator[None]:
-    """A command run inside a test sets up logging to a stream that is gone in the next one."""
+def _default_logging() -> Iterator[None]:
+    """Reset logging: a command run inside a test logs to a stream that the next test lacks."""
     yield
     structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
-def _provided_broker(request: pytest.FixtureRequest) -> Iterator[Provided | str]:
-    """A broker, or why there is none: the search is made once, however many tests ask."""
-    try:
-        provided = provide()
-    except Unavailable as error:
-        request.config.stash[WHY_NONE] = str(error)
-        yield str(error)
-        return
-    request.config.stash[WHAT_BROKER] = f"{provided.bootstrap} ({provided.kind})"
-    yield provided
-    provided.close()
+def _broker(request: pytest.FixtureRequest) -> AnswerT:
+    """Address and kind of a real broker, or the reason why there is none."""
+    config = request.config
+    if BROKER in config.stash:
+        return config.stash[BROKER].ask()
+    return ask_at(config.workerinput[DESK], ANSWER_SECONDS)  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")
-def kafka_bootstrap(_provided_broker: Provided | str) -> str:
-    """The address of a real Kafka broker; skips the test, or fails it on demand, without one."""
-    if isinstance(_provided_broker, Provided):
-        return _provided_broker.bootstrap
+def kafka_bootstrap(_broker: AnswerT) -> str:
+    """The address of a real Kafka broker; without one, skip the test, or fail it on demand."""
+    if not isinstance(_broker, str):
+        return _broker[0]
     if required():
-        pytest.fail(f"{REQUIRED} is set, but there is no real broker: {_provided_broker}")
-    pytest.skip(f"no real broker: {_provided_broker}")
+        pytest.fail(f"{REQUIRED} is set, but there is no real broker: {_broker}")
+    pytest.skip(f"no real broker: {_broker}")
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The directory of shared data beside the repository; skips the test without it."""
+    """The directory of shared data beside the repository; skip the test without it."""
     path = ROOT.parent / "shared"
     if not path.is_dir():
         pytest.skip(f"the shared data is not there: {path}")
@@ -59,10 +75,13 @@ def shared() -> Path:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    why, what = config.stash.get(WHY_NONE, None), config.stash.get(WHAT_BROKER, None)
-    if what is not None:
-        terminalreporter.write_line(f"real Kafka broker: {what}")
-    if why is not None:
-        terminalreporter.section("REAL KAFKA WAS NOT TESTED", sep="!", red=True, bold=True)
-        terminalreporter.write_line(f"Tried: {why}")
-        terminalreporter.write_line(f"Set {GIVEN}, start Docker, or install Java and Maven.")
+    """State which broker the tests used, or loudly that they used none."""
+    answer = config.stash[BROKER].answer
+    if answer is None:
+        return
+    if not isinstance(answer, str):
+        terminalreporter.write_line(f"real Kafka broker: {answer[0]} ({answer[1]})")
+        return
+    terminalreporter.section("REAL KAFKA WAS NOT TESTED", sep="!", red=True, bold=True)
+    terminalreporter.write_line(f"Tried: {answer}")
+    terminalreporter.write_line(f"Set {GIVEN}, start Docker, or install Java and Maven.")

@@ -9,7 +9,7 @@ import pytest
 from broker.clock import SystemClock
 from tests.support.service.running import HOUR_MS, Stage, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 
 LOUD_SECONDS = 60.0
 """Within so long a worker that cannot go on has said so; its retry budget here is 15 s."""
@@ -43,6 +43,7 @@ def test_a_deleted_input_topic_stops_the_worker(stage: Stage) -> None:
     assert "does not exist; create it: calmstream topics" in again
 
 
+@pytest.mark.slow
 def test_a_topic_made_anew_is_not_mistaken_for_the_old_one(stage: Stage) -> None:
     worker = stage.worker()
     stage.send(20)
@@ -55,6 +56,7 @@ def test_a_topic_made_anew_is_not_mistaken_for_the_old_one(stage: Stage) -> None
     assert "new output namespace" in told
 
 
+@pytest.mark.slow
 def test_input_trimmed_past_the_checkpoint_stops_with_the_remedy(stage: Stage) -> None:
     worker = stage.worker()
     stage.send(20)
@@ -66,6 +68,7 @@ def test_input_trimmed_past_the_checkpoint_stops_with_the_remedy(stage: Stage) -
     assert "lengthen retention.ms" in told
 
 
+@pytest.mark.slow
 def test_input_trimmed_ahead_of_a_running_worker_stops_it(stage: Stage) -> None:
     """A backlog that retention eats before it was read."""
     worker = stage.worker(poll_records=1, writes_in_flight=1)
@@ -85,6 +88,7 @@ def test_input_trimmed_ahead_of_a_running_worker_stops_it(stage: Stage) -> None:
         assert "outside the log" in worker.failure(LOUD_SECONDS)
 
 
+@pytest.mark.slow
 def test_a_lost_state_topic_stops_the_worker_and_is_counted_again(stage: Stage) -> None:
     worker = stage.worker()
     stage.send(20)
@@ -101,6 +105,7 @@ def test_a_lost_state_topic_stops_the_worker_and_is_counted_again(stage: Stage) 
     until("all counted again", lambda: fresh.metric("reports_accepted_total") == 25, 60)
 
 
+@pytest.mark.slow
 def test_a_lost_state_topic_and_a_trimmed_input_stop_with_the_remedy(stage: Stage) -> None:
     worker = stage.worker()
     stage.send(20)
@@ -121,6 +126,7 @@ class Slow(SystemClock):
         return super().now_ms() - 2 * HOUR_MS
 
 
+@pytest.mark.slow
 def test_an_append_clock_that_jumps_ahead_stops_before_it_counts(stage: Stage) -> None:
     worker = stage.worker(clock=Slow())
     stage.send(3)

@@ -20,9 +20,10 @@ from estimators.plan.request import Request
 from tests.support.service.processes import Process, command, run, until
 from tests.support.service.recount import read_all, recount_grr, stored_counts
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 
 REPORTS = 1_000_000
+FEWER = 300_000
 BATCH = 500
 
 
@@ -117,6 +118,7 @@ def stop_gracefully(worker: Process) -> None:
     assert worker.wait(30) == 0, worker.tail()
 
 
+@pytest.mark.slow
 def test_a_million_reports_are_counted_exactly(stage: Stage) -> None:
     write_records(stage, REPORTS)
     worker = stage.consume("worker")
@@ -135,6 +137,7 @@ def test_a_million_reports_are_counted_exactly(stage: Stage) -> None:
     stage.assert_exact(REPORTS)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_terminated_hands_over_exactly(stage: Stage) -> None:
     write_records(stage, REPORTS)
     first = stage.consume("first", "--role", "tally")
@@ -159,17 +162,17 @@ def test_a_worker_that_is_terminated_hands_over_exactly(stage: Stage) -> None:
 
 
 def test_a_worker_that_is_killed_loses_nothing(stage: Stage) -> None:
-    write_records(stage, REPORTS)
+    write_records(stage, FEWER)
     # Seldom checkpoints, so that the kill certainly loses counted but unsaved records.
-    first = stage.consume("first", "--role", "tally", "--checkpoint-seconds", 7)
-    second = None
-    producer = subprocess.Popen(command(stage.produce("--rate", REPORTS / 25)))
+    first = stage.consume("first", "--role", "tally", "--checkpoint-seconds", 5)
+    second = producer = None
     try:
         first.ready()
+        producer = subprocess.Popen(command(stage.produce("--rate", FEWER / 20)))
         until("a checkpoint", lambda: first.metric("calmstream_checkpoints_total") > 0, 90)
         until(
             "well past it",
-            lambda: first.metric("calmstream_reports_accepted_total") > counted(stage) + 5e4,
+            lambda: first.metric("calmstream_reports_accepted_total") > counted(stage) + 2e4,
             60,
         )
         accepted = first.metric("calmstream_reports_accepted_total")
@@ -177,18 +180,19 @@ def test_a_worker_that_is_killed_loses_nothing(stage: Stage) -> None:
         first.signal(signal.SIGKILL)
         first.wait(10)
         _, offsets = stored_counts(stage.bootstrap, stage.state_topic)
-        assert 0.1 * REPORTS < accepted < 0.9 * REPORTS
+        assert 0.1 * FEWER < accepted < 0.9 * FEWER
         assert sum(offsets.values()) < read_by_first, "nothing unsaved was lost with the process"
         second = stage.consume("second", "--role", "tally")
         second.ready(90)
         assert producer.wait(180) == 0
-        until("all counted", lambda: counted(stage) == REPORTS, 120)
+        until("all counted", lambda: counted(stage) == FEWER, 120)
         read_by_second = second.metric("calmstream_records_read_total")
         stop_gracefully(second)
     finally:
-        producer.kill()
+        if producer is not None:
+            producer.kill()
         for worker in (first, second):
             if worker is not None:
                 worker.kill()
     assert read_by_first + read_by_second > log_end(stage), "unsaved records were read again"
-    stage.assert_exact(REPORTS)
+    stage.assert_exact(FEWER)

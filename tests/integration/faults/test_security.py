@@ -28,7 +28,7 @@ from tests.brokers.provide import required
 from tests.brokers.secured import MECHANISM, SecuredKafka
 from tests.support.service.processes import Process, run, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 ROLES = ["edge", "tally", "publisher", "subscriber", "replay"]
 DEADLINE = 30.0
@@ -140,6 +140,7 @@ def test_every_role_does_its_job_and_no_secret_is_told(stage: Stage, tmp_path: P
     assert not [user for user, secret in stage.secured.passwords.items() if secret in told]
 
 
+@pytest.mark.slow
 def test_the_table_is_applied_by_the_command(stage: Stage) -> None:
     """``replay`` gets its rules here; before, it can do nothing."""
     words = ["replay", *stage.where, "--output-namespace", "again"]
@@ -235,7 +236,14 @@ FORBIDDEN_READS = {
 }
 
 
-@pytest.mark.parametrize("user", FORBIDDEN_WRITES)
+@pytest.mark.parametrize(
+    "user",
+    [
+        "edge",
+        "tally",
+        *(pytest.param(u, marks=pytest.mark.slow) for u in ("publisher", "subscriber", "nobody")),
+    ],
+)
 def test_a_forbidden_action_is_refused_by_the_broker(stage: Stage, user: str) -> None:
     topics = topics_of(stage.names)
     for name in FORBIDDEN_WRITES[user]:
@@ -249,12 +257,14 @@ def test_a_forbidden_action_is_refused_by_the_broker(stage: Stage, user: str) ->
     )
 
 
+@pytest.mark.slow
 def test_a_group_admits_its_own_role_alone(stage: Stage) -> None:
     group, topic = f"{stage.names.prefix}.publisher", stage.names.state
     join(stage, "publisher", group, topic)
     refused(lambda: join(stage, "tally", group, topic))
 
 
+@pytest.mark.slow
 def test_an_operator_runs_this_plan_and_no_other(stage: Stage) -> None:
     stage.client("admin").grant("User:operator", permissions("operator", stage.names))
     until(
@@ -272,6 +282,7 @@ def test_an_operator_runs_this_plan_and_no_other(stage: Stage) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_rate_limit_is_put_into_force(stage: Stage) -> None:
     """The brokers keep the limit; that it is there is what the command answers for."""
     granted = stage.command(
@@ -307,6 +318,7 @@ def test_a_wrong_password_is_one_line_without_it(stage: Stage) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_scram_works_over_tls(stage: Stage) -> None:
     stage.secured.add_scram("admin", "a-scram-password")
     security = Security(

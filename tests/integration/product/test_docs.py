@@ -10,9 +10,9 @@ import pytest
 from tests.support.docs import ROOT, blocks, run_script
 from tests.support.service.processes import free_port
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 
-PAGES = ("getting-started", "operating")
+PAGES = ["getting-started", pytest.param("operating", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -210,7 +210,7 @@ def check_a_stopped_and_a_slow_worker(scene: Scene, monkeypatch: pytest.MonkeyPa
     scene.expect(40, "CalmstreamPartitionsUnowned", "CalmstreamTargetDown", "CalmstreamFinalsLate")
     monkeypatch.setenv("CALMSTREAM_POLL_RECORDS", "1")
     # On the port that Prometheus knows.
-    monkeypatch.setattr("processes.free_port", lambda: scene.tallies[0].port)
+    monkeypatch.setattr("tests.support.service.processes.free_port", lambda: scene.tallies[0].port)
     scene.tallies = [scene.consume("tally", "slow")]
     scene.expect(40, "CalmstreamLag", "CalmstreamPartitionBehind")
 

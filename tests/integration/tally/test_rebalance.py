@@ -11,7 +11,7 @@ from kafka.admin import MemberToRemove
 
 from tests.support.service.running import SESSION_SECONDS, Stage, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture
@@ -47,6 +47,7 @@ def test_spare_workers_are_ready_and_take_over(make: object) -> None:
     until("all are ready", lambda: all(w.worker.health.readiness().well for w in spare), 60)
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_expelled_goes_on_closing_windows(
     kafka_bootstrap: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -76,6 +77,7 @@ def expel(bootstrap: str, group: str) -> None:
     admin.close()
 
 
+@pytest.mark.slow
 def test_a_static_member_that_restarts_disturbs_nobody(make: object) -> None:
     stage = make(1, 4)
     first = stage.worker(member="one")
