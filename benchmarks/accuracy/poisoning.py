@@ -19,7 +19,7 @@ from estimators.analysis.poisoning import examine
 from estimators.domain import Domain
 from estimators.plan import Plan
 from estimators.tally import Tally
-from tests.support.forgery import honest, skewed, with_forged
+from tests.support.attacks.forgery import honest, skewed, with_forged
 from tests.support.plans import draft, mixed_domain
 
 USERS = 60_000

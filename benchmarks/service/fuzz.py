@@ -16,7 +16,7 @@ from collections import Counter
 
 from broker.transport import Partition, Record
 from consumer.tally.fold import PartitionFold
-from tests.support.fuzzing import messages, plan_of
+from tests.support.attacks.fuzzing import messages, plan_of
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from estimators.randomness import SeededRandomness
 from estimators.wire.batch import MAX_BATCH_REPORTS, Batch, decode_batch
 from producer.device.reporter import Report
 from producer.gateway.rows import RowReader
-from tests.support.fuzzing import changed, messages, plan_of
+from tests.support.attacks.fuzzing import changed, messages, plan_of
 from tests.support.tally import TOPIC_ID, at, record
 
 PLAN = plan_of()

@@ -19,8 +19,8 @@ from producer import MemoryStore, Report, Reporter, read_device_plan
 from producer.device.assignment import place
 from producer.device.ledger import DeviceState
 from producer.gateway.rows import RowReader
-from tests.support.fuzzing import plan_of
-from tests.support.hostile_plans import bloom, document, whole
+from tests.support.attacks.fuzzing import plan_of
+from tests.support.attacks.hostile_plans import bloom, document, whole
 from tests.support.producer import make_plan
 
 PLANS = [

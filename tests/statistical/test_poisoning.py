@@ -16,7 +16,7 @@ from estimators.analysis.poisoning import ALPHA, Finding, chi_square_tail, exami
 from estimators.domain import Domain
 from estimators.plan import Plan
 from estimators.tally import Tally
-from tests.support.forgery import honest, skewed, with_forged
+from tests.support.attacks.forgery import honest, skewed, with_forged
 from tests.support.plans import draft, empty_tallies, mixed_domain
 
 WINDOWS = 1000

@@ -349,7 +349,7 @@ def test_a_backlog_is_held_one_window_at_a_time(tmp_path: Path) -> None:
 def test_made_up_users_and_values_are_released_in_bounded_memory() -> None:
     """A6: 60,000 ids, 20 columns of 450 values: 38 million pairs that might be candidates."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "central_flood.py")],
+        [sys.executable, "-m", "tests.support.attacks.central_flood"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -15,8 +15,8 @@ from consumer.subscribe.subscribe import plan_names, subscribe
 from estimators.errors import Reason
 from tests.brokers.native import NativeKafka
 from tests.brokers.planted import now_ms, plant, stamped
+from tests.support.attacks.hostile import kinds
 from tests.support.batches import ZSTD, Row, encode_rows
-from tests.support.hostile import kinds
 from tests.support.service.running import Stage, until
 from tests.support.tally import body
 

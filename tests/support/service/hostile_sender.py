@@ -10,8 +10,8 @@ from collections import Counter
 
 from broker.names import TopicNames
 from estimators.plan import Plan
+from tests.support.attacks.hostile import kinds, lies, sendable
 from tests.support.batches import RefusedError, Row, batch, frame, produce
-from tests.support.hostile import kinds, lies, sendable
 from tests.support.tally import body
 
 EVERY_SECONDS = 1.0

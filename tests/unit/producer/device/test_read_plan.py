@@ -16,9 +16,9 @@ from estimators.plan.document import read_plan
 from producer import MemoryStore, Reporter, read_device_plan
 from producer.device import read_plan as device_plan
 from producer.device.read_plan import MAX_DEPTH
-from tests.support import hostile_plans
-from tests.support.fuzzing import plan_of
-from tests.support.hostile_plans import CASES, MOST_RSS, bloom, document, read_apart, whole
+from tests.support.attacks import hostile_plans
+from tests.support.attacks.fuzzing import plan_of
+from tests.support.attacks.hostile_plans import CASES, MOST_RSS, bloom, document, read_apart, whole
 from tests.support.plans import draft
 from tests.support.producer import make_plan
 

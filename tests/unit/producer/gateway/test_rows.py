@@ -16,7 +16,7 @@ from producer.device.reporter import Report
 from producer.encoding import Sealed
 from producer.gateway import rows
 from producer.gateway.rows import Row, RowReader, seal_apart, seal_rows
-from tests.support.fuzzing import plan_of
+from tests.support.attacks.fuzzing import plan_of
 from tests.support.producer import make_plan
 
 PLAN = make_plan()

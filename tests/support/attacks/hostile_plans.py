@@ -1,6 +1,6 @@
 """Plans written to harm a device: worst cases, up to 8 MiB each.
 
-``python -m tests.support.hostile_plans`` reads each in a process of its own and
+``python -m tests.support.attacks.hostile_plans`` reads each in a process of its own and
 prints what that took.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SIZE = 8 << 20
 MOST_RSS = 400 << 20
 DEADLINE = 60.0
