@@ -12,7 +12,7 @@ from estimators.plan import Plan
 
 @dataclass
 class Verdicts:
-    """One input partition, judged record by record as DESIGN says.
+    """One input partition: each record is accepted or rejected by the documented rules.
 
     Attributes:
         accepted: (offset, window, cells).

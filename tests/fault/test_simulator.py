@@ -14,6 +14,8 @@ from tests.fault.simulator import generate, plan, run
 
 SEQUENCES = 2000
 PARTS = 20
+QUICK_PARTS = 8
+"""Parts that `make test` runs; `make test-all` runs all of them."""
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +24,13 @@ def _quiet() -> None:
     structlog.configure(wrapper_class=level)
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part",
+    [
+        *range(QUICK_PARTS),
+        *(pytest.param(part, marks=pytest.mark.slow) for part in range(QUICK_PARTS, PARTS)),
+    ],
+)
 def test_nothing_is_lost_or_doubled(part: int) -> None:
     for seed in range(part, SEQUENCES, PARTS):
         operations = generate(seed)

@@ -1,4 +1,4 @@
-"""The Castell family on Adult, with real randomised response, against METHODS' figures.
+"""The Castell family on Adult, with real randomised response, against recorded figures.
 
 The paper's Tables V and VI are not outcomes of randomised response; these are. Epsilon is stated in
 total: 1 per attribute is 8. All seeds were fixed before the first run; allowances are five standard

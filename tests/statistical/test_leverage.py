@@ -179,7 +179,7 @@ def test_the_reach_is_what_a_refit_with_the_worst_reports_shows(
         )
 
 
-@pytest.mark.parametrize("method", ["calm", "noise-aware"])
+@pytest.mark.parametrize("method", ["calm", pytest.param("noise-aware", marks=pytest.mark.slow)])
 def test_fitted_tables_move_about_as_far_as_their_linear_estimates(method: str) -> None:
     """How far the approximation is off: refits with forged reports of every kind in every view."""
     domain = mixed_domain(3, 2, 4)

@@ -26,7 +26,7 @@ from tests.support.plans import draft, mixed_domain
 N = 1 << 18
 
 TAXI_TV = {1: 0.0041, 2: 0.0153, 3: 0.0376, 4: 0.0737, 5: 0.1239, 6: 0.1888, 7: 0.2739}
-"""Theory with the coefficients of taxi8, e^epsilon = 3 (METHODS §8)."""
+"""Theory with the coefficients of taxi8, e^epsilon = 3."""
 
 
 @cache
@@ -116,7 +116,7 @@ TERNARY = {
     "0.2": {"characters": 5.87e4, "ft": 6.2e5, "inp-ht": 7.5e4, "am": 1.5e5},
     "1": {"characters": 2.09e3, "ft": 2.9e4, "inp-ht": 3.5e3, "am": 5.7e3},
 }
-"""n · SSE of a 3-way table of 8 attributes with 3 values (METHODS §4); am is OUE at this size."""
+"""n · SSE of a 3-way table of 8 attributes with 3 values; am is OUE at this size."""
 
 
 def ternary(n: int) -> np.ndarray:

@@ -91,7 +91,7 @@ def tick(offset: int, timestamp: int) -> Record:
 
 @dataclass
 class Reference:
-    """The fold as DESIGN says it, over a whole prefix, from lists, with no incremental state.
+    """A slow fold by the documented rules: over a whole prefix, from lists, nothing incremental.
 
     ``events`` are (offset, time, period, id, cells, reason): a batch has a period, an id and cells
     (reason None), a bad record has a reason of its own, a tick neither.
