@@ -1,4 +1,4 @@
-"""Putting access rules into force on an Apache Kafka cluster with an authoriser."""
+"""Access rules and rate limits on an Apache Kafka cluster with an authoriser."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from kafka.admin import (
 )
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 
+from broker.kafka.client_repairs.missing_calls import send_request
 from broker.kafka.translate import translated
 from broker.permissions import Permission
 
 QUOTA = "producer_byte_rate"
-"""Kafka's own name of the limit on what a principal may send."""
+"""Kafka's name of the limit on what a principal may send."""
 
 
 def grant(
     admin: KafkaAdminClient, principal: str, wanted: Collection[Permission], host: str = "*"
 ) -> None:
-    """Allow a principal these; what it is allowed already stays. Nothing is ever taken away.
+    """Grant permissions to a principal. Those that it has already stay.
 
     Raises:
-        FatalError: no authoriser, or we may not.
+        FatalError: the cluster has no authoriser, or this client may not grant permissions.
         RecoverableError: the broker does not answer.
     """
     with translated(f"granting permissions to {principal}"):
@@ -39,17 +40,18 @@ def grant(
 
 
 def limit_rate(admin: KafkaAdminClient, principal: str, bytes_per_second: float) -> None:
-    """Let the brokers slow a principal's sends down to so many bytes a second, on each broker.
+    """Let every broker limit what a principal sends.
 
-    Admission itself cannot depend on a rate: it is a function of the plan and the log alone.
+    This limit is the broker's. Admission of reports depends on the plan and the log alone, never on
+    a rate.
 
     Args:
-        admin: of somebody who may alter the cluster's configuration.
+        admin: a client that may alter the cluster's configuration.
         principal: ``User:NAME``.
-        bytes_per_second: positive.
+        bytes_per_second: for each broker, positive.
 
     Raises:
-        FatalError: refused, with the broker's reason.
+        FatalError: the broker refuses, with its reason.
         RecoverableError: the broker does not answer.
     """
     entry = AlterClientQuotasRequest.EntryData
@@ -64,8 +66,7 @@ def limit_rate(admin: KafkaAdminClient, principal: str, bytes_per_second: float)
         validate_only=False,
     )
     with translated(f"limiting {principal}"):
-        manager = admin._manager  # noqa: SLF001 - the client has no call of its own for quotas
-        answer = manager.run(manager.send, request)
+        answer = send_request(admin, request)
         for one in answer.entries:
             if one.error_code:
                 raise kafka_errors.for_code(one.error_code)(one.error_message)

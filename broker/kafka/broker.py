@@ -1,4 +1,4 @@
-"""A way to reach one Kafka cluster, checked before it is handed out."""
+"""The connection to one Kafka cluster, checked when it is made."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 
 from broker.kafka.access import grant, limit_rate
+from broker.kafka.client_repairs import repair_admin
+from broker.kafka.client_repairs.private_names import check_private_names
 from broker.kafka.group_reader import KafkaGroupReader, new_member
 from broker.kafka.limits import Limits, milliseconds
-from broker.kafka.node_choice import avoid_hanging
 from broker.kafka.readers import KafkaReader, new_consumer
 from broker.kafka.sink import KafkaSink
 from broker.kafka.topics import KafkaTopics
@@ -28,18 +29,20 @@ _RECONNECT_MAX_MS = 1000
 
 
 def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> KafkaBroker:
-    """Reach the cluster at ``bootstrap``: one or more ``HOST:PORT``, separated by commas.
+    """Connect to a cluster.
 
     Args:
-        bootstrap: where to look for the cluster.
+        bootstrap: one or more ``HOST:PORT``, separated by commas.
         security: TLS and SASL; neither when absent.
         **limits: the fields of :class:`Limits`.
 
     Raises:
-        InvalidInput: an address or a limit that cannot be.
+        InvalidInput: an address or a limit is not valid.
         RecoverableError: no broker answers within ``connect_seconds``.
-        FatalError: the broker refuses us.
+        FatalError: the broker refuses this client, or the installed Kafka client is of a version
+            that calmstream does not work with.
     """
+    check_private_names()
     servers = _servers(bootstrap)
     try:
         bounds = Limits(**limits)
@@ -59,7 +62,7 @@ def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> 
 class KafkaBroker:
     """Apache Kafka; see :class:`broker.transport.Broker`. Made by :func:`connect`.
 
-    Safe for use from several threads; of what it hands out only sinks and administrators are.
+    Safe for use from several threads, and so are its sinks and administrators; its readers are not.
     """
 
     def __init__(self, bootstrap: str, settings: dict[str, Any], limits: Limits) -> None:
@@ -75,7 +78,7 @@ class KafkaBroker:
         return f"KafkaBroker({self._bootstrap!r})"
 
     def sink(self) -> KafkaSink:
-        """A new sink with a connection of its own."""
+        """Return a new sink with a connection of its own."""
         sink = self._reach(
             lambda: KafkaSink(self._settings, self._limits, self._catalogue.partitions)
         )
@@ -83,29 +86,29 @@ class KafkaBroker:
         return sink
 
     def reader(self) -> KafkaReader:
-        """A new self-assigning reader."""
+        """Return a new self-assigning reader."""
         consumer = self._reach(lambda: new_consumer(self._settings))
         reader = KafkaReader(consumer, self._catalogue.partitions)
         self._remember(reader.close)
         return reader
 
     def group_reader(self, group: str, *, member: str | None = None) -> KafkaGroupReader:
-        """A new member of ``group``; ``member`` makes the membership static."""
+        """Return a new member of ``group``; ``member`` makes the membership static."""
         consumer = self._reach(lambda: new_member(self._settings, self._limits, group, member))
         reader = KafkaGroupReader(consumer, self._catalogue.partitions)
         self._remember(lambda: reader.close(_CLOSE_SECONDS))
         return reader
 
     def topics(self) -> KafkaTopics:
-        """A new administrator."""
+        """Return a new administrator."""
         admin = self._reach(lambda: KafkaAdminClient(**self._settings))
-        avoid_hanging(admin)
+        repair_admin(admin)
         topics = KafkaTopics(admin, self._limits.request_seconds)
         self._remember(topics.close)
         return topics
 
     def grant(self, principal: str, wanted: Collection[Permission]) -> None:
-        """Allow a principal these things; see :func:`broker.kafka.access.grant`."""
+        """Grant permissions to a principal; see :func:`broker.kafka.access.grant`."""
         admin = self._reach(lambda: KafkaAdminClient(**self._settings))
         try:
             grant(admin, principal, wanted)
@@ -113,7 +116,7 @@ class KafkaBroker:
             admin.close()
 
     def limit_rate(self, principal: str, bytes_per_second: float) -> None:
-        """Slow a principal's sends down; see :func:`broker.kafka.access.limit_rate`."""
+        """Limit what a principal sends; see :func:`broker.kafka.access.limit_rate`."""
         admin = self._reach(lambda: KafkaAdminClient(**self._settings))
         try:
             limit_rate(admin, principal, bytes_per_second)
@@ -121,7 +124,7 @@ class KafkaBroker:
             admin.close()
 
     def close(self) -> None:
-        """Close whatever was handed out, the newest first."""
+        """Close all clients made here, the newest first."""
         with self._lock:
             closers, self._closers = self._closers, []
         for close in reversed(closers):
@@ -132,17 +135,17 @@ class KafkaBroker:
             self._closers.append(close)
 
     def _reach(self, make: Callable[[], _Client]) -> _Client:
-        """Start a client; it contacts the cluster as it starts."""
+        """Make a client, which contacts the cluster at once."""
         try:
             return make()
         except kafka_errors.KafkaTimeoutError as error:
-            told = (
+            message = (
                 f"no broker answers at {self._bootstrap} within {self._limits.connect_seconds:g} s"
             )
             protocol = self._settings["security_protocol"]
-            if protocol != "PLAINTEXT":  # the client does not tell a refusal from silence
-                told += f" over {protocol}; check the protocol, certificates and credentials"
-            raise RecoverableError(told) from error
+            if protocol != "PLAINTEXT":  # the client cannot distinguish a refusal from silence
+                message += f" over {protocol}; check the protocol, certificates and credentials"
+            raise RecoverableError(message) from error
         except (kafka_errors.KafkaError, ValueError, OSError) as error:
             raise translate(error, f"reaching {self._bootstrap}") from error
 

@@ -1,8 +1,8 @@
 """Membership in a Kafka consumer group.
 
 The client calls a rebalance listener on its own thread, while the caller waits in ``poll``. The
-listener only notes what changed, pauses what is new and gives it a placeholder position, so that
-the client neither fetches from it nor asks for committed offsets; all else is the caller's.
+listener only records the change, pauses new partitions and gives them a placeholder position, so
+that the client neither fetches from them nor asks for committed offsets. The caller does the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-from broker.kafka.join_repairs import finish_joins
+from broker.kafka.client_repairs import repair_member
+from broker.kafka.client_repairs.stale_claims import forget_claims
 from broker.kafka.limits import Limits, milliseconds
 from broker.kafka.readers import DEFAULT_MAX_RECORDS, ConsumerBase, new_consumer
 from broker.kafka.translate import translate, translated
@@ -37,7 +38,7 @@ _MAX_HEARTBEAT_SECONDS = 1.0
 def new_member(
     settings: dict[str, Any], limits: Limits, group: str, member: str | None
 ) -> KafkaConsumer:
-    """A consumer in a group, static if ``member`` names it."""
+    """Return a consumer in a group; ``member`` makes the membership static."""
     heartbeat = min(limits.session_seconds / 3, _MAX_HEARTBEAT_SECONDS)
     consumer = new_consumer(
         settings,
@@ -48,7 +49,7 @@ def new_member(
         heartbeat_interval_ms=milliseconds(heartbeat),
         max_poll_interval_ms=milliseconds(limits.poll_seconds),
     )
-    finish_joins(consumer)
+    repair_member(consumer)
     return consumer
 
 
@@ -76,17 +77,17 @@ class KafkaGroupReader(ConsumerBase):
             self._consumer.subscribe(wanted, listener=self._notes)
 
     def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
-        """Records of what is not paused; also drives the membership."""
+        """Return records of partitions that are not paused; also drives the membership."""
         if self._fenced is not None:
             raise self._fenced
         return super().poll(timeout, max_records)
 
     def take_changes(self) -> Changes:
-        """Assignment changes since the last call."""
+        """Return the assignment changes since the last call."""
         return self._notes.take()
 
     def assignment(self) -> frozenset[Partition]:
-        """What this member owns, as of its last poll."""
+        """Return the partitions that this member owns as of its last poll."""
         return frozenset(Partition(*where) for where in self._consumer.assignment())
 
     def seek(self, partition: Partition, offset: int) -> None:
@@ -95,17 +96,17 @@ class KafkaGroupReader(ConsumerBase):
         self._notes.unsought.discard(partition)
 
     def position(self, partition: Partition) -> int:
-        """Offset of the next record."""
+        """Return the offset of the next record."""
         if partition in self._notes.unsought:
             raise FatalError(f"{partition}: no position yet, seek first")
         return super().position(partition)
 
     def pause(self, partitions: Collection[Partition]) -> None:
-        """Stop returning records of these."""
+        """Stop returning records of these partitions."""
         self._consumer.pause(*self._mine(partitions))
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """Return records of these again; FatalError for one without a position."""
+        """Return records of these partitions again; FatalError for one without a position."""
         mine = self._mine(partitions)
         for where in mine:
             if where in self._notes.unsought:
@@ -113,7 +114,7 @@ class KafkaGroupReader(ConsumerBase):
         self._consumer.resume(*mine)
 
     def end_offset(self, partition: Partition) -> int | None:
-        """The end as the last fetch saw it."""
+        """Return the end of the log as of the last fetch."""
         where = TopicPartition(*partition)
         if where not in self._consumer.assignment():
             return None
@@ -121,7 +122,7 @@ class KafkaGroupReader(ConsumerBase):
         return None if end is None else int(end)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit in the background; a failure is dropped, unless it tells that we are fenced."""
+        """Commit in the background; errors are dropped, except that the membership was taken."""
         wanted = {
             TopicPartition(*partition): OffsetAndMetadata(offset, "", -1)
             for partition, offset in offsets.items()
@@ -158,45 +159,34 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
         self.unsought: set[Partition] = set()
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Keep the client away from the new ones until they are sought and resumed."""
+        """Keep the client from fetching new partitions until they are sought and resumed."""
         added = _ours(assigned)
         for where in assigned:
             self._consumer.pause(where)
             self._consumer.seek(where, 0)
         self.unsought |= added
-        told = self._changes
-        self._changes = Changes(told.revoked, told.lost, told.added | added)
+        before = self._changes
+        self._changes = Changes(before.revoked, before.lost, before.added | added)
 
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Given up in good order."""
+        """Record partitions that were given up in good order."""
         gone = _ours(revoked)
-        told = self._changes
+        before = self._changes
         self.unsought -= gone
-        self._changes = Changes(told.revoked | gone, told.lost, told.added - gone)
+        self._changes = Changes(before.revoked | gone, before.lost, before.added - gone)
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
-        """Taken away; another member may have them already."""
-        _claim_nothing(self._consumer)
+        """Record partitions that were taken away; another member may have them already."""
+        forget_claims(self._consumer)
         gone = _ours(lost)
-        told = self._changes
+        before = self._changes
         self.unsought -= gone
-        self._changes = Changes(told.revoked, told.lost | gone, told.added - gone)
+        self._changes = Changes(before.revoked, before.lost | gone, before.added - gone)
 
     def take(self) -> Changes:
-        """What was noted since the last call."""
+        """Return the changes since the last call."""
         changes, self._changes = self._changes, Changes()
         return changes
-
-
-def _claim_nothing(consumer: KafkaConsumer) -> None:
-    """Have a member that lost its partitions join without a claim to them.
-
-    A member tells the group what it owns, so that it keeps it. kafka-python 3.0 never clears that
-    list: after a loss it claims what others own by then.
-    """
-    for assignor in consumer._coordinator._assignors.values():  # noqa: SLF001 - no public way
-        if hasattr(assignor, "member_assignment"):
-            assignor.member_assignment = None
 
 
 def _ours(partitions: Collection[TopicPartition]) -> frozenset[Partition]:

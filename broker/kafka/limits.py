@@ -19,17 +19,17 @@ class Limits:
         connect_seconds: how long the first contact may take.
         request_seconds: how long one request may take; administration blocks so long at most.
         delivery_seconds: after so long without acknowledgement a send has failed.
-        session_seconds: a group member that is silent so long loses its partitions.
-        poll_seconds: and so does one that does not call ``poll`` for so long.
+        session_seconds: a group member without heartbeats for so long loses its partitions.
+        poll_seconds: a group member that does not call ``poll`` for so long loses its partitions.
         block_seconds: how long ``send`` may wait for buffer space or topic metadata.
-        buffer_bytes: how much may be handed over and not yet be acknowledged.
+        buffer_bytes: most that is handed over and not acknowledged.
         max_request_bytes: the largest record that is sent; the topic has its own limit. The
             default leaves room around the 8 MiB of a state record.
         batch_bytes: how much is collected per partition before it is sent.
         linger_seconds: how long a record may wait for others to join its batch.
         compression: None, gzip, lz4, snappy or zstd.
         assignor: how a group shares its partitions; all members must agree.
-        client_id: how the broker's logs name this process.
+        client_id: name of this process in the broker's logs.
 
     Raises:
         InvalidInput: a value is out of range.
@@ -67,5 +67,5 @@ class Limits:
 
 
 def milliseconds(seconds: float) -> int:
-    """As the client wants its times."""
+    """Return seconds as the client's milliseconds, rounded up."""
     return math.ceil(seconds * 1000)

@@ -1,4 +1,4 @@
-"""Reading from Apache Kafka with self-chosen partitions."""
+"""Reading from Apache Kafka: partitions that the reader assigns to itself."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 
-from broker.kafka.fetched import decode_by_ourselves
+from broker.kafka.client_repairs import repair_consumer
+from broker.kafka.client_repairs.missing_calls import partition_state
 from broker.kafka.limits import milliseconds
-from broker.kafka.node_choice import avoid_hanging
 from broker.kafka.translate import translated
 from broker.transport import Partition, Record
 from estimators.errors import FatalError
 
 DEFAULT_MAX_RECORDS = 500
-# What one answer of a broker may bring: this, not the backlog, is what a reader holds. Two
-# partitions may fill it, so that a reader of few partitions asks no more often than one of many;
-# brokers take turns among partitions. A record larger than these still comes, alone (KIP-74).
+# Limits of one answer of a broker: they, not the backlog, bound the memory of a reader. Two
+# partitions can fill an answer, so that a reader of few partitions sends no more requests than a
+# reader of many; brokers take turns among partitions. A larger record still comes, alone (KIP-74).
 _FETCH_BYTES = 4 << 20
 _PARTITION_FETCH_BYTES = 2 << 20
 _FETCH_WAIT_MS = 250
 
 
 def new_consumer(settings: dict[str, Any], **more: Any) -> KafkaConsumer:
-    """A consumer that never commits by itself, never jumps and never creates a topic."""
+    """Return a consumer that does not commit, reset offsets or create topics by itself."""
     consumer = KafkaConsumer(
         **settings,
         enable_auto_commit=False,
@@ -37,13 +37,12 @@ def new_consumer(settings: dict[str, Any], **more: Any) -> KafkaConsumer:
         fetch_max_wait_ms=_FETCH_WAIT_MS,
         **more,
     )
-    avoid_hanging(consumer)
-    decode_by_ourselves(consumer)
+    repair_consumer(consumer)
     return consumer
 
 
 class ConsumerBase:
-    """What both kinds of reader share."""
+    """The operations that both kinds of reader have."""
 
     def __init__(self, consumer: KafkaConsumer) -> None:
         self._consumer = consumer
@@ -58,14 +57,14 @@ class ConsumerBase:
             self._consumer.seek(TopicPartition(*partition), offset)
 
     def position(self, partition: Partition) -> int:
-        """Offset of the next record. Never blocks."""
+        """Return the offset of the next record. Never blocks."""
         position = self._state(partition).position
         if position is None:
             raise FatalError(f"{partition}: no position yet, seek first")
         return int(position.offset)
 
     def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
-        """Records, as soon as there are any."""
+        """Return records as soon as there are any."""
         if self._closed:
             raise FatalError("the reader is closed")
         with translated(self._reading()):
@@ -73,17 +72,13 @@ class ConsumerBase:
         return [record for records in fetched.values() for record in records]
 
     def _reading(self) -> str:
-        """What a failing poll was doing, for messages."""
+        """Describe a poll, for error messages."""
         topics = sorted({where.topic for where in self._consumer.assignment()})
         return f"reading {', '.join(topics[:2]) or 'nothing yet'}"
 
     def _state(self, partition: Partition) -> Any:
-        """The client's state of an assigned partition.
-
-        The client's own ``position`` and ``assignment`` go over all partitions on every call, which
-        costs milliseconds each where there are hundreds; only a poll changes what is read here.
-        """
-        state = self._consumer._subscription.assignment.get(partition)  # noqa: SLF001 - see above
+        """Return the client's state of a partition; FatalError if it is not assigned."""
+        state = partition_state(self._consumer, partition)
         if state is None:
             raise FatalError(f"{partition} is not assigned to this reader")
         return state
@@ -108,7 +103,7 @@ class KafkaReader(ConsumerBase):
         self._partitions = partitions
 
     def assign(self, partitions: Collection[Partition]) -> None:
-        """Read exactly these; FatalError if one does not exist."""
+        """Read exactly these partitions; FatalError if one does not exist."""
         counts = {topic: self._partitions(topic) for topic in {p.topic for p in partitions}}
         for topic, number in partitions:
             count = counts[topic]

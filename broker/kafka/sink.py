@@ -7,57 +7,46 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 
+from broker.kafka.client_repairs import RepairedProducer
+from broker.kafka.client_repairs.first_sends import fast_metadata
+from broker.kafka.client_repairs.missing_calls import force_close
 from broker.kafka.limits import Limits, milliseconds
-from broker.kafka.node_choice import avoid_hanging
-from broker.kafka.producer_repairs import (
-    ask_again_for_ids,
-    outlive_expiry,
-    outlive_refusals,
-    rest_while_connecting,
-)
 from broker.kafka.translate import translate, translated
 from broker.transport import Headers
 from estimators.errors import CalmstreamError, FatalError, RecoverableError
 
-# Between two looks at the cluster's metadata while a new topic is waited for; the client's 100 ms
-# make the first send to each of many topics slow: 20 s for 200 topics. At all other times they
-# stand: a partition without a leader makes the client look without end.
-_FIRST_SEND_PAUSE_MS = 10
-_PAUSE = "retry_backoff_ms"
-
 
 class KafkaDelivery:
-    """A send on its way; see :class:`broker.transport.Delivery`."""
+    """A send that has been handed over; see :class:`broker.transport.Delivery`."""
 
     def __init__(self, future: Any, doing: str) -> None:
         self._future = future
         self._doing = doing
 
     def wait(self, timeout: float) -> int:
-        """The offset, once acknowledged."""
+        """Wait for the acknowledgement and return the offset."""
         with translated(self._doing):
             return int(self._future.get(timeout).offset)
 
     def done(self) -> bool:
-        """Whether it has been acknowledged or has failed."""
+        """Return whether the send was acknowledged or has failed."""
         return bool(self._future.is_done)
 
 
 class FailedDelivery:
-    """A send that was refused before it left."""
+    """A send that was refused before it was handed over."""
 
     def __init__(self, error: CalmstreamError) -> None:
         self._error = error
 
-    def wait(self, timeout: float) -> int:  # noqa: ARG002 - the protocol's; the answer is known
-        """Raise why."""
+    def wait(self, timeout: float) -> int:  # noqa: ARG002 - part of the protocol
+        """Raise the error."""
         raise self._error
 
     def done(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
 
@@ -66,7 +55,7 @@ class KafkaSink:
 
     Args:
         settings: how to reach the cluster, as the client's keyword arguments.
-        limits: bounds.
+        limits: times and sizes.
         partitions: how many partitions a topic has, None if there is no such topic.
     """
 
@@ -75,12 +64,12 @@ class KafkaSink:
     ) -> None:
         self._limits = limits
         self._partitions = partitions
-        self._known: set[str] = set()
-        self._meeting = threading.Lock()
+        self._prepared: set[str] = set()
+        self._one_new_topic = threading.Lock()
         self._room = threading.Condition()
         self._held = 0
         self._closed = False
-        self._producer = KafkaProducer(
+        self._producer = RepairedProducer(
             **settings,
             acks="all",
             enable_idempotence=True,
@@ -92,19 +81,12 @@ class KafkaSink:
             max_block_ms=milliseconds(limits.block_seconds),
             delivery_timeout_ms=milliseconds(limits.delivery_seconds),
         )
-        self._looks = self._producer._metadata.config  # noqa: SLF001 - no public way
-        self._pause = self._looks[_PAUSE]
-        outlive_refusals(self._producer)
-        outlive_expiry(self._producer)
-        ask_again_for_ids(self._producer)
-        rest_while_connecting(self._producer)
-        avoid_hanging(self._producer._sender._client)  # noqa: SLF001 - no public way
 
     def prepare(self, topics: Iterable[str]) -> None:
-        """Learn all there is to ask about these topics, so that no send to them blocks for it."""
+        """Request the metadata of topics, so that later sends to them do not wait for it."""
         for topic in topics:
             with translated(f"preparing to send to {topic}"):
-                self._meet(topic)
+                self._ensure_metadata(topic)
 
     def send(
         self,
@@ -115,14 +97,14 @@ class KafkaSink:
         partition: int | None = None,
         headers: Headers = (),
     ) -> KafkaDelivery | FailedDelivery:
-        """Hand a record over; blocks up to ``block_seconds`` for room or a new topic's metadata."""
+        """Hand a record over; wait up to ``block_seconds`` for room or a new topic's metadata."""
         doing = f"sending to {topic}"
         if self._closed:
             raise FatalError(f"{doing}: the sink is closed")
         size = len(key or b"") + len(value or b"")
         try:
             with translated(doing):
-                self._meet(topic)
+                self._ensure_metadata(topic)
             self._take_room(size, doing)
         except CalmstreamError as error:
             return FailedDelivery(error)
@@ -137,34 +119,30 @@ class KafkaSink:
         return KafkaDelivery(future, doing)
 
     def flush(self, timeout: float) -> None:
-        """Wait for everything handed over."""
+        """Wait until everything handed over is acknowledged or has failed."""
         with translated("flushing"):
             self._producer.flush(timeout)
 
     def close(self, timeout: float) -> None:
-        """Flush and stop the client; what is not acknowledged by then is given up."""
+        """Flush and stop the client; records not acknowledged by then are given up."""
         if self._closed:
             return
         self._closed = True
         try:
             self._producer.close(timeout)
         except Exception:  # noqa: BLE001 - closing must not raise
-            # A flush that runs out of time leaves the client's thread running; this stops it.
-            self._producer._sender.force_close()  # noqa: SLF001 - no public way
+            # The client's thread keeps running when its flush runs out of time.
+            force_close(self._producer)
 
-    def _meet(self, topic: str) -> None:
-        """Ask once per topic, so that a missing one fails at once and not after a timeout."""
-        if topic in self._known:
+    def _ensure_metadata(self, topic: str) -> None:
+        """Request a topic's metadata once, so that a missing topic fails at once."""
+        if topic in self._prepared:
             return
         if self._partitions(topic) is None:
             raise FatalError(f"topic {topic} does not exist")
-        with self._meeting:
-            self._looks[_PAUSE] = _FIRST_SEND_PAUSE_MS
-            try:
-                self._producer.partitions_for(topic)
-            finally:
-                self._looks[_PAUSE] = self._pause
-        self._known.add(topic)
+        with self._one_new_topic, fast_metadata(self._producer):
+            self._producer.partitions_for(topic)
+        self._prepared.add(topic)
 
     def _take_room(self, size: int, doing: str) -> None:
         deadline = time.monotonic() + self._limits.block_seconds

@@ -48,7 +48,7 @@ class KafkaTopics:
         return created
 
     def describe(self, names: Sequence[str]) -> dict[str, TopicInfo]:
-        """The existing ones among ``names``, with all settings."""
+        """Return the topics among ``names`` that exist, with all their settings."""
         found = self._metadata(names)
         if not found:
             return {}
@@ -67,7 +67,7 @@ class KafkaTopics:
         }
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete the existing ones among ``names``; wait until they are gone."""
+        """Delete the topics among ``names`` that exist; wait until they are gone."""
         found = list(self._metadata(names))
         if not found:
             return
@@ -82,11 +82,11 @@ class KafkaTopics:
             time.sleep(_SETTLE_PAUSE)
 
     def log_starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Where each log starts."""
+        """Return the first offset of each log."""
         return self._offsets(partitions, OffsetSpec.EARLIEST)
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Where each log ends."""
+        """Return the end offset of each log."""
         return self._offsets(partitions, OffsetSpec.LATEST)
 
     def trim(self, offsets: Mapping[Partition, int]) -> None:
@@ -97,14 +97,14 @@ class KafkaTopics:
                 self._admin.delete_records(wanted, timeout_ms=milliseconds(self._seconds))
 
     def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
-        """Change these settings of existing topics."""
+        """Change settings of existing topics."""
         changes = [ConfigResource(ConfigResourceType.TOPIC, name, dict(settings)) for name in names]
         with translated(f"altering {_few(names)}"):
-            # Unknown names are for the broker to refuse: asking first needs a further permission.
+            # The broker refuses unknown names: asking before would need a further permission.
             answer = self._admin.alter_configs(changes, raise_on_unknown=False)
-        for name, told in answer.get("topic", {}).items():
-            if told != "OK":
-                raise FatalError(f"topic {name} was not altered: {str(told)[:200]}")
+        for name, status in answer.get("topic", {}).items():
+            if status != "OK":
+                raise FatalError(f"topic {name} was not altered: {str(status)[:200]}")
 
     def close(self) -> None:
         """Release the connection."""
@@ -112,7 +112,7 @@ class KafkaTopics:
             self._admin.close()
 
     def partitions(self, topic: str) -> int | None:
-        """How many partitions the topic has, None if it does not exist."""
+        """Return how many partitions a topic has, None if it does not exist."""
         found = self._metadata([topic]).get(topic)
         return None if found is None else len(found["partitions"])
 
@@ -136,7 +136,7 @@ class KafkaTopics:
 
 
 def _created(topic: dict[str, Any]) -> bool:
-    """Whether this answer reports a new topic; raises for any error but an existing one."""
+    """Return whether a topic was created; raise any error except that it exists."""
     if topic["error_code"] == kafka_errors.TopicAlreadyExistsError.errno:
         return False
     error = kafka_errors.for_code(topic["error_code"])
@@ -144,12 +144,12 @@ def _created(topic: dict[str, Any]) -> bool:
         return True
     if error is kafka_errors.TopicAuthorizationFailedError:
         raise error
-    told = topic.get("error_message") or error.__name__
-    raise FatalError(f"topic {topic['name']} was not created: {told}")
+    message = topic.get("error_message") or error.__name__
+    raise FatalError(f"topic {topic['name']} was not created: {message}")
 
 
 def _raise_unless(topic: dict[str, Any], tolerated: type[Exception]) -> bool:
-    """Whether the answer is free of error; raises its error unless it is the tolerated one."""
+    """Return whether an answer has no error; raise any error except the tolerated one."""
     error = kafka_errors.for_code(topic["error_code"])
     if error is kafka_errors.NoError:
         return True
@@ -159,7 +159,7 @@ def _raise_unless(topic: dict[str, Any], tolerated: type[Exception]) -> bool:
 
 
 def _few(names: Collection[object]) -> str:
-    """A few names for a message."""
+    """Return the first names, for a message."""
     shown = [str(name) for name in names]
     more = f" and {len(shown) - 2} more" if len(shown) > 2 else ""
     return ", ".join(shown[:2]) + more

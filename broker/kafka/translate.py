@@ -1,4 +1,4 @@
-"""From the Kafka client's exceptions to two kinds: try again, or stop; one clear line each."""
+"""Translates the Kafka client's exceptions into two kinds, recoverable and fatal, of one line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka import errors as kafka_errors
 
 from estimators.errors import CalmstreamError, FatalError, RecoverableError
 
-# The client's exception types, and what to tell; looked up in this order, by isinstance.
+# The client's exception types with their messages; the first type that fits decides.
 _FATAL: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((kafka_errors.UnknownTopicOrPartitionError,), "the topic or partition does not exist"),
     ((kafka_errors.AuthorizationError,), "not authorised"),
@@ -33,12 +33,12 @@ _FATAL: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((kafka_errors.InvalidTopicError,), "the topic's name is not allowed"),
     (
         (kafka_errors.InvalidRecordError,),
-        "the broker refused the record, perhaps for want of a key",
+        "the broker refused the record, perhaps because it has no key",
     ),
     ((kafka_errors.PolicyViolationError,), "the topic's policy forbids it"),
 )
 
-# Not marked retriable by the client, but cured by joining again or by waiting.
+# Not marked retriable by the client, but joining again or waiting helps.
 _RECOVERABLE = (
     kafka_errors.BrokerNotAvailableError,
     kafka_errors.CommitFailedError,
@@ -54,25 +54,22 @@ _RECOVERABLE = (
 
 
 def translate(error: BaseException, doing: str) -> CalmstreamError:
-    """What to raise for an error of the client, met while ``doing`` something."""
+    """Return the error to raise for the client's error; ``doing`` says what failed."""
     if isinstance(error, CalmstreamError):
         return error
-    for types, told in _FATAL:
+    for types, meaning in _FATAL:
         if isinstance(error, types):
-            return FatalError(f"{doing}: {told}")
+            return FatalError(f"{doing}: {meaning}")
     if isinstance(error, kafka_errors.KafkaTimeoutError):
         return RecoverableError(f"{doing}: the broker did not answer in time")
     if isinstance(error, _RECOVERABLE) or getattr(error, "retriable", False):
         return RecoverableError(f"{doing}: the broker is not ready ({type(error).__name__})")
-    if "AuthorizationFailed" in str(error):
-        # As the producer reports that nothing at all may be written: a bare error with a text.
-        return FatalError(f"{doing}: not authorised")
     return FatalError(f"{doing}: {type(error).__name__}: {_first_line(error)}")
 
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Let nothing but the two kinds escape from a block that talks to the client."""
+    """Translate every error of the client that a block raises."""
     try:
         yield
     except CalmstreamError:

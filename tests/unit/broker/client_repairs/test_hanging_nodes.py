@@ -1,4 +1,4 @@
-"""Which broker the Kafka client asks, when one of them hangs."""
+"""Which node the Kafka client asks when one of them hangs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kafka import errors as kafka_errors
 from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 
-from broker.kafka.node_choice import NodeChoice, avoid_hanging
+from broker.kafka.client_repairs.hanging_nodes import NodeChoice, avoid_hanging_nodes
 
 WELL, OTHER = 1, 2
 TRIES = 64  # the choice among equals is random: one wrong in two shows at 1e-19
 
 
 class Connection:
-    """As the client's: greeted or not, with requests under way since given times."""
+    """A stand-in for the client's connection: its handshake, and its requests under way."""
 
     def __init__(self) -> None:
         self.init_future, self.close_future = Future(), Future()
@@ -43,7 +43,7 @@ class Node:
 
 @dataclass
 class Manager:
-    """The parts of the client's connection manager that a choice is made from."""
+    """The parts of the client's connection manager that a choice needs."""
 
     nodes: tuple[int, ...] = (WELL, OTHER)
     backoff: dict[int, float] = field(default_factory=dict)
@@ -61,6 +61,12 @@ class Manager:
 
     def request_update(self) -> None:
         self.updates += 1
+
+    def broker_metadata(self, node: int) -> Node | None:
+        return Node(node) if node in self.nodes else None
+
+    def maybe_raise_auth_failure(self, node: int) -> None:
+        """Nobody was refused."""
 
     def get_connection(self, node: int, **_: Any) -> Connection:
         if node not in self.nodes:
@@ -97,14 +103,16 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_the_client_alone_asks_the_broker_it_has_no_connection_to(bench: Bench) -> None:
+def test_control_the_client_prefers_a_node_without_a_connection(bench: Bench) -> None:
     bench.connect(WELL).greet().ask(99.9)
     theirs = KafkaConnectionManager.least_loaded_node
-    assert {theirs(bench.manager) for _ in range(TRIES)} == {OTHER}, "why we choose ourselves"
+    assert {theirs(bench.manager) for _ in range(TRIES)} == {OTHER}, (
+        "the fault is gone: delete the module"
+    )
     assert bench.chosen() == {WELL}
 
 
-def test_equals_are_asked_in_turn_and_the_idle_before_the_busy(bench: Bench) -> None:
+def test_equal_nodes_are_chosen_in_turn_and_idle_ones_before_busy_ones(bench: Bench) -> None:
     assert bench.chosen() == {WELL, OTHER}
     bench.connect(WELL).greet()
     connection = bench.connect(OTHER).greet()
@@ -113,7 +121,7 @@ def test_equals_are_asked_in_turn_and_the_idle_before_the_busy(bench: Bench) -> 
     assert bench.chosen() == {WELL}
 
 
-def test_a_broker_that_timed_out_is_not_asked_until_it_greets_again(bench: Bench) -> None:
+def test_a_node_that_timed_out_is_not_chosen_until_its_next_handshake(bench: Bench) -> None:
     bench.connect(WELL).greet().ask(99.9)
     bench.connect(OTHER).greet()
     bench.time_out(OTHER)
@@ -125,7 +133,7 @@ def test_a_broker_that_timed_out_is_not_asked_until_it_greets_again(bench: Bench
     assert bench.chosen() == {OTHER}, "the idle one again"
 
 
-def test_one_that_owes_an_answer_for_a_second_is_not_asked_more(bench: Bench) -> None:
+def test_a_node_with_an_overdue_answer_is_not_chosen(bench: Bench) -> None:
     bench.connect(WELL).greet().ask(100.0).ask(100.0)
     bench.connect(OTHER).greet().ask(100.0)
     assert bench.chosen() == {OTHER}
@@ -135,7 +143,7 @@ def test_one_that_owes_an_answer_for_a_second_is_not_asked_more(bench: Bench) ->
     assert bench.chosen() == {WELL}
 
 
-def test_one_that_hangs_is_asked_where_there_is_no_other(bench: Bench) -> None:
+def test_a_hanging_node_is_chosen_where_there_is_no_other(bench: Bench) -> None:
     for node in (WELL, OTHER):
         bench.connect(node)
         bench.time_out(node)
@@ -146,7 +154,7 @@ def test_one_that_hangs_is_asked_where_there_is_no_other(bench: Bench) -> None:
     assert bench.chosen() == {None}
 
 
-def test_a_connection_that_is_refused_or_closed_is_no_hanging(bench: Bench) -> None:
+def test_a_refused_or_closed_connection_does_not_mean_that_a_node_hangs(bench: Bench) -> None:
     bench.connect(WELL).greet().ask(99.9)
     bench.connect(OTHER).greet()
     bench.manager.lose(OTHER, kafka_errors.KafkaConnectionError("111 ECONNREFUSED"))
@@ -154,14 +162,21 @@ def test_a_connection_that_is_refused_or_closed_is_no_hanging(bench: Bench) -> N
     assert bench.chosen() == {OTHER}
 
 
-def test_a_connection_is_watched_once_however_often_it_is_asked_for(bench: Bench) -> None:
+def test_a_connection_is_watched_once(bench: Bench) -> None:
     first = bench.connect(OTHER)
     watched = len(first.close_future._errbacks)
     assert bench.connect(OTHER) is first
     assert len(first.close_future._errbacks) == watched == 1
 
 
-def test_a_broker_that_was_away_when_they_were_listed_is_looked_for_at_once() -> None:
+def test_control_the_client_does_not_renew_the_list_for_an_unknown_node() -> None:
+    bench = Bench(WELL)
+    with pytest.raises(kafka_errors.UnknownBrokerIdError):
+        KafkaConnectionManager.get_connection(bench.manager, OTHER)
+    assert bench.manager.updates == 0, "the fault is gone: delete this part of the module"
+
+
+def test_an_unknown_node_makes_the_client_renew_the_list_at_once() -> None:
     bench = Bench(WELL)
     bench.connect(WELL)
     assert bench.manager.updates == 0
@@ -170,13 +185,13 @@ def test_a_broker_that_was_away_when_they_were_listed_is_looked_for_at_once() ->
     assert bench.manager.updates == 1
 
 
-def test_a_client_is_told_in_both_places() -> None:
+def test_both_methods_of_a_client_are_replaced() -> None:
     manager = Manager()
 
     class Client:
         _manager = manager
 
-    avoid_hanging(Client())
+    avoid_hanging_nodes(Client())
     manager.get_connection(OTHER).greet()
     manager.lose(OTHER, kafka_errors.RequestTimedOutError())
     assert {manager.least_loaded_node() for _ in range(TRIES)} == {WELL}  # type: ignore[attr-defined]

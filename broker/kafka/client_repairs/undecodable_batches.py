@@ -1,10 +1,12 @@
-"""What the Kafka client does with the bytes of a fetch: decode them by our own decoder.
+"""A consumer never gets past a record batch that it cannot decode.
 
-kafka-python 3.0 decodes record batches by itself, record by record. It raises on header keys that
-are not UTF-8 and on codecs that the machine lacks, and it decompresses without a bound. Since it
-asks for the same batch again, one such record stops a reader for good. The client has no option for
-this. It makes one object per answer and partition from a class attribute of its fetcher, and that
-attribute is what is replaced here.
+Fault: kafka-python decodes record batches record by record. It raises an error for header keys that
+are not UTF-8 and for codecs that are not installed, and it decompresses without a bound. It has no
+option for this.
+Effect: it asks for the same batch again after every error, so that one such record stops a reader
+for good.
+Repair: the client makes one object per answer and partition from a class attribute of its fetcher.
+That attribute is replaced by a class that decodes with :mod:`broker.record_batches`.
 """
 
 from __future__ import annotations
@@ -20,27 +22,27 @@ from broker.record_batches import CorruptBatch, as_records, decode_batches
 from broker.transport import Partition, Record
 
 
-def decode_by_ourselves(consumer: KafkaConsumer) -> None:
-    """Have a consumer of kafka-python return :class:`broker.transport.Record` objects of ours."""
-    consumer._fetcher.PartitionRecords = FetchedRecords  # noqa: SLF001 - no public way
+def use_own_decoder(consumer: KafkaConsumer) -> None:
+    """Let a consumer return :class:`broker.transport.Record` objects."""
+    consumer._fetcher.PartitionRecords = FetchedRecords
 
 
 class FetchedRecords:
     """The records of one partition in one answer, taken piece by piece.
 
-    It has the attributes and methods of the class whose place it takes. Its keyword arguments other
-    than these are the client's options, which have no meaning here.
+    It has the attributes and methods of the client's class that it replaces. It ignores the
+    client's other options.
 
     Args:
-        fetch_offset: where the answer was asked to begin.
+        fetch_offset: first offset that was asked for.
         tp: topic and partition.
         records: the client's own view of the answer; only its bytes are used.
-        on_drain: called once everything was taken or dropped.
+        on_drain: called once, when everything was taken or dropped.
 
     Attributes:
         topic_partition: as given.
-        next_fetch_offset: offset behind what was taken.
-        leader_epoch: of what was taken last; the client finds truncated logs by it.
+        next_fetch_offset: offset after the last record taken.
+        leader_epoch: that of the last record taken; the client detects truncated logs by it.
         bytes_read: size of the answer.
     """
 
@@ -56,7 +58,7 @@ class FetchedRecords:
         self.topic_partition = tp
         self.next_fetch_offset = fetch_offset
         self.leader_epoch = -1
-        data = bytes(records._buffer)  # noqa: SLF001 - its own iterator copies batch by batch
+        data = bytes(records._buffer)  # the client's own iterator would copy batch by batch
         self.bytes_read = len(data)
         self._on_drain = on_drain
         self._records: Iterator[Record] | None = self._decoded(data)
@@ -65,13 +67,13 @@ class FetchedRecords:
         return self._records is not None
 
     def drain(self) -> None:
-        """Drop what was not taken."""
+        """Drop the records that were not taken."""
         if self._records is not None:
             self._records = None
             self._on_drain(self)
 
     def take(self, most: int) -> list[Record]:
-        """At most so many records; fewer only where there are no more.
+        """Return up to ``most`` records; fewer only where there are no more.
 
         Raises:
             CorruptRecordError: a checksum does not match. The client asks for the bytes again.
@@ -91,7 +93,7 @@ class FetchedRecords:
         return taken
 
     def _decoded(self, data: bytes) -> Iterator[Record]:
-        """All records, with the position behind each one noted before it is yielded."""
+        """Yield all records; the position is moved past each one before it is yielded."""
         partition = Partition(*self.topic_partition)
         for piece in decode_batches(data, self.next_fetch_offset):
             self.leader_epoch = piece.leader_epoch

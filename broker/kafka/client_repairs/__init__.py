@@ -1,0 +1,63 @@
+"""Repairs of the Kafka client, kafka-python: every use of its private names stands in this package.
+
+One module holds one repair. Its docstring states the fault of the client, the effect of the fault,
+and the repair. Each module has a control test in ``tests/unit/broker/client_repairs`` that shows
+the fault on the client without the repair. When a control test fails after an update of the client,
+the fault is gone: delete the module, its line here and its test.
+
+:mod:`broker.kafka.client_repairs.private_names` lists the private names and checks at the start
+that the installed client has them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+
+from broker.kafka.client_repairs.begun_joins import complete_begun_joins
+from broker.kafka.client_repairs.busy_waiting import pause_while_connecting
+from broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
+from broker.kafka.client_repairs.finished_joins import keep_finished_joins
+from broker.kafka.client_repairs.hanging_nodes import avoid_hanging_nodes
+from broker.kafka.client_repairs.producer_ids import retry_id_requests
+from broker.kafka.client_repairs.refused_ids import keep_error_types
+from broker.kafka.client_repairs.refused_records import survive_refused_records
+from broker.kafka.client_repairs.undecodable_batches import use_own_decoder
+
+
+def repair_admin(admin: KafkaAdminClient) -> None:
+    """Apply the repairs that an administrator needs."""
+    avoid_hanging_nodes(admin)
+
+
+def repair_consumer(consumer: KafkaConsumer) -> None:
+    """Apply the repairs that every consumer needs."""
+    avoid_hanging_nodes(consumer)
+    use_own_decoder(consumer)
+
+
+def repair_member(consumer: KafkaConsumer) -> None:
+    """Apply the further repairs that a consumer in a group needs."""
+    keep_finished_joins(consumer)
+    complete_begun_joins(consumer)
+
+
+class RepairedProducer(KafkaProducer):  # type: ignore[misc]  # the client has no types
+    """An idempotent producer with all repairs.
+
+    The client's constructor starts a thread, which asks for a producer id at once. The repairs are
+    therefore made on the producer's parts as soon as the constructor sets them.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Repair a part of the producer before it is used."""
+        if name == "_transaction_manager" and value is not None:
+            survive_refused_records(value)
+            request_new_id_after_expiry(value)
+            retry_id_requests(value)
+            keep_error_types(value)
+        elif name == "_sender" and value is not None:
+            pause_while_connecting(value._client)
+            avoid_hanging_nodes(value._client)
+        super().__setattr__(name, value)

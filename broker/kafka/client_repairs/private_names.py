@@ -1,0 +1,121 @@
+"""The private names of the Kafka client that this package uses, and a check that they exist.
+
+The distribution pins the client's exact version. The check is for an installation that overrides
+the pin: without it a missing name would show as an ``AttributeError`` in the middle of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+from estimators.errors import FatalError
+
+CLIENT_VERSION = "3.0.12"
+"""Version of kafka-python that the repairs are written for; ``pyproject.toml`` pins the same."""
+
+PRIVATE_NAMES: Mapping[str, tuple[str, ...]] = {
+    "kafka.admin.client:KafkaAdminClient": ("_manager",),
+    "kafka.cluster:ClusterMetadata": ("brokers", "config", "request_update"),
+    "kafka.consumer.fetcher:Fetcher": ("PartitionRecords",),
+    "kafka.consumer.group:KafkaConsumer": (
+        "_coordinator",
+        "_fetcher",
+        "_manager",
+        "_subscription",
+        "subscription",
+    ),
+    "kafka.consumer.subscription_state:SubscriptionState": ("assignment",),
+    "kafka.coordinator.assignors.sticky.sticky_assignor:StickyPartitionAssignor": (
+        "member_assignment",
+    ),
+    "kafka.coordinator.consumer:ConsumerCoordinator": (
+        "_assignors",
+        "_join_task",
+        "_manager",
+        "join_group_async",
+        "need_rejoin",
+        "rejoining",
+    ),
+    "kafka.net.compat:KafkaNetClient": ("_manager", "connection_delay"),
+    "kafka.net.connection:KafkaConnection": (
+        "close_future",
+        "connected",
+        "in_flight_requests",
+        "init_future",
+        "paused",
+    ),
+    "kafka.net.manager:KafkaConnectionManager": (
+        "_conns",
+        "call_soon",
+        "cluster",
+        "connection_delay",
+        "get_connection",
+        "least_loaded_node",
+        "run",
+        "send",
+    ),
+    "kafka.producer.kafka:KafkaProducer": ("_metadata", "_sender", "_transaction_manager"),
+    "kafka.producer.sender:Sender": ("_client", "force_close"),
+    "kafka.producer.transaction_manager:InitProducerIdHandler": (
+        "fatal_error",
+        "handle_response",
+        "is_retry",
+        "on_complete",
+    ),
+    "kafka.producer.transaction_manager:TransactionManager": (
+        "ERROR_CLASS_FATAL",
+        "ERROR_CLASS_NEEDS_EPOCH_BUMP",
+        "_FATAL_ERRORS",
+        "_current_state",
+        "_enqueue_request",
+        "_lock",
+        "classify_batch_error",
+        "reset_producer_id",
+    ),
+    "kafka.producer.transaction_manager:TransactionState": ("READY", "UNINITIALIZED"),
+    "kafka.record.memory_records:MemoryRecords": ("_buffer",),
+}
+"""Classes as ``module:class``, each with the names of its class or instances that are used here.
+
+Names without an underscore are listed where the client's documentation does not promise them.
+"""
+
+
+def check_private_names(wanted: Mapping[str, tuple[str, ...]] = PRIVATE_NAMES) -> None:
+    """Check that the installed client has every private name that the repairs use.
+
+    No connection is needed. Cost: some tens of microseconds once the client is imported.
+
+    Raises:
+        FatalError: the first name that is missing, with the version found and the one expected.
+    """
+    for path, names in wanted.items():
+        module, _, name = path.partition(":")
+        try:
+            owner = getattr(import_module(module), name)
+        except (ImportError, AttributeError):
+            raise _missing(path.replace(":", ".")) from None
+        for attribute in names:
+            if not hasattr(owner, attribute) and attribute not in _instance_names(owner):
+                raise _missing(f"{path.replace(':', '.')}.{attribute}")
+
+
+def _instance_names(owner: type) -> Iterator[str]:
+    """Yield the attribute names that the constructors of a class and its bases mention."""
+    for base in owner.__mro__:
+        code = getattr(vars(base).get("__init__"), "__code__", None)
+        if code is not None:
+            yield from code.co_names
+
+
+def _missing(what: str) -> FatalError:
+    try:
+        found = version("kafka-python")
+    except PackageNotFoundError:
+        found = "of an unknown version"
+    return FatalError(
+        f"the installed Kafka client kafka-python {found} lacks {what}, expected version "
+        f"{CLIENT_VERSION}: pip install 'kafka-python=={CLIENT_VERSION}'"
+    )

@@ -1,0 +1,244 @@
+"""Repairs of the Kafka client's producer, each beside the fault of the client without it."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka import errors as kafka_errors
+from kafka.cluster import ClusterMetadata
+from kafka.net.compat import KafkaNetClient
+from kafka.producer.sender import Sender
+from kafka.producer.transaction_manager import TransactionManager
+from kafka.protocol.producer import InitProducerIdResponse
+
+from broker.kafka.client_repairs import RepairedProducer
+from broker.kafka.client_repairs.busy_waiting import pause_while_connecting
+from broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
+from broker.kafka.client_repairs.first_sends import fast_metadata
+from broker.kafka.client_repairs.producer_ids import retry_id_requests
+from broker.kafka.client_repairs.refused_ids import keep_error_types
+from broker.kafka.client_repairs.refused_records import survive_refused_records
+
+TIMED_OUT = kafka_errors.RequestTimedOutError("Request timed out after 20000 ms")
+
+
+def new_manager() -> TransactionManager:
+    return TransactionManager(api_version=(4, 1), metadata=ClusterMetadata())
+
+
+def answer(manager: TransactionManager, response: object) -> None:
+    """Take the next request as the sender does, and hand over its response."""
+    handler = manager.next_request_handler(False)
+    assert handler is not None
+    handler.on_complete(manager.next_in_flight_request_correlation_id(), response)
+
+
+@pytest.fixture
+def manager() -> TransactionManager:
+    made = new_manager()
+    retry_id_requests(made)
+    return made
+
+
+def test_control_the_producer_is_dead_after_one_request_that_timed_out() -> None:
+    manager = new_manager()
+    manager.init_producer_id()
+    answer(manager, TIMED_OUT)
+    assert manager.has_fatal_error(), "the fault is gone: delete producer_ids.py"
+
+
+def test_an_id_is_asked_for_until_it_comes(manager: TransactionManager) -> None:
+    manager.init_producer_id()
+    for trouble in (TIMED_OUT, TIMED_OUT, kafka_errors.NodeNotReadyError(2)):
+        answer(manager, trouble)
+        assert not manager.has_fatal_error()
+        assert not manager.has_producer_id()
+    answer(manager, given(producer_id=7))
+    assert manager.has_producer_id(7)
+
+
+def test_a_lasting_error_still_ends_the_producer(manager: TransactionManager) -> None:
+    manager.init_producer_id()
+    answer(manager, kafka_errors.UnsupportedVersionError())
+    assert manager.has_fatal_error()
+
+
+def test_a_new_epoch_is_asked_for_again_too(manager: TransactionManager) -> None:
+    manager.init_producer_id()
+    answer(manager, given(producer_id=7))
+    manager.bump_producer_id_and_epoch()
+    answer(manager, TIMED_OUT)
+    assert manager.is_bumping_epoch()
+    answer(manager, given(producer_id=7, epoch=1))
+    assert not manager.is_bumping_epoch()
+    assert not manager.has_fatal_error()
+
+
+def given(producer_id: int, epoch: int = 0, error_code: int = 0) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        throttle_time_ms=0, error_code=error_code, producer_id=producer_id, producer_epoch=epoch
+    )
+
+
+REFUSED = kafka_errors.MessageSizeTooLargeError()
+BATCH = SimpleNamespace(producer_id=-1)
+
+
+def test_control_the_producer_is_dead_after_one_refused_record() -> None:
+    manager = new_manager()
+    found = manager.classify_batch_error(REFUSED, BATCH)
+    assert found == manager.ERROR_CLASS_FATAL, "the fault is gone: delete refused_records.py"
+
+
+def test_a_refused_record_costs_a_new_epoch_and_not_the_producer() -> None:
+    manager = new_manager()
+    survive_refused_records(manager)
+    found = manager.classify_batch_error(REFUSED, BATCH)
+    assert found == manager.ERROR_CLASS_NEEDS_EPOCH_BUMP
+
+
+def test_an_error_that_concerns_the_whole_producer_stays_fatal() -> None:
+    manager = new_manager()
+    survive_refused_records(manager)
+    fenced = kafka_errors.ProducerFencedError()
+    assert manager.classify_batch_error(fenced, BATCH) == manager.ERROR_CLASS_FATAL
+
+
+def refuse_id(manager: TransactionManager, error: type[kafka_errors.BrokerResponseError]) -> None:
+    manager.init_producer_id()
+    answer(manager, given(producer_id=-1, error_code=error.errno))
+
+
+def test_control_a_refused_id_has_no_type() -> None:
+    manager = new_manager()
+    refuse_id(manager, kafka_errors.ClusterAuthorizationFailedError)
+    assert manager.has_fatal_error()
+    found = type(manager.last_error)
+    assert found is kafka_errors.KafkaError, "the fault is gone: delete refused_ids.py"
+
+
+def test_a_refused_id_keeps_its_type() -> None:
+    manager = new_manager()
+    keep_error_types(manager)
+    refuse_id(manager, kafka_errors.ClusterAuthorizationFailedError)
+    assert manager.has_fatal_error()
+    assert type(manager.last_error) is kafka_errors.ClusterAuthorizationFailedError
+
+
+def test_a_producer_has_all_repairs_before_its_first_request() -> None:
+    """The constructor of the client sets these parts before it starts the thread."""
+    manager, client = new_manager(), SimpleNamespace(_manager=Nodes())
+    producer = Unstarted.__new__(Unstarted)
+    producer._transaction_manager = manager
+    producer._sender = SimpleNamespace(_client=client)
+    manager.init_producer_id()
+    answer(manager, TIMED_OUT)
+    answer(manager, given(producer_id=7))
+    assert manager.has_producer_id(7)
+    manager.reset_producer_id()
+    refuse_id(manager, kafka_errors.ClusterAuthorizationFailedError)
+    assert type(manager.last_error) is kafka_errors.ClusterAuthorizationFailedError
+    assert manager.classify_batch_error(REFUSED, BATCH) == manager.ERROR_CLASS_NEEDS_EPOCH_BUMP
+    assert client.connection_delay(2) == 20.0
+    assert client._manager.least_loaded_node() is None
+
+
+class Unstarted(RepairedProducer):
+    """A producer whose constructor was not called."""
+
+    def __del__(self) -> None:
+        """There is nothing to close."""
+
+
+class Nodes:
+    """A connection manager that has no broker to choose."""
+
+    def __init__(self) -> None:
+        self.cluster = SimpleNamespace(brokers=list)
+
+    def connection_delay(self, _node: object) -> float:
+        return 0.0
+
+    def get_connection(self, node: object) -> object:
+        raise NotImplementedError
+
+
+def with_an_id(manager: TransactionManager) -> TransactionManager:
+    manager.init_producer_id()
+    answer(manager, given(producer_id=7))
+    return manager
+
+
+def test_control_the_producer_never_asks_for_another_id() -> None:
+    manager = with_an_id(new_manager())
+    manager.reset_producer_id()
+    manager.init_producer_id()
+    assert not manager.has_producer_id()
+    assert manager.next_request_handler(False) is None, (
+        "the fault is gone: delete expired_batches.py"
+    )
+
+
+def test_after_a_batch_was_given_up_another_id_is_asked_for() -> None:
+    manager = new_manager()
+    request_new_id_after_expiry(manager)
+    with_an_id(manager)
+    for number in (8, 9):
+        manager.reset_producer_id()
+        assert not manager.has_producer_id()
+        manager.init_producer_id()
+        manager.reset_producer_id()  # another one given up while the answer is on its way
+        manager.init_producer_id()
+        answer(manager, given(producer_id=number))
+        assert manager.has_producer_id(number)
+        assert manager.next_request_handler(False) is None, "asked once"
+
+
+def test_control_the_client_takes_seconds_for_milliseconds() -> None:
+    manager = SimpleNamespace(connection_delay=lambda _: 1.5)
+    found = KafkaNetClient.connection_delay(SimpleNamespace(_manager=manager), 2)
+    used = "node_delay_ms = self._client.connection_delay(node)" in inspect.getsource(Sender)
+    assert (found, used) == (1.5, True), "the fault is gone: see whether busy_waiting.py is needed"
+
+
+@pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0, 20.0), (0.001, 20.0), (1.5, 1500.0)])
+def test_the_pause_is_in_milliseconds_and_never_zero(seconds: float, milliseconds: float) -> None:
+    client: Any = SimpleNamespace(
+        _manager=SimpleNamespace(connection_delay=lambda _: seconds), connection_delay=None
+    )
+    pause_while_connecting(client)
+    assert client.connection_delay(2) == milliseconds
+
+
+def waits(metadata: ClusterMetadata) -> float:
+    """Return the milliseconds until the next request, just after one that found no topic."""
+    metadata._last_refresh_ms = time.monotonic() * 1000
+    metadata.request_update()
+    return float(metadata.ttl())
+
+
+def test_control_the_client_pauses_before_it_asks_for_a_new_topic_again() -> None:
+    assert waits(ClusterMetadata()) > 50, "the fault is gone: delete first_sends.py"
+
+
+def test_a_new_topic_is_asked_for_in_short_intervals_only_while_it_is_awaited() -> None:
+    producer = SimpleNamespace(_metadata=ClusterMetadata())
+    with fast_metadata(producer):
+        assert waits(producer._metadata) <= 10
+    assert producer._metadata.config["retry_backoff_ms"] == 100
+
+
+def fail_while_waiting(producer: Any) -> None:
+    with fast_metadata(producer):
+        raise TimeoutError
+
+
+def test_the_interval_is_restored_after_an_error() -> None:
+    producer = SimpleNamespace(_metadata=ClusterMetadata())
+    with pytest.raises(TimeoutError):
+        fail_while_waiting(producer)
+    assert producer._metadata.config["retry_backoff_ms"] == 100

@@ -1,0 +1,31 @@
+"""Record batches that the Kafka client cannot decode."""
+
+from __future__ import annotations
+
+import pytest
+from kafka import TopicPartition
+from kafka import errors as kafka_errors
+from kafka.consumer.fetcher import Fetcher
+from kafka.record.memory_records import MemoryRecords
+
+from broker.kafka.client_repairs.undecodable_batches import FetchedRecords
+from tests.support.batches import Row, batch
+
+WHERE = TopicPartition("t", 0)
+BAD_NAME = batch([Row(b"v", b"k", [(b"\xff\xfe", b"x")])])
+
+
+def test_control_the_client_never_gets_past_a_header_name_that_is_not_utf_8() -> None:
+    for _ in range(2):  # it asks for the same bytes again
+        fetched = Fetcher.PartitionRecords(0, WHERE, MemoryRecords(BAD_NAME))
+        with pytest.raises(kafka_errors.CorruptRecordError):
+            fetched.take(10)
+        assert fetched.next_fetch_offset == 0, "the fault is gone: see the other two in the module"
+
+
+def test_the_own_decoder_gets_past_it() -> None:
+    drained: list[FetchedRecords] = []
+    fetched = FetchedRecords(0, WHERE, MemoryRecords(BAD_NAME), on_drain=drained.append)
+    (record,) = fetched.take(10)
+    assert (record.value, fetched.next_fetch_offset, fetched.take(10)) == (b"v", 1, [])
+    assert drained == [fetched]
