@@ -1,11 +1,12 @@
 # ruff: noqa: INP001 - a script, no package
-"""Whether what the image installs has known vulnerabilities; `make audit` runs it.
+"""Check the packages that the image installs for known vulnerabilities; `make audit` runs it.
 
-pip-audit says that it found none, and exits with 0, also where the database did not know a package;
-where there is no way to the database it ends in a traceback. What was not looked up is not clean.
+pip-audit reports no vulnerabilities and exits with 0 even if the database does not know a package,
+and it ends in a traceback if the database cannot be reached. Here a package that was not looked up
+counts as unknown.
 
-Exit codes: 0 every package was looked up and none has a known vulnerability; 1 some have; 2 not
-every package could be looked up, so that nothing is known of those named.
+Exit codes: 0 every package was looked up and none has a known vulnerability; 1 some have; 2 some
+packages could not be looked up; the output names them.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ COMMAND = (
 )
 
 
-def verdict(told: str, trouble: str) -> tuple[int, list[str]]:
-    """The exit code and what to print.
+def verdict(output: str, trouble: str) -> tuple[int, list[str]]:
+    """Return the exit code and the lines to print.
 
     Args:
-        told: the standard output of pip-audit, JSON unless it failed.
+        output: the standard output of pip-audit, JSON unless it failed.
         trouble: its standard error.
     """
     try:
-        packages: list[dict[str, Any]] = json.loads(told)["dependencies"]
+        packages: list[dict[str, Any]] = json.loads(output)["dependencies"]
     except (json.JSONDecodeError, KeyError, TypeError):
         last = (trouble.strip().splitlines() or ["pip-audit said nothing"])[-1]
         return UNKNOWN, ["NOT AUDITED: the advisory database could not be asked:", last[:500]]

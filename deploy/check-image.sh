@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What the Dockerfile does, without Docker: the locked dependencies and the package from exactly the
-# files that the image copies, in /opt/calmstream of a mount namespace whose root is read-only, run
-# as the image's user without privileges. Needs root on Linux, and a broker for the whole of it:
+# Check the image without Docker: install the locked dependencies and the package, from exactly the
+# files that the Dockerfile copies, into /opt/calmstream of a mount namespace with a read-only root,
+# and run it as the image's user without privileges. Needs root on Linux; with a broker it also runs
+# the service:
 #
 #   deploy/check-image.sh [HOST:PORT]
 #
@@ -31,7 +32,7 @@ du -sh /opt/calmstream
 echo "== as user 10001, read-only root"
 mount -o remount,ro,bind /
 mount -o remount,ro /opt
-mount -t tmpfs -o mode=000 tmpfs "$here" # the checkout is not there for it
+mount -t tmpfs -o mode=000 tmpfs "$here" # hide the checkout
 cd /
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 "${user[@]}" sh -c 'id -u; ! touch /opt/calmstream/x 2>/dev/null; ! touch /etc/x 2>/dev/null'

@@ -1,6 +1,6 @@
-"""Writes the dashboards from the lists beside it: ``python deploy/grafana/build.py``.
+"""Write the dashboards from the lists of panels: ``python deploy/grafana/build.py``.
 
-Ids and places on the grid follow from the order of the panels, so that they are unique and stable.
+Ids and positions follow from the order of the panels, so they are unique and stable.
 """  # noqa: INP001 - a script, not a package
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from statistics_boards import ACCURACY, CENTRAL, QUALITY
 SOURCE = {"type": "prometheus", "uid": "calmstream-prometheus"}
 PER_ROW, WIDTH, HEIGHT = 3, 8, 7
 PLANS_OF = {"central": "central_budget_spent_ratio"}
-"""Where a dashboard finds its plans, if not as the others do."""
+"""The metric whose labels list a dashboard's plans, where it is not the usual one."""
 
 DASHBOARDS = {
     "service": ("calmstream: service", SERVICE),
@@ -27,7 +27,7 @@ DASHBOARDS = {
 
 
 def dashboard(name: str) -> dict[str, Any]:
-    """A dashboard as Grafana provisions it."""
+    """Return a dashboard in the form that Grafana provisions."""
     title, rows = DASHBOARDS[name]
     return {
         "id": None,
@@ -42,7 +42,7 @@ def dashboard(name: str) -> dict[str, Any]:
         "time": {"from": "now-1h", "to": "now"},
         "timezone": "utc",
         "templating": {"list": [_plan_variable(PLANS_OF.get(name, "plan_window_seconds"))]},
-        "panels": _laid_out(rows),
+        "panels": _layout(rows),
     }
 
 
@@ -62,7 +62,7 @@ def _plan_variable(metric: str) -> dict[str, Any]:
     }
 
 
-def _laid_out(rows: tuple[Row, ...]) -> list[dict[str, Any]]:
+def _layout(rows: tuple[Row, ...]) -> list[dict[str, Any]]:
     panels: list[dict[str, Any]] = []
     y = 0
     for row in rows:
@@ -99,7 +99,7 @@ def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
 
 
 def text(name: str) -> str:
-    """The file's content."""
+    """Return the content of a dashboard's file."""
     return json.dumps(dashboard(name), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What panels are made of: a title, a unit, queries and one sentence; and the usual queries."""  # noqa: INP001 - a script, not a package
+"""Panels (title, unit, queries, a description) and the queries that many of them use."""  # noqa: INP001 - a script, not a package
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ class Row:
 
 
 def rate(metric: str, by: str = "plan") -> str:
-    """Sum of the rates of a counter."""
+    """Return the sum of the rates of a counter."""
     return f"sum by ({by}) (rate(calmstream_{metric}{{{P}}}[$__rate_interval]))"
 
 
 def highest(metric: str, by: str = "plan") -> str:
-    """The largest value of a gauge over instances."""
+    """Return the largest value of a gauge over instances."""
     return f"max by ({by}) (calmstream_{metric}{{{P}}})"
 
 
 def total(metric: str, by: str = "plan") -> str:
-    """The sum of a gauge over instances."""
+    """Return the sum of a gauge over instances."""
     return f"sum by ({by}) (calmstream_{metric}{{{P}}})"
 
 
 def quantile(q: float, metric: str) -> str:
-    """A quantile of a histogram."""
+    """Return a quantile of a histogram."""
     buckets = f"rate(calmstream_{metric}_bucket{{{P}}}[$__rate_interval])"
     return f"histogram_quantile({q}, sum by (plan, le) ({buckets}))"
 
 
 def mean_so_far(metric: str) -> str:
-    """Mean of all observations of a histogram since the start, for events that are rare."""
+    """Return the mean of all observations of a histogram since the start, for rare events."""
     return (
         f"sum by (plan) (calmstream_{metric}_sum{{{P}}})"
         f" / sum by (plan) (calmstream_{metric}_count{{{P}}})"
@@ -59,5 +59,5 @@ AGE = f"time() - max by (plan) (calmstream_last_snapshot_timestamp_seconds{{{P}}
 
 
 def of_plan(record: str) -> str:
-    """A recording rule, for the chosen plans."""
+    """Return a recording rule for the chosen plans."""
     return f"calmstream:{record}{{{P}}}"

@@ -20,13 +20,13 @@ TRAFFIC = Row(
                 (rate("records_read_total"), "read"),
                 (rate("batches_accepted_total"), "counted"),
             ),
-            "Kafka records a second; the difference is ticks and refused ones.",
+            "Kafka records a second. The difference is ticks and rejected records.",
         ),
         Panel(
             "Reports per record",
             "none",
             ((f"{rate('reports_accepted_total')} / {rate('batches_accepted_total')}", "{{plan}}"),),
-            "Near 1: senders do not batch, and the service pays for it.",
+            "Near 1, senders do not batch; the service then needs far more CPU time.",
         ),
         Panel(
             "Producers: reports acknowledged",
@@ -35,20 +35,20 @@ TRAFFIC = Row(
             "By producers that Prometheus scrapes: gateways and simulated devices.",
         ),
         Panel(
-            "Producers: trouble",
+            "Producers: retries and losses",
             "cps",
             (
                 (rate("batches_retried_total"), "batches sent again"),
                 (rate("reports_failed_total", "plan, reason"), "reports given up: {{reason}}"),
                 (rate("reports_small_total"), "reports in batches below the least size"),
             ),
-            "All are 0 where brokers are well and every group has enough devices.",
+            "All are 0 while brokers are healthy and every group has enough devices.",
         ),
         Panel(
             "Producers: batches in flight",
             "none",
             ((total("batches_in_flight"), "{{plan}}"),),
-            "At its limit the producer waits for the brokers.",
+            "At the limit the producer waits for the brokers.",
         ),
     ),
 )
@@ -66,7 +66,7 @@ PROGRESS = Row(
             "Lag in seconds",
             "s",
             ((highest("consumer_lag_seconds", "topic, partition"), "{{topic}}[{{partition}}]"),),
-            "Age of the log's clock while records wait.",
+            "Age of the log's clock while records wait to be read.",
         ),
         Panel(
             "Age of the log's clock",
@@ -77,7 +77,7 @@ PROGRESS = Row(
                     "{{topic}}[{{partition}}]",
                 ),
             ),
-            "Since the latest record of a partition. On idle ones ticks keep it below a window.",
+            "Time since a partition's latest record. Ticks keep it below a window.",
         ),
         Panel(
             "Windows",
@@ -87,13 +87,13 @@ PROGRESS = Row(
                 (highest("windows_final"), "final"),
                 (highest("windows_waiting"), "waiting for closed records"),
             ),
-            "Final follows due within seconds.",
+            "Normally windows become final within seconds after they are due.",
         ),
         Panel(
             "Windows behind",
             "none",
             ((of_plan("windows_behind"), "{{plan}}"),),
-            "Due and not final; three make an alert.",
+            "Windows that are due and not final. Three or more raise an alert.",
             kind="stat",
         ),
         Panel(
@@ -105,7 +105,7 @@ PROGRESS = Row(
                     "{{topic}}[{{partition}}]",
                 ),
             ),
-            "The slowest partition holds every final back.",
+            "Finals wait for the slowest partition.",
         ),
     ),
 )
@@ -114,10 +114,10 @@ WORKERS = Row(
     "Tally workers",
     (
         Panel(
-            "Processes that answer",
+            "Processes that respond",
             "none",
             (('up{job="calmstream"}', "{{instance}}"),),
-            "1: scraped; 0: does not answer.",
+            "1: Prometheus scrapes the process; 0: it does not respond.",
         ),
         Panel(
             "Partitions",
@@ -126,7 +126,7 @@ WORKERS = Row(
                 (total("assigned_partitions", "instance"), "{{instance}}"),
                 (highest("plan_input_partitions"), "all"),
             ),
-            "The workers' partitions add up to all.",
+            "The partitions of all workers add up to the partitions of the plan.",
         ),
         Panel(
             "Time since the start",
@@ -137,7 +137,7 @@ WORKERS = Row(
                     "{{instance}}",
                 ),
             ),
-            "Teeth: restarts.",
+            "A drop to zero is a restart.",
         ),
         Panel(
             "Rebalances and restores",
@@ -146,19 +146,19 @@ WORKERS = Row(
                 (total("rebalances_total"), "assignment changes"),
                 (total("restores_total"), "partitions restored"),
             ),
-            "Counts since the start. Steps come with starts and stops of workers.",
+            "Counts since the start. They rise when workers start and stop.",
         ),
         Panel(
             "Mean time of a restore",
             "s",
             ((mean_so_far("restore_duration_seconds"), "{{plan}}"),),
-            "From assignment to reading on.",
+            "From the assignment until the worker reads new records.",
         ),
         Panel(
             "Since the last poll",
             "s",
             ((f"time() - {highest('last_poll_timestamp_seconds', 'instance')}", "{{instance}}"),),
-            "Beyond the session a worker exits by itself.",
+            "A worker exits if this exceeds the session timeout.",
         ),
     ),
 )
@@ -182,13 +182,13 @@ STATE = Row(
                 (quantile(0.5, "checkpoint_duration_seconds"), "median"),
                 (quantile(0.95, "checkpoint_duration_seconds"), "95 %"),
             ),
-            "Until the last acknowledgement.",
+            "Until the last write is acknowledged.",
         ),
         Panel(
             "Writes in flight",
             "none",
             ((total("writes_in_flight"), "{{plan}}"),),
-            "At its limit reading pauses.",
+            "At the limit the worker stops reading until writes are acknowledged.",
         ),
         Panel(
             "Sends repeated",
@@ -197,19 +197,19 @@ STATE = Row(
                 (rate("send_retries_total"), "workers"),
                 (rate("publisher_failures_total"), "publisher"),
             ),
-            "Steady: the brokers are not well.",
+            "A steady rate means that the brokers are not healthy.",
         ),
         Panel(
             "Ticks",
             "cps",
             ((rate("ticks_total"), "{{plan}}"),),
-            "Appended to idle partitions so that windows close.",
+            "Records that workers append to idle partitions so that windows close.",
         ),
         Panel(
             "Deletions",
             "cps",
             ((rate("publisher_tombstones_total"), "{{plan}}"),),
-            "Records of the state and snapshots topics that nobody needs any more.",
+            "Deleted records of the state and snapshots topics that are no longer needed.",
         ),
     ),
 )
@@ -221,14 +221,14 @@ PUBLISHER = Row(
             "Active publishers",
             "none",
             ((total("publisher_active"), "{{plan}}"),),
-            "1; two for a moment is harmless.",
+            "Normally 1. Two for a short time are harmless.",
             kind="stat",
         ),
         Panel(
             "Age of the latest snapshot",
             "s",
             ((AGE, "{{plan}}"),),
-            "Of any kind.",
+            "Age of the latest set of any kind.",
         ),
         Panel(
             "Sets published",

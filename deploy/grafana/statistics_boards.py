@@ -1,4 +1,4 @@
-"""The panels about data, privacy, accuracy and the central model."""  # noqa: INP001 - a script's part
+"""The panels about data quality, privacy, accuracy and the central model."""  # noqa: INP001 - a script's part
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from panels import AGE, P, Panel, Row, highest, of_plan, rate, total
 
 QUALITY = (
     Row(
-        "Refused",
+        "Rejected records",
         (
             Panel(
-                "Refused records by reason",
+                "Rejected records by reason",
                 "cps",
                 ((rate("rejections_total", "plan, reason"), "{{reason}}"),),
                 "docs/wire-formats.md says what each reason means.",
             ),
             Panel(
-                "Refused records of all",
+                "Share of rejected records",
                 "percentunit",
                 ((of_plan("rejection_ratio:rate5m"), "{{plan}}"),),
-                "Over five minutes; more than 1 % makes an alert.",
+                "Over five minutes. More than 1 % raises an alert.",
             ),
             Panel(
                 "Dead letters",
@@ -27,18 +27,18 @@ QUALITY = (
                     (rate("dead_letters_total"), "{{plan}}"),
                     (rate("dead_letters_omitted_total"), "{{plan}}, counted only"),
                 ),
-                "Refused records kept in the dead-letter topic: 1,000 of a reason and window.",
+                "Rejected records in the dead-letter topic: at most 1,000 of a reason and window.",
             ),
             Panel(
                 "Foreign records",
                 "cps",
                 ((rate("foreign_records_total"), "{{plan}}"),),
-                "On the state and snapshots topics, where calmstream alone should write.",
+                "Records on the state and snapshots topics that calmstream did not write.",
             ),
         ),
     ),
     Row(
-        "Complete",
+        "Completeness",
         (
             Panel(
                 "Reports of a window",
@@ -48,7 +48,7 @@ QUALITY = (
                     (highest("final_window_reports"), "latest final"),
                     (highest("plan_window_reports"), "planned"),
                 ),
-                "How far the window has filled, against what the plan expects.",
+                "Reports so far, compared with the number that the plan expects.",
             ),
             Panel(
                 "Reports counted",
@@ -60,12 +60,12 @@ QUALITY = (
                 "Lag",
                 "s",
                 ((of_plan("lag_seconds:max"), "{{plan}}"),),
-                "Of the slowest partition.",
+                "Lag of the slowest partition.",
             ),
         ),
     ),
     Row(
-        "Honest",
+        "Signs of forged reports",
         (
             Panel(
                 "Share of each group",
@@ -74,7 +74,7 @@ QUALITY = (
                     (highest("group_share_observed", "plan, group"), "{{group}} observed"),
                     (highest("group_share_planned", "plan, group"), "{{group}} planned"),
                 ),
-                "Of all reports through the latest final window.",
+                "Share of all reports, up to the latest final window.",
             ),
             Panel(
                 "Deviation from the planned share",
@@ -85,17 +85,17 @@ QUALITY = (
                         "group {{group}}",
                     ),
                 ),
-                "In standard deviations of honest drawing; beyond 5 chance is no explanation.",
+                "In standard deviations of random assignment. Above 5 it is not chance.",
             ),
             Panel(
-                "Signs of forgery",
+                "Suspicious windows",
                 "none",
                 (
                     (highest("poisoning_suspected"), "latest final is suspicious"),
                     (total("poisoning_suspicious_windows_total"), "suspicious finals so far"),
                     (highest("poison_limit_exceeded"), "flood of undecodable records"),
                 ),
-                "By chance one final of 10,000 looks suspicious; its manifest says which test.",
+                "By chance one final in 10,000 looks suspicious. Its manifest names the test.",
             ),
         ),
     ),
@@ -103,40 +103,40 @@ QUALITY = (
 
 ACCURACY = (
     Row(
-        "What a device gives",
+        "Privacy loss",
         (
             Panel(
                 "Privacy loss of one report",
                 "none",
                 ((highest("plan_report_epsilon"), "{{plan}}"),),
-                "Epsilon, all attributes together.",
+                "Epsilon of all attributes together.",
                 kind="stat",
             ),
             Panel(
-                "Most that a device can spend",
+                "Largest privacy loss of a device",
                 "none",
                 ((highest("plan_device_epsilon"), "{{plan}}"),),
-                "Epsilon, over the whole plan.",
+                "Epsilon over the whole plan.",
                 kind="stat",
             ),
             Panel(
-                "Until the plan ends",
+                "Time until the plan ends",
                 "s",
                 ((f"{highest('plan_expiry_timestamp_seconds')} - time()", "{{plan}}"),),
-                "After that no report is accepted.",
+                "No report is accepted after that.",
                 kind="stat",
             ),
         ),
     ),
     Row(
-        "What the tables are worth",
+        "Accuracy of the tables",
         (
             Panel(
                 "Standard error of a cell",
                 "percentunit",
                 ((highest("expected_standard_error"), "{{plan}}"),),
                 "Root mean square over all cells of the latest final: noise and sampling, before "
-                "negative cells are corrected.",
+                "the correction of negative cells.",
             ),
             Panel(
                 "Reports against plan",
@@ -147,13 +147,13 @@ ACCURACY = (
                         "{{plan}}",
                     ),
                 ),
-                "Of the latest final window. Errors grow with the root of what is missing.",
+                "Reports of the latest final window. With a quarter of the reports, errors double.",
             ),
             Panel(
                 "Age of the latest snapshot",
                 "s",
                 ((AGE, "{{plan}}"),),
-                "Of any kind.",
+                "Age of the latest set of any kind.",
             ),
         ),
     ),
@@ -171,7 +171,7 @@ ACCURACY = (
                 kind="stat",
             ),
             Panel(
-                "The plan has run for",
+                "Time since the plan started",
                 "s",
                 ((f"time() - {highest('plan_start_timestamp_seconds')}", "{{plan}}"),),
                 "Negative before its start.",
@@ -181,7 +181,7 @@ ACCURACY = (
                 "Records waiting",
                 "none",
                 ((of_plan("lag_records:sum"), "{{plan}}"),),
-                "Not counted yet, hence in no table yet.",
+                "Records that no worker has counted yet.",
                 kind="stat",
             ),
         ),
@@ -196,22 +196,22 @@ CENTRAL = (
                 "Budget spent",
                 "percentunit",
                 ((highest("central_budget_spent_ratio"), "{{plan}}"),),
-                "Part of the plan's rho; at 100 % nothing more is published.",
+                "Part of the plan's rho. At 100 % nothing more is published.",
             ),
             Panel(
                 "Releases",
                 "none",
                 (
-                    (total("central_releases_total"), "left"),
-                    (total("central_refused_total"), "refused: the budget is spent"),
+                    (total("central_releases_total"), "published"),
+                    (total("central_refused_total"), "refused: budget spent"),
                 ),
                 "Since the aggregator started.",
             ),
             Panel(
-                "Windows left out",
+                "Skipped windows",
                 "none",
-                ((total("central_skipped_total"), "left out"),),
-                "Claimed by another aggregator or by one that died, or too old.",
+                ((total("central_skipped_total"), "skipped"),),
+                "Windows that another or a stopped aggregator claimed, or that are too old.",
             ),
         ),
     ),

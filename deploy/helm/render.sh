@@ -11,6 +11,6 @@ render() { # values, plan, sample
 }
 render sample-values.yaml ../plans/devices.plan.json sample
 render central-values.yaml central-sample.plan.json central
-# What the samples were rendered from; a test compares, so that they cannot become old unnoticed.
+# Hashes of the inputs: a test compares them and fails if the samples are outdated.
 find -L calmstream ./*-values.yaml ./*.plan.json ../plans/devices.plan.json -type f -not -path '*/files/*' -not -name '*.schema.json' -print0 |
     LC_ALL=C sort -z | xargs -0 sha256sum > rendered/inputs.sha256
