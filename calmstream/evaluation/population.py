@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from estimators.errors import InvalidInput
-from estimators.mechanisms.product_grr import ProductGRR
 from estimators.randomness import SeededRandomness
 from estimators.tally import Tally
 
@@ -121,17 +120,13 @@ def _by_law(
     generator = np.random.default_rng(seed)
 
     def tally(mechanism: Mechanism, inputs: Sequence[NDArray[Any]]) -> Tally:
-        cells = mechanism.drawn_cells if isinstance(mechanism, ProductGRR) else mechanism.cells
+        cells = mechanism.drawn_cells
         if cells > MAX_LAW_CELLS:
             raise InvalidInput(
                 f"a report has {cells:,} possible inputs that are counted together, too many to "
                 "draw tallies from their law: --tallies devices"
             )
-        if isinstance(mechanism, ProductGRR):
-            rows = [mechanism.draw_tally_of(own, generator) for own in inputs]
-        else:
-            histograms = [np.bincount(own, minlength=cells) for own in inputs]
-            rows = [mechanism.draw_tally(h, generator) for h in histograms]
+        rows = [mechanism.draw_tally_of(own, generator) for own in inputs]
         return Tally(np.array([len(own) for own in inputs], np.int64), np.stack(rows))
 
     return tally

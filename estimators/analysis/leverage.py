@@ -24,15 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators import methods
+from estimators.castell.family import only_mechanism
 from estimators.mechanisms.product_grr import ProductGRR
 from estimators.methods.shared.coefficient_model import CoefficientMethod, precision
 from estimators.methods.shared.coefficients import Evidence, Recovery, Structure
-from estimators.methods.shared.covariance import (
-    agreement_weights,
-    covariance,
-    interaction_mass,
-    subsets,
-)
+from estimators.methods.shared.pooled_variance import agreement_weights, interaction_mass, subsets
 from estimators.numerics.block_inverse import channels
 
 if TYPE_CHECKING:
@@ -147,7 +143,7 @@ class _Views:
         mechanism = self.mechanisms[view]
         if mechanism not in self.noises:
             even = np.full(mechanism.cells, 1.0 / mechanism.cells)
-            self.noises[mechanism] = covariance(mechanism, 1, even).interaction
+            self.noises[mechanism] = mechanism.covariance(1, even).interaction
         return self.noises[mechanism] / float(self.share[view])
 
 
@@ -270,10 +266,8 @@ _FRAMES: Mapping[str, Callable[[Plan, _Views], _Frame]] = {
 
 def _of_blocks(plan: Plan, attributes: Attributes, forged: float) -> float:
     """Randomised response block by block: the weight of a report is a product over the blocks."""
-    (mechanism,) = plan.mechanisms
-    assert isinstance(mechanism, ProductGRR)
     low = high = 1.0
-    for channel in channels(mechanism, attributes):
+    for channel in channels(only_mechanism(plan, ProductGRR), attributes):
         ends = [a * b for a in (low, high) for b in (channel.off, channel.diagonal)]
         low, high = min(ends), max(ends)
     return min(1.0, forged * max(high, 1.0 - low))

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.methods.shared.covariance import covariance
 from estimators.numerics import consistency
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def _tables(plan: Plan, tallies: Sequence[Tally]) -> list[_Table]:
         for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
         for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True)
         # Whole records may be counted by smaller tables only; there is no table of the view then.
-        if view.kind == "cell" and n >= MIN_REPORTS and getattr(mechanism, "counts_joint", True)
+        if view.kind == "cell" and n >= MIN_REPORTS and mechanism.counts_joint
     ]
 
 
@@ -185,7 +184,7 @@ def _homogeneity(
         into = consistency.projection(table.attributes, (attribute,), cardinalities)
         size = cardinalities[attribute]
         mean = np.bincount(into, table.raw, size)
-        own = covariance(table.mechanism, table.n, _plausible(table.raw))
+        own = table.mechanism.covariance(table.n, _plausible(table.raw))
         factors = np.stack([np.bincount(into, f, size) for f in own.factors.T], axis=1)
         spread = np.diag(np.bincount(into, own.diagonal, size)) - factors @ factors.T
         means.append(mean[:-1])
@@ -202,7 +201,7 @@ def _totals(tables: Sequence[_Table]) -> Finding | None:
     """Sums of tables against 1; where a report names one cell they are 1 by construction."""
     statistic, freedom = 0.0, 0
     for table in tables:
-        own = covariance(table.mechanism, table.n, _plausible(table.raw))
+        own = table.mechanism.covariance(table.n, _plausible(table.raw))
         variance = float(own.diagonal.sum() - np.square(own.factors.sum(axis=0)).sum())
         if variance > 1e-9 * float(own.diagonal.sum()):
             statistic += float(table.raw.sum() - 1.0) ** 2 / variance

@@ -1,8 +1,8 @@
-"""What the recoveries of all product methods share."""
+"""What the recoveries of all methods share whose devices report whole records."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from estimators.castell.model import ProductModel
 from estimators.errors import PlanError
@@ -11,18 +11,35 @@ from estimators.mechanisms.product_grr import ProductGRR
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from estimators.mechanisms.base import Mechanism
     from estimators.plan import Plan
     from estimators.tally import Tally
 
+M = TypeVar("M", bound="Mechanism")
+
+
+def only_mechanism(plan: Plan, kind: type[M]) -> M:
+    """Return the mechanism of a plan whose method is defined for one kind of mechanism only.
+
+    Args:
+        plan: of a method that reads more than the mechanism protocol offers.
+        kind: the registered class that the method is defined for.
+
+    Raises:
+        PlanError: the plan has several groups, or its mechanism is of another kind.
+    """
+    mechanism = plan.mechanisms[0]
+    if not isinstance(mechanism, kind) or len(plan.groups) != 1:
+        raise PlanError(f"method {plan.method} goes with one group of mechanism {kind.name}")
+    return mechanism
+
 
 def fit_product(plan: Plan, tallies: Sequence[Tally], scheme: str) -> ProductModel:
-    """The model of a plan with one group of whole records.
+    """Return the model of a plan with one group of whole records.
 
     Raises:
         PlanError: the plan's group is not of that kind.
     """
-    mechanism = plan.mechanisms[0]
-    if not isinstance(mechanism, ProductGRR) or len(plan.groups) != 1:
-        raise PlanError(f"method {plan.method} goes with one group of mechanism product-grr")
+    mechanism = only_mechanism(plan, ProductGRR)
     tally = tallies[0]
     return ProductModel(plan.domain, mechanism, tally.counts[0], int(tally.n[0]), scheme)

@@ -8,7 +8,7 @@ from estimators.mechanisms.grr import GRR
 from estimators.mechanisms.olh import OLH
 from estimators.mechanisms.oue import OUE
 from estimators.mechanisms.response import HadamardResponse
-from estimators.mechanisms.subset import MAX_SUBSET_CELLS, SubsetSelection
+from estimators.mechanisms.subset import SubsetSelection
 from estimators.mechanisms.sue import SUE
 from estimators.mechanisms.support import OTHER, table_error
 from estimators.randomness import exp_weight
@@ -41,5 +41,5 @@ def best_oracle(epsilon: str, cells: int) -> SupportOracle:
 
     What characters and noise-aware allocation use on small tables. Of equals, the cheapest.
     """
-    kinds = [k for k in _CANDIDATES if k is not SubsetSelection or cells <= MAX_SUBSET_CELLS]
+    kinds = [kind for kind in _CANDIDATES if cells <= kind.most_cells]
     return min((kind.standard(epsilon, cells) for kind in kinds), key=table_error)

@@ -18,8 +18,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.mechanisms.covariance import Covariance
+
 if TYPE_CHECKING:
     from estimators.randomness import Randomness
+
+__all__ = [
+    "MAX_CHANNEL_OUTPUTS",
+    "Channel",
+    "Column",
+    "Counts",
+    "Covariance",
+    "Floats",
+    "Mechanism",
+    "ReportWork",
+    "Reports",
+    "require_enumerable",
+]
 
 Reports = Mapping[str, NDArray[Any]]
 Counts = NDArray[np.int64]
@@ -95,6 +110,9 @@ class Mechanism(Protocol):
     name: ClassVar[str]
     """Registry name, as it stands in a plan."""
 
+    fixed_total: ClassVar[bool]
+    """Whether the entries of :meth:`estimate` add up to exactly 1 whatever was reported."""
+
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
         """The mechanism with its recommended parameters.
@@ -122,6 +140,18 @@ class Mechanism(Protocol):
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns of a report."""
+
+    @property
+    def counts_joint(self) -> bool:
+        """Whether the counters determine all L frequencies.
+
+        False for a mechanism of whole records that counts smaller tables only: :meth:`estimate`
+        and :meth:`covariance` do not apply then.
+        """
+
+    @property
+    def drawn_cells(self) -> int:
+        """Size of the largest histogram that :meth:`draw_tally_of` builds."""
 
     @property
     def report_work(self) -> ReportWork:
@@ -178,6 +208,18 @@ class Mechanism(Protocol):
                 the average over cells, 1 / L each.
         """
 
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Covariance of :meth:`estimate`, with the sampling of n devices out of many.
+
+        The sum of the diagonal is that of :meth:`variance` plus that of the multinomial sampling.
+        Each mechanism says what its other entries neglect. The variance of the table's total is 0
+        exactly where :attr:`fixed_total` holds.
+
+        Args:
+            n: number of reports, at least 1.
+            frequencies: shape (L,), non-negative, sum 1.
+        """
+
     def influence(self, weights: Floats, times: Floats) -> float:
         """The most that one report can add to a weighted sum of the estimates, times n.
 
@@ -202,6 +244,17 @@ class Mechanism(Protocol):
 
         Returns:
             Shape (width,), int64.
+        """
+
+    def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
+        """Draw a tally as :meth:`draw_tally` does, given the devices' inputs.
+
+        Args:
+            values: shape (n,), integers in [0, cells).
+            generator: seeded by the caller.
+
+        Returns:
+            Shape (width,), int64. Memory: O(:attr:`drawn_cells`).
         """
 
     def channel(self) -> Channel:

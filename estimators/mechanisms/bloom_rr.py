@@ -21,6 +21,7 @@ import numpy as np
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.bits import random_rows, row_bytes
 from estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filter_rows
+from estimators.mechanisms.covariance import independent_noise
 from estimators.mechanisms.joint_tables import JointTables, digits_of, integer_row, integer_rows
 from estimators.mechanisms.product_grr import check_axes
 from estimators.mechanisms.support import OTHER, require_integer
@@ -30,7 +31,7 @@ from estimators.randomness import SeededRandomness, coins_bytes, exp_weight, par
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
+    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
     from estimators.randomness import Randomness
 
 BITS, HASHES = 64, 5
@@ -63,6 +64,7 @@ class BloomRR:
     """
 
     name: ClassVar[str] = "bloom-rr"
+    fixed_total: ClassVar[bool] = False
 
     epsilon: str
     cells: int
@@ -269,6 +271,10 @@ class BloomRR:
         f = np.full(self.axes, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         return self.noise(f.reshape(self.axes), tuple(range(len(self.axes))), n).reshape(-1)
 
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Neglects what cells share through common bits; see :meth:`Mechanism.covariance`."""
+        return independent_noise(self.variance(n, frequencies), n, frequencies)
+
     def noise(self, frequencies: Floats, attributes: tuple[int, ...], n: int) -> Floats:
         """Variance of least squares over ``attributes`` for given frequencies; their shape."""
         moment = frequencies
@@ -283,6 +289,15 @@ class BloomRR:
     def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
         """No bound is stated: infinite. See :meth:`Mechanism.influence`."""
         return math.inf
+
+    @property
+    def drawn_cells(self) -> int:
+        """All values of a record."""
+        return self.cells
+
+    def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
+        """See :meth:`Mechanism.draw_tally_of`."""
+        return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """By perturbing every device: bits of one report meet in products, so no shorter law."""

@@ -13,13 +13,14 @@ import numpy as np
 
 from estimators.mechanisms.base import Column, ReportWork
 from estimators.mechanisms.bits import row_bytes
-from estimators.mechanisms.support import OTHER, SupportOracle, one_cell, require_integer
+from estimators.mechanisms.covariance import one_cell_covariance
+from estimators.mechanisms.support import OTHER, SupportOracle, one_cell
 from estimators.randomness import coins, coins_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
+    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
     from estimators.randomness import Randomness
 
 
@@ -33,10 +34,8 @@ class HadamardCoefficient(SupportOracle):
     """
 
     name: ClassVar[str] = "hadamard-coefficient"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_integer("hadamard-coefficient.cells", self.cells, 2, 2)
+    fixed_total: ClassVar[bool] = True
+    most_cells: ClassVar[int] = 2
 
     @property
     def width(self) -> int:
@@ -77,6 +76,10 @@ class HadamardCoefficient(SupportOracle):
         if view is None:
             return np.array([[np.count_nonzero(signs)]], np.int64)
         return np.bincount(view[signs != 0], minlength=views)[:, None]
+
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Exact; see :meth:`Mechanism.covariance`."""
+        return one_cell_covariance(float(self.p - self.q), float(self.q), n, frequencies)
 
     def influence(self, weights: Floats, times: Floats) -> float:
         """Exact; see :meth:`Mechanism.influence`."""

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from estimators.mechanisms.covariance import one_cell_covariance
 from estimators.mechanisms.support import OTHER, SupportOracle, one_cell
 from estimators.randomness import WEIGHT_BITS, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
+    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
     from estimators.randomness import Randomness
 
 BLOCK = 1 << 14
@@ -34,6 +35,7 @@ class GRR(SupportOracle):
     """
 
     name: ClassVar[str] = "grr"
+    fixed_total: ClassVar[bool] = True
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -66,6 +68,10 @@ class GRR(SupportOracle):
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Reports per view and cell."""
         return count_cells(reports["v"], self.cells, view, views)
+
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Exact; see :meth:`Mechanism.covariance`."""
+        return one_cell_covariance(float(self.p - self.q), float(self.q), n, frequencies)
 
     def influence(self, weights: Floats, times: Floats) -> float:
         """Exact; see :meth:`Mechanism.influence`."""

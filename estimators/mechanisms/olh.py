@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from estimators.mechanisms.covariance import independent_noise
 from estimators.mechanisms.grr import respond
 from estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
 from estimators.mechanisms.support import OTHER, SupportOracle, require_integer
@@ -19,7 +20,7 @@ from estimators.randomness import exp_weight, uniform_below, uniform_bytes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Reports
+    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
     from estimators.randomness import Randomness
 
 SEED_BITS = 32
@@ -47,6 +48,7 @@ class OLH(SupportOracle):
     """
 
     name: ClassVar[str] = "olh"
+    fixed_total: ClassVar[bool] = False
 
     buckets: int
     seed_bits: int
@@ -146,6 +148,10 @@ class OLH(SupportOracle):
             words -= low
             out[:, c : c + step] = _sums(words < span, begins)
         return out
+
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Exact for an ideal hash, under which any two cells are independent."""
+        return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Law under an ideal hash, in O(L): a report supports the cells independently."""

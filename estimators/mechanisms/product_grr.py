@@ -18,6 +18,7 @@ import numpy as np
 
 from estimators.errors import PlanError
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from estimators.mechanisms.covariance import balanced_noise
 from estimators.mechanisms.grr import respond
 from estimators.mechanisms.joint_tables import (
     MAX_RECORD_CELLS,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
+    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
     from estimators.randomness import Randomness
 
 MAX_BLOCK_CELLS = 1 << 30
@@ -68,6 +69,7 @@ class ProductGRR:
     """
 
     name: ClassVar[str] = "product-grr"
+    fixed_total: ClassVar[bool] = True
     largest_count: ClassVar[int] = 1
 
     epsilon: str
@@ -193,6 +195,13 @@ class ProductGRR:
         shape = self.axes
         f = np.full(shape, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         return noise_given_truth(f.reshape(shape), channels(self, range(len(shape))), n).reshape(-1)
+
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """The inverse keeps the total, so the noise adds up to 0.
+
+        Single entries are exact for one block and equal frequencies.
+        """
+        return balanced_noise(self.variance(n, frequencies), n, frequencies)
 
     @cached_property
     def parts(self) -> tuple[tuple[int, ...], ...]:

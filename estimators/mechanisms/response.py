@@ -14,6 +14,7 @@ import numpy as np
 
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.coefficient import flip
+from estimators.mechanisms.covariance import independent_noise
 from estimators.mechanisms.support import OTHER, SupportOracle
 from estimators.numerics.hadamard import parity, power_of_two, transform
 from estimators.randomness import coins_bytes, uniform_below, uniform_bytes
@@ -21,7 +22,7 @@ from estimators.randomness import coins_bytes, uniform_below, uniform_bytes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Reports
+    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
     from estimators.randomness import Randomness
 
 
@@ -36,6 +37,7 @@ class HadamardResponse(SupportOracle):
     """
 
     name: ClassVar[str] = "hadamard-response"
+    fixed_total: ClassVar[bool] = False
 
     @property
     def rows(self) -> int:
@@ -82,6 +84,10 @@ class HadamardResponse(SupportOracle):
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Reports per view and (row, sign)."""
         return count_signs(reports["r"], self.rows, reports["s"], view, views)
+
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Exact: over all rows, the signs of two different cells are uncorrelated."""
+        return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Exact law in O(L K): a multinomial over the rows per cell, then two binomials a row."""

@@ -13,6 +13,7 @@ import numpy as np
 from estimators.errors import PlanError
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.coefficient import flip
+from estimators.mechanisms.covariance import independent_noise
 from estimators.mechanisms.hashing import buckets, mix
 from estimators.mechanisms.response import count_signs, draw_signs
 from estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
@@ -22,7 +23,7 @@ from estimators.randomness import coins_bytes, exp_weight, uniform_below, unifor
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
+    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
     from estimators.randomness import Randomness
 
 
@@ -46,7 +47,9 @@ class HadamardSketch:
     """
 
     name: ClassVar[str] = "hadamard-sketch"
+    fixed_total: ClassVar[bool] = False
     largest_count: ClassVar[int] = 1
+    counts_joint: ClassVar[bool] = True
 
     epsilon: str
     cells: int
@@ -163,9 +166,22 @@ class HadamardSketch:
         variance: Floats = signs + collisions
         return variance
 
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Neglects what cells share by colliding; see :meth:`Mechanism.covariance`."""
+        return independent_noise(self.variance(n, frequencies), n, frequencies)
+
     def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
         """No bound is stated: infinite. See :meth:`Mechanism.influence`."""
         return math.inf
+
+    @property
+    def drawn_cells(self) -> int:
+        """All cells."""
+        return self.cells
+
+    def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
+        """See :meth:`Mechanism.draw_tally_of`."""
+        return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Exact law given the hashes, in O(L g + g w^2)."""

@@ -12,13 +12,14 @@ import numpy as np
 
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.bits import count_bits
+from estimators.mechanisms.covariance import balanced_noise
 from estimators.mechanisms.support import OTHER, SupportOracle, require_integer, table_error
 from estimators.randomness import exp_weight, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Floats, Reports
+    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
     from estimators.randomness import Randomness
 
 MAX_SUBSET_CELLS = 1 << 14
@@ -41,12 +42,13 @@ class SubsetSelection(SupportOracle):
     """
 
     name: ClassVar[str] = "subset-selection"
+    fixed_total: ClassVar[bool] = True
+    most_cells: ClassVar[int] = MAX_SUBSET_CELLS
 
     size: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_integer("subset-selection.cells", self.cells, 2, MAX_SUBSET_CELLS)
         require_integer("subset-selection.size", self.size, 1, self.cells - 1)
 
     @classmethod
@@ -55,7 +57,7 @@ class SubsetSelection(SupportOracle):
 
         The error falls and then rises with w, so the search walks from L / (e + 1) to the valley.
         """
-        require_integer("subset-selection.cells", cells, 2, MAX_SUBSET_CELLS)
+        require_integer("subset-selection.cells", cells, 2, cls.most_cells)
         start = round(Fraction(cells * OTHER, exp_weight(epsilon) + OTHER))
         best = cls(epsilon, cells, min(max(start, 1), cells - 1))
         for step in (1, -1):
@@ -137,6 +139,13 @@ class SubsetSelection(SupportOracle):
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Sets per view and cell."""
         return count_bits(reports["b"], self.cells, view, views)
+
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Every report supports equally many cells, so the noise adds up to 0.
+
+        Single entries are exact if all frequencies are equal.
+        """
+        return balanced_noise(self.variance(n, frequencies), n, frequencies)
 
     def influence(self, weights: Floats, times: Floats) -> float:
         """Exact: the set of the w cells of largest weight. See :meth:`Mechanism.influence`."""

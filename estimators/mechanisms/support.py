@@ -19,7 +19,9 @@ from estimators.randomness import WEIGHT_BITS, exp_weight
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from estimators.mechanisms.base import Counts, Floats
+    from numpy.typing import NDArray
+
+    from estimators.mechanisms.base import Counts, Covariance, Floats
 
 MAX_CELLS = 1 << 24
 """More cells than any table that can be released; keeps every weight sum below 2^63."""
@@ -34,18 +36,21 @@ class SupportOracle(ABC):
 
     Attributes:
         epsilon: decimal string, the whole loss of one report.
-        cells: number of inputs L, 2 to 2^24.
+        cells: number of inputs L, 2 to :attr:`most_cells`.
     """
 
     name: ClassVar[str]
+    fixed_total: ClassVar[bool]
     largest_count: ClassVar[int] = 1
+    counts_joint: ClassVar[bool] = True
+    most_cells: ClassVar[int] = MAX_CELLS
 
     epsilon: str
     cells: int
 
     def __post_init__(self) -> None:
         exp_weight(self.epsilon)
-        require_integer(f"{self.name}.cells", self.cells, 2, MAX_CELLS)
+        require_integer(f"{self.name}.cells", self.cells, 2, self.most_cells)
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
@@ -70,6 +75,11 @@ class SupportOracle(ABC):
     @property
     def width(self) -> int:
         """One support counter per cell."""
+        return self.cells
+
+    @property
+    def drawn_cells(self) -> int:
+        """All cells."""
         return self.cells
 
     def check(self) -> None:  # noqa: B027 - a mechanism may leave nothing open
@@ -114,6 +124,18 @@ class SupportOracle(ABC):
         slope = float((1 - p - q) / (p - q))
         variance: Floats = (noise + np.asarray(f) * slope) / n
         return variance
+
+    @abstractmethod
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """See :meth:`Mechanism.covariance`: it depends on how the support of cells is tied."""
+
+    @abstractmethod
+    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
+        """See :meth:`Mechanism.draw_tally`."""
+
+    def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
+        """See :meth:`Mechanism.draw_tally_of`."""
+        return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
 
 def one_cell(weights: Floats, times: Floats, q: float, gap: float) -> float:

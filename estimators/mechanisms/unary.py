@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from estimators.mechanisms.base import Column, require_enumerable
 from estimators.mechanisms.bits import count_bits
+from estimators.mechanisms.covariance import independent_noise
 from estimators.mechanisms.support import SupportOracle
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from estimators.mechanisms.base import Channel, Counts, Reports
+    from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class UnaryOracle(SupportOracle):
     Report: column ``b``, L packed bits. Counters: ones per cell.
     """
 
+    fixed_total: ClassVar[bool] = False
+
     @property
     def columns(self) -> tuple[Column, ...]:
         """The bits of all cells."""
@@ -34,6 +37,10 @@ class UnaryOracle(SupportOracle):
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Ones per view and cell."""
         return count_bits(reports["b"], self.cells, view, views)
+
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Exact: the bits are independent; see :meth:`Mechanism.covariance`."""
+        return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Exact law in O(L): the bits are independent, so every counter is two binomials."""

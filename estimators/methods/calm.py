@@ -14,11 +14,12 @@ import numpy as np
 
 from estimators.errors import PlanError
 from estimators.mechanisms import adaptive, spec
+from estimators.mechanisms.base import Covariance
 from estimators.methods.base import Answers, Design
 from estimators.methods.shared.calm_size import Size, algorithm_1
-from estimators.methods.shared.covariance import Covariance, Pooled, covariance
 from estimators.methods.shared.options import number_parameter, only_parameters
 from estimators.methods.shared.overlapping import OverlappingTables, observe
+from estimators.methods.shared.pooled_variance import Pooled
 from estimators.plan import Group
 from estimators.view import View
 
@@ -149,7 +150,7 @@ def _expected(views: Sequence[Attributes], request: Request) -> dict[int, float]
         cells = domain.size(attributes)
         if cells not in by_cells:
             even = np.full(cells, 1.0 / cells)
-            by_cells[cells] = covariance(adaptive(request.epsilon, cells), n, even)
+            by_cells[cells] = adaptive(request.epsilon, cells).covariance(n, even)
     covariances = [by_cells[domain.size(attributes)] for attributes in views]
     precision = np.array([1.0 / c.interaction for c in covariances])
     pooled = Pooled(views, domain.cardinalities, covariances, precision)

@@ -21,7 +21,6 @@ from estimators.linear import (
 )
 from estimators.mechanisms import adaptive, spec, standard
 from estimators.methods.base import Answers, Design
-from estimators.methods.shared.covariance import covariance
 from estimators.methods.shared.expected_error import mean_error
 from estimators.methods.shared.options import only_parameters
 from estimators.methods.shared.packing import statistic
@@ -169,7 +168,7 @@ class FullTable(LinearModel):
 
     def variance(self, attributes: Attributes) -> Floats:
         """Of every cell given the devices' records: shape (cells,)."""
-        whole = covariance(self._mechanism, self._n, self._likely)
+        whole = self._mechanism.covariance(self._n, self._likely)
         spread = self._project(whole.diagonal, attributes)
         known = self._fold(whole.factors, attributes)
         frequencies = self._project(self._likely, attributes)
@@ -180,7 +179,7 @@ class FullTable(LinearModel):
     def covariance(self, attributes: Attributes) -> Floats:
         """As `variance`, between cells."""
         self._check(attributes, MAX_COVARIANCE_CELLS)
-        whole = covariance(self._mechanism, max(self._n, 1), self._likely)
+        whole = self._mechanism.covariance(max(self._n, 1), self._likely)
         full = dense(
             self._project(whole.diagonal, attributes), self._fold(whole.factors, attributes)
         )

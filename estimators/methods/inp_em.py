@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from estimators.castell.design import choose_tables, expected_errors, loss_reason, product_group
+from estimators.castell.family import only_mechanism
 from estimators.errors import InvalidInput, PlanError
 from estimators.linear import MOVED
 from estimators.marginal import Marginal, is_noise, uniform
@@ -70,10 +71,7 @@ class InpEM:
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LikelihoodModel:
         """Keep the counts; a table is fitted when it is asked for."""
-        mechanism = plan.mechanisms[0]
-        if not isinstance(mechanism, ProductGRR) or len(plan.groups) != 1:
-            raise PlanError(f"method {plan.method} goes with one group of mechanism product-grr")
-        return LikelihoodModel(plan, mechanism, tallies[0])
+        return LikelihoodModel(plan, only_mechanism(plan, ProductGRR), tallies[0])
 
 
 class LikelihoodModel:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from estimators.castell.design import choose_tables, record_view
+from estimators.castell.family import only_mechanism
 from estimators.castell.lasso import expectation_maximisation, nonnegative_lasso
-from estimators.errors import InvalidInput, PlanError
+from estimators.errors import InvalidInput
 from estimators.marginal import Marginal, is_noise, uniform
 from estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
 from estimators.mechanisms.registry import spec
@@ -76,9 +77,7 @@ class LoPub:
         Raises:
             PlanError: the plan's group is not of that kind.
         """
-        mechanism = plan.mechanisms[0]
-        if not isinstance(mechanism, BloomRR) or len(plan.groups) != 1:
-            raise PlanError("method lopub goes with one group of mechanism bloom-rr")
+        mechanism = only_mechanism(plan, BloomRR)
         penalty = float(plan.parameters.get("penalty", PENALTY))
         return LoPubModel(mechanism, tallies[0].counts[0], int(tallies[0].n[0]), penalty)
 
@@ -161,9 +160,7 @@ class LoPubEM(LoPub):
 
     def fit_reports(self, plan: Plan, reports: Reports) -> LoPubModel:
         """The Lasso's model, refined."""
-        mechanism = plan.mechanisms[0]
-        if not isinstance(mechanism, BloomRR):
-            raise PlanError("method lopub-em goes with one group of mechanism bloom-rr")
+        mechanism = only_mechanism(plan, BloomRR)
         counts = mechanism.tally(reports, None, 1)[0]
         penalty = float(plan.parameters.get("penalty", PENALTY))
         return _Refined(mechanism, counts, len(reports["b0"]), penalty, reports)

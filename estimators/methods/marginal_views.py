@@ -27,8 +27,8 @@ from estimators.linear import (
     require_at_most,
 )
 from estimators.mechanisms import adaptive, standard
+from estimators.mechanisms.base import Covariance
 from estimators.methods.base import Answers, Design
-from estimators.methods.shared.covariance import Covariance, covariance
 from estimators.methods.shared.expected_error import mean_error
 from estimators.methods.shared.options import only_parameters
 from estimators.methods.shared.packing import Assigned, elementary, pack, require_views, statistic
@@ -216,5 +216,5 @@ class MarginalTables(LinearModel):
                 table = mechanism.estimate(self._counts[number], n)
                 positive = np.maximum(table, 0.0)
                 likely = positive / positive.sum() if positive.sum() > 0.0 else likely
-            self._cache[number] = table, covariance(mechanism, n, likely)
+            self._cache[number] = table, mechanism.covariance(n, likely)
         return self._cache[number]

@@ -18,8 +18,8 @@ from estimators.linear import (
     require_at_most,
 )
 from estimators.mechanisms import build
+from estimators.mechanisms.base import Covariance
 from estimators.methods.shared.coefficients import Evidence, Recovery, Structure
-from estimators.methods.shared.covariance import Covariance, covariance
 from estimators.methods.shared.expected_error import mean_error
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def expected_errors(method: CoefficientMethod, request: Request, design: Design)
         mechanism, n = mechanisms[view], int(reports[view])
         if (mechanism, n) not in known:
             even = np.full(mechanism.cells, 1.0 / mechanism.cells)
-            known[mechanism, n] = Evidence(even, covariance(mechanism, n, even))
+            known[mechanism, n] = Evidence(even, mechanism.covariance(n, even))
         return known[mechanism, n]
 
     structure = Structure(request.domain, family.views, family.owners)
@@ -168,4 +168,4 @@ def _evidence(mechanism: Mechanism, counts: Counts, n: int) -> Evidence:
     table = mechanism.estimate(counts, n)
     positive = np.maximum(table, 0.0)
     likely = positive / positive.sum() if positive.sum() > 0.0 else positive + 1.0 / len(table)
-    return Evidence(table, covariance(mechanism, n, likely))
+    return Evidence(table, mechanism.covariance(n, likely))

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.domain import Attributes, Domain
-from estimators.methods.shared.covariance import Covariance
+from estimators.mechanisms.base import Covariance
 from estimators.numerics.hadamard import power_of_two, transform
 from estimators.view import View
 

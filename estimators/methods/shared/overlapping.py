@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from estimators.errors import InvalidInput
 from estimators.linear import MAX_COVARIANCE_CELLS
 from estimators.marginal import Marginal, is_noise, uniform
-from estimators.methods.shared.covariance import Pooled, covariance
+from estimators.methods.shared.pooled_variance import Pooled
 from estimators.numerics import consistency
 from estimators.numerics.maximum_entropy import maximum_entropy
 
@@ -60,7 +60,7 @@ class Observation:
     def precision(self) -> float:
         """Inverse variance of a cell apart from the total, for a uniform table."""
         cells = self.estimate.size
-        return 1.0 / covariance(self.mechanism, self.n, np.full(cells, 1.0 / cells)).interaction
+        return 1.0 / self.mechanism.covariance(self.n, np.full(cells, 1.0 / cells)).interaction
 
 
 def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
@@ -115,7 +115,7 @@ class OverlappingTables:
     @cached_property
     def _pooled(self) -> Pooled:
         covariances = [
-            covariance(o.mechanism, o.n, self.shared.table(self.tables, number))
+            o.mechanism.covariance(o.n, self.shared.table(self.tables, number))
             for number, o in enumerate(self._observations)
         ]
         return Pooled(self.shared.views, self._domain.cardinalities, covariances, self._precision)

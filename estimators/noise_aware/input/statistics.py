@@ -180,14 +180,12 @@ def collect(
 def cell_variance(mechanism: Mechanism) -> float:
     """Variance of one cell for one report, mechanism and sampling, apart from the table's total.
 
-    For an even table: the mean noise, and 1 / L of sampling a device. Where the counts are tied to
-    a fixed sum, so are the estimates, and the noise of the other L - 1 directions is L / (L - 1)
-    times the mean.
+    For an even table: the mean noise, and 1 / L of sampling a device. Where the estimates always
+    add up to 1, the noise of the other L - 1 directions is L / (L - 1) times the mean.
     """
     cells = mechanism.cells
     noise = float(np.mean(mechanism.variance(1)))
-    tied = mechanism.name in ("grr", "subset-selection", "hadamard-coefficient")
-    return noise * (cells / (cells - 1) if tied else 1.0) + 1.0 / cells
+    return noise * (cells / (cells - 1) if mechanism.fixed_total else 1.0) + 1.0 / cells
 
 
 def _ratio(total: Floats, weight: Floats) -> Floats:

@@ -169,8 +169,8 @@ def test_answers_of_a_character_model_agree_with_brute_force() -> None:
     plan, _ = draft(domain, "1", 10**6, 2, "characters")
     joint = np.random.default_rng(2).dirichlet(np.ones(24))
     codes = np.array(list(product(range(3), range(2), range(4))), np.uint16)
+    from estimators.mechanisms.base import Covariance
     from estimators.methods.shared.coefficients import Evidence, Recovery, Structure
-    from estimators.methods.shared.covariance import Covariance
 
     views = [view for group in plan.groups for view in group.views]
 

@@ -13,7 +13,6 @@ non-negativity, which only shrinks errors, is ignored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -21,63 +20,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.mechanisms.coefficient import HadamardCoefficient
-from estimators.mechanisms.grr import GRR
-from estimators.mechanisms.subset import SubsetSelection
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from estimators.domain import Attributes
-    from estimators.mechanisms.base import Mechanism
+    from estimators.mechanisms.base import Covariance
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Covariance:
-    """Covariance of one view's estimated table: ``diag(diagonal) - factors factors^T``.
-
-    Attributes:
-        diagonal: shape (cells,), non-negative.
-        factors: shape (cells, few).
-    """
-
-    diagonal: Floats
-    factors: Floats
-
-    @property
-    def interaction(self) -> float:
-        """Mean variance of a cell apart from the table's total, which is known to be 1."""
-        return float(self.diagonal.mean())
-
-
-def covariance(mechanism: Mechanism, n: int, frequencies: Floats) -> Covariance:
-    """Mechanism noise plus the sampling of n users out of many into this view.
-
-    Sampling is multinomial, ``(diag(f) - f f^T) / n``; noise is independent across cells. Where a
-    report names exactly one cell, the counters themselves are multinomial, which is exact and makes
-    the estimates sum to 1. Subset selection's cells exclude one another; what they share is taken
-    as equal for all pairs, which is exact for a uniform table.
-
-    Args:
-        mechanism: of the view.
-        n: reports, at least 1.
-        frequencies: shape (cells,), non-negative, sum 1.
-    """
-    if isinstance(mechanism, GRR | HadamardCoefficient):
-        gap = float(mechanism.p - mechanism.q) * np.sqrt(n)
-        named = frequencies * float(mechanism.p - mechanism.q) + float(mechanism.q)
-        return Covariance(named / gap**2, named[:, None] / gap)
-    noise = mechanism.variance(n, frequencies)
-    sampled = frequencies[:, None] / np.sqrt(n)
-    if isinstance(mechanism, SubsetSelection):
-        # Every report supports equally many cells, so noise that all cells share does not exist.
-        others = mechanism.cells - 1
-        common = np.full((mechanism.cells, 1), np.sqrt(noise.mean() / others))
-        whole = noise * mechanism.cells / others + frequencies / n
-        return Covariance(whole, np.concatenate([sampled, common], axis=1))
-    return Covariance(noise + frequencies / n, sampled)
 
 
 class Pooled:

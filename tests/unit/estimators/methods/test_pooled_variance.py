@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from estimators.mechanisms import build
-from estimators.methods.shared.covariance import Pooled, covariance
+from estimators.methods.shared.pooled_variance import Pooled
 from estimators.numerics.consistency import harmonise, projection, structure
 
 Floats = NDArray[np.float64]
@@ -33,7 +33,7 @@ def test_equals_the_dense_computation(family: str, oracle: str) -> None:
         cells = prod(cardinalities[i] for i in view)
         mechanism = build({"name": oracle, "cells": cells}, "1")
         n = int(generator.integers(50, 5000))
-        covariances.append(covariance(mechanism, n, generator.dirichlet(np.ones(cells))))
+        covariances.append(mechanism.covariance(n, generator.dirichlet(np.ones(cells))))
     precision = generator.uniform(0.5, 5, len(views))
     pooled = Pooled(views, cardinalities, covariances, precision)
 
@@ -60,7 +60,7 @@ def test_equals_the_dense_computation(family: str, oracle: str) -> None:
 def test_grr_covariance_is_multinomial(cells: int) -> None:
     frequencies = np.random.default_rng(cells).dirichlet(np.ones(cells))
     mechanism = build({"name": "grr", "cells": cells}, "0.7")
-    own = covariance(mechanism, 100, frequencies)
+    own = mechanism.covariance(100, frequencies)
     dense = np.diag(own.diagonal) - own.factors @ own.factors.T
     np.testing.assert_allclose(dense.sum(axis=0), 0.0, atol=1e-12)
     expected = mechanism.variance(100, frequencies) + frequencies * (1 - frequencies) / 100
@@ -70,7 +70,7 @@ def test_grr_covariance_is_multinomial(cells: int) -> None:
 def test_oue_covariance_adds_sampling_to_noise() -> None:
     frequencies = np.array([0.5, 0.3, 0.2])
     mechanism = build({"name": "oue", "cells": 3}, "1")
-    own = covariance(mechanism, 50, frequencies)
+    own = mechanism.covariance(50, frequencies)
     dense = np.diag(own.diagonal) - own.factors @ own.factors.T
     expected = mechanism.variance(50, frequencies) + frequencies * (1 - frequencies) / 50
     np.testing.assert_allclose(np.diag(dense), expected, rtol=1e-12)
@@ -79,7 +79,7 @@ def test_oue_covariance_adds_sampling_to_noise() -> None:
 
 def test_an_attribute_in_no_view_adds_nothing() -> None:
     mechanism = build({"name": "grr", "cells": 2}, "1")
-    own = covariance(mechanism, 10, np.array([0.5, 0.5]))
+    own = mechanism.covariance(10, np.array([0.5, 0.5]))
     pooled = Pooled(((0,),), (2, 5), [own], np.ones(1))
     np.testing.assert_array_equal(pooled.variance((1,)), np.zeros(5))
     # One fifth of the first attribute's share each: a fifth of its error.
@@ -89,7 +89,7 @@ def test_an_attribute_in_no_view_adds_nothing() -> None:
 
 def test_twice_the_views_halve_the_variance() -> None:
     mechanism = build({"name": "oue", "cells": 6}, "1")
-    own = covariance(mechanism, 100, np.full(6, 1 / 6))
+    own = mechanism.covariance(100, np.full(6, 1 / 6))
     one = Pooled(((0, 1),), (2, 3), [own], np.ones(1)).variance((0, 1))
     two = Pooled(((0, 1), (0, 1)), (2, 3), [own, own], np.ones(2)).variance((0, 1))
     np.testing.assert_allclose(two, one / 2)
