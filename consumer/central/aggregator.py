@@ -16,6 +16,7 @@ from consumer.central.claims import Claims
 from consumer.central.publication import Publication, unspoken
 from consumer.central.windows import KEY_BYTES, RawWindows
 from consumer.runtime.health import RoleHealth
+from consumer.runtime.retry import RetryBudget
 from estimators.central.coding import most_raw_bytes
 from estimators.central.dp_marginals import check_allocation
 from estimators.central.wire import TICK
@@ -123,16 +124,15 @@ class Aggregator:
             RecoverableError: the broker did not answer for a minute, and no release is paid for
                 that has not left.
         """
-        failing: float | None = None
+        retries = RetryBudget(self._clock, RETRY_SECONDS)
         try:
             while not stop.is_set() and not self.finished:
                 try:
                     self.turn()
-                    failing = None
+                    retries.succeeded()
                 except RecoverableError:
-                    now = self._clock.monotonic()
-                    failing = now if failing is None else failing
-                    if now - failing > RETRY_SECONDS and not self._publication.owes:
+                    spent = retries.failed()
+                    if spent and not self._publication.owes:
                         raise
                     if self._publication.owes:
                         self.health.turned()  # a restart would lose what is paid for

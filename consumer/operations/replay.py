@@ -24,7 +24,7 @@ from broker.transport import Broker, Partition, Record, Topics
 from consumer.publish.build import SnapshotSet, build_set
 from consumer.publish.merge import MergedWindow, StateMerger
 from consumer.runtime.foreign_records import ForeignRecords
-from consumer.runtime.read_topics import read_span, read_whole
+from consumer.runtime.read_topics import read_spans, read_whole
 from consumer.tally.admission import check_append_time
 from consumer.tally.fold import Outcome, PartitionFold
 from consumer.tally.windows import window_of_clock
@@ -97,7 +97,7 @@ def replay(
         log = _Log(plan, source, topics, first, frozenset(admit))
         reader = broker.reader()
         try:
-            for record in read_span(reader, log.spans, clock):
+            for record in read_spans(reader, log.spans, clock):
                 check_append_time(record, clock.now_ms())
                 log.read(record)
             windows = log.closed_windows(last)
@@ -105,7 +105,7 @@ def replay(
                 dead_letters = [Partition(source.dead_letters, 0)]
                 for record in read_whole(reader, topics, dead_letters, clock):
                     log.read_dead_letter(record)
-                for record in read_span(reader, log.rejected_spans(), clock):
+                for record in read_spans(reader, log.rejected_spans(), clock):
                     log.admit(record, windows)
         finally:
             reader.close()

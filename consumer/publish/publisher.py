@@ -12,6 +12,7 @@ from consumer.metrics.registry import Metrics
 from consumer.publish.config import PublisherConfig
 from consumer.publish.session import PublishingSession
 from consumer.runtime.health import RoleHealth
+from consumer.runtime.retry import RetryBudget
 from consumer.runtime.topic_checks import verify_topics
 from consumer.runtime.topic_watch import TopicWatch
 from estimators.errors import FatalError, RecoverableError
@@ -103,19 +104,17 @@ class Publisher:
                 topics that are missing or have the wrong settings.
             InvalidInput: records of a newer version.
         """
-        failing_since: float | None = None
+        retries = RetryBudget(self._clock, self._config.retry_seconds)
         try:
             while not stop.is_set():
                 try:
                     self.turn()
-                    failing_since = None
+                    retries.succeeded()
                 except RecoverableError as error:
                     self._metrics.inc(FAILURES)
-                    now = self._clock.monotonic()
-                    failing_since = now if failing_since is None else failing_since
-                    if now - failing_since >= self._config.retry_seconds:
+                    if retries.failed():
                         raise FatalError(
-                            f"publisher: no success for {now - failing_since:.0f} s: {error}"
+                            f"publisher: no success for {retries.failing_seconds:.0f} s: {error}"
                         ) from error
                     stop.wait(_BACKOFF_SECONDS)
         finally:

@@ -43,6 +43,7 @@ from consumer.publish.config import PublisherConfig
 from consumer.publish.estimate_job import EstimateJob
 from consumer.publish.merge import MergedWindow, StateMerger
 from consumer.runtime.foreign_records import ForeignRecords, key_of
+from consumer.runtime.read_topics import EndCheck
 from consumer.subscribe.assembler import SnapshotAssembler, above
 from estimators.errors import ForeignRecord
 from estimators.plan import Plan
@@ -98,7 +99,7 @@ class PublishingSession:
         ]
         self._unread: list[list[Partition]] = [[self._snapshots], self._state]
         self._assigned: list[Partition] = []
-        self._ends: dict[Partition, int] = {}
+        self._end_check: EndCheck | None = None
         self._sent: dict[tuple[int, Kind], tuple[int, int]] = {}
         self._rewrite_at: dict[tuple[int, Kind], float] = {}
         self._sent_early: dict[int, Revision] = {}
@@ -164,22 +165,18 @@ class PublishingSession:
     def _catch_up(self, timeout: float) -> None:
         # Snapshots before state: of windows found complete the counts need not be held.
         wanted = self._unread[0]
-        if not set(wanted) <= set(self._assigned):
+        if self._end_check is None:
             starts = self._topics.log_starts(wanted)
-            self._ends |= self._topics.log_ends(wanted)
             self._reader.assign([*self._assigned, *wanted])
             for partition, offset in starts.items():
                 self._reader.seek(partition, offset)
             self._assigned += wanted
-        if any(self._reader.position(p) < self._ends[p] for p in wanted):
+            self._end_check = EndCheck(self._reader, self._topics, wanted)
+        if not self._end_check.update():
             self._read(timeout)
-        positions = {p: self._reader.position(p) for p in wanted}
-        if all(positions[p] >= self._ends[p] for p in wanted):
-            # An end fetched before the position may have been overtaken: compaction can move a
-            # rewritten record past it. Only an end fetched afterwards proves that all was read.
-            self._ends |= self._topics.log_ends(wanted)
-            if all(positions[p] >= self._ends[p] for p in wanted):
-                self._unread.pop(0)
+        if self._end_check.update():
+            self._unread.pop(0)
+            self._end_check = None
 
     def _read(self, timeout: float) -> None:
         for record in self._reader.poll(timeout):

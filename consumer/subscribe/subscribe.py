@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from typing import Literal
 
+from broker.clock import SystemClock
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Reader, Record, Topics
 from consumer.runtime.foreign_records import ForeignRecords, key_of
+from consumer.runtime.retry import RetryBudget
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler, Table
 from consumer.subscribe.delivery_order import DeliveryOrder
 from estimators.errors import FatalError, ForeignRecord, RecoverableError
@@ -136,7 +137,7 @@ class _Source:
         That end is looked for while ``wants_end`` says so, and without ``follow``, where it is the
         last item.
         """
-        failing_since: float | None = None
+        retries = RetryBudget(SystemClock(), retry_seconds)
         while not stop.is_set():
             records: list[Record] = []
             ended = False
@@ -146,11 +147,9 @@ class _Source:
                 hasty = wants_end() or not follow
                 records = self._reader.poll(min(poll_seconds, 0.1) if hasty else poll_seconds)
                 ended = hasty and not records and self._at_end()
-                failing_since = None
+                retries.succeeded()
             except RecoverableError:
-                now = time.monotonic()
-                failing_since = now if failing_since is None else failing_since
-                if now - failing_since >= retry_seconds:
+                if retries.failed():
                     raise
                 stop.wait(_BACKOFF_SECONDS)
             yield from records

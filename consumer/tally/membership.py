@@ -8,6 +8,7 @@ from typing import NamedTuple
 from broker.clock import Clock
 from broker.transport import GroupReader, Partition, Record
 from consumer.runtime.config import TallyConfig
+from consumer.runtime.retry import RetryBudget
 from estimators.errors import FatalError, RecoverableError
 
 _BEAT_SECONDS = 1.0
@@ -48,7 +49,7 @@ class Membership:
         self._backlog: list[Record] = []
         self._blocked = False
         self._last_poll = clock.monotonic()
-        self._failing_since: float | None = None
+        self._retries = RetryBudget(clock, config.retry_seconds)
 
     def join(self, topics: Collection[str]) -> None:
         """Join the group; the assignment comes with polls."""
@@ -145,16 +146,13 @@ class Membership:
             self._note_failure(error)
             records = []
         else:
-            self._failing_since = None
+            self._retries.succeeded()
             self._last_poll = self._clock.monotonic()
         self._note_changes()
         return records
 
     def _note_failure(self, error: RecoverableError) -> None:
-        now = self._clock.monotonic()
-        if self._failing_since is None:
-            self._failing_since = now
-        if now - self._failing_since > self._config.retry_seconds:
+        if self._retries.failed():
             raise FatalError(
                 f"the broker has not answered for {self._config.retry_seconds:g} s: {error}"
             ) from error

@@ -12,14 +12,12 @@ from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Partition, Reader, Record, TopicInfo, Topics
 from consumer.runtime.foreign_records import ForeignRecords
+from consumer.runtime.read_topics import read_spans, read_whole
 from consumer.tally.admission import AdmissionControl
 from consumer.tally.fold import PartitionFold
-from estimators.errors import FatalError, ForeignRecord, RecoverableError
+from estimators.errors import FatalError, ForeignRecord
 from estimators.plan import Plan
 from estimators.wire.state import PartitionState, decode_state, partition_key
-
-_POLL_SECONDS = 0.2
-_POLL_RECORDS = 500
 
 
 class Restored(NamedTuple):
@@ -146,36 +144,20 @@ class Restorer:
             if partition not in best or offset > best[partition][0]:
                 best[partition] = (offset, record.value)
 
-        self._read_all({self._state_partition(p) for p in partitions}, collect)
+        state = {self._state_partition(p) for p in partitions}
+        for record in read_whole(
+            self._reader,
+            self._topics,
+            state,
+            self._clock,
+            patience_seconds=self._patience,
+            keep_alive=self._keep_alive,
+        ):
+            collect(record)
         return {partition: value for partition, (_, value) in best.items()}
 
     def _state_partition(self, partition: Partition) -> Partition:
         return Partition(self._names.state, self._names.state_partition(partition.number))
-
-    def _read_all(
-        self, partitions: Collection[Partition], collect: Callable[[Record], None]
-    ) -> None:
-        """Read until each position equals an end that was fetched after it was reached.
-
-        Compaction can move a key past an end fetched before: its old record is gone when the read
-        comes by, and its new one lies beyond that end.
-        """
-        starts = self._topics.log_starts(partitions)
-        self._reader.assign(partitions)
-        for partition in partitions:
-            self._reader.seek(partition, starts[partition])
-        ends: dict[Partition, int] = {}
-        left = set(partitions)
-        patience = _Patience(self._clock, self._patience, "the state topic")
-        while left:
-            positions = {partition: self._reader.position(partition) for partition in left}
-            reached = [p for p in left if positions[p] >= ends.get(p, 0)]
-            if reached:
-                ends |= self._topics.log_ends(reached)
-                left -= {p for p in reached if positions[p] >= ends[p]}
-            if left:
-                for record in self._poll(patience, positions):
-                    collect(record)
 
     def _read_ids(
         self, states: Mapping[Partition, PartitionState]
@@ -187,49 +169,16 @@ class Restorer:
             )
             for partition, state in states.items()
         }
-        left = {p for p, state in states.items() if state.resume_from < state.next_offset}
-        if left:
-            self._reader.assign(left)
-        for partition in left:
-            self._reader.seek(partition, states[partition].resume_from)
-        patience = _Patience(self._clock, self._patience, "the reports topics")
-        while left:
-            positions = {partition: self._reader.position(partition) for partition in left}
-            for record in self._poll(patience, positions):
-                _replay(admissions[record.partition], record, states[record.partition].next_offset)
-            done = {p for p in left if self._reader.position(p) >= states[p].next_offset}
-            left -= done
-            if done and left:
-                self._reader.assign(left)
+        spans = {p: (state.resume_from, state.next_offset) for p, state in states.items()}
+        for record in read_spans(
+            self._reader,
+            spans,
+            self._clock,
+            patience_seconds=self._patience,
+            keep_alive=self._keep_alive,
+        ):
+            _replay(admissions[record.partition], record, spans[record.partition][1])
         return admissions
-
-    def _poll(self, patience: _Patience, positions: Mapping[Partition, int]) -> list[Record]:
-        self._keep_alive()
-        records = self._reader.poll(_POLL_SECONDS, _POLL_RECORDS)
-        if records or any(self._reader.position(p) != at for p, at in positions.items()):
-            patience.renew()
-        else:
-            patience.check()
-        return records
-
-
-class _Patience:
-    """How long a read may stand still."""
-
-    def __init__(self, clock: Clock, seconds: float, what: str) -> None:
-        self._clock = clock
-        self._seconds = seconds
-        self._what = what
-        self._since = clock.monotonic()
-
-    def renew(self) -> None:
-        """The read advanced."""
-        self._since = self._clock.monotonic()
-
-    def check(self) -> None:
-        """RecoverableError if it has not for too long."""
-        if self._clock.monotonic() - self._since > self._seconds:
-            raise RecoverableError(f"reading {self._what} stands still for {self._seconds:g} s")
 
 
 def check_log(
@@ -274,15 +223,15 @@ def check_log(
 
 
 def _replay(admission: AdmissionControl, record: Record, next_offset: int) -> None:
-    """Find a record's id again if it was folded before ``next_offset``.
+    """Find the id of a record again if it was folded before ``next_offset``.
 
-    A record batch that cannot be decoded can begin below that offset: an earlier release read such
-    a batch up to the record at fault. The ids of those records are not known any more. Their time
-    is, since all records of a batch have the same one.
+    A batch of records that cannot be decoded can begin below that offset and end above it: an
+    earlier release read such a batch up to the first bad record. The ids of the records before it
+    are lost. Their time is not: all records of a batch have the same append time.
     """
     if record.offset < next_offset:
         admission.replay(record)
-    elif record.damage is not None and record.damage.first_offset < next_offset:
+    else:
         admission.advance(record.timestamp)
 
 

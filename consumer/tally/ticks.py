@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from broker.clock import Clock
 from broker.transport import Delivery, Partition, Sink
+from consumer.runtime.retry import RetryBudget
 from consumer.tally.fold import PartitionFold
 from estimators.errors import FatalError, RecoverableError
 from estimators.wire.batch import TICK
@@ -42,13 +43,13 @@ class Ticker:
         self._budget = stall_seconds
         self._last: dict[Partition, float] = {}
         self._sent: dict[Partition, tuple[float, Delivery]] = {}
-        self._failing_since: dict[Partition, float] = {}
+        self._retries: dict[Partition, RetryBudget] = {}
 
     def drop(self, partitions: Collection[Partition]) -> None:
         """Partitions went. When they were last ticked is remembered: they may come back."""
         for partition in partitions:
             self._sent.pop(partition, None)
-            self._failing_since.pop(partition, None)
+            self._retries.pop(partition, None)
 
     def turn(
         self,
@@ -63,8 +64,8 @@ class Ticker:
         wall, now = self._clock.now_ms(), self._clock.monotonic()
         self._collect(now)
         overdue = {p for p, f in folds.items() if f.next_close is not None and wall > f.next_close}
-        for partition in self._failing_since.keys() - overdue:
-            del self._failing_since[partition]  # a record closed the window, and no tick is missed
+        for partition in self._retries.keys() - overdue:
+            del self._retries[partition]  # a record closed the window, and no tick is missed
         due = [
             partition
             for partition in folds
@@ -96,11 +97,11 @@ class Ticker:
                 except RecoverableError as error:
                     self._failed(partition, sent, error)
                 else:
-                    self._failing_since.pop(partition, None)
+                    self._retries.pop(partition, None)
             elif now - sent > self._budget:
                 raise FatalError(f"{partition}: a tick was not acknowledged for {self._budget:g} s")
 
     def _failed(self, partition: Partition, since: float, error: RecoverableError) -> None:
-        first = self._failing_since.setdefault(partition, since)
-        if self._clock.monotonic() - first > self._budget:
+        retries = self._retries.setdefault(partition, RetryBudget(self._clock, self._budget))
+        if retries.failed(since):
             raise FatalError(f"{partition}: ticks fail for {self._budget:g} s: {error}") from error

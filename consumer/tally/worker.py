@@ -17,6 +17,7 @@ from consumer.metrics import tally as m
 from consumer.metrics.registry import Metrics
 from consumer.runtime.config import TallyConfig
 from consumer.runtime.health import RoleHealth
+from consumer.runtime.retry import retry_call
 from consumer.runtime.topic_checks import verify_topics
 from consumer.runtime.topic_watch import TopicWatch
 from consumer.tally.admission import check_append_time
@@ -424,16 +425,16 @@ class TallyWorker:
         self._keep_alive()
 
     def _retry(self, what: str, call: Callable[[], T]) -> T:
-        deadline = self._clock.monotonic() + self._config.retry_seconds
-        while True:
-            try:
-                return call()
-            except RecoverableError as error:
-                if self._stop.is_set():
-                    raise StopRequested from error
-                if self._clock.monotonic() >= deadline:
-                    raise FatalError(
-                        f"{what} did not answer for {self._config.retry_seconds:g} s: {error}"
-                    ) from error
-                self._log.warning("trying again", what=what, error=str(error))
-                self._clock.sleep(_RETRY_PAUSE)
+        def failed(error: RecoverableError) -> None:
+            if self._stop.is_set():
+                raise StopRequested from error
+            self._log.warning("trying again", what=what, error=str(error))
+
+        return retry_call(
+            what,
+            call,
+            clock=self._clock,
+            seconds=self._config.retry_seconds,
+            pause_seconds=_RETRY_PAUSE,
+            failed=failed,
+        )

@@ -238,5 +238,5 @@ def test_a_state_topic_that_does_not_answer_is_given_up_for_now() -> None:
         patience_seconds=1.0,
         keep_alive=lambda: None,
     )
-    with pytest.raises(RecoverableError, match="stands still"):
+    with pytest.raises(RecoverableError, match="makes no progress"):
         patient.restore([stage.input()])

@@ -1,0 +1,85 @@
+"""How long failures that may pass are tried again: one budget for every loop of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from broker.clock import Clock
+from estimators.errors import FatalError, RecoverableError
+
+T = TypeVar("T")
+
+
+class RetryBudget:
+    """The longest time for which one operation may fail without a success in between.
+
+    The time runs from the first failure after a success, not from the last success: an operation
+    that is not attempted for an hour and then fails once has failed for no time at all.
+
+    Args:
+        clock: monotonic time.
+        seconds: the budget.
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._failing_since: float | None = None
+
+    @property
+    def failing_seconds(self) -> float:
+        """Seconds since the first failure after the last success; 0 without a failure."""
+        since = self._failing_since
+        return 0.0 if since is None else self._clock.monotonic() - since
+
+    def succeeded(self) -> None:
+        """Note a success: the whole budget is available again."""
+        self._failing_since = None
+
+    def failed(self, since: float | None = None) -> bool:
+        """Note a failure.
+
+        Args:
+            since: monotonic time at which the failed attempt began; now if not given. It counts
+                only for the first failure after a success.
+
+        Returns:
+            Whether the budget is spent.
+        """
+        if self._failing_since is None:
+            self._failing_since = self._clock.monotonic() if since is None else since
+        return self.failing_seconds >= self._seconds
+
+
+def retry_call(
+    what: str,
+    call: Callable[[], T],
+    *,
+    clock: Clock,
+    seconds: float,
+    pause_seconds: float,
+    failed: Callable[[RecoverableError], None],
+) -> T:
+    """Repeat a call until it succeeds, and return its result. Blocks.
+
+    Args:
+        what: what is called, for the error message.
+        call: the call; it may raise RecoverableError.
+        clock: for the budget and the pauses.
+        seconds: the budget, counted from the first attempt.
+        pause_seconds: between two attempts.
+        failed: called after every failure; may raise to end the attempts.
+
+    Raises:
+        FatalError: the budget is spent.
+    """
+    budget, began = RetryBudget(clock, seconds), clock.monotonic()
+    while True:
+        try:
+            return call()
+        except RecoverableError as error:
+            failed(error)
+            if budget.failed(since=began):
+                raise FatalError(f"{what} did not answer for {seconds:g} s: {error}") from error
+            clock.sleep(pause_seconds)

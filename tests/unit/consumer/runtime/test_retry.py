@@ -1,0 +1,92 @@
+"""The retry budget: counted from the first failure, renewed by a success."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.clock import ManualClock
+from consumer.runtime.retry import RetryBudget, retry_call
+from estimators.errors import FatalError, RecoverableError
+
+
+def test_the_budget_is_spent_once_failures_have_lasted_for_it() -> None:
+    clock = ManualClock()
+    budget = RetryBudget(clock, 10.0)
+    assert not budget.failed()
+    clock.advance(9.9)
+    assert not budget.failed()
+    clock.advance(0.1)
+    assert budget.failed()
+    assert budget.failing_seconds == pytest.approx(10.0)
+
+
+def test_the_time_before_the_first_failure_does_not_count() -> None:
+    clock = ManualClock()
+    budget = RetryBudget(clock, 10.0)
+    clock.advance(3600)
+    assert not budget.failed()
+    assert budget.failing_seconds == 0.0
+
+
+def test_a_success_renews_the_budget() -> None:
+    clock = ManualClock()
+    budget = RetryBudget(clock, 10.0)
+    budget.failed()
+    clock.advance(20)
+    budget.succeeded()
+    assert budget.failing_seconds == 0.0
+    assert not budget.failed()
+
+
+def test_a_failure_counts_from_the_beginning_of_its_attempt_where_that_is_known() -> None:
+    clock = ManualClock(seconds=100.0)
+    budget = RetryBudget(clock, 10.0)
+    assert not budget.failed(since=91.0)
+    clock.advance(1)
+    assert budget.failed(since=101.0), "only the first failure of a row sets the beginning"
+
+
+def test_a_call_is_repeated_until_it_succeeds() -> None:
+    clock, failures = ManualClock(), []
+    outcomes = iter([RecoverableError("first"), RecoverableError("second"), None])
+
+    def call() -> str:
+        error = next(outcomes)
+        if error is not None:
+            raise error
+        return "done"
+
+    result = retry_call(
+        "the broker", call, clock=clock, seconds=60.0, pause_seconds=0.5, failed=failures.append
+    )
+    assert result == "done"
+    assert [str(error) for error in failures] == ["first", "second"]
+    assert clock.seconds == 1.0, "two pauses"
+
+
+def test_a_call_that_never_succeeds_ends_with_the_budget() -> None:
+    clock = ManualClock()
+
+    def call() -> None:
+        clock.advance(4)
+        raise RecoverableError("no answer")
+
+    with pytest.raises(FatalError, match="the broker did not answer for 10 s: no answer"):
+        retry_call(
+            "the broker", call, clock=clock, seconds=10.0, pause_seconds=1.0, failed=lambda _: None
+        )
+    assert clock.seconds == 14.0, "three attempts of 4 s and two pauses: the third ends the budget"
+
+
+def test_the_callback_can_end_the_attempts() -> None:
+    class StopError(Exception):
+        pass
+
+    def call() -> None:
+        raise RecoverableError("no answer")
+
+    def stop(_: RecoverableError) -> None:
+        raise StopError
+
+    with pytest.raises(StopError):
+        retry_call("x", call, clock=ManualClock(), seconds=10.0, pause_seconds=1.0, failed=stop)
