@@ -22,8 +22,8 @@ class View:
     ``cell``: the cell of the table over ``attributes`` (a marginal).
     ``parity``: the parity of the bits of the codes selected by one mask per attribute: a Hadamard
     coefficient of the binary encoding; input 0 stands for sign +1, input 1 for sign -1.
-    ``character``: ``sum_j a_j x_j (modulus / r_j) mod modulus`` with one multiplier per attribute
-    (METHODS §4), where r_j divides the modulus.
+    ``character``: ``sum_j a_j x_j (modulus / r_j) mod modulus`` with one multiplier per attribute;
+    r_j divides the modulus.
 
     Attributes:
         attributes: positions, strictly ascending.

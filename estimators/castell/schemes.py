@@ -74,7 +74,8 @@ def hybrid(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estimate
     """Whichever of the two has the smaller predicted error on this very table.
 
     The joint's error is known exactly, ``e = (prod M - 1) / n``; that of the product is estimated
-    by ``max(0, |joint - product|^2 - e)`` (METHODS §5 in place of the paper's bounds, Table III).
+    by ``max(0, |joint - product|^2 - e)`` in place of
+    the bounds of the paper's Table III (docs/methods/whole-records.md).
     """
     first, second = joint(observed, factors, n), independent(observed, factors, n)
     error = expected_sse(factors, n)

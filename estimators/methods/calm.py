@@ -1,6 +1,7 @@
-"""CALM: consistent adaptive local marginals (Zhang et al., CCS 2018), METHODS §3.
+"""CALM: consistent adaptive local marginals (Zhang et al., CCS 2018).
 
-Every user reports one marginal of l attributes, through GRR or OUE; all views weigh the same.
+Every user reports one marginal of l attributes, by GRR or OUE; all views have equal shares. The
+formulas are in docs/methods/calm.md.
 """
 
 from __future__ import annotations

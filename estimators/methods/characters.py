@@ -1,4 +1,4 @@
-"""Characters: the orthogonal decomposition for categorical attributes (METHODS §4).
+"""Characters: the orthogonal decomposition for categorical attributes.
 
 Cormode et al. conjectured that InpHT extends to categorical attributes by the Efron-Stein
 decomposition. It does, by the characters of a product of cyclic groups: a device reports one linear

@@ -143,7 +143,8 @@ def noise_given_truth(truth: Floats, factors: Sequence[AxisChannel], n: int) -> 
 def expected_sse(factors: Sequence[AxisChannel], n: int) -> float:
     """Exact expected sum of squared errors of a joint estimate, for any data.
 
-    ``(prod M - 1) / n``: the squared entries sum to prod M whatever was reported (METHODS §5).
+    ``(prod M - 1) / n``: the squared entries sum to prod M whatever was reported
+    (docs/methods/whole-records.md).
     """
     return (prod(f.moment for f in factors) - 1.0) / n
 

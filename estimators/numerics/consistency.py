@@ -1,4 +1,4 @@
-"""Make overlapping tables agree on what they share (METHODS §3), many tables at once.
+"""Make overlapping tables agree on what they share, many tables at once.
 
 All tables of a plan lie one after another in one flat vector. A *closed* attribute set is the
 intersection of all views that contain it, and lies in two views or more; these are exactly the

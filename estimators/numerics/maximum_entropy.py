@@ -1,4 +1,4 @@
-"""Maximum entropy over a query's cells, given some of its projections (METHODS §3)."""
+"""Maximum entropy over a query's cells, given some of its projections."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
-    """See DESIGN decision 8. Times are integer seconds since the epoch, or seconds.
+    """The document that all parties read. Times are integer seconds since the epoch, or seconds.
 
     Window w covers [start + w·window, start + (w+1)·window); the plan has ``windows`` of them and
     ends at ``expires``. A report of window w is accepted while the log's clock has not passed the

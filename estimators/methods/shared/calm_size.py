@@ -1,4 +1,4 @@
-"""CALM's Algorithm 1: how many views (m) of how many attributes (l), METHODS §3."""
+"""CALM's Algorithm 1: the number m of views and their size l (docs/methods/calm.md)."""
 
 from __future__ import annotations
 
@@ -96,9 +96,8 @@ class Size:
 def algorithm_1(n: int, cardinalities: Sequence[int], epsilon: float, k: int, theta: float) -> Size:
     """Choose the views.
 
-    Departures from the paper, both deliberate (METHODS §3): a covering design is used where one of
-    affordable size exists, also when no smaller l was found; and m is never so small that an
-    attribute would be in no view.
+    It departs from the paper in two points: a covering design of affordable size is used also when
+    no smaller l is found; and m is never so small that an attribute would be in no view.
 
     Args:
         n: users.

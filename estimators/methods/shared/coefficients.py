@@ -10,7 +10,7 @@ Categorical attributes under parities stand for their codes' bits: the table ove
 is recovered and the patterns that are no code are left out.
 
 Sources: Barak et al. 2007; Cormode, Kulkarni and Srivastava, SIGMOD 2018 (InpHT, MargHT, and the
-conjecture for categorical attributes); METHODS §4.
+conjecture for categorical attributes). Formulas: docs/methods/linear-methods.md.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def test_bad_parameter_values_are_refused(name: str, value: str) -> None:
 
 
 def test_numbers_of_views() -> None:
-    """METHODS §1 and §4: 92 coefficients at d = 8, k = 3; 1788, not 14892, at three values."""
+    """92 coefficients at d = 8, k = 3; 1788, not 14892, at three values."""
     eight, ternary = Domain.binary(8), mixed_domain(*[3] * 8)
     assert views_of("ft", eight, 3) == views_of("inp-ht", eight, 3) == 92
     assert views_of("characters", eight, 3) == 92
