@@ -21,7 +21,7 @@ from consumer.central.metrics import CentralMetrics
 from consumer.central.subscribe import CentralRelease, subscribe_releases
 from estimators.central.plan import CentralPlan
 from estimators.randomness import SeededRandomness
-from producer.submit import submit
+from producer.central.submit import submit
 
 START = 1_700_000_000
 USERS = 16_384

@@ -28,7 +28,7 @@ from consumer.runtime.config import HttpConfig, load, refuse_unknown, variables
 from consumer.runtime.service import configure_logging, run_service
 from estimators.central.plan import CentralPlan
 from estimators.randomness import SystemRandomness
-from producer.submit import DEFAULT_BATCH, submit
+from producer.central.submit import DEFAULT_BATCH, submit
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

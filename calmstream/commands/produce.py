@@ -21,8 +21,8 @@ from consumer.runtime.health import HealthServer, health_app
 from consumer.subscribe.subscribe import plan_names
 from estimators.errors import InvalidInput
 from estimators.plan import Plan
-from producer.config import ProducerSettings
-from producer.metrics import ProducerMetrics
+from producer.gateway.config import ProducerSettings
+from producer.gateway.metrics import ProducerMetrics
 from producer.simulation.produce import Summary, produce
 
 UNFINISHED = 3

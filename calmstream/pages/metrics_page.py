@@ -12,7 +12,7 @@ from consumer.central.metrics import CENTRAL_METRICS
 from consumer.metrics.plan import PLAN_METRICS
 from consumer.metrics.publisher import PUBLISHER_METRICS
 from consumer.metrics.tally import TALLY_METRICS
-from producer.metrics import PRODUCER_METRICS
+from producer.gateway.metrics import PRODUCER_METRICS
 
 SECTIONS: tuple[tuple[str, str, tuple[MetricDefinition, ...]], ...] = (
     ("The plan", "Exported by every process of the service.", PLAN_METRICS),

@@ -12,7 +12,7 @@ from estimators.errors import PlanError
 from estimators.plan import MAX_GROUPS, Group, Plan
 from estimators.plan.document import parse, plan_of
 from estimators.wire.batch import MAX_BATCH_BYTES
-from producer.encoding import FRAME_BYTES, HEAD_BYTES
+from producer.device.encoding import FRAME_BYTES, HEAD_BYTES
 
 MAX_DEVICE_PLAN_BYTES = 8 << 20
 """Far above the plans that `calmstream plan` writes; a pilot's counters take up to 2 MB."""

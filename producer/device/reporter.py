@@ -16,9 +16,9 @@ from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness, uniform_below
 from estimators.wire.batch import decode_report
 from producer.device.assignment import Place, place
+from producer.device.encoding import encode_reports
 from producer.device.ledger import DeviceState, Status, status
 from producer.device.store import DeviceStore
-from producer.encoding import encode_reports
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,10 +20,10 @@ from estimators.errors import FatalError, InvalidInput, RecoverableError
 from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness
 from producer.device.reporter import Report
-from producer.encoding import most_reports
+from producer.gateway.encoding import most_reports
 from producer.gateway.open_batches import Moment, OpenBatches, ReadyReports, Selection
-from producer.gateway.rows import RowReader, seal_apart
-from producer.gateway.sender import POLL_SECONDS, Budget, Courier
+from producer.gateway.rows import RowReader, batches_of_rows
+from producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
 from producer.gateway.spool import Spool
 from producer.gateway.totals import Accounts, Failure, Observer, Totals
 
@@ -31,7 +31,7 @@ DEFAULT_SIZE = 1000
 DEFAULT_LINGER = 1.0
 DEFAULT_MIN_BATCH = 50
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 """Longest wait before the clock is read again while batches are open."""
 
 Small = Literal["send", "drop"]
@@ -39,7 +39,7 @@ Small = Literal["send", "drop"]
 
 
 class Batcher:
-    """Accepts reports from any thread; a thread of its own seals, sends and retries.
+    """Accepts reports from any thread; a thread of its own encodes, sends and retries.
 
     Args:
         plan: the plan that the reports follow.
@@ -51,11 +51,11 @@ class Batcher:
             ``size`` and of the plan's ``limits.batch_reports``. 1 lets every report leave alone.
             :mod:`producer.gateway.open_batches` says how long fewer wait.
         small: what happens to fewer when their window closes, and at :meth:`close`.
-        budget: how hard a batch is tried, and how many are in flight; as many full batches again
+        budget: limits of the attempts to send, and of the batches in flight; as many full batches
             may wait to be sent before :meth:`add` blocks.
         spool: keeps batches on disk until they are acknowledged; what it holds is sent first.
         observer: receives what happens to batches.
-        randomness: shuffles; leave it alone outside tests.
+        randomness: shuffles; set it in tests only.
         clock: gives the time by which windows end.
 
     Raises:
@@ -96,10 +96,10 @@ class Batcher:
         self._most_full = (budget or Budget()).in_flight
         self._reader = RowReader(plan)
         self._accounts = Accounts(observer)
-        self._courier = Courier(names, sink, budget, spool=spool, observer=self._accounts)
+        self._sender = BatchSender(names, sink, budget, spool=spool, observer=self._accounts)
         self._left_behind = deque(spool.pending() if spool is not None else ())
-        for sealed in self._left_behind:
-            self._accounts.taken(sealed.group, sealed.n)
+        for batch in self._left_behind:
+            self._accounts.taken(batch.group, batch.n)
         self._full: deque[ReadyReports] = deque()
         self._changed = threading.Condition()
         self._flushes_wanted = self._flushes_done = 0
@@ -122,11 +122,11 @@ class Batcher:
 
     @property
     def totals(self) -> Totals:
-        """Counts as of one moment; nothing waits after :meth:`close`."""
+        """Counts at one moment; nothing waits after :meth:`close`."""
         return self._accounts.totals()
 
     def add(self, report: Report, timeout: float | None = None) -> None:
-        """Take charge of a report. May block while too many full batches wait to be sent.
+        """Accept a report. May block while too many full batches wait to be sent.
 
         The report is checked and copied first. A malformed report has no effect on other reports.
 
@@ -153,7 +153,7 @@ class Batcher:
                 self._changed.notify_all()
 
     def flush(self, timeout: float) -> None:
-        """Send everything that may leave without lingering, and await its fate.
+        """Send everything that may leave, and wait until it is acknowledged or given up.
 
         Open batches below ``min_batch`` do not leave, see :mod:`producer.gateway.open_batches`.
 
@@ -220,20 +220,20 @@ class Batcher:
         """One round of the thread; whether there is another."""
         with self._changed:
             if not self._has_work():
-                # Any change wakes it, also one that only shortens the patience.
+                # Every change ends the wait, also one that only shortens it.
                 self._changed.wait(self._patience())
             wanted, closing = self._flushes_wanted, self._closing
             ready = self._take(self._selection())
         while self._left_behind:
-            self._courier.submit(self._left_behind.popleft())
+            self._sender.submit(self._left_behind.popleft())
         for reports in ready:
             self._send(reports)
         if closing or wanted > self._flushes_done:
-            self._courier.drain(self._last_seconds if closing else None)
-        self._courier.turn()
+            self._sender.drain(self._last_seconds if closing else None)
+        self._sender.step()
         with self._changed:
             self._flushes_done = wanted
-            self._error = self._courier.fatal
+            self._error = self._sender.fatal
             self._changed.notify_all()
         return not closing
 
@@ -251,11 +251,11 @@ class Batcher:
         """Seconds until an open batch is due, or deliveries or the clock must be checked."""
         if self._left_behind:
             return 0.0
-        if self._courier.in_flight:
+        if self._sender.in_flight:
             return POLL_SECONDS
         patience = self._open.patience(self._now())
         # The clock may be set forward meanwhile; then batches of a window are due at once.
-        return None if patience is None else min(max(patience, 0.0), LOOK_SECONDS)
+        return None if patience is None else min(max(patience, 0.0), CHECK_SECONDS)
 
     def _now(self) -> Moment:
         return Moment(self._clock.monotonic(), self._clock.now_ms())
@@ -282,15 +282,15 @@ class Batcher:
 
         for low, high in itertools.pairwise(edges):
             rows = ready.rows[low:high]
-            for sealed in seal_apart(self._plan, group, ready.period, rows, dropped):
-                self._courier.submit(sealed)
+            for batch in batches_of_rows(self._plan, group, ready.period, rows, dropped):
+                self._sender.submit(batch)
 
 
 def _check_least(plan: Plan, size: int, min_batch: int) -> None:
-    """Whether any number of reports from ``min_batch`` on can leave in parts of no fewer.
+    """Check that any set of at least ``min_batch`` reports can leave in parts of at least as many.
 
     Raises:
-        InvalidInput: not; with the most that can be.
+        InvalidInput: it cannot; with the largest value that is allowed.
     """
     if min_batch > 1 and 2 * min_batch > size:
         raise InvalidInput(

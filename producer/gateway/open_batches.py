@@ -16,7 +16,7 @@ from enum import Enum
 
 from estimators.plan import Plan
 from estimators.randomness import Randomness
-from producer.encoding import permutation
+from producer.gateway.encoding import permutation
 from producer.gateway.rows import Row
 
 SHORT_GRACE = 20

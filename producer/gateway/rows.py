@@ -16,7 +16,7 @@ from estimators.mechanisms.base import Column
 from estimators.plan import Plan
 from estimators.wire.batch import check_window
 from producer.device.reporter import Report
-from producer.encoding import Sealed, seal
+from producer.gateway.encoding import EncodedBatch, make_batch
 
 Row = tuple[int, tuple[int | bytes, ...]]
 """The view, and one value per column of the mechanism: an integer, or the packed bits."""
@@ -31,7 +31,7 @@ class _Integer:
         self.name, self._bound = column.name, column.bound
 
     def read(self, values: Any) -> int:
-        """The value."""
+        """Return the value."""
         if type(values) is not np.ndarray or values.dtype.kind not in "iu":
             _reject(Reason.MALFORMED, f"column {self.name} must be an array of integers")
         if values.shape != _ONE:
@@ -51,7 +51,7 @@ class _Bits:
         self._used = column.bound % 8 or 8
 
     def read(self, values: Any) -> bytes:
-        """The packed bits, copied."""
+        """Return a copy of the packed bits."""
         if type(values) is not np.ndarray or values.dtype != np.uint8:
             _reject(Reason.MALFORMED, f"column {self.name} must be an array of bytes")
         if values.shape != self._shape:
@@ -63,7 +63,7 @@ class _Bits:
 
 
 class RowReader:
-    """Takes reports of one plan apart.
+    """Splits reports of one plan into group, window and row.
 
     Args:
         plan: the plan that the reports must follow.
@@ -79,7 +79,7 @@ class RowReader:
         ]
 
     def read(self, report: Report) -> tuple[int, int, Row]:
-        """Group, period and row. Refuses what a worker would refuse, except for time.
+        """Return group, window and row. Refuses what a worker would refuse, except for time.
 
         Raises:
             Rejection: and nothing else, whatever the object; with a worker's reason.
@@ -112,8 +112,8 @@ def _reject(reason: Reason, detail: str) -> NoReturn:
     raise Rejection(reason, detail)
 
 
-def seal_rows(plan: Plan, group: int, period: int, rows: Sequence[Row]) -> Sealed:
-    """One batch of rows, which must already be in random order."""
+def batch_of_rows(plan: Plan, group: int, period: int, rows: Sequence[Row]) -> EncodedBatch:
+    """Return a batch of rows, which must be in random order."""
     n = len(rows)
     view = np.array([row[0] for row in rows], np.int64)
     columns: dict[str, Any] = {}
@@ -123,15 +123,15 @@ def seal_rows(plan: Plan, group: int, period: int, rows: Sequence[Row]) -> Seale
             columns[column.name] = np.frombuffer(b"".join(values), np.uint8).reshape(n, -1)
         else:
             columns[column.name] = np.array(values, np.int64)
-    return seal(plan, group, period, view, columns)
+    return make_batch(plan, group, period, view, columns)
 
 
-def seal_apart(
+def batches_of_rows(
     plan: Plan, group: int, period: int, rows: Sequence[Row], dropped: Callable[[int], None]
-) -> list[Sealed]:
-    """As :func:`seal_rows`, leaving out the rows that it fails for; never raises.
+) -> list[EncodedBatch]:
+    """Return batches of all rows that can be encoded; never raises.
 
-    A row that cannot be sealed alone is left out. Rows that fail together only are halved until
+    A row that cannot be encoded alone is left out. Rows that fail together only are halved until
     they do not.
 
     Args:
@@ -141,25 +141,25 @@ def seal_apart(
         rows: in random order.
         dropped: receives the number of rows that are left out.
 
-    Cost: one seal where nothing fails; else one per row, and O(log n) more for all.
+    Cost: one encoding where nothing fails; else one per row, and O(log n) more for all rows.
     """
     if not rows:
         return []
     try:
-        return [seal_rows(plan, group, period, rows)]
+        return [batch_of_rows(plan, group, period, rows)]
     except Exception:  # noqa: BLE001 - a defect may raise anything
-        sound = [row for row in rows if len(rows) > 1 and _seals(plan, group, period, row)]
+        sound = [row for row in rows if len(rows) > 1 and _can_be_encoded(plan, group, period, row)]
     if len(sound) < len(rows):
         dropped(len(rows) - len(sound))
-        return seal_apart(plan, group, period, sound, dropped)
+        return batches_of_rows(plan, group, period, sound, dropped)
     half = len(rows) // 2
     parts = (rows[:half], rows[half:])
-    return [one for part in parts for one in seal_apart(plan, group, period, part, dropped)]
+    return [one for part in parts for one in batches_of_rows(plan, group, period, part, dropped)]
 
 
-def _seals(plan: Plan, group: int, period: int, row: Row) -> bool:
+def _can_be_encoded(plan: Plan, group: int, period: int, row: Row) -> bool:
     try:
-        seal_rows(plan, group, period, [row])
+        batch_of_rows(plan, group, period, [row])
     except Exception:  # noqa: BLE001 - a defect may raise anything
         return False
     return True

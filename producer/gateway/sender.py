@@ -1,6 +1,6 @@
-"""Takes sealed batches to the broker: bounded in flight, retried within a budget, accounted for.
+"""Sends encoded batches: bounded in flight, retried within a budget, and all accounted for.
 
-Not safe for use from several threads: one thread owns a courier and turns it.
+Not safe for use from several threads: one thread owns a sender and drives it with ``step``.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from broker.clock import Clock, SystemClock
 from broker.names import TopicNames
 from broker.transport import Delivery, Sink
 from estimators.errors import CalmstreamError, FatalError, RecoverableError
-from producer.encoding import Sealed
+from producer.gateway.encoding import EncodedBatch
 from producer.gateway.spool import Spool
 from producer.gateway.totals import Accounts, Failure, Observer, Totals
 
 POLL_SECONDS = 0.05
-"""Longest wait for one delivery before the others are looked at again."""
+"""Longest wait for one delivery before the others are checked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How hard a batch is tried.
+    """Limits of the attempts to send one batch.
 
     Attributes:
         in_flight: most batches that are unacknowledged at a time; bounds the memory too.
         attempts: most sends of one batch.
-        seconds: since its first send, after which a failed batch is not sent again.
-        attempt_seconds: after which an unanswered send counts as failed.
+        seconds: time since its first send after which a failed batch is not sent again.
+        attempt_seconds: time after which a send without answer counts as failed.
         pause: seconds before the first resend; doubled each time.
-        longest_pause: seconds; the most that doubling leads to.
+        longest_pause: seconds; upper bound of the doubled pause.
     """
 
     in_flight: int = 64
@@ -50,8 +50,19 @@ class Budget:
 
 
 @dataclass(slots=True, eq=False)
-class _Parcel:
-    sealed: Sealed
+class InFlightBatch:
+    """A batch that is being sent; times are monotonic seconds.
+
+    Attributes:
+        encoded: what is sent.
+        first: time of the first send.
+        due: time of the next send, while no send is under way.
+        attempts: sends so far.
+        delivery: the send under way, or None.
+        sent: time of the last send.
+    """
+
+    encoded: EncodedBatch
     first: float
     due: float
     attempts: int = 0
@@ -59,21 +70,21 @@ class _Parcel:
     sent: float = 0.0
 
 
-class Courier:
-    """Sends batches and sees each through to its acknowledgement or its failure.
+class BatchSender:
+    """Sends batches and follows each one until it is acknowledged or given up.
 
     Args:
         names: topics of the plan.
         sink: appends; stays the caller's to close.
         budget: see :class:`Budget`.
         spool: keeps batches on disk until they are acknowledged; failed ones stay there.
-        observer: is told what happens.
+        observer: receives what happens to batches.
         clock: monotonic time and sleep.
 
     Attributes:
         fatal: the first error that no resend can cure, or None.
-        trouble: the first thing that went wrong for good: the fatal error, a batch whose budget ran
-            out, or a spool that could not be written; or None.
+        trouble: the first lasting failure: the fatal error, a batch whose budget ran out, or a
+            spool that could not be written; or None.
     """
 
     def __init__(
@@ -92,7 +103,7 @@ class Courier:
         self._spool = spool
         self._accounts = Accounts(observer)
         self._clock = clock or SystemClock()
-        self._parcels: deque[_Parcel] = deque()
+        self._batches: deque[InFlightBatch] = deque()
         self.fatal: FatalError | None = None
         self.trouble: CalmstreamError | None = None
 
@@ -104,129 +115,129 @@ class Courier:
     @property
     def in_flight(self) -> int:
         """Batches handed over and neither acknowledged nor given up."""
-        return len(self._parcels)
+        return len(self._batches)
 
     @property
     def full(self) -> bool:
         """Whether :meth:`submit` would have to wait."""
         return self.in_flight >= self._budget.in_flight
 
-    def submit(self, sealed: Sealed) -> None:
-        """Take charge of a batch and send it; blocks while ``in_flight`` is at its bound.
+    def submit(self, encoded: EncodedBatch) -> None:
+        """Accept a batch and send it; blocks while ``in_flight`` is at its bound.
 
-        Where the spool cannot be written the batch is sent without, since a report that is not sent
-        is lost as surely as one that a crash takes; ``trouble`` says so.
+        If the spool cannot be written, the batch is sent without it, because a batch that is not
+        sent is lost for certain; ``trouble`` holds the error.
         """
-        self._accounts.taken(sealed.group, sealed.n)
-        self._store(sealed)
+        self._accounts.taken(encoded.group, encoded.n)
+        self._store(encoded)
         while self.full:
-            self.turn(POLL_SECONDS)
+            self.step(POLL_SECONDS)
         now = self._clock.monotonic()
-        parcel = _Parcel(sealed, now, now)
-        self._parcels.append(parcel)
-        self._attempt(parcel)
+        batch = InFlightBatch(encoded, now, now)
+        self._batches.append(batch)
+        self._attempt(batch)
         self._accounts.in_flight(self.in_flight)
 
-    def turn(self, seconds: float = 0.0) -> None:
-        """Settle what is decided and resend what is due; if nothing is, wait up to ``seconds``."""
-        if self._settle_all() or seconds <= 0 or not self._parcels:
+    def step(self, seconds: float = 0.0) -> None:
+        """Record finished sends, start due resends; without any, wait up to ``seconds``."""
+        if self._settle_all() or seconds <= 0 or not self._batches:
             return
-        on_its_way = next((p.delivery for p in self._parcels if p.delivery is not None), None)
+        on_its_way = next((p.delivery for p in self._batches if p.delivery is not None), None)
         if on_its_way is None:
-            pause = min(p.due for p in self._parcels) - self._clock.monotonic()
+            pause = min(p.due for p in self._batches) - self._clock.monotonic()
             self._clock.sleep(min(seconds, max(pause, 0.0)))
             return
         with contextlib.suppress(RecoverableError, FatalError):
-            on_its_way.wait(seconds)  # whatever it says, the next turn settles it
+            on_its_way.wait(seconds)  # the next step records the outcome
 
     def drain(self, seconds: float | None = None) -> None:
-        """Return when nothing is in flight.
+        """Wait until nothing is in flight.
 
         Args:
             seconds: after which the rest is given up; None leaves that to the budget.
         """
         deadline = math.inf if seconds is None else self._clock.monotonic() + seconds
-        while self._parcels:
+        while self._batches:
             over = self._clock.monotonic() >= deadline
-            self.turn(0.0 if over else POLL_SECONDS)  # what is acknowledged by now is not given up
-            if over and self._parcels:
+            self.step(0.0 if over else POLL_SECONDS)  # acknowledged batches are not given up
+            if over and self._batches:
                 self._abandon(f"{self.in_flight} batches not acknowledged within {seconds:g} s")
 
     def _abandon(self, why: str) -> None:
         self.trouble = self.trouble or RecoverableError(why)
-        for parcel in list(self._parcels):
-            self._failed(parcel)
+        for batch in list(self._batches):
+            self._failed(batch)
         self._accounts.in_flight(0)
 
-    def _store(self, sealed: Sealed) -> None:
+    def _store(self, encoded: EncodedBatch) -> None:
         if self._spool is not None:
             try:
-                self._spool.store(sealed)
+                self._spool.store(encoded)
             except RecoverableError as error:
                 self.trouble = self.trouble or error
 
     def _settle_all(self) -> bool:
         now = self._clock.monotonic()
         moved = False
-        for parcel in list(self._parcels):
-            if parcel.delivery is None:
-                if now >= parcel.due:
-                    self._attempt(parcel)
+        for batch in list(self._batches):
+            if batch.delivery is None:
+                if now >= batch.due:
+                    self._attempt(batch)
                     moved = True
-            elif parcel.delivery.done() or now - parcel.sent > self._budget.attempt_seconds:
-                self._settle(parcel, parcel.delivery)
+            elif batch.delivery.done() or now - batch.sent > self._budget.attempt_seconds:
+                self._settle(batch, batch.delivery)
                 moved = True
         if moved:
             self._accounts.in_flight(self.in_flight)
         return moved
 
-    def _attempt(self, parcel: _Parcel) -> None:
-        sealed = parcel.sealed
-        if parcel.attempts:
-            self._accounts.retried(sealed.group)
-        parcel.attempts += 1
-        parcel.sent = self._clock.monotonic()
+    def _attempt(self, batch: InFlightBatch) -> None:
+        encoded = batch.encoded
+        if batch.attempts:
+            self._accounts.retried(encoded.group)
+        batch.attempts += 1
+        batch.sent = self._clock.monotonic()
         try:
-            parcel.delivery = self._sink.send(
-                self._names.reports(sealed.group), sealed.batch_id, sealed.value
+            batch.delivery = self._sink.send(
+                self._names.reports(encoded.group), encoded.batch_id, encoded.value
             )
         except FatalError as error:
-            self._refused(parcel, error)
+            self._refused(batch, error)
         except RecoverableError as error:
-            self._again(parcel, error)
+            self._again(batch, error)
 
-    def _settle(self, parcel: _Parcel, delivery: Delivery) -> None:
+    def _settle(self, batch: InFlightBatch, delivery: Delivery) -> None:
         try:
             delivery.wait(0.0)
         except FatalError as error:
-            self._refused(parcel, error)
+            self._refused(batch, error)
         except RecoverableError as error:
-            self._again(parcel, error)
+            self._again(batch, error)
         else:
-            self._delivered(parcel)
+            self._delivered(batch)
 
-    def _delivered(self, parcel: _Parcel) -> None:
-        self._parcels.remove(parcel)
-        self._accounts.sent(parcel.sealed.group, parcel.sealed.n)
+    def _delivered(self, batch: InFlightBatch) -> None:
+        self._batches.remove(batch)
+        self._accounts.sent(batch.encoded.group, batch.encoded.n)
         if self._spool is not None:
-            self._spool.remove(parcel.sealed)
+            self._spool.remove(batch.encoded)
 
-    def _again(self, parcel: _Parcel, error: RecoverableError) -> None:
+    def _again(self, batch: InFlightBatch, error: RecoverableError) -> None:
         """Plan a resend of the same bytes, unless the budget is spent."""
         now = self._clock.monotonic()
-        parcel.delivery = None
-        pause = min(self._budget.pause * 2 ** (parcel.attempts - 1), self._budget.longest_pause)
-        parcel.due = now + pause
-        spent = parcel.due - parcel.first > self._budget.seconds
-        if parcel.attempts >= self._budget.attempts or spent:
+        batch.delivery = None
+        pause = min(self._budget.pause * 2 ** (batch.attempts - 1), self._budget.longest_pause)
+        batch.due = now + pause
+        spent = batch.due - batch.first > self._budget.seconds
+        if batch.attempts >= self._budget.attempts or spent:
             self.trouble = self.trouble or error
-            self._failed(parcel)
+            self._failed(batch)
 
-    def _refused(self, parcel: _Parcel, error: FatalError) -> None:
+    def _refused(self, batch: InFlightBatch, error: FatalError) -> None:
         self.fatal = self.fatal or error
         self.trouble = self.trouble or error
-        self._failed(parcel)
+        self._failed(batch)
 
-    def _failed(self, parcel: _Parcel) -> None:
-        self._parcels.remove(parcel)
-        self._accounts.failed(parcel.sealed.group, parcel.sealed.n, Failure.UNDELIVERED)
+    def _failed(self, batch: InFlightBatch) -> None:
+        self._batches.remove(batch)
+        self._accounts.failed(batch.encoded.group, batch.encoded.n, Failure.UNDELIVERED)

@@ -1,4 +1,4 @@
-"""Sealed batches on disk until they are acknowledged, so that a restart sends the same bytes."""
+"""Encoded batches on disk until they are acknowledged, so that a restart sends the same bytes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from broker.files import read_if_there, real_path, write_durably
 from estimators.errors import FatalError, Rejection
 from estimators.plan import Plan
 from estimators.wire.batch import decode_batch
-from producer.encoding import Sealed
+from producer.gateway.encoding import EncodedBatch
 
 
 class Spool:
-    """A directory of batches: ``<directory>/<plan digest>/g<group>-<batch id>.json``.
+    """A directory of batches, ``<directory>/<plan digest>/g<group>-<batch id>.json``.
 
-    A file holds exactly the record's body and nothing but perturbed reports. It is on disk before
-    the batch is first sent and goes when the batch is acknowledged; a crash in between sends it
-    again under the same id, which the consumer recognises while the window is open.
+    A file holds exactly the record's body: perturbed reports and nothing else. It is written before
+    the batch is first sent and deleted when the batch is acknowledged. After a crash in between,
+    the batch is sent again under the same id, which the consumer recognises while the window is
+    open.
 
     Args:
-        directory: made where it does not exist. Plans may share it; processes should not, since a
-            second one would send the first one's batches again (recognised, but in vain).
-        plan: whose batches.
+        directory: created if it does not exist. Plans may share it; processes should not, because a
+            second process would send the batches of the first one again.
+        plan: the plan of the batches.
     """
 
     def __init__(self, directory: str | Path, plan: Plan) -> None:
@@ -35,36 +36,36 @@ class Spool:
 
     @property
     def directory(self) -> Path:
-        """Where this plan's batches lie."""
+        """Directory of this plan's batches."""
         return self._directory
 
-    def store(self, sealed: Sealed) -> None:
-        """Keep a batch; durable on return. One that is there already stays as it is.
+    def store(self, batch: EncodedBatch) -> None:
+        """Write a batch; durable on return. A batch that is there already stays unchanged.
 
         Raises:
             RecoverableError: it could not be written.
         """
-        path = self._path(sealed)
+        path = self._path(batch)
         if not path.exists():
-            write_durably(path, sealed.value)
+            write_durably(path, batch.value)
 
-    def remove(self, sealed: Sealed) -> None:
-        """Forget a batch; no harm if it is not there."""
-        self._path(sealed).unlink(missing_ok=True)
+    def remove(self, batch: EncodedBatch) -> None:
+        """Delete a batch, if it is there."""
+        self._path(batch).unlink(missing_ok=True)
 
-    def pending(self) -> Iterator[Sealed]:
-        """What an earlier process left behind, in no particular order.
+    def pending(self) -> Iterator[EncodedBatch]:
+        """Yield the batches that an earlier process left, in no particular order.
 
         Raises:
-            FatalError: a file is not a batch of this plan; it is left alone and named.
+            FatalError: a file is not a batch of this plan; the message names it.
         """
         for path in sorted(self._directory.glob("g*-*.json")):
             yield self._load(path)
 
-    def _path(self, sealed: Sealed) -> Path:
-        return self._directory / f"g{sealed.group:04d}-{sealed.batch_id.hex()}.json"
+    def _path(self, batch: EncodedBatch) -> Path:
+        return self._directory / f"g{batch.group:04d}-{batch.batch_id.hex()}.json"
 
-    def _load(self, path: Path) -> Sealed:
+    def _load(self, path: Path) -> EncodedBatch:
         value = read_if_there(path)
         try:
             group, batch_id = path.stem[1:].split("-")
@@ -72,6 +73,6 @@ class Spool:
             batch = decode_batch(self._plan, int(group), key, value)
         except (ValueError, IndexError, Rejection) as error:
             raise FatalError(
-                f"{path} is not a batch of this plan ({error}); move it away to go on without it"
+                f"{path} is not a batch of this plan ({error}); move it away to continue without it"
             ) from None
-        return Sealed(int(group), batch.n, key, value or b"")
+        return EncodedBatch(int(group), batch.n, key, value or b"")

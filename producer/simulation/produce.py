@@ -19,9 +19,9 @@ from estimators.domain import Codes
 from estimators.errors import CalmstreamError, InvalidInput
 from estimators.plan import Plan
 from estimators.randomness import Randomness
-from producer.encoding import Sealed, permutation
 from producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_SIZE
-from producer.gateway.sender import POLL_SECONDS, Budget, Courier
+from producer.gateway.encoding import EncodedBatch, permutation
+from producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
 from producer.gateway.spool import Spool
 from producer.gateway.totals import Observer, Totals
 from producer.simulation.fleet import Fleet
@@ -140,10 +140,10 @@ def produce(
         kept = Spool(spool, plan) if spool is not None else None
         sink = broker.sink()
         try:
-            courier = Courier(names, sink, budget, spool=kept, observer=observer, clock=clock)
+            sender = BatchSender(names, sink, budget, spool=kept, observer=observer, clock=clock)
             run = _Run(
                 population,
-                courier,
+                sender,
                 clock=clock,
                 stop=stop,
                 rate=rate,
@@ -189,7 +189,7 @@ class _Run:
     def __init__(
         self,
         population: Population,
-        courier: Courier,
+        sender: BatchSender,
         *,
         clock: Clock,
         stop: threading.Event,
@@ -200,7 +200,7 @@ class _Run:
     ) -> None:
         self._population = population
         self._plan = population.plan
-        self._courier = courier
+        self._sender = sender
         self._clock = clock
         self._stop = stop
         self._rate = rate
@@ -219,9 +219,9 @@ class _Run:
 
     def resend(self, spool: Spool | None) -> None:
         """Send what an earlier run left behind."""
-        for sealed in spool.pending() if spool is not None else ():
-            self.summary = replace(self.summary, resent=self.summary.resent + sealed.n)
-            self._submit(sealed)
+        for batch in spool.pending() if spool is not None else ():
+            self.summary = replace(self.summary, resent=self.summary.resent + batch.n)
+            self._submit(batch)
 
     def ask(self, windows: int | None) -> None:
         """Let devices report, window after window."""
@@ -239,13 +239,13 @@ class _Run:
 
     def finish(self) -> Summary:
         """Await what is in flight."""
-        while self._courier.in_flight:
-            self._courier.turn(POLL_SECONDS)
+        while self._sender.in_flight:
+            self._sender.step(POLL_SECONDS)
             self._abandon_in_time()
             self._report()
         self._shown = -math.inf
         self._report()
-        self.summary = replace(self.summary, error=self._courier.trouble, unasked=self._unasked())
+        self.summary = replace(self.summary, error=self._sender.trouble, unasked=self._unasked())
         return self.summary
 
     def _unasked(self) -> int:
@@ -253,13 +253,13 @@ class _Run:
             return len(self._population.due(self._plan.windows - 1))
         return self._missed
 
-    def _submit(self, sealed: Sealed) -> None:
+    def _submit(self, batch: EncodedBatch) -> None:
         """Hand a batch over, waiting for room, but not for long once told to stop."""
-        while self._courier.full:
-            self._courier.turn(POLL_SECONDS)
+        while self._sender.full:
+            self._sender.step(POLL_SECONDS)
             self._abandon_in_time()
             self._report()
-        self._courier.submit(sealed)
+        self._sender.submit(batch)
         self._report()
 
     def _abandon_in_time(self) -> None:
@@ -267,7 +267,7 @@ class _Run:
         if self._stop.is_set():
             self._stopped = min(self._stopped, now)
         if now - self._stopped > STOP_SECONDS:
-            self._courier.drain(0.0)
+            self._sender.drain(0.0)
 
     def _ask_window(self, window: int) -> None:
         due = self._population.due(window)
@@ -281,9 +281,9 @@ class _Run:
     def _ask_devices(self, window: int, devices: Indices) -> None:
         self._seen.add(window)
         self.summary = replace(self.summary, windows=len(self._seen))
-        for sealed in self._population.reports(window, np.asarray(devices), self._batch_size):
-            self.summary = replace(self.summary, reported=self.summary.reported + sealed.n)
-            self._submit(sealed)
+        for batch in self._population.reports(window, np.asarray(devices), self._batch_size):
+            self.summary = replace(self.summary, reported=self.summary.reported + batch.n)
+            self._submit(batch)
         if self._rate is not None:
             # From now, not from the start: a stall is not followed by a burst.
             self._next = max(self._next, self._clock.monotonic() - 1.0) + len(devices) / self._rate
@@ -297,12 +297,12 @@ class _Run:
 
     def _sleep(self, left: Callable[[], float]) -> None:
         while self._going() and (seconds := left()) > 0:
-            self._courier.turn()
+            self._sender.step()
             self._report()
             self._clock.sleep(min(seconds, NAP_SECONDS))
 
     def _going(self) -> bool:
-        return not self._stop.is_set() and self._courier.trouble is None
+        return not self._stop.is_set() and self._sender.trouble is None
 
     def _window(self) -> int:
         return self._plan.window_at(self._clock.now_ms())
@@ -312,7 +312,7 @@ class _Run:
         if now - self._shown < SHOW_SECONDS:
             return
         self._shown = now
-        self._take(self._courier.totals)
+        self._take(self._sender.totals)
         if self._progress is not None:
             self._progress(self.summary)
 
@@ -323,5 +323,5 @@ class _Run:
             failed=totals.reports_failed,
             batches=totals.batches_sent,
             retries=totals.retries,
-            in_flight=self._courier.in_flight,
+            in_flight=self._sender.in_flight,
         )

@@ -16,8 +16,8 @@ from estimators.errors import InvalidInput
 from estimators.plan import Plan
 from estimators.randomness import Randomness, SystemRandomness
 from producer.device.assignment import group_of, places
-from producer.encoding import Sealed, most_reports, permutation, seal
 from producer.gateway.batcher import DEFAULT_SIZE
+from producer.gateway.encoding import EncodedBatch, make_batch, most_reports, permutation
 from producer.simulation.fleet import Fleet
 
 Indices = NDArray[np.int64]
@@ -92,7 +92,7 @@ class Population:
 
     def reports(
         self, window: int, devices: Indices, batch_size: int = DEFAULT_SIZE
-    ) -> Iterator[Sealed]:
+    ) -> Iterator[EncodedBatch]:
         """The reports of these devices for this window, as batches of random composition.
 
         All ledger entries are made, and are durable where the fleet has a file, before the first
@@ -116,7 +116,9 @@ class Population:
         for g, members in zip(present, np.split(shuffled[order], starts[1:]), strict=True):
             yield from self._batches(window, int(g), members, batch_size)
 
-    def _batches(self, window: int, g: int, members: Indices, batch_size: int) -> Iterator[Sealed]:
+    def _batches(
+        self, window: int, g: int, members: Indices, batch_size: int
+    ) -> Iterator[EncodedBatch]:
         view = self.flat[members] - int(self.plan.first_view[g])
         columns = self.plan.mechanisms[g].perturb(self._inputs(g, view, members), self.randomness)
         parts = -(-len(members) // min(batch_size, most_reports(self.plan, g)))
@@ -124,7 +126,7 @@ class Population:
         for low, high in itertools.pairwise(edges):
             rows = slice(low, high)
             part = {name: column[rows] for name, column in columns.items()}
-            yield seal(self.plan, g, window, view[rows], part)
+            yield make_batch(self.plan, g, window, view[rows], part)
 
     def _inputs(self, g: int, view: Indices, members: Indices) -> Indices:
         """Every member's input to the group's mechanism; one pass per view that is present."""
@@ -151,7 +153,7 @@ def encoded_batches(
     window: int,
     *,
     batch_size: int = DEFAULT_SIZE,
-) -> Iterator[Sealed]:
+) -> Iterator[EncodedBatch]:
     """All reports that the population owes for one window, as batches ready to be sent.
 
     Args:

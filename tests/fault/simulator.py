@@ -23,8 +23,8 @@ from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Group, Plan
 from estimators.view import View
 from estimators.wire.state import parse_key
-from producer.encoding import Sealed
-from producer.gateway.sender import Budget, Courier
+from producer.gateway.encoding import EncodedBatch
+from producer.gateway.sender import BatchSender, Budget
 from tests.fault.exact import without_noise
 from tests.fault.judge import judge
 from tests.fault.virtual import Crash, Process, VirtualClock
@@ -142,8 +142,8 @@ class World:
         self.logs: dict[Partition, list[Record]] = {p: [] for p in self.inputs}
         self.outputs: list[Record] = []
         self.cell = 0
-        self.sent: list[Sealed] = []
-        self.held: list[Sealed] = []
+        self.sent: list[EncodedBatch] = []
+        self.held: list[EncodedBatch] = []
         self.zombies: list[TallyWorker] = []
         self.fatal: Counter[str] = Counter()
         self.edge = self._edge()
@@ -161,12 +161,12 @@ class World:
 
     # The edge
 
-    def _edge(self) -> Courier:
+    def _edge(self) -> BatchSender:
         process = Process(self.broker, self.clock)
         budget = Budget(attempts=1000, seconds=1e9, attempt_seconds=5.0, pause=0.05)
-        return Courier(self.names, process.sink(), budget, clock=self.clock)
+        return BatchSender(self.names, process.sink(), budget, clock=self.clock)
 
-    def _seal(self, dice: random.Random) -> Sealed | None:
+    def _batch(self, dice: random.Random) -> EncodedBatch | None:
         """One to three reports with cells of their own, for about now."""
         n = dice.randint(1, 3)
         if self.cell + n > CELLS:
@@ -176,14 +176,14 @@ class World:
         now = (self.clock.wall_ms - START * 1000) // 10_000
         period = max(-1, now + dice.choice([-1, 0, 0, 0, 0, 1]))
         value = body(self.plan, period, cells)
-        return Sealed(0, n, batch_id(1000 + cells[0]), value)
+        return EncodedBatch(0, n, batch_id(1000 + cells[0]), value)
 
     def send(self, dice: random.Random) -> None:
-        sealed = self._seal(dice)
-        if sealed is not None:
-            self.sent.append(sealed)
-            self.edge.submit(sealed)
-        self.edge.turn()
+        batch = self._batch(dice)
+        if batch is not None:
+            self.sent.append(batch)
+            self.edge.submit(batch)
+        self.edge.step()
 
     def resend(self, dice: random.Random) -> None:
         if self.sent:
@@ -191,10 +191,10 @@ class World:
 
     def reorder(self, dice: random.Random) -> None:
         """Keep a batch back, or send one that was kept back, with another's around it."""
-        sealed = self._seal(dice)
-        if sealed is not None:
-            self.held.append(sealed)
-        if len(self.held) > 1 or sealed is None:
+        batch = self._batch(dice)
+        if batch is not None:
+            self.held.append(batch)
+        if len(self.held) > 1 or batch is None:
             self._send_held(dice)
 
     def _send_held(self, dice: random.Random) -> None:
@@ -212,7 +212,7 @@ class World:
             good.replace(b'"v":"1.0"', b'"v":"9.0"'),
             good[:-7],
         ]
-        self.edge.submit(Sealed(0, 1, dice.randbytes(16), dice.choice(bad)))
+        self.edge.submit(EncodedBatch(0, 1, dice.randbytes(16), dice.choice(bad)))
 
     def damage(self, dice: random.Random) -> None:
         """A record batch that cannot be decoded, over several offsets."""
@@ -224,8 +224,8 @@ class World:
     def crash_edge(self, _dice: random.Random) -> None:
         """Whatever was in flight is sent again by the next one: the spool's promise."""
         self.edge = self._edge()
-        for sealed in self.sent[-3:]:
-            self.edge.submit(sealed)
+        for batch in self.sent[-3:]:
+            self.edge.submit(batch)
 
     # Workers
 
@@ -432,7 +432,7 @@ class World:
         while self.held:
             self._send_held(dice)
         for _ in range(20):
-            self.edge.turn()
+            self.edge.step()
             self.clock.advance(0.3)
         assert self.edge.in_flight == 0
         self._leave_one()

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from estimators.errors import CalmstreamError, FatalError, RecoverableError, Rejection
 from estimators.wire.batch import decode_batch
 from producer.device.reporter import Report
-from producer.encoding import Sealed
 from producer.gateway import rows
 from producer.gateway.batcher import Batcher, Small
+from producer.gateway.encoding import EncodedBatch
 from producer.gateway.sender import Budget
 from producer.gateway.spool import Spool
 from producer.gateway.totals import Failure, Totals
@@ -26,14 +26,14 @@ from tests.support.producer import ScriptedSink, make_plan, names_of
 
 PLAN = make_plan()
 POISON = 11
-SEAL = rows.seal
+MAKE_BATCH = rows.make_batch
 
 
-def seal(*arguments: Any) -> Sealed:
-    """Sealing fails for whatever holds the cell POISON."""
+def failing_make_batch(*arguments: Any) -> EncodedBatch:
+    """Encoding fails for whatever holds the cell POISON."""
     if POISON in arguments[-1].get("v", ()):
         raise OverflowError("a defect")
-    return SEAL(*arguments)
+    return MAKE_BATCH(*arguments)
 
 
 def report(cell: int, period: int = 0) -> Report:
@@ -102,7 +102,7 @@ def test_nothing_is_ever_lost_from_the_accounts(
     budget = Budget(in_flight=2, attempts=2, pause=0.001, attempt_seconds=0.02)
     with (
         tempfile.TemporaryDirectory() as directory,
-        patch.object(rows, "seal", seal),
+        patch.object(rows, "make_batch", failing_make_batch),
         patch.object(threading, "excepthook", lambda _: None),
     ):
         spool = Spool(directory, PLAN) if spooled else None
@@ -132,9 +132,9 @@ def test_nothing_is_ever_lost_from_the_accounts(
         assert totals.failures.get(Failure.ABANDONED, 0) == 0
 
 
-def test_one_report_that_cannot_be_sealed_costs_its_neighbours_nothing() -> None:
+def test_one_report_that_cannot_be_encoded_costs_its_neighbours_nothing() -> None:
     sink = ScriptedSink(lambda _: 0)
-    with patch.object(rows, "seal", seal):
+    with patch.object(rows, "make_batch", failing_make_batch):
         batcher = Batcher(PLAN, names_of(PLAN), sink, linger=60)
         for i in range(50):
             batcher.add(report(i % POISON))

@@ -16,7 +16,7 @@ from producer import MemoryStore, Reporter
 from producer.device.assignment import place, places
 from producer.device.ledger import DeviceState, Spent
 from producer.device.store import from_bytes, to_bytes
-from producer.encoding import permutation
+from producer.gateway.encoding import permutation
 from tests.support.producer import START, WINDOW, make_plan
 
 PLAN = make_plan()

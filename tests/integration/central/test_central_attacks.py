@@ -26,7 +26,7 @@ from estimators.central.plan import CentralPlan
 from estimators.central.wire import encode_raw
 from estimators.errors import FatalError
 from estimators.randomness import SeededRandomness
-from producer.submit import submit
+from producer.central.submit import submit
 
 ROOT = Path(__file__).resolve().parents[3]
 START = 1_700_000_000

@@ -22,7 +22,7 @@ from estimators.central.plan import CentralPlan
 from estimators.errors import FatalError
 from estimators.mechanisms import build
 from estimators.randomness import SeededRandomness
-from producer.submit import submit
+from producer.central.submit import submit
 from tests.support.tally import small_plan
 
 START = 1_700_000_000

@@ -21,7 +21,7 @@ from consumer.central.metrics import CentralMetrics
 from consumer.central.subscribe import subscribe_releases
 from estimators.central.plan import CentralPlan
 from estimators.randomness import SystemRandomness
-from producer.submit import submit
+from producer.central.submit import submit
 
 pytestmark = pytest.mark.kafka
 

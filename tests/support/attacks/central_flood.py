@@ -20,7 +20,7 @@ from consumer.central.subscribe import subscribe_releases
 from consumer.runtime.service import configure_logging
 from estimators.central.plan import CentralPlan
 from estimators.randomness import SystemRandomness
-from producer.submit import submit
+from producer.central.submit import submit
 
 START = 1_700_000_000
 USERS, COLUMNS, VALUES = 60_000, 20, 450

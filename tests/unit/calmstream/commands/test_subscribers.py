@@ -16,7 +16,7 @@ from calmstream.cli import main
 from calmstream.commands.produce import serve
 from consumer.metrics.registry import new_registry
 from estimators.errors import InvalidInput
-from producer.metrics import ProducerMetrics
+from producer.gateway.metrics import ProducerMetrics
 from producer.simulation.produce import Summary
 from tests.support.publisher import published_plan
 

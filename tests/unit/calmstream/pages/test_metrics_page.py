@@ -11,7 +11,7 @@ from consumer.metrics.plan import plan_metrics
 from consumer.metrics.publisher import publisher_metrics
 from consumer.metrics.registry import new_registry, tally_metrics
 from estimators.central.plan import CentralPlan
-from producer.metrics import ProducerMetrics
+from producer.gateway.metrics import ProducerMetrics
 from tests.support.tally import names_of, small_plan
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -13,9 +13,9 @@ from estimators.errors import Reason, Rejection
 from estimators.randomness import SeededRandomness
 from estimators.wire.batch import decode_batch
 from producer.device.reporter import Report
-from producer.encoding import Sealed
 from producer.gateway import rows
-from producer.gateway.rows import Row, RowReader, seal_apart, seal_rows
+from producer.gateway.encoding import EncodedBatch
+from producer.gateway.rows import Row, RowReader, batch_of_rows, batches_of_rows
 from tests.support.attacks.fuzzing import plan_of
 from tests.support.producer import make_plan
 
@@ -136,31 +136,31 @@ def test_rows_of_every_mechanism_become_the_batch_that_they_came_from() -> None:
             )[2]
             for i in range(20)
         ]
-        sealed = seal_rows(plan, g, 1, read)
-        batch = decode_batch(plan, g, sealed.batch_id, sealed.value)
-        assert (batch.n, batch.period, sealed.n, sealed.group) == (20, 1, 20, g)
+        encoded = batch_of_rows(plan, g, 1, read)
+        batch = decode_batch(plan, g, encoded.batch_id, encoded.value)
+        assert (batch.n, batch.period, encoded.n, encoded.group) == (20, 1, 20, g)
         assert batch.view is None or batch.view.tolist() == view.tolist()
         for name, column in columns.items():
             assert np.array_equal(batch.columns[name], column)
 
 
 def only_if(fits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let sealing fail for any set of cells that does not fit."""
-    real = rows.seal
+    """Let encoding fail for any set of cells that does not fit."""
+    real = rows.make_batch
 
-    def seal(*arguments: Any) -> Sealed:
+    def failing_make_batch(*arguments: Any) -> EncodedBatch:
         if not fits(arguments[-1]["v"].tolist()):
             raise OverflowError("a defect")
         return real(*arguments)
 
-    monkeypatch.setattr(rows, "seal", seal)
+    monkeypatch.setattr(rows, "make_batch", failing_make_batch)
 
 
 def sealed_apart(cells: list[int]) -> tuple[list[list[int]], int]:
     """The cells of every batch that comes out, and how many rows were dropped."""
     dropped: list[int] = []
     made: list[Row] = [(0, (value,)) for value in cells]
-    out = seal_apart(PLAN, 0, 0, made, dropped.append)
+    out = batches_of_rows(PLAN, 0, 0, made, dropped.append)
     batches = [decode_batch(PLAN, 0, one.batch_id, one.value) for one in out]
     return [batch.columns["v"].tolist() for batch in batches], sum(dropped)
 

@@ -10,8 +10,8 @@ import pytest
 
 from broker.in_process import InProcessBroker, SendFault
 from estimators.errors import CalmstreamError, FatalError, RecoverableError
-from producer.encoding import Sealed, seal
-from producer.gateway.sender import Budget, Courier
+from producer.gateway.encoding import EncodedBatch, make_batch
+from producer.gateway.sender import BatchSender, Budget
 from producer.gateway.spool import Spool
 from tests.support.producer import (
     FakeClock,
@@ -26,23 +26,23 @@ PLAN = make_plan()
 DOWN = RecoverableError("down")
 
 
-def sealed(n: int = 1) -> Sealed:
-    return seal(PLAN, 0, 0, np.zeros(n, int), {"v": np.arange(n) % 12})
+def encoded(n: int = 1) -> EncodedBatch:
+    return make_batch(PLAN, 0, 0, np.zeros(n, int), {"v": np.arange(n) % 12})
 
 
-def courier(
+def sender(
     script: Callable[[int], int | CalmstreamError | None],
     clock: FakeClock | None = None,
     **budget: float,
-) -> tuple[Courier, ScriptedSink]:
+) -> tuple[BatchSender, ScriptedSink]:
     sink = ScriptedSink(script)
     limits = Budget(**budget)  # type: ignore[arg-type]
-    return Courier(names_of(PLAN), sink, limits, clock=clock or FakeClock()), sink
+    return BatchSender(names_of(PLAN), sink, limits, clock=clock or FakeClock()), sink
 
 
 def test_delivered_batches_are_counted() -> None:
-    one, sink = courier(lambda i: i)
-    batches = [sealed(3), sealed(4)]
+    one, sink = sender(lambda i: i)
+    batches = [encoded(3), encoded(4)]
     for batch in batches:
         one.submit(batch)
     one.drain()
@@ -53,8 +53,8 @@ def test_delivered_batches_are_counted() -> None:
 
 
 def test_a_failed_send_is_repeated_with_the_same_bytes_and_id() -> None:
-    one, sink = courier(lambda i: DOWN if i < 3 else i)
-    one.submit(sealed())
+    one, sink = sender(lambda i: DOWN if i < 3 else i)
+    one.submit(encoded())
     one.drain()
     assert len(sink.sends) == 4
     assert len(set(sink.sends)) == 1
@@ -63,7 +63,7 @@ def test_a_failed_send_is_repeated_with_the_same_bytes_and_id() -> None:
 
 def test_pauses_double_up_to_a_limit() -> None:
     clock, times = FakeClock(0), []
-    one, _ = courier(
+    one, _ = sender(
         lambda _: (times.append(clock.seconds), DOWN)[1],
         clock,
         attempts=6,
@@ -71,14 +71,14 @@ def test_pauses_double_up_to_a_limit() -> None:
         longest_pause=4,
         seconds=1000,
     )
-    one.submit(sealed())
+    one.submit(encoded())
     one.drain()
     assert np.diff(times) == pytest.approx([1, 2, 4, 4, 4], abs=0.06)
 
 
 def test_attempts_are_limited() -> None:
-    one, sink = courier(lambda _: DOWN, attempts=5, seconds=1000)
-    one.submit(sealed(9))
+    one, sink = sender(lambda _: DOWN, attempts=5, seconds=1000)
+    one.submit(encoded(9))
     one.drain()
     assert len(sink.sends) == 5
     assert (one.totals.reports_failed, one.totals.batches_failed, one.in_flight) == (9, 1, 0)
@@ -88,8 +88,8 @@ def test_attempts_are_limited() -> None:
 
 def test_seconds_are_limited() -> None:
     clock = FakeClock(0)
-    one, sink = courier(lambda _: DOWN, clock, attempts=1000, seconds=10, pause=1, longest_pause=1)
-    one.submit(sealed())
+    one, sink = sender(lambda _: DOWN, clock, attempts=1000, seconds=10, pause=1, longest_pause=1)
+    one.submit(encoded())
     one.drain()
     assert clock.seconds <= 10.1
     assert 9 <= len(sink.sends) <= 11
@@ -97,13 +97,13 @@ def test_seconds_are_limited() -> None:
 
 def test_a_send_without_an_answer_is_repeated() -> None:
     clock = FakeClock(0)
-    one, sink = courier(lambda i: None if i == 0 else i, clock, attempt_seconds=5)
-    one.submit(sealed())
+    one, sink = sender(lambda i: None if i == 0 else i, clock, attempt_seconds=5)
+    one.submit(encoded())
     clock.seconds = 4.9
-    one.turn()
+    one.step()
     assert len(sink.sends) == 1
     clock.seconds = 5.1
-    one.turn()
+    one.step()
     clock.seconds = 6
     one.drain()
     assert len(sink.sends) == 2
@@ -112,9 +112,9 @@ def test_a_send_without_an_answer_is_repeated() -> None:
 
 def test_a_refusal_is_final_and_the_others_go_on() -> None:
     refusal = FatalError("no such topic")
-    one, sink = courier(lambda i: refusal if i == 0 else i)
-    one.submit(sealed(2))
-    one.submit(sealed(3))
+    one, sink = sender(lambda i: refusal if i == 0 else i)
+    one.submit(encoded(2))
+    one.submit(encoded(3))
     one.drain()
     assert len(sink.sends) == 2
     assert (one.totals.reports_failed, one.totals.reports_sent) == (2, 3)
@@ -124,7 +124,7 @@ def test_a_refusal_is_final_and_the_others_go_on() -> None:
 
 @pytest.mark.parametrize("error", [DOWN, FatalError("closed")])
 def test_a_sink_that_raises_is_treated_like_a_delivery_that_fails(error: CalmstreamError) -> None:
-    one, sink = courier(lambda i: i)
+    one, sink = sender(lambda i: i)
     send, calls = sink.send, []
 
     def first_raises(*args: object) -> object:
@@ -134,36 +134,36 @@ def test_a_sink_that_raises_is_treated_like_a_delivery_that_fails(error: Calmstr
         return send(*args)  # type: ignore[arg-type]
 
     sink.send = first_raises  # type: ignore[method-assign, assignment]
-    one.submit(sealed())
+    one.submit(encoded())
     one.drain()
     assert one.totals.batches_sent == (error is DOWN)
     assert one.totals.batches_failed == (error is not DOWN)
 
 
 def test_in_flight_is_bounded_and_a_submission_waits_for_room() -> None:
-    one, sink = courier(lambda _: None, in_flight=3, attempt_seconds=1e9)
+    one, sink = sender(lambda _: None, in_flight=3, attempt_seconds=1e9)
     sink.on_wait = sink.release
     open_before_each = []
     for _ in range(10):
         open_before_each.append(sum(not delivery.done() for delivery in sink.deliveries))
-        one.submit(sealed())
+        one.submit(encoded())
     assert open_before_each == [0, 1, 2, 3, 1, 2, 3, 1, 2, 3]
     one.drain()
     assert one.totals.batches_sent == 10
 
 
 def test_a_slow_delivery_does_not_hold_up_the_others() -> None:
-    one, _ = courier(lambda i: None if i == 0 else i, attempt_seconds=1e9)
+    one, _ = sender(lambda i: None if i == 0 else i, attempt_seconds=1e9)
     for _ in range(3):
-        one.submit(sealed())
-    one.turn()
+        one.submit(encoded())
+    one.step()
     assert (one.totals.batches_sent, one.in_flight) == (2, 1)
 
 
 def test_draining_can_be_cut_short() -> None:
     clock = FakeClock(0)
-    one, sink = courier(lambda _: DOWN, clock, attempts=1000, seconds=1e6)
-    one.submit(sealed(4))
+    one, sink = sender(lambda _: DOWN, clock, attempts=1000, seconds=1e6)
+    one.submit(encoded(4))
     one.drain(seconds=3)
     assert clock.seconds < 10
     assert (one.totals.reports_failed, one.in_flight) == (4, 0)
@@ -182,10 +182,10 @@ def test_over_a_broker_that_fails_now_and_then_nothing_is_lost(fault: SendFault)
         return fault if sends % 3 == 0 else SendFault.NONE
 
     broker.faults.on_send = hook
-    one = Courier(names_of(PLAN), broker.sink(), clock=FakeClock())
-    batches = {b.batch_id: b.value for b in (sealed(i + 1) for i in range(40))}
+    one = BatchSender(names_of(PLAN), broker.sink(), clock=FakeClock())
+    batches = {b.batch_id: b.value for b in (encoded(i + 1) for i in range(40))}
     for batch_id, value in batches.items():
-        one.submit(Sealed(0, 1, batch_id, value))
+        one.submit(EncodedBatch(0, 1, batch_id, value))
     one.drain()
     found = [(r.key, r.value) for _, r in records_of(broker, PLAN)]
     assert set(found) == set(batches.items())
@@ -195,16 +195,16 @@ def test_over_a_broker_that_fails_now_and_then_nothing_is_lost(fault: SendFault)
 
 
 def test_a_missing_topic_is_fatal() -> None:
-    one = Courier(names_of(PLAN), InProcessBroker().sink(), clock=FakeClock())
-    one.submit(sealed())
+    one = BatchSender(names_of(PLAN), InProcessBroker().sink(), clock=FakeClock())
+    one.submit(encoded())
     one.drain()
     assert isinstance(one.fatal, FatalError)
 
 
 def test_the_spool_holds_a_batch_until_it_is_acknowledged(tmp_path: Path) -> None:
-    spool, batch = Spool(tmp_path, PLAN), sealed(5)
+    spool, batch = Spool(tmp_path, PLAN), encoded(5)
     sink = ScriptedSink(lambda _: None)
-    one = Courier(names_of(PLAN), sink, spool=spool, clock=FakeClock())
+    one = BatchSender(names_of(PLAN), sink, spool=spool, clock=FakeClock())
     one.submit(batch)
     assert list(Spool(tmp_path, PLAN).pending()) == [batch]
     sink.release()
@@ -216,14 +216,14 @@ def test_a_batch_is_in_the_spool_before_it_is_sent(tmp_path: Path) -> None:
     spool = Spool(tmp_path, PLAN)
     there: list[int] = []
     sink = ScriptedSink(lambda i: (there.append(len(list(spool.pending()))), i)[1])
-    one = Courier(names_of(PLAN), sink, spool=spool, clock=FakeClock())
-    one.submit(sealed())
+    one = BatchSender(names_of(PLAN), sink, spool=spool, clock=FakeClock())
+    one.submit(encoded())
     assert there == [1]
 
 
 def test_what_was_given_up_stays_in_the_spool(tmp_path: Path) -> None:
-    spool, batch = Spool(tmp_path, PLAN), sealed(5)
-    one = Courier(
+    spool, batch = Spool(tmp_path, PLAN), encoded(5)
+    one = BatchSender(
         names_of(PLAN),
         ScriptedSink(lambda _: DOWN),
         Budget(attempts=2),
@@ -242,12 +242,12 @@ def test_a_spool_that_cannot_be_written_is_trouble_but_loses_nothing(
     spool = Spool(tmp_path, PLAN)
     full = RecoverableError("no space")
 
-    def refuse(_: Sealed) -> None:
+    def refuse(_: EncodedBatch) -> None:
         raise full
 
     monkeypatch.setattr(spool, "store", refuse)
-    one = Courier(names_of(PLAN), ScriptedSink(lambda i: i), spool=spool, clock=FakeClock())
-    one.submit(sealed())
+    one = BatchSender(names_of(PLAN), ScriptedSink(lambda i: i), spool=spool, clock=FakeClock())
+    one.submit(encoded())
     one.drain()
     assert one.totals.batches_sent == 1
     assert one.trouble is full

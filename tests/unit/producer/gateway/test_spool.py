@@ -7,20 +7,20 @@ import pytest
 
 from estimators.errors import FatalError
 from estimators.randomness import SystemRandomness
-from producer.encoding import Sealed, seal
+from producer.gateway.encoding import EncodedBatch, make_batch
 from producer.gateway.spool import Spool
 from tests.support.producer import make_plan
 
 PLAN = make_plan()
 
 
-def sealed(group: int = 0, n: int = 2) -> Sealed:
+def encoded(group: int = 0, n: int = 2) -> EncodedBatch:
     columns = PLAN.mechanisms[group].perturb(np.zeros(n, int), SystemRandomness())
-    return seal(PLAN, group, 1, np.zeros(n, int), columns)
+    return make_batch(PLAN, group, 1, np.zeros(n, int), columns)
 
 
 def test_batches_come_back_as_they_were(tmp_path: Path) -> None:
-    batches = [sealed(g, n) for g in range(3) for n in (1, 5)]
+    batches = [encoded(g, n) for g in range(3) for n in (1, 5)]
     spool = Spool(tmp_path / "spool", PLAN)
     for batch in batches:
         spool.store(batch)
@@ -34,7 +34,7 @@ def test_batches_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_plans_do_not_see_each_others_batches(tmp_path: Path) -> None:
-    Spool(tmp_path, PLAN).store(sealed())
+    Spool(tmp_path, PLAN).store(encoded())
     assert list(Spool(tmp_path, make_plan(name="other")).pending()) == []
 
 
@@ -54,7 +54,7 @@ def test_a_foreign_file_is_named_and_left_alone(
 ) -> None:
     spool = Spool(tmp_path, PLAN)
     path = spool.directory / name
-    path.write_bytes(sealed().value if content is None else content)
+    path.write_bytes(encoded().value if content is None else content)
     with pytest.raises(FatalError, match=name):
         list(spool.pending())
     assert path.exists()
@@ -75,7 +75,7 @@ def test_a_spool_needs_a_directory(tmp_path: Path) -> None:
 def test_a_linked_spool_stays_one_when_the_link_goes_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    spool, batch = Spool(tmp_path / "link", PLAN), sealed()
+    spool, batch = Spool(tmp_path / "link", PLAN), encoded()
     spool.store(batch)
     (tmp_path / "link").unlink()
     (tmp_path / "link").symlink_to(tmp_path)

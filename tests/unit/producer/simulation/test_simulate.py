@@ -13,13 +13,13 @@ from estimators.plan import Guarantee, Plan
 from estimators.randomness import SeededRandomness
 from estimators.tally import Tally
 from estimators.wire.batch import decode_batch
-from producer.encoding import Sealed
+from producer.gateway.encoding import EncodedBatch
 from producer.simulation.fleet import Fleet
 from producer.simulation.simulate import Population, encoded_batches, spread
 from tests.support.producer import LINEAGE, count, make_plan, some_codes
 
 
-def tallies(plan: Plan, batches: Iterable[Sealed]) -> dict[tuple[int, int], Tally]:
+def tallies(plan: Plan, batches: Iterable[EncodedBatch]) -> dict[tuple[int, int], Tally]:
     return count(
         plan,
         (

@@ -2,9 +2,9 @@ from prometheus_client import CollectorRegistry
 
 from broker.in_process import SendFault
 from broker.metric_definition import MetricDefinition
+from producer.gateway.metrics import FAILED, IN_FLIGHT, RETRIED, SENT, SMALL, ProducerMetrics
 from producer.gateway.sender import Budget
 from producer.gateway.totals import Failure
-from producer.metrics import FAILED, IN_FLIGHT, RETRIED, SENT, SMALL, ProducerMetrics
 from producer.simulation.produce import produce
 from tests.support.producer import FakeClock, broker_for, make_plan, names_of, some_codes
 

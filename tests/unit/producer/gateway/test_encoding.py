@@ -12,16 +12,16 @@ from estimators.plan.limits import Limits
 from estimators.randomness import SeededRandomness, SystemRandomness
 from estimators.view import View
 from estimators.wire.batch import MAX_BATCH_BYTES, decode_batch
-from producer.encoding import most_reports, permutation, seal
+from producer.gateway.encoding import make_batch, most_reports, permutation
 from tests.support.producer import START, make_plan
 
 
 def test_a_batch_is_what_was_put_in() -> None:
     plan = make_plan()
     values = np.array([1, 0, 1, 1])
-    sealed = seal(plan, 2, 4, np.array([0, 1, 1, 0]), {"v": values})
-    batch = decode_batch(plan, 2, sealed.batch_id, sealed.value)
-    assert (sealed.n, batch.n, batch.period) == (4, 4, 4)
+    encoded = make_batch(plan, 2, 4, np.array([0, 1, 1, 0]), {"v": values})
+    batch = decode_batch(plan, 2, encoded.batch_id, encoded.value)
+    assert (encoded.n, batch.n, batch.period) == (4, 4, 4)
     assert batch.view is not None
     assert batch.view.tolist() == [0, 1, 1, 0]
     assert batch.columns["v"].tolist() == values.tolist()
@@ -29,7 +29,7 @@ def test_a_batch_is_what_was_put_in() -> None:
 
 def test_batch_ids_do_not_repeat() -> None:
     plan = make_plan()
-    one = {seal(plan, 0, 0, np.array([0]), {"v": np.array([3])}).batch_id for _ in range(100)}
+    one = {make_batch(plan, 0, 0, np.array([0]), {"v": np.array([3])}).batch_id for _ in range(100)}
     assert len(one) == 100
     assert {len(i) for i in one} == {16}
 
@@ -37,7 +37,7 @@ def test_batch_ids_do_not_repeat() -> None:
 def test_a_bit_batchs_length_depends_on_the_number_of_reports_only() -> None:
     plan = make_plan()
     lengths = {
-        len(seal(plan, 1, 0, np.zeros(7, int), plan.mechanisms[1].perturb(values, rng)).value)
+        len(make_batch(plan, 1, 0, np.zeros(7, int), plan.mechanisms[1].perturb(values, rng)).value)
         for rng in [SystemRandomness()]
         for values in (np.zeros(7, int), np.full(7, 7), np.arange(7))
         for _ in range(5)
@@ -105,6 +105,6 @@ def test_the_largest_batch_fits_into_a_record(mechanism: str) -> None:
     columns = plan.mechanisms[0].perturb(values, SeededRandomness(1))
     if mechanism == "grr":
         columns = {"v": values}
-    body = seal(plan, 0, 0, np.zeros(n, int), columns).value
+    body = make_batch(plan, 0, 0, np.zeros(n, int), columns).value
     assert len(body) <= MAX_BATCH_BYTES - 4096
     assert n == 65536 or len(body) > 0.98 * (MAX_BATCH_BYTES - 4096)

@@ -1,6 +1,6 @@
-"""Raw records to a trusted aggregator: the sending side of central plans, and nothing else.
+"""Sends raw records to a trusted aggregator, for central plans only.
 
-Not an edge: nothing is perturbed here. It takes central plans only and knows no reports topic.
+Nothing is perturbed here, and no reports topic is written.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def submit(
 ) -> int:
     """Send every record once, in batches; blocks until all are acknowledged.
 
-    No entry of a record makes this fail, whatever it is: values longer than 256 characters are cut,
-    longer ids are replaced by their digest, values that are no text are missing, and a record
-    without a usable id is left out. Blocks with much text are sent in smaller batches.
+    No content of a record makes this fail. Values are cut after 256 characters, longer ids are
+    replaced by their digest, values that are not text count as missing, and a record without a
+    usable id is left out. Records with much text are sent in smaller batches.
 
     Args:
-        plan: central.
-        broker: stays open.
-        names: topics.
-        users: an id for every record; of one user one record per window counts.
-        columns: for every column of the plan its values; None or "" is missing.
-        batch_size: records of one batch at most, 1 to 16,384.
+        plan: a central plan.
+        broker: connection; stays open.
+        names: topics of the plan.
+        users: an id for every record; one record of a user counts per window.
+        columns: the values of every column of the plan; None or "" is missing.
+        batch_size: most records in a batch, 1 to 16,384.
 
     Returns:
         Records acknowledged.
@@ -68,7 +68,7 @@ def submit(
 
 
 def _send(sink: Sink, topic: str, body: bytes) -> None:
-    """Append one batch; a resend is harmless, as of one user one record counts."""
+    """Append one batch. A resend is harmless, because one record of a user counts."""
     key = os.urandom(BATCH_ID_BYTES)
     for attempt in range(ATTEMPTS):
         try:

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from producer.config import ProducerSettings
 from producer.gateway.batcher import Batcher
+from producer.gateway.config import ProducerSettings
 from producer.gateway.sender import Budget
 from tests.support.producer import ScriptedSink, make_plan, names_of
 

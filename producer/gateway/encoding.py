@@ -1,4 +1,4 @@
-"""Reports of many devices become one Kafka record: shuffled, encoded, named once and for all."""
+"""Batches of reports: the reports of many devices, shuffled and encoded as one Kafka record."""
 
 from __future__ import annotations
 
@@ -16,20 +16,13 @@ from estimators.wire.batch import (
     BATCH_ID_BYTES,
     MAX_BATCH_BYTES,
     MAX_BATCH_REPORTS,
-    Batch,
-    encode_batch,
 )
-
-HEAD_BYTES = 512
-"""More than the fields of a batch other than its columns ever need."""
-
-FRAME_BYTES = 4096
-"""Kept free for what Kafka adds to a record, so that its default size limit holds."""
+from producer.device.encoding import FRAME_BYTES, HEAD_BYTES, encode_reports
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
-    """A batch ready to be sent, any number of times, always the same.
+class EncodedBatch:
+    """A batch that is ready to be sent; every resend has the same bytes.
 
     Attributes:
         group: index of its group.
@@ -44,34 +37,24 @@ class Sealed:
     value: bytes = field(repr=False)
 
 
-def encode_reports(
+def make_batch(
     plan: Plan, group: int, period: int, view: NDArray[Any], columns: Reports
-) -> bytes:
-    """The body of a batch; ``view`` (shape (n,)) is left out where the group has a single one.
-
-    The length of integer columns depends on the perturbed values (digits), that of bit columns on
-    nothing but n; both are therefore as private as the reports themselves.
-    """
-    stated = view if len(plan.groups[group].views) > 1 else None
-    return encode_batch(plan, group, Batch(period, len(view), stated, columns))
-
-
-def seal(plan: Plan, group: int, period: int, view: NDArray[Any], columns: Reports) -> Sealed:
-    """Encode and name a batch. The rows must already be in random order.
+) -> EncodedBatch:
+    """Encode reports and draw the id of their batch. The rows must be in random order.
 
     Args:
         plan: the plan that the reports follow.
         group: their group.
         period: number of their window.
-        view: shape (n,), view of each within the group.
+        view: shape (n,), view of each report within the group.
         columns: the mechanism's columns, each with first axis n.
     """
     value = encode_reports(plan, group, period, view, columns)
-    return Sealed(group, len(view), os.urandom(BATCH_ID_BYTES), value)
+    return EncodedBatch(group, len(view), os.urandom(BATCH_ID_BYTES), value)
 
 
 def permutation(n: int, randomness: Randomness) -> NDArray[np.int64]:
-    """A uniformly random order of n things: shape (n,), int64.
+    """Return a uniformly random order of n items: shape (n,), int64.
 
     Sorts random words of 64 bits and draws them anew in the rare case that two are equal, so that
     every order has exactly the same probability. O(n log n).
@@ -85,7 +68,7 @@ def permutation(n: int, randomness: Randomness) -> NDArray[np.int64]:
 
 
 def most_reports(plan: Plan, group: int) -> int:
-    """Most reports of the group that one record may carry, by size and by the plan's limit."""
+    """Return the most reports of a group that one record may hold, by size and the plan's limit."""
     size = float(len(str(len(plan.groups[group].views))) + 1)
     for column in plan.mechanisms[group].columns:
         row = -(-column.bound // 8)

@@ -1,0 +1,1 @@
+"""For central plans: raw records are sent to a trusted aggregator. Nothing here perturbs."""
