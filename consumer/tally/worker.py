@@ -24,12 +24,12 @@ from consumer.tally.admission import check_append_time
 from consumer.tally.checkpoint import Checkpointer
 from consumer.tally.dead_letters import DeadLetters
 from consumer.tally.fold import PartitionFold
-from consumer.tally.foreign_alarm import ForeignRecordAlarm
-from consumer.tally.gauges import Gauges
-from consumer.tally.log_ends import EndWatch
+from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
+from consumer.tally.monitoring.gauges import Gauges
+from consumer.tally.monitoring.log_ends import EndWatch
 from consumer.tally.membership import AssignmentChange, Membership
 from consumer.tally.outbox import Outbox
-from consumer.tally.progress import Progress
+from consumer.tally.monitoring.progress import Progress
 from consumer.tally.restore import Restored, Restorer
 from consumer.tally.ticks import Ticker
 from estimators.errors import FatalError, RecoverableError

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from estimators.mechanisms.base import Column
+from estimators.mechanisms.base import Column, Covariance
+from estimators.mechanisms.covariance import one_cell_covariance
 from estimators.plan import Plan
 
 
@@ -22,6 +23,8 @@ class Exact:
 
     name: ClassVar[str] = "exact"
     largest_count: ClassVar[int] = 1
+    fixed_total: ClassVar[bool] = True
+    counts_joint: ClassVar[bool] = True
     epsilon: str
     cells: int
 
@@ -50,6 +53,9 @@ class Exact:
 
     def variance(self, _n: int, _frequencies: Any = None) -> Any:
         return np.zeros(self.cells)
+
+    def covariance(self, n: int, frequencies: Any) -> Covariance:
+        return one_cell_covariance(1.0, 0.0, n, frequencies)
 
     def influence(self, weights: Any, _times: Any) -> float:
         return float(np.max(weights))

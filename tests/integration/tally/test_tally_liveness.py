@@ -9,7 +9,7 @@ import pytest
 
 from broker.transport import Partition
 from consumer.runtime.health import Verdict
-from consumer.tally.progress import Progress
+from consumer.tally.monitoring.progress import Progress
 from consumer.tally.worker import TallyWorker
 from estimators.errors import FatalError, RecoverableError
 from tests.support.tally import small_plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consumer.runtime.config import TallyConfig, load
-from consumer.tally.foreign_alarm import ForeignRecordAlarm
+from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
 from estimators.errors import FatalError, Reason
 from tests.support.tally import batch_id, small_plan
 from tests.support.tally_bench import Stage, sample

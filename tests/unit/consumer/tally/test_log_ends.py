@@ -11,7 +11,7 @@ import pytest
 from broker.clock import ManualClock
 from broker.transport import Partition
 from consumer.runtime.health import Verdict
-from consumer.tally.log_ends import EndWatch
+from consumer.tally.monitoring.log_ends import EndWatch
 from estimators.errors import FatalError, RecoverableError
 from tests.support.tally import small_plan
 from tests.support.tally_bench import Stage, sample

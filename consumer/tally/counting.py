@@ -1,0 +1,122 @@
+"""Counting what was polled: fold each record, and send on what follows from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from broker.metric_definition import MetricDefinition
+from broker.transport import Record
+from consumer.metrics import tally as m
+from consumer.tally.admission import check_append_time
+from consumer.tally.assignment import AssignedPartitions
+from consumer.tally.checkpoint import Checkpointer
+from consumer.tally.context import WorkerContext
+from consumer.tally.dead_letters import DeadLetters
+from consumer.tally.fold import PartitionFold
+from consumer.tally.membership import Membership
+from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
+from consumer.tally.outbox import Outbox
+from consumer.tally.waiting import KeepAlive
+
+_RESUME_AT = 0.5
+"""Reading resumes when this part of the limit of unacknowledged writes is left."""
+
+_HARD_LIMIT = 4
+"""Folding itself waits at this multiple of the limit: one poll can bring many rejected records."""
+
+
+class RecordCounter:
+    """Folds polled records of the assigned partitions.
+
+    Args:
+        context: of the worker.
+        assigned: whose folds are used.
+        checkpointer: writes the records of closed windows.
+        dead_letters: keeps rejected records.
+        outbox: shared by the two.
+        alarm: observes foreign records.
+        keep_alive: called while folding waits for acknowledgements.
+    """
+
+    def __init__(
+        self,
+        context: WorkerContext,
+        assigned: AssignedPartitions,
+        *,
+        checkpointer: Checkpointer,
+        dead_letters: DeadLetters,
+        outbox: Outbox,
+        alarm: ForeignRecordAlarm,
+        keep_alive: KeepAlive,
+    ) -> None:
+        self._context = context
+        self._assigned = assigned
+        self._checkpointer = checkpointer
+        self._dead_letters = dead_letters
+        self._outbox = outbox
+        self._alarm = alarm
+        self._keep_alive = keep_alive
+
+    def count(self, records: Iterable[Record]) -> None:
+        """Fold the records of restored partitions; others, and folded ones, are skipped.
+
+        Raises:
+            FatalError: an append time that cannot be right, writes that were refused, or too many
+                foreign records where the configuration says so.
+            StopRequested: the worker is asked to stop while folding waits.
+        """
+        # The metrics are set once per call: to look a label up costs as much as to count a record.
+        amounts: Counter[tuple[MetricDefinition, int]] = Counter()
+        try:
+            for record in records:
+                fold = self._assigned.folds.get(record.partition)
+                if fold is not None and record.offset >= fold.next_offset:
+                    self._count_one(fold, record, amounts)
+        finally:
+            for (metric, group), amount in amounts.items():
+                self._context.metrics.inc(metric, amount, group=str(group))
+
+    def _count_one(
+        self, fold: PartitionFold, record: Record, amounts: Counter[tuple[MetricDefinition, int]]
+    ) -> None:
+        context = self._context
+        check_append_time(record, context.clock.now_ms())
+        outcome = fold.fold(record)
+        amounts[m.RECORDS_READ, fold.group] += 1
+        if outcome.closed:
+            self._checkpointer.write_closed(record.partition, outcome.closed)
+        if outcome.rejection is not None:
+            self._dead_letters.keep(record, outcome)
+            context.metrics.inc(m.REJECTIONS, reason=outcome.rejection.reason.value)
+            self._alarm.note(outcome.rejection.reason)
+        elif outcome.reports:
+            self._alarm.note(None)
+            amounts[m.REPORTS_ACCEPTED, fold.group] += outcome.reports
+            amounts[m.BATCHES_ACCEPTED, fold.group] += 1
+        if len(self._outbox) > _HARD_LIMIT * context.config.writes_in_flight:
+            self._outbox.drain(self._keep_alive.beat_or_stop)
+
+
+class BackPressure:
+    """Pauses reading while too many writes are unacknowledged.
+
+    Args:
+        context: of the worker, with the limit.
+        outbox: the writes.
+        membership: paused and resumed.
+    """
+
+    def __init__(self, context: WorkerContext, outbox: Outbox, membership: Membership) -> None:
+        self._context = context
+        self._outbox = outbox
+        self._membership = membership
+
+    def apply(self) -> None:
+        """Pause above the limit; resume well below it."""
+        waiting, limit = len(self._outbox), self._context.config.writes_in_flight
+        if waiting > limit:
+            self._membership.block(True)
+        elif waiting <= limit * _RESUME_AT:
+            self._membership.block(False)
+        self._context.metrics.set(m.IN_FLIGHT, waiting)

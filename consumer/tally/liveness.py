@@ -1,0 +1,108 @@
+"""Whether a worker's partitions advance: gauges, health, and the exit of a worker that is stuck."""
+
+from __future__ import annotations
+
+from broker.transport import Partition
+from consumer.metrics import tally as m
+from consumer.tally.assignment import AssignedPartitions
+from consumer.tally.context import WorkerContext
+from consumer.tally.membership import Membership
+from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
+from consumer.tally.monitoring.gauges import Gauges
+from consumer.tally.monitoring.log_ends import EndWatch
+from consumer.tally.monitoring.progress import Progress
+from estimators.errors import FatalError
+
+_JOIN_SECONDS = 10.0
+"""Time to join the group. A member without partitions looks like one that is still joining."""
+
+_OBSERVE_SECONDS = 1.0
+
+
+class Liveness:
+    """Observes the assigned partitions once a second.
+
+    Made when the worker has joined its group.
+
+    Args:
+        context: of the worker.
+        assigned: the partitions.
+        membership: for positions and ends.
+        ends: ends as the broker states them.
+        alarm: shown as a gauge.
+        progress: forgets released partitions together with the gauges.
+        gauges: of the partitions.
+    """
+
+    def __init__(
+        self,
+        context: WorkerContext,
+        assigned: AssignedPartitions,
+        *,
+        membership: Membership,
+        ends: EndWatch,
+        alarm: ForeignRecordAlarm,
+        progress: Progress,
+        gauges: Gauges,
+    ) -> None:
+        self._context = context
+        self._assigned = assigned
+        self._membership = membership
+        self._ends = ends
+        self._alarm = alarm
+        self._progress = progress
+        self._gauges = gauges
+        self._joined_at = self._observe_at = context.clock.monotonic()
+
+    def turn(self) -> None:
+        """Note that the loop turned; observe the partitions when a second has passed.
+
+        Raises:
+            FatalError: a partition has made no progress for ``stall_seconds``.
+        """
+        health, now = self._context.health, self._context.clock.monotonic()
+        self._context.metrics.set(m.POISONED, self._alarm.exceeded)
+        if now >= self._observe_at:
+            self._observe_at = now + _OBSERVE_SECONDS
+            self._observe(now)
+        health.turned()
+        if self._assigned.folds or now - self._joined_at >= _JOIN_SECONDS:
+            health.ready()
+        else:
+            health.not_ready("joining")
+
+    def at_end(self, partition: Partition) -> bool:
+        """Return whether an active partition was read to its end as far as that is known."""
+        if not self._membership.owns(partition):
+            return False
+        end = self._end(partition)
+        return end is not None and self._membership.position(partition) >= end
+
+    def _end(self, partition: Partition) -> int | None:
+        """Return the largest end that fetches, restores and questions to the broker have shown."""
+        ends = (self._membership.end_offset(partition), self._ends.end(partition))
+        return max((end for end in ends if end is not None), default=None)
+
+    def _caught_up(self, partition: Partition) -> bool:
+        """Return whether it is at its end and its broker still answers."""
+        if self._ends.unreachable(partition) or not self.at_end(partition):
+            return False
+        return self._membership.position(partition) >= (self._ends.end(partition) or 0)
+
+    def _observe(self, now: float) -> None:
+        stall_seconds = self._context.config.stall_seconds
+        self._gauges.turn(self._assigned.folds, self._end)
+        restored = {
+            p: (self._membership.position(p), self._caught_up(p))
+            for p in self._assigned.folds
+            if self._membership.owns(p)
+        }
+        awaiting = dict.fromkeys(self._assigned.awaiting_restore, (-1, False))
+        self._progress.note(restored | awaiting, now)
+        slow = self._progress.stalled(stall_seconds / 2, now)
+        self._context.health.stuck(f"{slow[0]} stands still" if slow else "")
+        for partition in self._progress.stalled(stall_seconds, now):
+            raise FatalError(
+                f"{partition} has not advanced for {stall_seconds:g} s and is not at its end; "
+                "are its brokers up?"
+            )

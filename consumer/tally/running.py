@@ -1,0 +1,204 @@
+"""The parts of a tally worker that exist only while it is a member of its group."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from broker.transport import Broker, Reader, Sink, TopicInfo, Topics
+from consumer.metrics import tally as m
+from consumer.runtime.topic_checks import verify_topics
+from consumer.runtime.topic_watch import TopicWatch
+from consumer.tally.assignment import AssignedPartitions, AssignmentHandler
+from consumer.tally.checkpoint import Checkpointer
+from consumer.tally.context import WorkerContext
+from consumer.tally.counting import BackPressure, RecordCounter
+from consumer.tally.dead_letters import DeadLetters
+from consumer.tally.membership import Membership
+from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
+from consumer.tally.monitoring.gauges import Gauges
+from consumer.tally.monitoring.liveness import Liveness
+from consumer.tally.monitoring.log_ends import EndWatch
+from consumer.tally.monitoring.progress import Progress
+from consumer.tally.outbox import Outbox
+from consumer.tally.restore import Restorer
+from consumer.tally.ticks import Ticker
+from consumer.tally.waiting import KeepAlive, Retries
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The clients of one worker. Closed together.
+
+    Attributes:
+        topics: safe for use from several threads.
+        reader: of the state topic and of logs that are read again.
+        sink: for all writes.
+        membership: the place in the consumer group.
+        found: the topics in use, as they were when they were verified.
+    """
+
+    topics: Topics
+    reader: Reader
+    sink: Sink
+    membership: Membership
+    found: dict[str, TopicInfo]
+
+    def close(self, timeout: float) -> None:
+        """Leave the group and release everything; waits at most ``timeout`` for each."""
+        self.membership.leave(timeout)
+        self.sink.close(timeout)
+        self.reader.close()
+        self.topics.close()
+
+
+@dataclass(frozen=True, slots=True)
+class RunningWorker:
+    """The parts of a running worker, wired together; see the class of each."""
+
+    clients: Clients
+    assigned: AssignedPartitions
+    assignment: AssignmentHandler
+    counter: RecordCounter
+    outbox: Outbox
+    checkpointer: Checkpointer
+    back_pressure: BackPressure
+    ticker: Ticker
+    topic_watch: TopicWatch
+    ends: EndWatch
+    liveness: Liveness
+    gauges: Gauges
+    keep_alive: KeepAlive
+
+    @property
+    def membership(self) -> Membership:
+        """The place in the consumer group."""
+        return self.clients.membership
+
+    def close(self, timeout: float) -> None:
+        """Release the clients; the gauges of all partitions become 0."""
+        self.clients.close(timeout)
+        self.gauges.drop(tuple(self.assigned.folds))
+
+
+def open_clients(context: WorkerContext, broker: Broker, retries: Retries) -> Clients:
+    """Verify the topics and open the clients. Joins no group yet.
+
+    Raises:
+        FatalError: topics are missing or set wrongly, or the broker does not answer within the
+            retry budget.
+        StopRequested: the worker is asked to stop.
+    """
+    plan, names = context.plan, context.names
+    used = (*names.all_reports, names.state, names.dead_letters)
+    with ExitStack() as undo:
+        topics = broker.topics()
+        undo.callback(topics.close)
+        found = retries.call("the broker", lambda: verify_topics(plan, names, topics))
+        reader = broker.reader()
+        undo.callback(reader.close)
+        sink = broker.sink()
+        undo.callback(sink.close, 0.0)
+        # Done now: the first send to a topic would otherwise wait for its metadata in the loop,
+        # perhaps when a broker does not answer.
+        retries.call("the broker", lambda: sink.prepare(used))
+        member = broker.group_reader(
+            f"{names.output_prefix}.tally", member=context.config.member or None
+        )
+        membership = Membership(member, context.clock, context.config)
+        undo.pop_all()
+    return Clients(topics, reader, sink, membership, {name: found[name] for name in used})
+
+
+def start_worker(context: WorkerContext, broker: Broker, stop: threading.Event) -> RunningWorker:
+    """Open the clients, wire the parts and join the group.
+
+    Raises:
+        FatalError: see :func:`open_clients`.
+        StopRequested: ``stop`` was set while the broker did not answer.
+    """
+    clock, config, metrics = context.clock, context.config, context.metrics
+    retries = Retries(clock, config.retry_seconds, stop, context.log)
+    clients = open_clients(context, broker, retries)
+    membership, guard = clients.membership, clients.membership.guard
+    keep_alive = KeepAlive(membership, context.health, stop)
+    outbox = Outbox(
+        clients.sink,
+        clock,
+        guard,
+        config.retry_seconds,
+        retried=lambda: metrics.inc(m.SEND_RETRIES),
+    )
+    checkpointer = Checkpointer(context.plan, context.names, outbox, clock, metrics)
+    ticker = Ticker(
+        clients.sink, clock, guard, config.tick_seconds, stall_seconds=config.stall_seconds
+    )
+    ends = EndWatch(clients.topics, clock, config.topic_check_seconds)
+    gauges, progress, alarm = Gauges(metrics, clock), Progress(), ForeignRecordAlarm(config)
+    assigned = AssignedPartitions()
+    membership.join(context.names.all_reports)
+    return RunningWorker(
+        clients=clients,
+        assigned=assigned,
+        assignment=AssignmentHandler(
+            context,
+            assigned,
+            membership=membership,
+            checkpointer=checkpointer,
+            restorer=_restorer(context, clients, keep_alive),
+            topics=clients.topics,
+            ends=ends,
+            retries=retries,
+            keep_alive=keep_alive,
+            drop=[part.drop for part in (outbox, checkpointer, ticker, progress, gauges)],
+        ),
+        counter=RecordCounter(
+            context,
+            assigned,
+            checkpointer=checkpointer,
+            dead_letters=_dead_letters(context, outbox),
+            outbox=outbox,
+            alarm=alarm,
+            keep_alive=keep_alive,
+        ),
+        outbox=outbox,
+        checkpointer=checkpointer,
+        back_pressure=BackPressure(context, outbox, membership),
+        ticker=ticker,
+        topic_watch=TopicWatch(clients.topics, clients.found, clock, config.topic_check_seconds),
+        ends=ends,
+        liveness=Liveness(
+            context,
+            assigned,
+            membership=membership,
+            ends=ends,
+            alarm=alarm,
+            progress=progress,
+            gauges=gauges,
+        ),
+        gauges=gauges,
+        keep_alive=keep_alive,
+    )
+
+
+def _restorer(context: WorkerContext, clients: Clients, keep_alive: KeepAlive) -> Restorer:
+    return Restorer(
+        context.plan,
+        context.names,
+        clients.reader,
+        clients.topics,
+        clock=context.clock,
+        patience_seconds=context.config.retry_seconds,
+        keep_alive=keep_alive.beat_or_stop,
+    )
+
+
+def _dead_letters(context: WorkerContext, outbox: Outbox) -> DeadLetters:
+    return DeadLetters(
+        context.plan,
+        context.names,
+        outbox,
+        acknowledged=lambda: context.metrics.inc(m.DEAD_LETTERS),
+        omitted=lambda: context.metrics.inc(m.DEAD_LETTERS_OMITTED),
+    )
