@@ -20,7 +20,7 @@ from consumer.publish.merge import MergedWindow
 from consumer.runtime.config import load
 from consumer.runtime.health import HealthServer, health_app
 from consumer.subscribe.subscribe import subscribe
-from consumer.tally.admission import AdmissionControl
+from consumer.tally.folding.admission import AdmissionControl
 from estimators.errors import Rejection
 from estimators.tally import Tally
 from estimators.wire.batch import MAX_BATCH_REPORTS

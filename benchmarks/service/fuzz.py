@@ -15,7 +15,7 @@ import time
 from collections import Counter
 
 from broker.transport import Partition, Record
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.fold import PartitionFold
 from tests.support.attacks.fuzzing import messages, plan_of
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from broker.transport import Partition, Record
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.fold import PartitionFold
 from estimators.domain import Domain
 from estimators.plan import Group, Plan
 from estimators.randomness import SystemRandomness

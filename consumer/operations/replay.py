@@ -25,9 +25,9 @@ from consumer.publish.build import SnapshotSet, build_set
 from consumer.publish.merge import MergedWindow, StateMerger
 from consumer.runtime.foreign_records import ForeignRecords
 from consumer.runtime.read_topics import read_spans, read_whole
-from consumer.tally.admission import check_append_time
-from consumer.tally.fold import Outcome, PartitionFold
-from consumer.tally.windows import window_of_clock
+from consumer.tally.folding.admission import check_append_time
+from consumer.tally.folding.fold import Outcome, PartitionFold
+from consumer.tally.folding.windows import window_of_clock
 from estimators.errors import FatalError, ForeignRecord, InvalidInput, Reason, Rejection
 from estimators.plan import Plan
 from estimators.tally import Tally

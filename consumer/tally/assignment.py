@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from broker.transport import Partition, Topics
 from consumer.metrics import tally as m
-from consumer.tally.checkpoint import Checkpointer
 from consumer.tally.context import WorkerContext
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.fold import PartitionFold
 from consumer.tally.membership import AssignmentChange, Membership
 from consumer.tally.monitoring.log_ends import EndWatch
 from consumer.tally.restore import Restored, Restorer
 from consumer.tally.waiting import KeepAlive, Retries
+from consumer.tally.writing.checkpoint import Checkpointer
 from estimators.errors import RecoverableError
 
 _REVOKED_SECONDS = 1.0

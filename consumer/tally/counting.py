@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from broker.metric_definition import MetricDefinition
 from broker.transport import Record
 from consumer.metrics import tally as m
-from consumer.tally.admission import check_append_time
 from consumer.tally.assignment import AssignedPartitions
-from consumer.tally.checkpoint import Checkpointer
 from consumer.tally.context import WorkerContext
-from consumer.tally.dead_letters import DeadLetters
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.admission import check_append_time
+from consumer.tally.folding.fold import PartitionFold
 from consumer.tally.membership import Membership
 from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
-from consumer.tally.outbox import Outbox
 from consumer.tally.waiting import KeepAlive
+from consumer.tally.writing.checkpoint import Checkpointer
+from consumer.tally.writing.dead_letters import DeadLetters
+from consumer.tally.writing.outbox import Outbox
 
 _RESUME_AT = 0.5
 """Reading resumes when this part of the limit of unacknowledged writes is left."""

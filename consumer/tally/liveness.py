@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from broker.transport import Partition
 from consumer.metrics import tally as m
 from consumer.tally.assignment import AssignedPartitions
@@ -19,40 +21,52 @@ _JOIN_SECONDS = 10.0
 _OBSERVE_SECONDS = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """What is observed about the partitions.
+
+    Attributes:
+        ends: where logs end, as the broker states it.
+        alarm: whether too many records are foreign.
+        progress: since when positions stand still.
+        gauges: shown per partition.
+    """
+
+    ends: EndWatch
+    alarm: ForeignRecordAlarm
+    progress: Progress
+    gauges: Gauges
+
+
 class Liveness:
     """Observes the assigned partitions once a second.
-
-    Made when the worker has joined its group.
 
     Args:
         context: of the worker.
         assigned: the partitions.
         membership: for positions and ends.
-        ends: ends as the broker states them.
-        alarm: shown as a gauge.
-        progress: forgets released partitions together with the gauges.
-        gauges: of the partitions.
+        observers: what keeps the observations.
     """
 
     def __init__(
         self,
         context: WorkerContext,
         assigned: AssignedPartitions,
-        *,
         membership: Membership,
-        ends: EndWatch,
-        alarm: ForeignRecordAlarm,
-        progress: Progress,
-        gauges: Gauges,
+        observers: Observers,
     ) -> None:
         self._context = context
         self._assigned = assigned
         self._membership = membership
-        self._ends = ends
-        self._alarm = alarm
-        self._progress = progress
-        self._gauges = gauges
+        self._ends = observers.ends
+        self._alarm = observers.alarm
+        self._progress = observers.progress
+        self._gauges = observers.gauges
         self._joined_at = self._observe_at = context.clock.monotonic()
+
+    def joined(self) -> None:
+        """Note that the worker has asked to join its group."""
+        self._joined_at = self._observe_at = self._context.clock.monotonic()
 
     def turn(self) -> None:
         """Note that the loop turned; observe the partitions when a second has passed.

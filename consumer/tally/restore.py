@@ -13,8 +13,8 @@ from broker.names import TopicNames
 from broker.transport import Partition, Reader, Record, TopicInfo, Topics
 from consumer.runtime.foreign_records import ForeignRecords
 from consumer.runtime.read_topics import read_spans, read_whole
-from consumer.tally.admission import AdmissionControl
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.admission import AdmissionControl
+from consumer.tally.folding.fold import PartitionFold
 from estimators.errors import FatalError, ForeignRecord
 from estimators.plan import Plan
 from estimators.wire.state import PartitionState, decode_state, partition_key

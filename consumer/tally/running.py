@@ -11,20 +11,20 @@ from consumer.metrics import tally as m
 from consumer.runtime.topic_checks import verify_topics
 from consumer.runtime.topic_watch import TopicWatch
 from consumer.tally.assignment import AssignedPartitions, AssignmentHandler
-from consumer.tally.checkpoint import Checkpointer
 from consumer.tally.context import WorkerContext
 from consumer.tally.counting import BackPressure, RecordCounter
-from consumer.tally.dead_letters import DeadLetters
+from consumer.tally.liveness import Liveness, Observers
 from consumer.tally.membership import Membership
 from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
 from consumer.tally.monitoring.gauges import Gauges
-from consumer.tally.monitoring.liveness import Liveness
 from consumer.tally.monitoring.log_ends import EndWatch
 from consumer.tally.monitoring.progress import Progress
-from consumer.tally.outbox import Outbox
 from consumer.tally.restore import Restorer
-from consumer.tally.ticks import Ticker
 from consumer.tally.waiting import KeepAlive, Retries
+from consumer.tally.writing.checkpoint import Checkpointer
+from consumer.tally.writing.dead_letters import DeadLetters
+from consumer.tally.writing.outbox import Outbox
+from consumer.tally.writing.ticks import Ticker
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,8 @@ class RunningWorker:
     back_pressure: BackPressure
     ticker: Ticker
     topic_watch: TopicWatch
-    ends: EndWatch
+    observers: Observers
     liveness: Liveness
-    gauges: Gauges
     keep_alive: KeepAlive
 
     @property
@@ -79,7 +78,7 @@ class RunningWorker:
     def close(self, timeout: float) -> None:
         """Release the clients; the gauges of all partitions become 0."""
         self.clients.close(timeout)
-        self.gauges.drop(tuple(self.assigned.folds))
+        self.observers.gauges.drop(tuple(self.assigned.folds))
 
 
 def open_clients(context: WorkerContext, broker: Broker, retries: Retries) -> Clients:
@@ -118,26 +117,36 @@ def start_worker(context: WorkerContext, broker: Broker, stop: threading.Event) 
         FatalError: see :func:`open_clients`.
         StopRequested: ``stop`` was set while the broker did not answer.
     """
-    clock, config, metrics = context.clock, context.config, context.metrics
-    retries = Retries(clock, config.retry_seconds, stop, context.log)
+    retries = Retries(context.clock, context.config.retry_seconds, stop, context.log)
     clients = open_clients(context, broker, retries)
-    membership, guard = clients.membership, clients.membership.guard
-    keep_alive = KeepAlive(membership, context.health, stop)
-    outbox = Outbox(
-        clients.sink,
-        clock,
-        guard,
-        config.retry_seconds,
-        retried=lambda: metrics.inc(m.SEND_RETRIES),
-    )
+    with ExitStack() as undo:
+        undo.callback(clients.close, 0.0)
+        running = _wire(
+            context, clients, retries, KeepAlive(clients.membership, context.health, stop)
+        )
+        clients.membership.join(context.names.all_reports)
+        running.liveness.joined()
+        undo.pop_all()
+    return running
+
+
+def _wire(
+    context: WorkerContext, clients: Clients, retries: Retries, keep_alive: KeepAlive
+) -> RunningWorker:
+    clock, config, metrics = context.clock, context.config, context.metrics
+    membership, assigned = clients.membership, AssignedPartitions()
+    outbox = _outbox(context, clients)
     checkpointer = Checkpointer(context.plan, context.names, outbox, clock, metrics)
     ticker = Ticker(
-        clients.sink, clock, guard, config.tick_seconds, stall_seconds=config.stall_seconds
+        clients.sink,
+        clock,
+        membership.guard,
+        config.tick_seconds,
+        stall_seconds=config.stall_seconds,
     )
     ends = EndWatch(clients.topics, clock, config.topic_check_seconds)
-    gauges, progress, alarm = Gauges(metrics, clock), Progress(), ForeignRecordAlarm(config)
-    assigned = AssignedPartitions()
-    membership.join(context.names.all_reports)
+    observers = Observers(ends, ForeignRecordAlarm(config), Progress(), Gauges(metrics, clock))
+    dropped = (outbox, checkpointer, ticker, observers.progress, observers.gauges)
     return RunningWorker(
         clients=clients,
         assigned=assigned,
@@ -151,7 +160,7 @@ def start_worker(context: WorkerContext, broker: Broker, stop: threading.Event) 
             ends=ends,
             retries=retries,
             keep_alive=keep_alive,
-            drop=[part.drop for part in (outbox, checkpointer, ticker, progress, gauges)],
+            drop=[part.drop for part in dropped],
         ),
         counter=RecordCounter(
             context,
@@ -159,7 +168,7 @@ def start_worker(context: WorkerContext, broker: Broker, stop: threading.Event) 
             checkpointer=checkpointer,
             dead_letters=_dead_letters(context, outbox),
             outbox=outbox,
-            alarm=alarm,
+            alarm=observers.alarm,
             keep_alive=keep_alive,
         ),
         outbox=outbox,
@@ -167,18 +176,19 @@ def start_worker(context: WorkerContext, broker: Broker, stop: threading.Event) 
         back_pressure=BackPressure(context, outbox, membership),
         ticker=ticker,
         topic_watch=TopicWatch(clients.topics, clients.found, clock, config.topic_check_seconds),
-        ends=ends,
-        liveness=Liveness(
-            context,
-            assigned,
-            membership=membership,
-            ends=ends,
-            alarm=alarm,
-            progress=progress,
-            gauges=gauges,
-        ),
-        gauges=gauges,
+        observers=observers,
+        liveness=Liveness(context, assigned, membership, observers),
         keep_alive=keep_alive,
+    )
+
+
+def _outbox(context: WorkerContext, clients: Clients) -> Outbox:
+    return Outbox(
+        clients.sink,
+        context.clock,
+        clients.membership.guard,
+        context.config.retry_seconds,
+        retried=lambda: context.metrics.inc(m.SEND_RETRIES),
     )
 
 

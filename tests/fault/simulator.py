@@ -144,7 +144,7 @@ class World:
         self.cell = 0
         self.sent: list[EncodedBatch] = []
         self.held: list[EncodedBatch] = []
-        self.zombies: list[TallyWorker] = []
+        self.zombies: list[tuple[TallyWorker, Process]] = []
         self.fatal: Counter[str] = Counter()
         self.edge = self._edge()
         self.workers: list[tuple[TallyWorker, Process]] = []
@@ -264,10 +264,9 @@ class World:
             self._bury(worker, process)
 
     def _bury(self, worker: TallyWorker, process: Process) -> None:
-        member = worker._membership._reader.real
         process.dead = True
         worker.abandon()
-        member.expire()
+        process.expire()
         self.workers = [pair for pair in self.workers if pair[0] is not worker]
 
     def crash_worker(self, dice: random.Random) -> None:
@@ -296,27 +295,27 @@ class World:
     def expel(self, dice: random.Random) -> None:
         """Lose the membership and come back, as after a freeze that outlasts the session."""
         worker, process = self._pick(dice)
-        worker._membership._reader.real.expire()
+        process.expire()
         for _ in range(dice.choice([1, 2, 4])):
             if not process.dead:
                 self._guarded(worker.turn, worker, process)
 
     def zombie(self, dice: random.Random) -> None:
         """Expelled, and does not know: what it holds it may still write."""
-        worker, _process = self._pick(dice)
-        worker._membership._reader.real.expire()
-        self.zombies.append(worker)
+        worker, process = self._pick(dice)
+        process.expire()
+        self.zombies.append((worker, process))
         self.workers = [pair for pair in self.workers if pair[0] is not worker]
 
     def zombie_write(self, dice: random.Random) -> None:
         if self.zombies:
-            zombie = dice.choice(self.zombies)
+            zombie, process = dice.choice(self.zombies)
             try:
                 zombie.checkpoint(self.clock.seconds + 1)
             except (RecoverableError, FatalError) as error:
                 self._note(error)
             # Waiting for acknowledgements it polled, and so may have joined again.
-            zombie._membership._reader.real.expire()
+            process.expire()
 
     # Publishers
 
@@ -350,7 +349,7 @@ class World:
 
     def _bury_publisher(self, publisher: Publisher, process: Process) -> None:
         process.dead = True
-        publisher._member.real.expire()
+        process.expire()
         self.publishers = [pair for pair in self.publishers if pair[0] is not publisher]
 
     def crash_publisher(self, dice: random.Random) -> None:
@@ -360,7 +359,7 @@ class World:
     def second_publisher(self, _dice: random.Random) -> None:
         """The active one is expelled without knowing, another begins."""
         if self.publishers and len(self.publishers) < 3:
-            self.publishers[0][0]._member.real.expire()
+            self.publishers[0][1].expire()
             self._add_publisher()
 
     # The world
@@ -401,7 +400,7 @@ class World:
                 for r in self.broker.records(Partition(self.names.state, number))
                 if r.value is not None and parse_key(r.key)[2] is None
             ]
-            unsaved = [w._folds for w in self.zombies] + [w._folds for w, _ in self.workers]
+            unsaved = [w.folds for w, _ in (*self.zombies, *self.workers)]
             held = [f[partition].state().resume_from for f in unsaved if partition in f]
             if needed:
                 self.topics.trim({partition: min([*needed, *held])})
@@ -468,7 +467,7 @@ class World:
         self._add_publisher()
 
     def _read_to_the_end(self) -> bool:
-        folds = self.workers[0][0]._folds
+        folds = self.workers[0][0].folds
         ends = self.topics.log_ends(self.inputs)
         return all(p in folds and folds[p].next_offset == ends[p] for p in self.inputs)
 

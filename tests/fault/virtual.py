@@ -31,11 +31,13 @@ class Process:
     Attributes:
         fuse: calls left before it dies; None for none. Even: before the call, odd: after it.
         dead: whether it has died; a dead process's clients do nothing.
+        members: its places in consumer groups.
     """
 
     def __init__(self, broker: InProcessBroker, clock: ManualClock) -> None:
         self.fuse: int | None = None
         self.dead = False
+        self.members: list[Any] = []
         self._broker = broker
         self._clock = clock
 
@@ -61,7 +63,14 @@ class Process:
         return _Client(self, self._broker.reader(), self._clock)
 
     def group_reader(self, group: str, *, member: str | None = None) -> Any:
-        return _Client(self, self._broker.group_reader(group, member=member), self._clock)
+        real = self._broker.group_reader(group, member=member)
+        self.members.append(real)
+        return _Client(self, real, self._clock)
+
+    def expire(self) -> None:
+        """Its memberships end, as after a session without a heartbeat."""
+        for member in self.members:
+            member.expire()
 
     def topics(self) -> Any:
         return _Client(self, self._broker.topics(), self._clock)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.fold import PartitionFold
 from estimators.errors import Reason, Rejection
 from estimators.plan import Plan
 from estimators.randomness import SeededRandomness

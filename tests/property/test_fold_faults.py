@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker.in_process import SendFault
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.fold import PartitionFold
 from estimators.wire.state import encode_closed, encode_state
 from tests.support.tally import TOPIC_ID, Reference, batch_id, fields_of, small_plan, state_of
 from tests.support.tally_bench import Stage
@@ -85,7 +85,7 @@ class Drama:
         self.worker = self.stage.worker()
 
     def zombie(self, _dice: random.Random) -> None:
-        self.worker._membership._reader.expire()
+        self.worker.running.membership._reader.expire()
         self.zombies.append(self.worker)
         self.worker = self.stage.worker()
 

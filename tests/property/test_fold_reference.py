@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.transport import Record
-from consumer.tally.admission import AdmissionControl
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.admission import AdmissionControl
+from consumer.tally.folding.fold import PartitionFold
 from estimators.errors import Reason
 from estimators.plan import Plan
 from estimators.plan.limits import Limits

@@ -20,7 +20,7 @@ from consumer.publish.publisher import Publisher
 from consumer.runtime.config import TallyConfig, load
 from consumer.subscribe.assembler import Snapshot
 from consumer.subscribe.subscribe import subscribe
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.fold import PartitionFold
 from consumer.tally.worker import TallyWorker
 from estimators.plan import Plan
 from estimators.randomness import SeededRandomness

@@ -8,7 +8,7 @@ back of ids after a restart use the same class, so that they cannot differ.
 from __future__ import annotations
 
 from broker.transport import Record
-from consumer.tally.windows import NEVER, check_period, closed_through, closes_after
+from consumer.tally.folding.windows import NEVER, check_period, closed_through, closes_after
 from estimators.errors import FatalError, Reason, Rejection
 from estimators.plan import Plan
 from estimators.wire.batch import TICK, Batch, decode_batch

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from broker.transport import Record
-from consumer.tally.admission import AdmissionControl
-from consumer.tally.windows import window_of_clock
+from consumer.tally.folding.admission import AdmissionControl
+from consumer.tally.folding.windows import window_of_clock
 from estimators.errors import FatalError, Reason, Rejection
 from estimators.plan import Plan
 from estimators.tally import Tally

@@ -9,7 +9,7 @@ from broker.metric_definition import MetricDefinition
 from broker.transport import Partition
 from consumer.metrics import tally as m
 from consumer.metrics.registry import Metrics
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.fold import PartitionFold
 
 _PARTITION_GAUGES = (m.LAG_RECORDS, m.LAG_SECONDS, m.PARTITION_CLOCK, m.CLOSED_THROUGH)
 

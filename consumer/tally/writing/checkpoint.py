@@ -10,8 +10,8 @@ from broker.names import TopicNames
 from broker.transport import Partition
 from consumer.metrics.registry import Metrics
 from consumer.metrics.tally import CHECKPOINT_DURATION, CHECKPOINTS, CLOSED_RECORDS
-from consumer.tally.fold import PartitionFold
-from consumer.tally.outbox import Outbox, Write
+from consumer.tally.folding.fold import PartitionFold
+from consumer.tally.writing.outbox import Outbox, Write
 from estimators.plan import Plan
 from estimators.wire.state import (
     ClosedWindow,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from broker.names import TopicNames
 from broker.transport import Record
 from consumer.runtime.topic_checks import MAX_DEAD_LETTER_BYTES
-from consumer.tally.fold import Outcome
-from consumer.tally.outbox import Outbox, Write
+from consumer.tally.folding.fold import Outcome
+from consumer.tally.writing.outbox import Outbox, Write
 from estimators.errors import Rejection
 from estimators.plan import Plan
 from estimators.wire.dead_letter import DeadLetter, content_hash

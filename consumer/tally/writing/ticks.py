@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from broker.clock import Clock
 from broker.transport import Delivery, Partition, Sink
 from consumer.runtime.retry import RetryBudget
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.fold import PartitionFold
 from estimators.errors import FatalError, RecoverableError
 from estimators.wire.batch import TICK
 

@@ -73,14 +73,14 @@ def test_input_trimmed_ahead_of_a_running_worker_stops_it(stage: Stage) -> None:
     """A backlog that retention eats before it was read."""
     worker = stage.worker(poll_records=1, writes_in_flight=1)
     until("owned", lambda: worker.metric("assigned_partitions") == 1, 60)
-    worker.worker._apply_back_pressure = lambda: None
+    worker.worker.running.back_pressure.apply = lambda: None
     turned = worker.metric("last_poll_timestamp_seconds")
     # A turn that began before may still be in the method that was replaced; the next is not.
     until("two turns", lambda: worker.metric("last_poll_timestamp_seconds") > turned + 0.5, 30)
-    worker.worker._membership.block(True)
+    worker.worker.running.membership.block(True)
     stage.send(400)
     stage.topics.trim(dict.fromkeys(stage.inputs(), 300))
-    worker.worker._membership.block(False)
+    worker.worker.running.membership.block(False)
     # What the client had fetched before the trim is counted; else it is told where it stands.
     # Never neither: a worker that goes on without the records that are gone.
     until("an outcome", lambda: worker.failures or stage.accepted() == 400, LOUD_SECONDS)

@@ -28,7 +28,11 @@ class Silence:
 
     def over(self, worker: TallyWorker, monkeypatch: pytest.MonkeyPatch) -> TallyWorker:
         for name in ("log_starts", "log_ends"):
-            monkeypatch.setattr(worker._topics, name, self._asked(getattr(worker._topics, name)))
+            monkeypatch.setattr(
+                worker.running.clients.topics,
+                name,
+                self._asked(getattr(worker.running.clients.topics, name)),
+            )
         return worker
 
     def end(self) -> None:
@@ -114,19 +118,19 @@ def test_late_ones_that_go_to_another_worker_are_restored_there(
     silence = Silence(stage, *late)
     workers = [silence.over(stage.worker(), monkeypatch)]
     seconds(stage, workers[0], 3)
-    assert workers[0]._awaiting_restore == set(late)
+    assert workers[0].awaiting_restore == set(late)
     workers += [silence.over(stage.worker(), monkeypatch) for _ in range(2)]
     for _ in range(10):
         stage.turns(*workers, count=2)
         time.sleep(0.01)
-    assert sorted(p for one in workers for p in one._awaiting_restore) == late, "each in one place"
-    assert not any(one._awaiting_restore & one._folds.keys() for one in workers)
+    assert sorted(p for one in workers for p in one.awaiting_restore) == late, "each in one place"
+    assert not any(one.awaiting_restore & one.folds.keys() for one in workers)
     silence.end()
     for _ in range(10):
         stage.turns(*workers, count=2, step=0.5)
         time.sleep(0.01)
-    assert not any(one._awaiting_restore for one in workers)
-    assert sorted(p for one in workers for p in one._folds) == [stage.input(n) for n in range(6)]
+    assert not any(one.awaiting_restore for one in workers)
+    assert sorted(p for one in workers for p in one.folds) == [stage.input(n) for n in range(6)]
     for one in workers:
         one.finish()
     assert [stage.states(number)[-1].next_offset for number in range(6)] == [1] * 6

@@ -18,7 +18,7 @@ from broker.names import TopicNames
 from broker.transport import Partition, Record
 from consumer.metrics.registry import tally_metrics
 from consumer.runtime.config import TallyConfig, load
-from consumer.tally.fold import PartitionFold
+from consumer.tally.folding.fold import PartitionFold
 from consumer.tally.worker import TallyWorker
 from estimators.plan import Plan
 from estimators.wire.dead_letter import DeadLetter

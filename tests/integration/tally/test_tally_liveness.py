@@ -34,7 +34,7 @@ def behind(stage: Stage) -> TallyWorker:
         stage.batch(0, [1])
     stage.turns(worker, count=10, step=0.1)
     stage.broker.stall(stage.input())
-    assert 0 < worker._folds[stage.input()].next_offset < 40
+    assert 0 < worker.folds[stage.input()].next_offset < 40
     return worker
 
 
@@ -101,7 +101,7 @@ def test_a_partition_that_stalls_alone_costs_its_neighbours_nothing(
             raise RecoverableError("the broker did not answer in time")
         return answers(partitions)
 
-    monkeypatch.setattr(worker._topics, "log_ends", log_ends)
+    monkeypatch.setattr(worker.running.clients.topics, "log_ends", log_ends)
     stage.broker.stall(alone)
     seconds(stage, worker, 25)
     stage.batch(2, [3])

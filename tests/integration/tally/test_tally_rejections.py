@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from consumer.tally.dead_letters import KEPT_PER_REASON, MAX_KEPT_BYTES
+from consumer.tally.writing.dead_letters import KEPT_PER_REASON, MAX_KEPT_BYTES
 from estimators.errors import Reason
 from estimators.plan.limits import Limits
 from estimators.wire.batch import MAX_BATCH_BYTES

@@ -151,7 +151,7 @@ def test_a_zombies_late_checkpoint_never_wins() -> None:
     zombie = stage.worker()
     stage.batch(0, [1])
     stage.turns(zombie)
-    zombie._membership._reader.expire()
+    zombie.running.membership._reader.expire()
     heir = stage.worker()
     stage.batch(0, [2])
     stage.turns(heir)
@@ -180,7 +180,7 @@ def test_a_stale_record_last_in_the_log_loses_to_the_largest_offset() -> None:
     stage.sink.send(stage.names.state, stale.key, stale.value, partition=0).wait(1)
     again = stage.worker()
     again.turn()
-    assert again._folds[stage.input()].next_offset == 3
+    assert again.folds[stage.input()].next_offset == 3
 
 
 def test_a_worker_without_a_poll_for_a_session_writes_nothing_and_exits() -> None:
@@ -318,7 +318,7 @@ def test_a_log_trimmed_up_to_resume_from_is_fine() -> None:
     stage.topics.trim({stage.input(): 1})
     again = stage.worker()
     again.turn()
-    assert again._folds[stage.input()].next_offset == 2
+    assert again.folds[stage.input()].next_offset == 2
 
 
 def test_a_trimmed_log_without_any_state_stops_the_worker() -> None:
@@ -356,7 +356,7 @@ def test_a_record_an_hour_ahead_stops_the_worker_before_it_is_folded() -> None:
     stage.batch(0, [1])
     with pytest.raises(FatalError, match="an hour ahead"):
         stage.turns(worker, count=3, step=0.0)
-    assert worker._folds[stage.input()].next_offset == 0
+    assert worker.folds[stage.input()].next_offset == 0
     assert stage.state_records() == []
 
 
@@ -393,7 +393,7 @@ def test_two_workers_share_partitions_and_hand_them_over() -> None:
             first.finish()
         stage.turns(*workers, count=4, step=0.05)
         if step == 12:
-            assert len(first._folds) == len(second._folds) == 4
+            assert len(first.folds) == len(second.folds) == 4
     stage.move_to(60)
     stage.turns(second, count=12, step=0.5)
     for g, p in everything:
@@ -478,7 +478,7 @@ def test_records_read_a_second_time_are_ignored() -> None:
     worker = stage.worker()
     stage.batch(0, [1])
     stage.turns(worker)
-    worker._membership._reader.seek(stage.input(), 0)
+    worker.running.membership._reader.seek(stage.input(), 0)
     stage.batch(0, [2])
     stage.turns(worker)
     assert sample(worker, "records_read_total") == 2

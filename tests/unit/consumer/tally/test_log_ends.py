@@ -139,7 +139,7 @@ def test_an_idle_worker_whose_leader_is_gone_says_so_and_then_stops(
             raise RecoverableError("the broker did not answer in time")
         return answers(partitions)
 
-    monkeypatch.setattr(worker._topics, "log_ends", log_ends)
+    monkeypatch.setattr(worker.running.clients.topics, "log_ends", log_ends)
     turns_with_answers(stage, worker.turn, 15)
     assert worker.health.live() == Verdict(False, f"{stage.input()} stands still")
     with pytest.raises(FatalError, match="has not advanced for 20 s and is not at its end"):

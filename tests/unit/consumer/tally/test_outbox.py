@@ -6,8 +6,8 @@ import pytest
 
 from broker.clock import ManualClock
 from broker.transport import Partition
-from consumer.tally import outbox as module
-from consumer.tally.outbox import Outbox, Write
+from consumer.tally.writing import outbox as module
+from consumer.tally.writing.outbox import Outbox, Write
 from estimators.errors import FatalError, RecoverableError
 
 A, B = Partition("reports", 0), Partition("reports", 1)

@@ -9,7 +9,7 @@ import pytest
 
 from broker.clock import ManualClock
 from broker.transport import Partition
-from consumer.tally.ticks import Ticker
+from consumer.tally.writing.ticks import Ticker
 from estimators.errors import FatalError, RecoverableError
 
 ONE, OTHER = Partition("t", 0), Partition("t", 1)
