@@ -1,20 +1,31 @@
-"""Topic names of a plan, and the settings they must have."""
+"""Topic names of a plan, and the settings that its topics must have.
+
+Local plans have :class:`TopicNames`. Central plans have :class:`CentralNames`: other topics with
+other readers, so that raw records never share a topic with reports.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from broker.transport import TopicInfo, TopicSpec
+from broker.transport import Partition, TopicInfo, TopicSpec
 from estimators.errors import FatalError, InvalidInput
 
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?")
 _DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
+_ALWAYS_CHECKED = ("cleanup.policy", "message.timestamp.type")
+
 MAX_RECORD_BYTES = 8 << 20
-# Twice the largest batch: one that is too large should be seen, refused for its reason and kept.
+"""Largest state record, snapshot record or release."""
+
 MAX_REPORTS_BYTES = 2 << 20
+"""Largest record of senders: twice the largest batch, so that a record that is too large is
+received, rejected for its size and kept as a dead letter."""
+
+_COMPACTED_BYTES = MAX_RECORD_BYTES + 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +38,8 @@ class TopicNames:
         digest: the plan's digest; its first 8 digits go into the names.
         groups: number of groups.
         partitions: of every reports topic and of the state topic.
-        output_namespace: of state, snapshots and dead letters; empty for the same one. Counting an
-            old log again goes into another one, never over what stands.
+        output_namespace: of state, snapshots and dead letters; empty for the same one. An old log
+            is counted again into another namespace, never over existing results.
     """
 
     namespace: str
@@ -39,25 +50,20 @@ class TopicNames:
     output_namespace: str = ""
 
     def __post_init__(self) -> None:
-        for namespace in (self.namespace, self.output_namespace or self.namespace):
-            if not _NAMESPACE.fullmatch(namespace):
-                raise InvalidInput(f"namespace {namespace!r}: lower-case letters, digits, . and -")
-
-    def _prefix(self, namespace: str) -> str:
-        return f"{namespace}.{self.plan_name}-{self.digest[:8]}"
+        _check_namespaces(self.namespace, self.output_namespace or self.namespace)
 
     @property
     def prefix(self) -> str:
-        """What the names of the reports topics start with."""
-        return self._prefix(self.namespace)
+        """Common beginning of the names of the reports topics."""
+        return _prefix(self.namespace, self.plan_name, self.digest)
 
     @property
     def output_prefix(self) -> str:
-        """What all other names of the plan start with."""
-        return self._prefix(self.output_namespace or self.namespace)
+        """Common beginning of all other topic names of the plan."""
+        return _prefix(self.output_namespace or self.namespace, self.plan_name, self.digest)
 
     def reports(self, group: int) -> str:
-        """Reports topic of one group."""
+        """Return the reports topic of one group."""
         return f"{self.prefix}.reports.g{group:04d}"
 
     @property
@@ -81,15 +87,15 @@ class TopicNames:
         return f"{self.output_prefix}.dead-letters"
 
     def group_of(self, topic: str) -> int:
-        """Group whose reports topic this is."""
+        """Return the group of a reports topic."""
         return int(topic.rsplit(".g", 1)[1])
 
     def state_partition(self, partition: int) -> int:
-        """State partition that holds all records of input partition ``partition`` of any group."""
+        """Return the state partition of input partition ``partition`` of any group."""
         return partition
 
     def specs(self, input_retention_ms: int) -> list[TopicSpec]:
-        """Every topic of the plan with the settings that correctness needs.
+        """Return every topic of the plan with the settings that correctness needs.
 
         Args:
             input_retention_ms: how long reports are kept; must exceed window + grace + skew + the
@@ -103,13 +109,13 @@ class TopicNames:
         }
         compacted = {
             "cleanup.policy": "compact",
-            "max.message.bytes": str(MAX_RECORD_BYTES + 4096),
+            "max.message.bytes": str(_COMPACTED_BYTES),
             "segment.bytes": str(64 << 20),
             "segment.ms": str(10 * _MINUTE_MS),
             "min.cleanable.dirty.ratio": "0.1",
             "delete.retention.ms": str(_DAY_MS),
         }
-        # Bounded in size too: whoever may write to a reports topic can have records rejected.
+        # Bounded in size too, because every sender of reports can cause rejections.
         letters = {
             "cleanup.policy": "delete",
             "retention.ms": str(30 * _DAY_MS),
@@ -124,23 +130,114 @@ class TopicNames:
         ]
 
     def verify(self, found: Mapping[str, TopicInfo]) -> None:
-        """Whether the topics exist as :meth:`specs` makes them, as far as correctness needs it.
+        """Check that the topics exist as :meth:`specs` makes them, as far as correctness needs it.
 
         Raises:
             FatalError: the first difference, with what was expected and what was found.
         """
-        for spec in self.specs(0):
-            info = found.get(spec.name)
-            if info is None:
-                raise FatalError(f"topic {spec.name} does not exist; create it: calmstream topics")
-            if info.partitions != spec.partitions:
+        _verify(self.specs(0), found, _ALWAYS_CHECKED, "calmstream topics")
+
+
+@dataclass(frozen=True, slots=True)
+class CentralNames:
+    """Names of the two topics of a central plan in one namespace.
+
+    Attributes:
+        namespace: lower-case letters, digits, dots and hyphens.
+        plan_name: the plan's name.
+        digest: the plan's digest; its first 8 digits go into the names.
+        partitions: of the raw topic.
+    """
+
+    namespace: str
+    plan_name: str
+    digest: str
+    partitions: int
+
+    def __post_init__(self) -> None:
+        _check_namespaces(self.namespace)
+
+    @property
+    def _prefix(self) -> str:
+        return f"{_prefix(self.namespace, self.plan_name, self.digest)}.central"
+
+    @property
+    def raw(self) -> str:
+        """Raw records: readable by the aggregator only."""
+        return f"{self._prefix}.raw"
+
+    @property
+    def releases(self) -> str:
+        """Noisy releases, for everyone."""
+        return f"{self._prefix}.releases"
+
+    @property
+    def raw_partitions(self) -> list[Partition]:
+        """All partitions of the raw topic."""
+        return [Partition(self.raw, number) for number in range(self.partitions)]
+
+    def specs(self, window_ms: int) -> list[TopicSpec]:
+        """Return both topics; raw records are kept for two windows and a day."""
+        raw = {
+            "cleanup.policy": "delete",
+            "message.timestamp.type": "LogAppendTime",
+            "retention.ms": str(2 * window_ms + _DAY_MS),
+            # Deletion by size would let what counts in a window depend on other senders.
+            "retention.bytes": "-1",
+            "max.message.bytes": str(MAX_REPORTS_BYTES),
+        }
+        releases = {
+            "cleanup.policy": "compact",
+            "max.message.bytes": str(_COMPACTED_BYTES),
+        }
+        return [TopicSpec(self.raw, self.partitions, raw), TopicSpec(self.releases, 1, releases)]
+
+    def verify(self, found: Mapping[str, TopicInfo]) -> None:
+        """Check that both topics exist as :meth:`specs` makes them.
+
+        Raises:
+            FatalError: the first difference, with what was expected and what was found.
+        """
+        checked = (*_ALWAYS_CHECKED, "retention.bytes")
+        _verify(self.specs(0), found, checked, "calmstream central topics")
+        # A smaller limit would refuse a release whose loss has already been spent.
+        room = int(found[self.releases].settings.get("max.message.bytes", _COMPACTED_BYTES))
+        if room < _COMPACTED_BYTES:
+            raise FatalError(
+                f"topic {self.releases} has max.message.bytes={room}, expected at least "
+                f"{_COMPACTED_BYTES}"
+            )
+
+
+def _check_namespaces(*namespaces: str) -> None:
+    for namespace in namespaces:
+        if not _NAMESPACE.fullmatch(namespace):
+            raise InvalidInput(f"namespace {namespace!r}: lower-case letters, digits, . and -")
+
+
+def _prefix(namespace: str, plan_name: str, digest: str) -> str:
+    return f"{namespace}.{plan_name}-{digest[:8]}"
+
+
+def _verify(
+    specs: Iterable[TopicSpec],
+    found: Mapping[str, TopicInfo],
+    checked: Sequence[str],
+    command: str,
+) -> None:
+    """Compare partitions and the ``checked`` settings; ``command`` creates missing topics."""
+    for spec in specs:
+        info = found.get(spec.name)
+        if info is None:
+            raise FatalError(f"topic {spec.name} does not exist; create it: {command}")
+        if info.partitions != spec.partitions:
+            raise FatalError(
+                f"topic {spec.name} has {info.partitions} partitions, "
+                f"the plan states {spec.partitions}"
+            )
+        for name in checked:
+            expected = spec.settings.get(name)
+            if expected is not None and info.settings.get(name) != expected:
                 raise FatalError(
-                    f"topic {spec.name} has {info.partitions} partitions, "
-                    f"the plan states {spec.partitions}"
+                    f"topic {spec.name} has {name}={info.settings.get(name)}, not {expected}"
                 )
-            for name in ("cleanup.policy", "message.timestamp.type"):
-                expected = spec.settings.get(name)
-                if expected is not None and info.settings.get(name) != expected:
-                    raise FatalError(
-                        f"topic {spec.name} has {name}={info.settings.get(name)}, not {expected}"
-                    )

@@ -12,9 +12,9 @@ import orjson
 from prometheus_client import CollectorRegistry, generate_latest
 
 from benchmarks.attacks.attack import Attack, Verdict
-from broker.central_names import CentralNames
 from broker.clock import ManualClock
 from broker.in_process import InProcessBroker
+from broker.names import CentralNames
 from consumer.central.aggregator import Aggregator
 from consumer.central.budget_account import BudgetAccount
 from consumer.central.metrics import CentralMetrics

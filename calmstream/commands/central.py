@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from broker.central_names import CentralNames
 from broker.clock import SystemClock
+from broker.names import CentralNames
 from calmstream import arguments
 from calmstream.commands.consume import OTHERS
 from calmstream.connect import SecurityConfig, kafka

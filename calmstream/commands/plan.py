@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import secrets
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,7 @@ def _pilot(parser: argparse.ArgumentParser) -> None:
 
 def _central(parser: argparse.ArgumentParser) -> None:
     central = parser.add_argument_group("central model only")
-    # Without defaults here, so that a local plan can tell what was given and refuse it.
+    # Without defaults here, so that a local plan can refuse an option that was given.
     absent = central_plan.DEFAULTS
     central.add_argument("--delta", help=f"({absent['delta']})")
     central.add_argument("--quantile", help=f"of contributions ({absent['quantile']})")
@@ -213,9 +214,8 @@ def run(args: argparse.Namespace) -> int:
     lost = loss(args.epsilon, args.guarantee, args.window, times["windows"])
     allowed_loss.check(lost, args.allow_loss)
     domain, data = _domain(args)
-    if args.pilot:
-        _follow(args, domain)
-    request = Request(domain, args.epsilon, args.users, args.k, args.parameters)
+    given = _after_pilot(args, domain) if args.pilot else _without_pilot(args)
+    request = Request(domain, args.epsilon, given.users, args.k, given.parameters)
     method, predicted = _method(args.method, request, quiet=args.json)
     plan, design = planning.draft(
         method,
@@ -223,7 +223,7 @@ def run(args: argparse.Namespace) -> int:
         name=args.name,
         purpose=args.purpose,
         owner=args.owner,
-        lineage=args.lineage or secrets.token_hex(16),
+        lineage=given.lineage,
         lineage_epsilon=args.lineage_epsilon,
         **times,
         partitions=args.partitions,
@@ -233,9 +233,13 @@ def run(args: argparse.Namespace) -> int:
         marginals=args.marginal and sorted(map(domain.index, args.marginal)),
     )
     warnings = plan_page.warnings(plan, design, data=data, now=time.time())
-    more = {"loss": lost.to_json(), **predicted}
     return plan_page.deliver(
-        args, plan, warnings, lambda console: plan_page.show(console, plan, design), more
+        plan,
+        warnings,
+        lambda console: plan_page.show(console, plan, design),
+        out=args.out,
+        as_json=args.json,
+        more={"loss": lost.to_json(), **predicted},
     )
 
 
@@ -256,8 +260,27 @@ def _times(args: argparse.Namespace, *, now: float) -> dict[str, int]:
     }
 
 
-def _follow(args: argparse.Namespace, domain: Domain) -> None:
-    """Take parameters and lineage from a pilot."""
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The inputs of a design that a pilot can supply.
+
+    Attributes:
+        users: reports expected per window.
+        parameters: options of the method.
+        lineage: 32 hexadecimal digits.
+    """
+
+    users: int
+    parameters: dict[str, Any]
+    lineage: str
+
+
+def _without_pilot(args: argparse.Namespace) -> Inputs:
+    return Inputs(args.users, args.parameters, args.lineage or secrets.token_hex(16))
+
+
+def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
+    """Return the inputs that a pilot supplies; options that are given take precedence."""
     pilot = arguments.load_plan(args.pilot)
     if pilot.domain != domain:
         raise InvalidInput("--pilot: its domain is another one; give the pilot's file as DATA too")
@@ -266,16 +289,16 @@ def _follow(args: argparse.Namespace, domain: Domain) -> None:
     if args.method == "auto":
         raise InvalidInput("--pilot: name the method that learns from it, not auto")
     if args.bootstrap is None:
-        raise InvalidInput("--pilot: --bootstrap tells where its snapshots are")
+        raise InvalidInput("--pilot needs --bootstrap, the broker of its snapshots")
     broker = kafka(args.bootstrap)
     try:
-        taught = learn(args.method, pilot, broker, args.namespace)
+        result = learn(args.method, pilot, broker, args.namespace)
     finally:
         broker.close()
-    args.parameters = taught.parameters | args.parameters
-    if args.users is None:
-        args.users = max(1, taught.others(pilot) // args.guarantee.windows)
-    args.lineage = pilot.lineage
+    users = args.users
+    if users is None:
+        users = max(1, result.others(pilot) // args.guarantee.windows)
+    return Inputs(users, result.parameters | args.parameters, pilot.lineage)
 
 
 def _method(name: str, request: Request, *, quiet: bool) -> tuple[str, dict[str, Any]]:
@@ -284,8 +307,9 @@ def _method(name: str, request: Request, *, quiet: bool) -> tuple[str, dict[str,
     A method's own parameters name the method, so ``auto`` goes without.
 
     Returns:
-        Its registry name, and what JSON tells of the choice: ``predictions``, the best first, with
-        ``error`` null where ``reason`` says why the method cannot serve.
+        Its registry name, and the part of the JSON output that explains the choice:
+        ``predictions``, the best first, with ``error`` null where ``reason`` says why a method
+        cannot serve.
     """
     if name != "auto":
         return name, {}
@@ -295,8 +319,8 @@ def _method(name: str, request: Request, *, quiet: bool) -> tuple[str, dict[str,
     if not quiet:
         grid = Grid("method", f"predicted squared error of a {request.k}-way marginal")
         for prediction in found:
-            told = f"{prediction.error:.2g}" if prediction.error is not None else prediction.reason
-            grid.add_row(prediction.method, told)
+            error = f"{prediction.error:.2g}" if prediction.error is not None else prediction.reason
+            grid.add_row(prediction.method, error)
         Console().print(grid)
     rows = [{"method": p.method, "error": p.error, "reason": p.reason} for p in found]
     return auto.pick(found).method, {"predictions": rows}

@@ -33,10 +33,10 @@ LOCAL_OPTIONS: dict[str, Any] = {
     "pilot": None,
     "allow_loss": None,
 }
-"""Options of ``calmstream plan`` that mean nothing here, as they are when not given."""
+"""Options of ``calmstream plan`` that a central plan does not have, with their defaults."""
 
 DEFAULTS = {"delta": "1e-6", "quantile": "0.99", "spurious": "0.01", "sample": "1"}
-"""Options that a central plan alone has, where they are not given."""
+"""Options that only a central plan has, with their defaults."""
 
 _RAW = "Raw records reach the aggregator and its topic: this is not local privacy."
 
@@ -54,12 +54,12 @@ def refuse_options(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the plan and show what it will cost and allow."""
+    """Write the plan and show its cost and its loss."""
     if args.method not in (DEFAULT_METHOD, CENTRAL):
         raise PlanError(f"method {args.method} is local: the central model has {CENTRAL} only")
     for name, absent in LOCAL_OPTIONS.items():
         if getattr(args, name) != absent:
-            # Nobody shall believe in a setting that does nothing.
+            # An option without effect must not be accepted in silence.
             raise InvalidInput(f"--{name.replace('_', '-')}: a central plan has no such thing")
     window = args.window
     if args.lifetime < window:
@@ -84,7 +84,9 @@ def run(args: argparse.Namespace) -> int:
     )
     check_allocation(plan.allocation)
     warnings = [_RAW, *plan_page.over(start + plan.releases * window, time.time())]
-    return plan_page.deliver(args, plan, warnings, lambda console: show(console, plan))
+    return plan_page.deliver(
+        plan, warnings, lambda console: show(console, plan), out=args.out, as_json=args.json
+    )
 
 
 def show(console: Console, plan: CentralPlan) -> None:
@@ -112,7 +114,7 @@ def show(console: Console, plan: CentralPlan) -> None:
 
 
 def _sampled(plan: CentralPlan) -> tuple[str, ...]:
-    """What is said of the plan's users, where it states them."""
+    """Return the line about the plan's users, if the plan states them."""
     if not plan.users:
         return ()
     said = (
@@ -123,7 +125,7 @@ def _sampled(plan: CentralPlan) -> tuple[str, ...]:
 
 
 def _columns(args: argparse.Namespace) -> tuple[str, ...]:
-    """Column names alone: a central plan holds no values, those are learnt with noise."""
+    """Return the column names; values are learnt later, with noise."""
     if args.columns:
         return tuple(args.columns)
     if args.data.endswith(".json"):

@@ -1,6 +1,6 @@
-"""What a method learns from a pilot plan that ran before its own.
+"""Lets a method learn from a pilot, a plan that ran before its own.
 
-Some learn from its published tables, some from its counts, which are in its state topic.
+Some methods learn from published tables, some from the counts in the state topic.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class PublishedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
-    """What a pilot taught.
+class PilotResult:
+    """What a method learnt from a pilot.
 
     Attributes:
-        parameters: for the plan that follows.
-        reports: that it rests on.
-        windows: of the pilot that are closed and hold them.
+        parameters: options of the method for the next plan.
+        reports: number of reports that were used.
+        windows: closed windows of the pilot that hold them.
     """
 
     parameters: dict[str, Any]
@@ -67,12 +67,12 @@ class Lesson:
     windows: int
 
     def others(self, pilot: Plan) -> int:
-        """About how many devices the pilot never asks.
+        """Return about how many devices the pilot never asks.
 
-        One window of w-event asks one of w devices, another one in each.
+        Under w-event every window asks another w-th part of the devices.
 
         Raises:
-            InvalidInput: its guarantee does not tell, or it asks everybody before it ends.
+            InvalidInput: the pilot may ask every device before it ends.
         """
         slots = pilot.guarantee.windows
         left = max(slots - pilot.windows, 0)
@@ -85,12 +85,12 @@ class Lesson:
         return found
 
 
-def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> Lesson:
-    """What a method learns from the closed windows of its pilot.
+def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
+    """Let a method learn from the closed windows of its pilot.
 
     Args:
         method: registry name.
-        pilot: the plan that went before; its method must be one that ``method`` learns from.
+        pilot: the earlier plan; ``method`` must be able to learn from its method.
         broker: where the pilot's snapshots and state are; stays open.
         namespace: of the pilot's topics.
 
@@ -104,32 +104,32 @@ def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> Lesson:
     if isinstance(found, Follows):
         if pilot.method in found.teachers:
             return _from_counts(found, pilot, broker, namespace)
-        known = ", ".join(found.teachers)
+        teachers = ", ".join(found.teachers)
     elif isinstance(found, Piloted):
         if pilot.method == found.pilot:
             return _from_snapshots(found, pilot, broker, namespace)
-        known = found.pilot
+        teachers = found.pilot
     else:
         raise PlanError(f"method {method} learns nothing from a pilot")
-    raise PlanError(f"method {method} learns from {known}; the pilot is {pilot.method}")
+    raise PlanError(f"method {method} learns from {teachers}; the pilot is {pilot.method}")
 
 
-def _from_counts(method: Follows, pilot: Plan, broker: Broker, namespace: str) -> Lesson:
-    have = counted(pilot, broker, plan_names(pilot, namespace), SystemClock())
-    if not have.windows or not have.reports:
+def _from_counts(method: Follows, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
+    found = counted(pilot, broker, plan_names(pilot, namespace), SystemClock())
+    if not found.windows or not found.reports:
         raise _nothing(pilot)
-    return Lesson(method.follow(pilot, have.tallies), have.reports, have.windows)
+    return PilotResult(method.follow(pilot, found.tallies), found.reports, found.windows)
 
 
-def _from_snapshots(method: Piloted, pilot: Plan, broker: Broker, namespace: str) -> Lesson:
+def _from_snapshots(method: Piloted, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
     totals = subscribe(
         pilot, broker, kinds=(Kind.TOTAL,), from_window="latest", follow=False, namespace=namespace
     )
     latest = next(iter(totals), None)
     if latest is None or latest.manifest.reports == 0:
         raise _nothing(pilot)
-    taught = method.learn(pilot.domain, PublishedModel(pilot, latest))
-    return Lesson(taught, latest.manifest.reports, latest.manifest.window + 1)
+    parameters = method.learn(pilot.domain, PublishedModel(pilot, latest))
+    return PilotResult(parameters, latest.manifest.reports, latest.manifest.window + 1)
 
 
 def _nothing(pilot: Plan) -> InvalidInput:

@@ -1,4 +1,4 @@
-"""What ``calmstream plan`` tells: the design and its reasons, errors, cost, and warnings."""
+"""The output of ``calmstream plan``: the design and its reasons, errors, cost, and warnings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from estimators.plan.loss import Loss
 from producer import read_device_plan
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
     from calmstream.tables import Table
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from estimators.plan import Plan
 
 RESTORE_BYTES_PER_SECOND = 20 << 20
-"""What a worker reads and decodes of the state topic, conservatively."""
+"""Rate at which a worker restores state from its topic; a cautious value."""
 
 _LEARNT = (
     "The labels were learnt from data. If that data is private, publishing the plan publishes "
@@ -36,20 +35,23 @@ _OVER = "It is over already: nobody will report under it."
 
 
 def deliver(
-    args: Namespace,
     plan: Plan | CentralPlan,
     warnings: Sequence[str],
     show: Callable[[Console], None],
+    *,
+    out: str | None,
+    as_json: bool,
     more: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write the plan where it was asked for, and tell about it: in JSON, or as ``show`` does.
+    """Write the plan to a file and print it with its warnings, as JSON or for people.
 
     Args:
-        args: of the command; ``out`` and ``json`` are looked at.
-        plan: of either model.
+        plan: local or central.
         warnings: one line each.
-        show: the plan for people, without the warnings, which follow it.
-        more: what JSON tells beside plan and warnings; people were shown it already.
+        show: prints the plan for people, without the warnings, which follow it.
+        out: file to write the plan to; None for no file.
+        as_json: print one JSON object.
+        more: further fields of the JSON object.
 
     Returns:
         The exit code.
@@ -57,17 +59,17 @@ def deliver(
     Raises:
         InvalidInput: the file cannot be written.
     """
-    if args.out:
-        _write(plan, args.out)
-    if args.json:
-        told = {"plan": plan.to_json(), "warnings": warnings} | dict(more or {})
-        sys.stdout.buffer.write(orjson.dumps(told, option=orjson.OPT_SORT_KEYS) + b"\n")
+    if out:
+        _write(plan, out)
+    if as_json:
+        document = {"plan": plan.to_json(), "warnings": warnings} | dict(more or {})
+        sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_SORT_KEYS) + b"\n")
         return 0
     console = Console()
     show(console)
     for warning in warnings:
         console.print(warning, style="yellow", highlight=False, markup=False, soft_wrap=True)
-    kept = f"written to {args.out}" if args.out else "not kept; --out FILE writes it"
+    kept = f"written to {out}" if out else "not kept; --out FILE writes it"
     console.print(f"\n{kept}", highlight=False, markup=False, soft_wrap=True)
     return 0
 
@@ -78,7 +80,7 @@ def over(expires: int, now: float) -> list[str]:
 
 
 def warnings(plan: Plan, design: Design, *, data: Table | None, now: float) -> list[str]:
-    """What somebody should think about before this plan is used, one line each.
+    """Return what the author should consider before the plan is used, one line each.
 
     Args:
         plan: what is planned.

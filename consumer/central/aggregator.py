@@ -23,8 +23,8 @@ from estimators.central.wire import TICK
 from estimators.errors import FatalError, RecoverableError
 
 if TYPE_CHECKING:
-    from broker.central_names import CentralNames
     from broker.clock import Clock
+    from broker.names import CentralNames
     from broker.transport import Broker, TopicInfo
     from consumer.central.budget_account import BudgetAccount
     from consumer.central.metrics import CentralMetrics

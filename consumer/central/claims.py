@@ -23,7 +23,7 @@ from estimators.central.release_wire import NONCE_BYTES, claim_key, encode_claim
 from estimators.errors import FatalError, RecoverableError
 
 if TYPE_CHECKING:
-    from broker.central_names import CentralNames
+    from broker.names import CentralNames
     from broker.transport import Broker, Sink
     from estimators.central.plan import CentralPlan
     from estimators.randomness import Randomness

@@ -24,7 +24,7 @@ from estimators.central.release_wire import encode_level, encode_manifest
 from estimators.errors import CalmstreamError, FatalError
 
 if TYPE_CHECKING:
-    from broker.central_names import CentralNames
+    from broker.names import CentralNames
     from broker.transport import Sink
     from consumer.central.budget_account import BudgetAccount
     from consumer.central.claims import Claims

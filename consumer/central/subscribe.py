@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import structlog
 
-from broker.central_names import CentralNames
+from broker.names import CentralNames
 from broker.transport import Broker, Partition
 from estimators.central.release_reading import CentralRelease, ReleaseFold, ReleaseOwners
 

@@ -13,7 +13,7 @@ from estimators.central.wire import BATCH_ID_BYTES, MAX_BATCH_RECORDS, encode_ba
 from estimators.errors import InvalidInput, RecoverableError
 
 if TYPE_CHECKING:
-    from broker.central_names import CentralNames
+    from broker.names import CentralNames
     from broker.transport import Broker, Sink
     from estimators.central.plan import CentralPlan
 

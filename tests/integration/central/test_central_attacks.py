@@ -12,9 +12,9 @@ import pytest
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
-from broker.central_names import CentralNames
 from broker.clock import ManualClock
 from broker.in_process import InProcessBroker, SendFault
+from broker.names import CentralNames
 from broker.transport import Partition
 from calmstream.pages.central_watch import lines
 from consumer.central.aggregator import RETRY_SECONDS, Aggregator

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.central_names import CentralNames
 from broker.clock import ManualClock
 from broker.in_process import InProcessBroker
+from broker.names import CentralNames
 from calmstream.pages.central_watch import lines
 from consumer.central.aggregator import Aggregator
 from consumer.central.budget_account import BudgetAccount

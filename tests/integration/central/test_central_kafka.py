@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.central_names import CentralNames
 from broker.clock import SystemClock
 from broker.kafka import connect
+from broker.names import CentralNames
 from broker.transport import Broker
 from consumer.central.aggregator import Aggregator
 from consumer.central.budget_account import BudgetAccount

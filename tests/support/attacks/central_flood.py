@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from broker.central_names import CentralNames
 from broker.clock import ManualClock
 from broker.in_process import InProcessBroker
+from broker.names import CentralNames
 from consumer.central.aggregator import Aggregator
 from consumer.central.budget_account import BudgetAccount
 from consumer.central.metrics import CentralMetrics

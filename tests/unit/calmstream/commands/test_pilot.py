@@ -25,7 +25,7 @@ def files(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("data", "options", "said"),
     [
-        ("domain.json", [], "--bootstrap tells where its snapshots are"),
+        ("domain.json", [], "--pilot needs --bootstrap"),
         ("other.json", ["--bootstrap", "127.0.0.1:1"], "give the pilot's file as DATA too"),
         ("pilot.json", ["--lineage", "0" * 32], "a plan after a pilot has the pilot's lineage"),
     ],

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker.central_names import CentralNames
 from broker.in_process import InProcessBroker, SendFault
+from broker.names import CentralNames
 from broker.transport import Partition
 from consumer.central import publication
 from consumer.central.budget_account import BudgetAccount

@@ -1,0 +1,77 @@
+"""Topic names and settings of local and central plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from broker.names import CentralNames, TopicNames
+from broker.transport import TopicInfo
+from estimators.errors import FatalError, InvalidInput
+
+DIGEST = "0123456789abcdef"
+LOCAL = TopicNames("ns", "plan", DIGEST, groups=2, partitions=3)
+CENTRAL = CentralNames("ns", "plan", DIGEST, partitions=3)
+
+
+def created(names: TopicNames | CentralNames) -> dict[str, TopicInfo]:
+    return {s.name: TopicInfo(s.name, "id", s.partitions, s.settings) for s in names.specs(60_000)}
+
+
+def changed(
+    found: dict[str, TopicInfo], topic: str, settings: Mapping[str, str]
+) -> dict[str, TopicInfo]:
+    info = found[topic]
+    return found | {topic: replace(info, settings={**info.settings, **settings})}
+
+
+def test_names_hold_namespace_plan_and_digest() -> None:
+    assert LOCAL.reports(1) == "ns.plan-01234567.reports.g0001"
+    assert (CENTRAL.raw, CENTRAL.releases) == (
+        "ns.plan-01234567.central.raw",
+        "ns.plan-01234567.central.releases",
+    )
+    assert not set(created(LOCAL)) & set(created(CENTRAL))
+
+
+@pytest.mark.parametrize("namespace", ["", "NS", "a/b", "-a", "a" * 65])
+def test_a_namespace_is_checked(namespace: str) -> None:
+    with pytest.raises(InvalidInput, match="namespace"):
+        TopicNames(namespace, "plan", DIGEST, 1, 1)
+    with pytest.raises(InvalidInput, match="namespace"):
+        CentralNames(namespace, "plan", DIGEST, 1)
+
+
+@pytest.mark.parametrize("names", [LOCAL, CENTRAL], ids=["local", "central"])
+def test_topics_as_they_were_created_are_accepted(names: TopicNames | CentralNames) -> None:
+    names.verify(created(names))
+
+
+@pytest.mark.parametrize(
+    ("names", "command"), [(LOCAL, "calmstream topics"), (CENTRAL, "calmstream central topics")]
+)
+def test_differences_are_named(names: TopicNames | CentralNames, command: str) -> None:
+    found = created(names)
+    first = next(iter(found))
+    with pytest.raises(FatalError, match=f"{first} does not exist; create it: {command}$"):
+        names.verify({name: info for name, info in found.items() if name != first})
+    with pytest.raises(FatalError, match=f"{first} has 9 partitions, the plan states 3"):
+        names.verify(found | {first: replace(found[first], partitions=9)})
+    times = {"message.timestamp.type": "CreateTime"}
+    with pytest.raises(FatalError, match=r"type=CreateTime, not LogAppendTime"):
+        names.verify(changed(found, first, times))
+
+
+def test_a_central_topic_is_not_deleted_by_size_and_takes_every_release() -> None:
+    found = created(CENTRAL)
+    with pytest.raises(FatalError, match=r"retention.bytes=1000, not -1"):
+        CENTRAL.verify(changed(found, CENTRAL.raw, {"retention.bytes": "1000"}))
+    with pytest.raises(FatalError, match=r"max.message.bytes=1000, expected at least 8392704"):
+        CENTRAL.verify(changed(found, CENTRAL.releases, {"max.message.bytes": "1000"}))
+
+
+def test_the_size_limit_of_dead_letters_may_differ() -> None:
+    found = created(LOCAL)
+    LOCAL.verify(changed(found, LOCAL.dead_letters, {"retention.bytes": "1000"}))
