@@ -1,15 +1,15 @@
 """The data sets that benchmarks draw devices from, as the measurements need them.
 
-Everything is real; see the data folder's own README. Two sets are prepared here, by rules that look
-at one column at a time:
+All data sets are real; the README of the data folder names the sources. Two sets are prepared here,
+by rules that consider one column at a time:
 
 - census: all 16 columns of the extract in file order; a column with more than 16 codes is cut into
   at most 8 groups of neighbouring codes with about equally many records (`grouped`);
-- taxi: the sources that are spread over their period (2, 4, 6 and 7), not the stretches of a few
-  hours or days, whose night bits are no one's.
+- taxi: only the sources that cover a whole period (2, 4, 6 and 7), not those of a few hours or
+  days, in which the night attributes are constant.
 
-The names that end in 3 are the accuracy report's: every attribute with its two most frequent labels
-and one for all others.
+Names that end in 3 have three labels per attribute: the two most frequent ones, and one for all
+others.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ GROUPS = 8
 
 @cache
 def population(dataset: str) -> Table:
-    """A data set by its name.
+    """Return a data set by its name.
 
     Raises:
         InvalidInput: the data is not there.
@@ -82,7 +82,7 @@ def population(dataset: str) -> Table:
 
 @cache
 def first(dataset: str, d: int) -> Table | None:
-    """The first d attributes; None where there are fewer."""
+    """Return the first d attributes; None if there are fewer."""
     found = population(dataset)
     if len(found.domain) < d:
         return None
@@ -91,7 +91,7 @@ def first(dataset: str, d: int) -> Table | None:
 
 
 def merged(found: Table) -> Table:
-    """Every attribute with its two most frequent labels and one for all others."""
+    """Keep the two most frequent labels of every attribute, and one label for all others."""
     attributes, columns = [], []
     for j, attribute in enumerate(found.domain.attributes):
         codes = found.codes[:, j]
@@ -109,7 +109,7 @@ def merged(found: Table) -> Table:
 
 
 def grouped(texts: Mapping[str, Sequence[str]]) -> Table:
-    """Columns of whole numbers; those of more than 16 values cut into at most 8 groups.
+    """Read columns of whole numbers; cut those of more than 16 values into at most 8 groups.
 
     A group is a stretch of neighbouring values. A value falls into the eighth of the records that
     holds the middle of its own; one value may take several eighths, so there may be fewer groups.

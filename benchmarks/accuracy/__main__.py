@@ -1,9 +1,8 @@
-"""The accuracy report: tables and plots of the papers' figures on the real data sets.
+"""The accuracy report: tables and plots of the papers' figures on real data sets.
 
-``python -m benchmarks.accuracy`` measures what is missing and draws everything. Results are kept,
-one line per point and repeat, in ``benchmarks/results/*.jsonl``: stop it whenever you like, start
-it again to go on, and pass ``--times 5`` to have five times the repeats. Seeds are fixed by point
-and repeat.
+``python -m benchmarks.accuracy`` measures what is missing and draws everything. Results are lines
+in ``benchmarks/results/*.jsonl``, one for each point and repeat. A run can be stopped and started
+again; ``--times 5`` measures five times the repeats. Point and repeat determine the seed.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ REPEATS = {
     "cormode-fig10": 10,
     "cormode-table3": 1,
 }
-"""Of every point, before ``--times``: what about twenty minutes of one core allow."""
+"""Repeats of every point, before ``--times``: about twenty minutes of one core."""
 
 Job = tuple[str, str, int, Callable[[], dict[str, Any]]]
 """Figure, key, repeat and the measurement."""
 
 
 def jobs(figures: set[str], times: int) -> Iterator[Job]:
-    """Repeat by repeat, so that stopping early leaves every point equally well measured."""
+    """Yield measurements by repeat: an early stop leaves equally many for each point."""
     wanted = {figure: times * REPEATS[figure] for figure in figures}
     for repeat in range(max(wanted.values())):
         for name, pieces in FIGURES.items():
@@ -61,7 +60,7 @@ def _running(run: Callable[[int], dict[str, Any]], repeat: int) -> Callable[[], 
 
 
 def main() -> None:
-    """Measure, then draw."""
+    """Measure, then draw the figures."""
     every = [*FIGURES, *dict.fromkeys(e.figure for e in experiments())]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=1, help="as many repeats (%(default)s)")
@@ -81,7 +80,7 @@ def main() -> None:
 
 
 def run(figures: set[str], times: int, minutes: float | None) -> None:
-    """Measure what is missing."""
+    """Measure the missing repeats."""
     ledgers = {figure: Ledger(figure) for figure in figures}
     todo = [job for job in jobs(figures, times) if not ledgers[job[0]].has(job[1], job[2])]
     until = time.monotonic() + 60 * minutes if minutes else float("inf")

@@ -32,7 +32,7 @@ PAIRS = (
     ("Far", "Night_pick"),
     ("Toll", "Night_pick"),
 )
-"""The paper's dependent pairs, then those that it takes for independent (they are not, here)."""
+"""The paper's dependent pairs, then its independent ones (which are dependent in these data)."""
 
 TEST_METHODS = ("inp-ht", "marg-ps", "calm")
 TREE_METHODS = ("inp-ht", "marg-ps", "calm")
@@ -55,7 +55,7 @@ class Experiment:
 
 
 def fitted(method: str, epsilon: str, k: int, drawn: Devices, seed: tuple[int, ...]) -> Model:
-    """A model of one collection from the drawn devices."""
+    """Return a model of one collection from the drawn devices."""
     request = Request(drawn.domain, epsilon, len(drawn.codes), k)
     plan = local_plan(methods.get(method), request)
     tallies = collect(plan, drawn.codes, np.random.SeedSequence(seed), law=True)
@@ -63,7 +63,7 @@ def fitted(method: str, epsilon: str, k: int, drawn: Devices, seed: tuple[int, .
 
 
 def pairs_run(method: str, repeat: int) -> dict[str, Any]:
-    """Statistic and critical values of the six pairs on fresh devices."""
+    """Return the statistic and critical values of the six pairs on fresh devices."""
     drawn = Devices("taxi", 8, N18, repeat)
     model = fitted(method, "1.1", 2, drawn, (91, repeat))
     found: dict[str, Any] = {}
@@ -81,7 +81,7 @@ def pairs_run(method: str, repeat: int) -> dict[str, Any]:
 
 
 def size_run(method: str, repeat: int) -> dict[str, Any]:
-    """Rejections among 28 truly independent pairs with taxi's margins, by both rules."""
+    """Count the rejections of 28 independent pairs with taxi's margins, by both critical values."""
     drawn = Devices("taxi", 8, N18, 0)
     generator = np.random.default_rng((92, repeat))
     drawn.codes = (generator.random((N18, 8)) < table("taxi").codes.mean(axis=0)).astype(np.uint16)
@@ -95,7 +95,7 @@ def size_run(method: str, repeat: int) -> dict[str, Any]:
 
 
 def tree_run(method: str, epsilon: str, repeat: int) -> dict[str, Any]:
-    """True mutual information of the edges of a tree: from private and from exact tables."""
+    """Return the true mutual information of trees learnt from private, exact and random tables."""
     d = 10
     drawn = Devices("movielens", d, 200_000, repeat)
     pairs = list(combinations(range(d), 2))
@@ -114,7 +114,7 @@ def tree_run(method: str, epsilon: str, repeat: int) -> dict[str, Any]:
 
 
 def em_run(row: tuple[int, int, int, str, str], repeat: int) -> dict[str, Any]:
-    """Failed marginals by both stop rules."""
+    """Count the failed marginals by each stop rule."""
     found = failures(table("taxi").codes, row, 200 + repeat)
     return {
         f"{stop} {what}": value
@@ -124,7 +124,7 @@ def em_run(row: tuple[int, int, int, str, str], repeat: int) -> dict[str, Any]:
 
 
 def experiments() -> list[Experiment]:
-    """All of them."""
+    """Return all experiments."""
     found = [
         Experiment("cormode-fig7", f"{name} {method}", partial(run, method))
         for name, run in (("pairs", pairs_run), ("size", size_run))

@@ -1,4 +1,4 @@
-"""How often InpEM returns the uniform table it started from: Table 3 of Cormode et al., both rules.
+"""Count how often InpEM returns the uniform table it started from (Table 3 of Cormode et al.).
 
 A marginal fails when its answer is the uniform table to within 1e-5 in every cell. Taxi columns are
 repeated to reach the wanted d, as in the paper.
@@ -33,12 +33,12 @@ SAME = 1e-5
 
 
 def widened(codes: np.ndarray, d: int) -> np.ndarray:
-    """The columns repeated in order until there are d."""
+    """Repeat the columns in order until there are d."""
     return codes[:, np.arange(d) % codes.shape[1]]
 
 
 def plan_of(d: int, k: int, epsilon: str, users: int, stop: str) -> Plan:
-    """An InpEM plan over d bits."""
+    """Return an InpEM plan over d bits."""
     request = Request(Domain.binary(d), epsilon, users, k, {"stop": stop})
     plan, _ = draft(
         "inp-em",
@@ -61,7 +61,7 @@ def plan_of(d: int, k: int, epsilon: str, users: int, stop: str) -> Plan:
 def failures(
     codes: np.ndarray, row: tuple[int, int, int, str, str], seed: int
 ) -> dict[str, tuple[int, int, float]]:
-    """Per stop rule: failed marginals, all marginals, mean total variation to the truth."""
+    """Return failed marginals, all marginals and mean total variation, by stop rule."""
     power, d, k, epsilon, _ = row
     users = 1 << power
     drawn = widened(draw(codes, users, np.random.default_rng((seed, power, d))), d)

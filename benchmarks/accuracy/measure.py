@@ -1,4 +1,4 @@
-"""One repeat of one piece, and the file that results are kept in."""
+"""Measure one repeat of one piece, and store the results of a figure in a file."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def measure(piece: Piece, repeat: int) -> dict[str, Any]:
-    """Mean errors over the targets: published tables and, where there are any, unbiased ones.
+    """Return mean errors over the targets: of published and, if there are any, of unbiased tables.
 
-    A plan that is refused gives the refusal, in the product's own words.
+    If the plan is refused, the result is the text of the refusal.
     """
     drawn = devices(*piece.population, repeat)
     method = methods.get(piece.method)
@@ -40,7 +40,7 @@ def measure(piece: Piece, repeat: int) -> dict[str, Any]:
     digest = hashlib.sha256(piece.key.encode()).digest()
     seed = np.random.SeedSequence((int.from_bytes(digest[:8], "big"), repeat))
     started = time.perf_counter()
-    # Records of more than 2^16 values perturbed as a whole have no law that is drawn quickly.
+    # Tallies of whole records of more than 2^16 values cannot be drawn from a distribution.
     whole = plan.mechanisms[0].name == "product-grr" and drawn.domain.size() > 1 << 16
     tallies = collect(plan, drawn.codes, seed, law=not whole)
     model = method.fit(plan, tallies)
@@ -63,7 +63,7 @@ def _errors(tables: Iterable[np.ndarray], truths: Iterable[np.ndarray]) -> dict[
 
 
 class Ledger:
-    """Results of one figure: a line per piece and repeat, appended as soon as it is there.
+    """The results of one figure: a line for each piece and repeat, appended when it is measured.
 
     Args:
         figure: its name.
@@ -79,23 +79,23 @@ class Ledger:
                 self._found[entry["key"]][entry["repeat"]] = entry["result"]
 
     def has(self, key: str, repeat: int) -> bool:
-        """Whether it need not be measured: measured already, or refused once."""
+        """Return whether a repeat has a result, or the piece was refused once."""
         there = self._found.get(key, {})
         return repeat in there or any("refused" in result for result in there.values())
 
     def add(self, key: str, repeat: int, result: dict[str, Any]) -> None:
-        """Keep a result."""
+        """Append a result to the file."""
         line = {"key": key, "repeat": repeat, "result": rounded(result)}
         self._found[key][repeat] = line["result"]
         with self.path.open("ab") as file:
             file.write(orjson.dumps(line) + b"\n")
 
     def results(self, key: str) -> list[dict[str, Any]]:
-        """All repeats of a piece."""
+        """Return all repeats of a piece."""
         there = self._found.get(key, {})
         return [there[repeat] for repeat in sorted(there)]
 
 
 def rounded(result: dict[str, Any]) -> dict[str, Any]:
-    """Five significant digits are enough of an error."""
+    """Round numbers to five significant digits."""
     return {k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in result.items()}

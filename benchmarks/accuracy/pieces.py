@@ -1,4 +1,4 @@
-"""What the accuracy report measures: one piece is one method at one point of one figure."""
+"""The pieces of the accuracy report; a piece is one method at one point of one figure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Piece:
 
     @property
     def key(self) -> str:
-        """What results are found by; their seed, too."""
+        """The key of its results, which also determines the seed."""
         extra = "".join(f" {name}={value}" for name, value in sorted(self.parameters.items()))
         return (
             f"{self.dataset} d={self.d} k={self.k} epsilon={self.epsilon} n={self.users} "
@@ -56,12 +56,12 @@ class Piece:
 
     @property
     def curve(self) -> str:
-        """Name of the curve."""
+        """The name of the curve."""
         return self.label or self.method
 
     @property
     def population(self) -> tuple[str, int, int]:
-        """Pieces that share it are measured on the same devices."""
+        """The data set, d and users; pieces with the same population share devices."""
         return (self.dataset, self.d, self.users)
 
 

@@ -1,11 +1,12 @@
-"""False alarms and power of the signs of forged reports.
+"""Measure false alarms and power of the signs of forged reports.
 
     python -m benchmarks.accuracy.poisoning [--windows W]
 
-Honest windows: how many look suspicious, and how many at a level of 1 %. Forged: how many windows
-are suspicious by the part of reports that are forged, maximal gain on one cell, either added to one
-group, or replacing honest reports there (so that its size is right), or spread over all groups so
-that sizes and overlapping views agree, which is the hardest to see.
+For honest windows it prints how many look suspicious, and how many at a level of 1 %. For forged
+windows it prints how many are suspicious, by the share of forged reports. Forged reports maximise
+the gain of one cell. They are added to one group, or replace honest reports there (so that its size
+is right), or spread over all groups so that sizes and overlapping views agree, which is the hardest
+case.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PARTS = (0.0025, 0.005, 0.01, 0.02, 0.05, 0.1)
 
 
 def replaced(plan: Plan, group: int, forged: int, dice: np.random.Generator) -> list[Tally]:
-    """Forged reports in place of as many honest ones of a group."""
+    """Replace honest reports of a group by as many forged ones."""
     truth = skewed(plan.domain, dice)
     tallies = honest(plan, truth, USERS, dice)
     n = int(tallies[group].n[0])

@@ -12,11 +12,11 @@ from calmstream.tables import Table
 from estimators.domain import Attribute, Domain
 
 NAMES = {"taxi": "taxi-pool"}
-"""The report measures all pooled trips, and calls them taxi."""
+"""The report measures all pooled trips under the name taxi."""
 
 
 def table(dataset: str) -> Table:
-    """A data set by the report's name for it.
+    """Return a data set by the name that the report uses.
 
     Raises:
         InvalidInput: the data is not there.
@@ -49,11 +49,11 @@ class Devices:
         self._truths: dict[tuple[int, ...], np.ndarray] = {}
 
     def targets(self, k: int, count: int) -> tuple[tuple[int, ...], ...]:
-        """The same for every repeat and method."""
+        """Draw the target sets; they are the same for every repeat and method."""
         return draw_targets(len(self.domain), k, count, np.random.default_rng((7, k)))
 
     def truth(self, target: tuple[int, ...]) -> np.ndarray:
-        """The drawn devices' own table."""
+        """Return the drawn devices' own table."""
         if target not in self._truths:
             self._truths[target] = self.domain.histogram(self.codes, target) / len(self.codes)
         return self._truths[target]
@@ -61,7 +61,7 @@ class Devices:
 
 @lru_cache(maxsize=2)
 def devices(dataset: str, d: int, users: int, repeat: int) -> Devices:
-    """The devices of a repeat, kept while pieces of one population are measured."""
+    """Return the devices of a repeat; they are cached for pieces with the same population."""
     return Devices(dataset, d, users, repeat)
 
 

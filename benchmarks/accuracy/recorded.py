@@ -1,9 +1,9 @@
-"""Answers that must not change: a digest of what every method and mechanism computes.
+"""Record digests of the answers of every method and mechanism, and check them bit by bit.
 
 ``python -m benchmarks.accuracy.recorded record`` writes ``benchmarks/results/recorded.json``;
 ``check`` computes the same answers again and lists the cases that differ in any bit. Bits depend on
-the processor and on numpy's build, so record and check on one machine: it is a tool for changes
-that are meant to change nothing. Takes some five minutes on one core.
+the processor and on numpy's build, so record and check on one machine. Use it for changes that must
+not change any answer. It takes about 24 minutes on one core; ``--only NAME`` checks one method.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "one large": (300, 2, 3),
     "20 categories": (4,) * 20,
 }
-"""Cardinalities; between them lie the limits at which a method changes its model."""
+"""Cardinalities on both sides of the limits at which a method changes its model."""
 
 MOST_TARGETS = 12
-"""Answers per order that are digested."""
+"""Number of answers of each order in a digest."""
 
 MECHANISM_CELLS = (2, 3, 8, 64)
 
@@ -72,7 +72,7 @@ def domain_of(cards: tuple[int, ...]) -> Domain:
 
 
 def records(cards: tuple[int, ...], n: int, seed: int) -> np.ndarray:
-    """Dependent codes, shape (n, d): a hidden class shifts every attribute."""
+    """Draw dependent codes, shape (n, d): a hidden class shifts every attribute."""
     generator = np.random.default_rng(seed)
     hidden = generator.random((n, 1))
     noise = generator.random((n, len(cards)))
@@ -89,7 +89,7 @@ def digest(*arrays: Any) -> str:
 
 
 def answers(model: Model, cards: tuple[int, ...]) -> str:
-    """Tables, errors and flags of single attributes, pairs, triples and one of four."""
+    """Return tables, errors and flags of single attributes, pairs, triples and one set of four."""
     found: list[Any] = []
     for order in range(1, min(4, len(cards)) + 1):
         every = list(combinations(range(min(len(cards), 9)), order))
@@ -112,7 +112,7 @@ def can_answer(model: Model, attributes: tuple[int, ...]) -> bool:
 
 
 def published(plan: Plan, tallies: list[Any]) -> str:
-    """The bytes of a final set with these counts."""
+    """Return the bytes of a final set with these counts."""
     pairs = tuple(combinations(range(min(len(plan.domain), 6)), 2))
     model = methods.get(plan.method).fit(plan, tallies)
     wanted = [attributes for attributes in ((0,), *pairs) if can_answer(model, attributes)]
@@ -125,7 +125,7 @@ def published(plan: Plan, tallies: list[Any]) -> str:
 
 
 def of_method(name: str, shape: str, k: int, epsilon: str, n: int) -> Iterator[tuple[str, str]]:
-    """The cases of one method over one domain."""
+    """Yield the cases of one method over one domain."""
     method, cards = methods.get(name), SHAPES[shape]
     case = f"{name}, {shape}, k {k}, epsilon {epsilon}, n {n}"
     request = Request(domain_of(cards), epsilon, n, k)

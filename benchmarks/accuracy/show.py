@@ -1,4 +1,4 @@
-"""Tables (Markdown) and plots (PNG) from the kept results."""
+"""Write tables (Markdown) and plots (PNG) of the results."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ NOTE = (
 
 
 def show(figures: Sequence[str]) -> None:
-    """Write every figure that has results."""
+    """Write the table and plot of every figure that has results."""
     for figure in figures:
         ledger = Ledger(figure)
         if not ledger.path.exists():
@@ -110,24 +110,24 @@ def show(figures: Sequence[str]) -> None:
 
 
 def values(piece: Piece, ledger: Ledger, name: str) -> np.ndarray:
-    """All repeats of one measure; empty where it was refused or has no such measure."""
+    """Return all repeats of one measure; empty if refused or without such a measure."""
     found = [r[name] for r in ledger.results(piece.key) if name in r]
     return np.array(found, float)
 
 
 def primary(piece: Piece, ledger: Ledger, measure: str) -> np.ndarray:
-    """What is plotted: unbiased tables where a method has them."""
+    """Return the plotted values: those of unbiased tables if a method has them."""
     raw = values(piece, ledger, f"{measure}_raw")
     return raw if raw.size and piece.method != "uniform" else values(piece, ledger, measure)
 
 
 def stderr(found: np.ndarray) -> float:
-    """Standard error of the mean; 0 for a single repeat."""
+    """Return the standard error of the mean; 0 for a single repeat."""
     return float(found.std(ddof=1) / np.sqrt(found.size)) if found.size > 1 else 0.0
 
 
 def by_panel(pieces: Sequence[Piece]) -> dict[str, dict[str, list[Piece]]]:
-    """Panel, curve, points."""
+    """Group the pieces by panel and curve."""
     panels: dict[str, dict[str, list[Piece]]] = defaultdict(lambda: defaultdict(list))
     for piece in pieces:
         panels[piece.panel][piece.curve].append(piece)
@@ -135,7 +135,7 @@ def by_panel(pieces: Sequence[Piece]) -> dict[str, dict[str, list[Piece]]]:
 
 
 def plot(figure: str, style: Style, pieces: Sequence[Piece], ledger: Ledger) -> None:
-    """One PNG with all panels."""
+    """Draw one PNG with all panels."""
     panels = by_panel(pieces)
     rows = -(-len(panels) // style.columns)
     size = (4.0 * style.columns + 1.6, 3.0 * rows + 0.9)
@@ -183,7 +183,7 @@ def _curve(
 
 
 def tables(style: Style, pieces: Sequence[Piece], ledger: Ledger) -> str:
-    """One table per panel: a row per curve, a column per place; unbiased, then clipped."""
+    """Return a table for each panel: a row per curve, unbiased and then clipped."""
     measure = {"sse": "mean squared error of a marginal", "tv": "mean total variation"}
     counts = {primary(p, ledger, style.measure).size for p in pieces} - {0}
     repeats = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)

@@ -1,4 +1,4 @@
-"""Tables and plots of the applications."""
+"""Write tables and plots of the applications."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _all(ledger: Ledger, key: str, name: str) -> np.ndarray:
 
 
 def independence(ledger: Ledger) -> str:
-    """Fig. 7: statistic against both critical values; detection; sizes."""
+    """Return Fig. 7: the statistic with both critical values, detection, sizes."""
     runs = len(ledger.results(f"pairs {TEST_METHODS[0]}"))
     heads = [f"{m}: statistic (critical), detected" for m in TEST_METHODS]
     lines = [
@@ -104,7 +104,7 @@ def _plot_pairs(ledger: Ledger) -> None:
 
 
 def trees(ledger: Ledger) -> str:
-    """Fig. 8: true mutual information of the learnt tree."""
+    """Return Fig. 8: the true mutual information of the learnt tree."""
     first = f"{TREE_METHODS[0]} epsilon={TREE_EPSILONS[0]}"
     runs = len(ledger.results(first))
     exact = _all(ledger, first, "exact").mean()
@@ -141,7 +141,7 @@ def trees(ledger: Ledger) -> str:
 
 
 def em_failures(ledger: Ledger) -> str:
-    """Table 3: failed marginals by both stop rules."""
+    """Return Table 3: failed marginals by each stop rule."""
     heads = "paper | paper's stop | TV | discrepancy | TV | most likely | TV"
     lines = [
         "# InpEM: marginals that come back as the uniform table",

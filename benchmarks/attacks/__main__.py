@@ -1,11 +1,10 @@
-"""Attacks that worked once, each with what happens now and a verdict.
+"""Try attacks that once succeeded, and print what happens now with a verdict.
 
     python -m benchmarks.attacks [--only WORDS]
 
-Each attack runs in a process of its own, does what the attacker did, and is answered by one line:
-the attack, held or BROKEN, and what happened. An attack that cannot be tried because the product
-lacks what would stop it counts as broken. Exit code 0 if all are held.
-
+Each attack runs in a process of its own and prints one line: the attack, held or BROKEN, and what
+happened. An attack that cannot run because the product lacks the defence counts as broken. The exit
+code is 0 if all attacks are held.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ MARK = "verdict:"
 
 
 def names() -> list[tuple[str, str]]:
-    """(module, attack); a module that the product cannot import stands for all its attacks."""
+    """Return (module, attack) of all attacks, in the order of their numbers."""
     found = []
     for module in MODULES:
         found += [
@@ -33,7 +32,7 @@ def names() -> list[tuple[str, str]]:
 
 
 def attempt(module: str, attack: str) -> tuple[bool, str]:
-    """Run one attack in a process of its own."""
+    """Run one attack in a process of its own; return whether it was held off, and what happened."""
     words = [sys.executable, "-m", "benchmarks.attacks", "--child", module, attack]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -48,7 +47,7 @@ def attempt(module: str, attack: str) -> tuple[bool, str]:
 
 
 def child(module: str, attack: str) -> int:
-    """One attack, here; the verdict on standard output."""
+    """Run one attack in this process; write the verdict to standard output."""
     verdict = importlib.import_module(f"benchmarks.attacks.{module}").ATTACKS[attack]()
     print(MARK + json.dumps([verdict.held, " ".join(verdict.what.split())]), flush=True)
     return 0
@@ -56,7 +55,7 @@ def child(module: str, attack: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="attacks whose name begins so, such as A1")
+    parser.add_argument("--only", default="", help="only attacks that begin with this, such as A1")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:

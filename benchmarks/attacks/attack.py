@@ -1,4 +1,4 @@
-"""What the attacks share: a verdict, plans, and reading what became of reports."""
+"""Shared parts of the attacks: verdicts, plans, and reading reports back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLOUR = Domain((Attribute("colour", tuple("0123456789"), other=0),))
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an attack did: whether the product held, and what happened, in a line."""
+    """The result of an attack: whether the product held, and a line on what happened."""
 
     held: bool
     what: str
@@ -36,9 +36,9 @@ Attack = Callable[[], Verdict]
 
 
 def make_plan(**changes: Any) -> Plan:
-    """A plan of the newest version that the product knows; GRR on the first pair of four bits.
+    """Return a plan of the newest version; GRR on the first pair of four bits.
 
-    It began a minute ago and has one window of an hour.
+    The plan began a minute ago and has one window of an hour.
     """
     start = int(time.time()) - 60
     given: dict[str, Any] = {
@@ -62,26 +62,26 @@ def make_plan(**changes: Any) -> Plan:
 
 
 def names_of(plan: Plan) -> TopicNames:
-    """In the default namespace."""
+    """Return the plan's topic names in the default namespace."""
     return TopicNames("calmstream", plan.name, plan.digest, len(plan.groups), plan.partitions)
 
 
 def in_process(plan: Plan) -> InProcessBroker:
-    """A broker with the plan's topics."""
+    """Return a broker with the plan's topics."""
     broker = InProcessBroker()
     broker.topics().create(names_of(plan).specs(3_600_000))
     return broker
 
 
 def body(plan: Plan, cells: list[int], group: int = 0) -> bytes:
-    """A batch of the current window."""
+    """Encode a batch of the current window."""
     period = plan.window_at(time.time_ns() // 1_000_000)
     values = np.array(cells)
     return encode_batch(plan, group, Batch(period, len(cells), None, {"v": values}))
 
 
 def batches(plan: Plan, broker: InProcessBroker) -> list[Batch]:
-    """What a worker would find in the topics of an in-process broker, refused batches left out."""
+    """Return the batches in the topics of an in-process broker that a worker would admit."""
     found = []
     for group in range(len(plan.groups)):
         for number in range(plan.partitions):

@@ -1,4 +1,4 @@
-"""Attacks on the central model: by one user, by a sender of made-up users, by two operators."""
+"""Attacks on the central model: by one user, by a sender of invented users, by two operators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEMORY_OF_A_BATCH = 64 << 20
 
 
 class Bench:
-    """An in-process broker with a plan's topics, whose time is the aggregators'."""
+    """An in-process broker with a plan's topics and the clock of the aggregators."""
 
     def __init__(self, path: Path, columns: Sequence[str], levels: int) -> None:
         self.plan = CentralPlan(
@@ -85,7 +85,7 @@ class Bench:
         return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
 
     def send(self, raw: bytes) -> None:
-        """A batch as a hostile sender makes it."""
+        """Send bytes to the raw topic as a hostile sender would."""
         self.broker.sink().send(self.names.raw, bytes(16), raw, partition=0).wait(5)
 
     def raw(self, users: Sequence[object], columns: Sequence[Sequence[object]]) -> bytes:
@@ -104,7 +104,7 @@ def _nurses(release: CentralRelease) -> int:
 
 
 def one_user(user: object, job: object) -> Attack:
-    """A user whose record should move a release by one, with 16,383 others in its batch."""
+    """Return an attack: one bad record in a batch of 16,384 must move a release by at most one."""
 
     def attack() -> Verdict:
         found = []
@@ -132,7 +132,7 @@ def one_user(user: object, job: object) -> Attack:
 
 
 def metrics() -> Verdict:
-    """Bad values, and then a look at the metrics for how many there were."""
+    """Send bad values and check that the metrics do not reveal how many there were."""
     with tempfile.TemporaryDirectory() as name:
         shown = []
         for place, sent in (("none", 0), ("some", 7)):
@@ -151,7 +151,7 @@ def metrics() -> Verdict:
 
 
 def second_account() -> Verdict:
-    """Another account file, and the same window once more with fresh noise."""
+    """Try to release the same window again with a second account file."""
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name), ("sex",), 1)
         aggregator = bench.aggregator()
@@ -166,7 +166,7 @@ def second_account() -> Verdict:
 
 
 def made_up_users() -> Verdict:
-    """60,000 ids with 20 columns of 450 values: many million pairs that might be candidates."""
+    """Send 60,000 ids with 20 columns of 450 values: many million candidate pairs."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name), [f"c{j}" for j in range(COLUMNS)], 3)
@@ -188,7 +188,7 @@ def made_up_users() -> Verdict:
 
 
 def one_batch() -> Verdict:
-    """A batch below a megabyte with one long value in each column, among missing ones."""
+    """Send a batch below a megabyte with one long value in each column, among missing ones."""
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name), [f"c{j}" for j in range(COLUMNS)], 1)
         n = 13_000

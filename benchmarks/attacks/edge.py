@@ -37,7 +37,7 @@ from tests.support.service.processes import run
 HONEST = 50
 PLANS = 200
 MOST_LOSS = 8
-"""Epsilon that a careful device spends in a year, over all plans."""
+"""Largest epsilon that a careful device spends in a year, over all plans."""
 ADDRESS_SPACE = 4 << 30
 READ_SECONDS, READ_BYTES = 1.0, 400 << 20
 
@@ -45,7 +45,7 @@ TEN = (Group({"name": "grr", "cells": 10}, (View((0,)),), (1,)),)
 
 
 def child_plan() -> Verdict:
-    """A plan that was answered is followed by one of its lineage that states a larger sum."""
+    """Follow an answered plan by one of its lineage that states a larger sum."""
     store, lineage = MemoryStore(), secrets.token_hex(16)
     given = {"lineage": lineage, "epsilon": "1"}
     first = Reporter(make_plan(lineage_epsilon="1", **given), store).report({})
@@ -57,14 +57,14 @@ def child_plan() -> Verdict:
 
 
 def fresh_lineages() -> Verdict:
-    """200 plans, each of a lineage of its own."""
+    """Offer 200 plans, each of a lineage of its own."""
     store = MemoryStore()
     spent = sum(Reporter(make_plan(), store).report({}) is not None for _ in range(PLANS))
     return Verdict(spent <= MOST_LOSS, f"epsilon {spent} spent by one device in a moment")
 
 
 def loud_plan() -> Verdict:
-    """One plan of epsilon 16, which hides nothing."""
+    """Offer one plan of epsilon 16, which hides nothing."""
     plan = make_plan(epsilon="16", domain=COLOUR, groups=TEN, marginals=((0,),))
     answers = [Reporter(plan, MemoryStore()).report({"colour": "7"}) for _ in range(200)]
     true = sum(a is not None and int(a.columns["v"][0]) == 7 for a in answers)
@@ -72,7 +72,7 @@ def loud_plan() -> Verdict:
 
 
 def planned_loss() -> Verdict:
-    """``calmstream plan`` for a report of epsilon 16."""
+    """Run ``calmstream plan`` for a report of epsilon 16."""
     with tempfile.TemporaryDirectory() as name:
         domain = Path(name) / "domain.json"
         domain.write_text(json.dumps([{"name": n, "labels": ["0", "1"]} for n in "abcd"]))
@@ -83,7 +83,7 @@ def planned_loss() -> Verdict:
 
 
 def malformed_report() -> Verdict:
-    """One report among fifty honest ones that no device makes, handed to a batcher."""
+    """Give a batcher one malformed report among fifty honest ones."""
     plan = make_plan()
     period = plan.window_at(time.time_ns() // 1_000_000)
     cell = np.zeros(1, np.int64)
@@ -103,7 +103,7 @@ def malformed_report() -> Verdict:
 
 
 def _beside(plan: Plan, bad: Report) -> int:
-    """How many honest reports arrive in batches that a worker takes."""
+    """Count the honest reports in batches that a worker admits."""
     broker = in_process(plan)
     batcher = Batcher(plan, names_of(plan), broker.sink(), linger=0.2)
     window = -1
@@ -112,7 +112,7 @@ def _beside(plan: Plan, bad: Report) -> int:
         assert report is not None
         window = report.period
         for one in (report, bad) if number == HONEST // 2 else (report,):
-            # Whatever it raises: a refusal is an answer.
+            # Any refusal is a valid outcome here.
             with contextlib.suppress(Exception):
                 batcher.add(one, timeout=5)
     with contextlib.suppress(Exception):
@@ -121,7 +121,7 @@ def _beside(plan: Plan, bad: Report) -> int:
 
 
 def lone_reports() -> Verdict:
-    """Three reports, each with no other near it, in a window with an hour to come."""
+    """Send three isolated reports in a window that lasts another hour."""
     plan = make_plan()
     broker = in_process(plan)
     batcher = Batcher(plan, names_of(plan), broker.sink())
@@ -150,7 +150,7 @@ def _axes(*sizes: int) -> list[dict[str, Any]]:
 
 
 def bloom_plan() -> bytes:
-    """Filters over axes of 2 and 2^20 values, stated in a few hundred bytes."""
+    """Return a plan of filters over axes of 2 and 2^20 values, in a few hundred bytes."""
     mechanism = {
         "name": "bloom-rr",
         "cells": 1 << 21,
@@ -163,14 +163,14 @@ def bloom_plan() -> bytes:
 
 
 def sketch_plan() -> bytes:
-    """Sketches of 2^24 cells."""
+    """Return a plan of sketches of 2^24 cells."""
     sizes = {"cells": 1 << 24, "hashes": 64, "buckets": 4096, "seed": 1}
     mechanism = {"name": "hadamard-sketch", **sizes}
     return _document(_axes(*[4096] * 2), mechanism)
 
 
 def costly_plan(make: Callable[[], bytes]) -> Attack:
-    """A plan that asks a device for more than it has: read, and answered if it was read."""
+    """Return an attack: a plan that is too expensive for a device is read, then answered."""
 
     def attack() -> Verdict:
         raw = make()
@@ -198,7 +198,7 @@ def costly_plan(make: Callable[[], bytes]) -> Attack:
 
 
 def claimed_first() -> Verdict:
-    """A mechanism that fails after the ledger was written: the report is lost for good."""
+    """Let a mechanism fail, and check that the device can report later."""
     plan, store = make_plan(), MemoryStore()
 
     def fail(*_: object) -> object:
@@ -217,7 +217,7 @@ def claimed_first() -> Verdict:
 
 
 def linked_store() -> Verdict:
-    """A store behind a symbolic link: one device under two names."""
+    """Use a store under two names, one of them a symbolic link."""
     plan = make_plan()
     with tempfile.TemporaryDirectory() as name:
         real, link = Path(name) / "device.json", Path(name) / "link.json"
@@ -229,7 +229,7 @@ def linked_store() -> Verdict:
 
 
 def numpy_integers() -> Verdict:
-    """A record with numpy's integers, as tables hold them."""
+    """Report records with numpy's integers, as tables hold them."""
     plan = make_plan(epsilon="16", domain=COLOUR, groups=TEN, marginals=((0,),))
     record = {"colour": np.int64(7)}
     cells = [Reporter(plan, MemoryStore()).report(record) for _ in range(50)]

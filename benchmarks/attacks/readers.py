@@ -1,4 +1,4 @@
-"""Attacks on whoever reads what others write: sets, settings, sockets, and forged batches."""
+"""Attacks on readers: foreign sets, settings in logs, idle sockets, and forged batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PASSWORD = "hunter2"  # noqa: S105 - nobody's
 
 
 def foreign_manifest() -> Verdict:
-    """A set on the snapshots topic of plan A whose manifest names plan B."""
+    """Write a set whose manifest names plan B to the snapshots topic of plan A."""
     plan = make_plan()
     other = replace(plan, purpose="another")
     broker = in_process(plan)
@@ -45,7 +45,7 @@ def foreign_manifest() -> Verdict:
 
 
 def shown_password() -> Verdict:
-    """The settings as they are meant for a log."""
+    """Print the settings as for a log, and look for the password."""
     os.environ["CALMSTREAM_SASL_PASSWORD"] = PASSWORD
     config = load(SecurityConfig)
     shown = PASSWORD in f"{config.redacted()} {config} {config!r}"
@@ -53,7 +53,7 @@ def shown_password() -> Verdict:
 
 
 def idle_connections() -> Verdict:
-    """Connections to the health port that say nothing, or half a request."""
+    """Open connections to the health port that send nothing or half a request."""
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         server = HealthServer(health_app(CollectorRegistry(), []), "127.0.0.1", 0)
@@ -71,7 +71,7 @@ def idle_connections() -> Verdict:
 
 
 def large_batch() -> Verdict:
-    """One record of 65,536 reports under a plan that expects 1,000."""
+    """Send one record of 65,536 reports under a plan that expects 1,000."""
     plan = make_plan()
     value = body(plan, [0] * MAX_BATCH_REPORTS)
     where = Partition(names_of(plan).reports(0), 0)
@@ -86,7 +86,7 @@ def large_batch() -> Verdict:
 
 
 def suspicion() -> Verdict:
-    """Whether a plan can say what becomes of a set that looks forged."""
+    """Check that a plan can say what to do with a set that looks forged."""
     said = getattr(make_plan(), "on_suspicion", None)
     return Verdict(said is not None, f"on_suspicion: {said or 'there is no such field'}")
 

@@ -1,4 +1,4 @@
-"""Attacks on real workers over a real broker, by somebody who may write to a reports topic."""
+"""Attacks on real workers over a real broker, by a sender with access to a reports topic."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TINY = 40_000
 
 
 class Stage:
-    """A worker on a broker of its own, with topics of a plan of one partition."""
+    """A worker with a broker of its own and the topics of a plan of one partition."""
 
     def __init__(self, broker: NativeKafka, directory: Path, plan: Plan) -> None:
         self.plan = plan
@@ -52,18 +52,18 @@ class Stage:
         self.worker.ready()
 
     def send(self, raw: bytes) -> None:
-        """One record batch, as it is."""
+        """Send one record batch, unchanged."""
         produce(self.broker.bootstrap, self.reports, 0, raw)
 
     def honest(self) -> Row:
-        """A record that must be counted."""
+        """Return a record that must be counted."""
         return Row(body(self.plan, [1]), secrets.token_bytes(16))
 
     def accepted(self) -> float:
         return self.worker.metric("calmstream_reports_accepted_total")
 
     def counts_on(self, more: int = 0) -> Verdict:
-        """Whether a report sent now is counted, beside so many that came before."""
+        """Send an honest report, and return whether it is counted besides ``more`` earlier ones."""
         self.send(batch([self.honest()]))
         if self._wait(lambda: self.accepted() >= more + 1):
             return Verdict(True, "the worker goes past it and counts on")
@@ -86,7 +86,7 @@ class Stage:
 
 @contextmanager
 def stage(**changes: object) -> Iterator[Stage]:
-    """A broker, topics, and a worker that is ready."""
+    """Start a broker, create topics, start a worker; yield when it is ready."""
     with tempfile.TemporaryDirectory(prefix="attack-") as name:
         broker = NativeKafka(Path(name) / "broker").start()
         made = None
@@ -100,14 +100,14 @@ def stage(**changes: object) -> Iterator[Stage]:
 
 
 def header_name() -> Verdict:
-    """One record with a header name that is not UTF-8."""
+    """Send one record with a header name that is not UTF-8."""
     with stage() as on:
         on.send(batch([Row(b"{}", b"k" * 16, [(b"\xff", b"x")])]))
         return on.counts_on()
 
 
 def codec(number: int) -> Attack:
-    """An honest batch in a codec that a gateway may choose."""
+    """Return an attack: an honest batch in a codec that a gateway may choose."""
 
     def attack() -> Verdict:
         with stage() as on:
@@ -118,7 +118,7 @@ def codec(number: int) -> Attack:
 
 
 def _bomb(size: int) -> bytes:
-    """gzip of one record whose value is so many zeros, never held in memory."""
+    """Compress one record whose value is ``size`` zeros, without holding it in memory."""
     head = b"\x00" + varint(0) + varint(0) + varint(16) + b"k" * 16 + varint(size)
     length = varint(len(head) + size + 1)
     squeeze = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
@@ -130,7 +130,7 @@ def _bomb(size: int) -> bytes:
 
 
 def memory() -> Verdict:
-    """1.5 MB of gzip that becomes 1.5 GiB, on a machine with half a gigabyte to spare."""
+    """Send 1.5 MB of gzip that becomes 1.5 GiB, with half a gigabyte of memory to spare."""
     with stage() as on:
         raw = frame(_bomb(BOMB_BYTES), 1, codec=GZIP)
         pid = on.worker.child.pid
@@ -146,7 +146,7 @@ def memory() -> Verdict:
 
 
 def dead_letters() -> Verdict:
-    """100 kB of gzip that becomes 105 MB of rejected records."""
+    """Send 100 kB of gzip that becomes 105 MB of rejected records."""
     with stage() as on:
         rows = [Row(bytes(LETTER_BYTES), b"k" * 16)] * LETTERS
         payload = gzip.compress(encode_rows(rows), 9)
@@ -160,7 +160,7 @@ def dead_letters() -> Verdict:
 
 
 def tiny_batches() -> Verdict:
-    """A flood of accepted batches of one report, whose ids the worker must remember."""
+    """Send a flood of accepted batches of one report, whose ids the worker must remember."""
     with stage() as on:
         for _ in range(TINY // 1000):
             on.send(batch([on.honest() for _ in range(1000)]))

@@ -1,8 +1,8 @@
-"""AVD of the castell family with real randomised response: data of the paper's Figs. 3, 5, 6, 7.
+"""Measure the AVD of the Castell family with real randomised response: Figs. 3, 5, 6 and 7.
 
-Run: ``python -m benchmarks.castell.avd`` writes ``benchmarks/results/castell.csv``, point by point;
-points that are there are not measured again, so it can be stopped and started at will. Then
-``python -m benchmarks.castell.plots`` draws them. Needs the shared data folder.
+``python -m benchmarks.castell.avd`` writes ``benchmarks/results/castell.csv``, point by point. It
+measures only missing points, so it can be stopped and started again. Then ``python -m
+benchmarks.castell.plots`` draws them. Needs the data folder (`benchmarks.populations.DATA`).
 
 AVD is the paper's: the largest absolute error of a marginal's cells, averaged over attribute sets.
 """
@@ -14,6 +14,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import argparse
 import csv
 import sys
 import time
@@ -47,8 +48,8 @@ SCHEMES = {
     "rr-truncated": "truncated",
 }
 SUBSETS = 150
-"""Most attribute sets per point, evenly taken; of 8 and 9 attributes that is all of them. The paper
-draws 20 to 50."""
+"""Largest number of attribute sets per point, evenly spaced; all sets for 8 and 9 attributes. The
+paper draws 20 to 50."""
 
 RR_JOINT_W = 3
 """Largest marginal for RR-Joint, as in the paper."""
@@ -67,7 +68,7 @@ TABLE_VI = {
     "rr-joint": (0.0001, 0.0004),
     "lopub": (0.1262, 0.2832, 0.3560, 0.3891, 0.4576),
 }
-"""The paper's, w = 2 to 6, Adult at epsilon 4."""
+"""The paper's Table VI: w = 2 to 6, Adult at epsilon 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,12 @@ class Point:
 
     Attributes:
         figure: of the paper.
-        source: "measured"; "printed" for the paper's Table VI; "rounded" for what explains it: the
-            inverse of *expected* randomised counts, rounded to whole records.
-        dataset, scheme, w, n, epsilon: where; epsilon is per attribute, as in the paper.
+        source: "measured"; "printed" in the paper's Table VI; "rounded" for the inverse of
+            *expected* randomised counts, rounded to whole records, which explains Table VI.
+        dataset, scheme, w, n, epsilon: the place; epsilon is per attribute, as in the paper.
         avd: mean over attribute sets and runs.
-        deviation: standard deviation over attribute sets of their means: the paper's error bars.
-        stderr: standard error of ``avd`` over runs; 0 of one run.
+        deviation: standard deviation over attribute sets of their means (the paper's error bars).
+        stderr: standard error of ``avd`` over runs; 0 for one run.
         sets, runs: how many.
     """
 
@@ -101,7 +102,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where schemes are measured together; see `Point`."""
+    """One place of a figure, where all schemes are measured together; see `Point`."""
 
     figure: str
     dataset: str
@@ -113,7 +114,7 @@ class Place:
 
 @cache
 def table_of(dataset: str) -> Table:
-    """The data of a figure."""
+    """Return the data of a figure."""
     if dataset == "adult":
         return read_table(DATA / "adult.csv.gz", columns=ADULT)
     if dataset == "nursery":
@@ -122,7 +123,7 @@ def table_of(dataset: str) -> Table:
 
 
 def places() -> Iterator[Place]:
-    """All places of all figures."""
+    """Yield all places of all figures."""
     epsilon = USUAL_EPSILON
     for w in range(1, 7):
         for loss in (epsilon, EXPECTED_EPSILON):
@@ -138,19 +139,19 @@ def places() -> Iterator[Place]:
 
 
 def attribute_sets(d: int, w: int, most: int = SUBSETS) -> list[Attributes]:
-    """Up to ``most`` sets of w attributes, evenly taken."""
+    """Return up to ``most`` sets of w attributes, evenly spaced."""
     every = list(combinations(range(d), w))
     return [every[i] for i in np.linspace(0, len(every) - 1, min(most, len(every))).astype(int)]
 
 
 def worst(domain: Domain, codes: np.ndarray, model: Model, attributes: Attributes) -> float:
-    """Largest error of a marginal's cells."""
+    """Return the largest error of a marginal's cells."""
     truth = domain.histogram(codes, attributes) / len(codes)
     return float(np.abs(model.marginal(attributes).table - truth).max())
 
 
 def sample(place: Place, run: int) -> np.ndarray:
-    """The records of one run: the whole table, or as many rows as asked for, without repeats."""
+    """Return the records of one run: the whole table, or ``n`` distinct rows."""
     codes = table_of(place.dataset).codes
     if place.n == len(codes):
         return codes
@@ -158,7 +159,7 @@ def sample(place: Place, run: int) -> np.ndarray:
 
 
 def family(place: Place, sets: Sequence[Attributes], run: int) -> dict[str, list[float]]:
-    """Errors of the schemes that share one collection, of all attributes one by one."""
+    """Return the errors of the schemes that share one collection of single attributes."""
     domain, codes = table_of(place.dataset).domain, sample(place, run)
     single = tuple((i,) for i in range(len(domain)))
     request = Request(domain, f"{place.epsilon * len(domain):g}", place.n, 2)
@@ -175,7 +176,7 @@ def family(place: Place, sets: Sequence[Attributes], run: int) -> dict[str, list
 
 
 def whole(place: Place, attributes: Attributes, run: int) -> float:
-    """Error of RR-Joint that collects the asked attributes alone, at w times epsilon."""
+    """Return the error of RR-Joint that collects only these attributes, at w times epsilon."""
     full = table_of(place.dataset)
     domain = Domain(tuple(full.domain.attributes[i] for i in attributes))
     codes = sample(place, run)[:, list(attributes)]
@@ -188,7 +189,7 @@ def whole(place: Place, attributes: Attributes, run: int) -> float:
 
 
 def lopub(place: Place, sets: Sequence[Attributes], run: int) -> list[float]:
-    """Errors of LoPub's Lasso; its EM changes little and needs every report again."""
+    """Return the errors of LoPub's Lasso; its EM changes little and needs every report again."""
     domain, codes = table_of(place.dataset).domain, sample(place, run)
     d = len(domain)
     mechanism = BloomRR(f"{place.epsilon * d:g}", domain.size(), domain.cardinalities, BITS,
@@ -200,14 +201,14 @@ def lopub(place: Place, sets: Sequence[Attributes], run: int) -> list[float]:
 
 
 def uniform(place: Place, sets: Sequence[Attributes]) -> list[float]:
-    """Errors of the uniform table, which asks nobody."""
+    """Return the errors of the uniform table."""
     table = table_of(place.dataset)
     truths = (table.domain.histogram(table.codes, s) / len(table.codes) for s in sets)
     return [float(np.abs(truth - 1.0 / truth.size).max()) for truth in truths]
 
 
 def rounded(place: Place, sets: Sequence[Attributes]) -> list[float]:
-    """Errors of the inverse where no response is random: expected counts, rounded."""
+    """Return the errors of the inverse of expected counts, rounded to whole records."""
     table = table_of(place.dataset)
     d, n = len(table.domain), len(table.codes)
     single = tuple((i,) for i in range(d))
@@ -225,7 +226,7 @@ def rounded(place: Place, sets: Sequence[Attributes]) -> list[float]:
 
 
 def measure(place: Place) -> list[Point]:
-    """All schemes at a place."""
+    """Measure all schemes at a place."""
     sets = attribute_sets(len(table_of(place.dataset).domain), place.w)
     runs = [family(place, sets, run) for run in range(place.runs)]
     points = [_point(place, name, [run[name] for run in runs]) for name in SCHEMES]
@@ -242,7 +243,7 @@ def measure(place: Place) -> list[Point]:
 
 
 def _point(place: Place, scheme: str, errors: Sequence[Sequence[float]]) -> Point:
-    """Means of errors of shape (runs, sets)."""
+    """Average errors of shape (runs, sets)."""
     found = np.array(errors)
     runs, sets = found.shape
     return Point(
@@ -255,7 +256,7 @@ def _point(place: Place, scheme: str, errors: Sequence[Sequence[float]]) -> Poin
 
 
 def printed() -> Iterator[Point]:
-    """The paper's Table VI, as points of Fig. 3."""
+    """Yield the paper's Table VI as points of Fig. 3."""
     n = len(table_of("adult").codes)
     for scheme, row in TABLE_VI.items():
         for w, avd in enumerate(row, start=2):
@@ -263,7 +264,7 @@ def printed() -> Iterator[Point]:
 
 
 def read(path: Path = RESULTS) -> list[Point]:
-    """The points of a file; none where there is no file."""
+    """Read the points of a file; none if there is no file."""
     if not path.exists():
         return []
     kinds: dict[str, Callable[[str], object]] = {"str": str, "int": int, "float": float}
@@ -275,7 +276,8 @@ def read(path: Path = RESULTS) -> list[Point]:
 
 
 def main() -> None:
-    """Measure what is not there yet."""
+    """Measure the missing points."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     RESULTS.parent.mkdir(exist_ok=True)
     known = read()
     done = {(p.figure, p.dataset, p.w, p.n, p.epsilon) for p in known if p.source == "measured"}

@@ -1,11 +1,12 @@
-"""Draws Figs. 3, 5, 6 and 7 of the castell paper from ``results/castell.csv``.
+"""Draw Figs. 3, 5, 6 and 7 of the castell paper from ``results/castell.csv``.
 
-Run: ``python -m benchmarks.castell.plots`` after ``castell_avd.py``; needs matplotlib, which is in
-the dependency group ``accuracy`` only.
+Run ``python -m benchmarks.castell.plots`` after ``benchmarks.castell.avd``. It needs matplotlib,
+which is in the dependency group ``accuracy`` only.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 
 import matplotlib as mpl
@@ -33,12 +34,12 @@ SCHEMES = ("rr-ind-joint", "rr-independent", "rr-hybrid", "rr-truncated", "unifo
 def curve(
     axes: Axes, points: Sequence[Point], x: Callable[[Point], float], label: str, style: str
 ) -> None:
-    """One scheme's points with its deviation over attribute sets."""
+    """Draw one scheme's points with its deviation over attribute sets."""
     if not points:
         return
     points = sorted(points, key=x)
     height = [p.avd for p in points]
-    # As in the paper, a bar that would reach below 0 is not shown downwards.
+    # As in the paper, a bar has no lower half where it would reach below 0.
     below = [p.deviation if p.deviation < p.avd else 0.0 for p in points]
     axes.errorbar(
         [x(p) for p in points],
@@ -56,14 +57,14 @@ def curve(
 
 
 def finish(axes: Axes, title: str, label: str) -> None:
-    """Titles, scales and legend."""
+    """Add title, scales and legend."""
     axes.set(yscale="log", title=title, xlabel=label, ylabel="AVD")
     axes.grid(visible=True, which="major", linewidth=0.3)
     axes.legend(fontsize=6)
 
 
 def figure_3(points: Sequence[Point]) -> None:
-    """Schemes against w on Adult: measured at 4 and 1 per attribute, printed, and explained."""
+    """Draw the schemes against w on Adult: measured, printed, and explained."""
     _, panels = plt.subplots(1, 3, figsize=(15, 4.5), sharey=True, layout="constrained")
     own = [p for p in points if p.figure == "3"]
     for axes, epsilon in zip(panels[:2], (4.0, 1.0), strict=True):
@@ -86,7 +87,7 @@ def figure_3(points: Sequence[Point]) -> None:
 def by_dataset(
     figure: str, points: Sequence[Point], x: Callable[[Point], float], label: str, *, log: bool
 ) -> None:
-    """One panel per dataset."""
+    """Draw one panel per data set."""
     own = [p for p in points if (p.figure, p.source) == (figure, "measured")]
     _, panels = plt.subplots(1, 3, figsize=(15, 4.5), sharey=True, layout="constrained")
     for axes, (dataset, name) in zip(panels, DATASETS.items(), strict=True):
@@ -103,7 +104,7 @@ def by_dataset(
 
 
 def by_w(point: Point) -> float:
-    """The marginal's size."""
+    """Return the marginal's size."""
     return point.w
 
 
@@ -114,7 +115,8 @@ def save(name: str) -> None:
 
 
 def main() -> None:
-    """All figures."""
+    """Draw all figures."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     points = read()
     figure_3(points)
     by_dataset("5", points, by_w, "w, epsilon 4 per attribute", log=False)

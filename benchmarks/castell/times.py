@@ -1,7 +1,7 @@
-"""The castell inverse's time, the hybrid's choice, and DP Marginals' time.
+"""Measure the time of the Castell inverse, the hybrid's choice, and the time of DP Marginals.
 
-Run: ``python -m benchmarks.castell.times [times|hybrid|central]``; everything by default. Needs the
-shared data folder. Errors against w, n and epsilon are in ``castell_avd.py``.
+Run ``python -m benchmarks.castell.times [times|hybrid|central]``; all parts by default. Needs the
+data folder. `benchmarks.castell.avd` measures errors against w, n and epsilon.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import sys
+import argparse
 import time
 from collections.abc import Callable, Iterable
 from functools import reduce
@@ -37,7 +37,7 @@ HYBRID_RUNS = 5
 
 
 def best(call: Callable[[], object], repeats: int = 5) -> float:
-    """Seconds of the fastest of a few runs."""
+    """Return the seconds of the fastest of a few runs."""
     found = []
     for _ in range(repeats):
         started = time.perf_counter()
@@ -57,7 +57,7 @@ def head(*cells: str) -> None:
 
 
 def times(table: Table) -> None:
-    """Inverse per table beside the naive Kronecker inverse, and growth with w."""
+    """Time the inverse of a table, beside the naive Kronecker inverse and against w."""
     single = tuple((i,) for i in range(8))
     request = Request(table.domain, "8", len(table.codes), 2)
     mechanism = product_group(request, single, single)[1]
@@ -78,7 +78,7 @@ def times(table: Table) -> None:
 
 
 def equal_axes(w: int, observed: np.ndarray) -> None:
-    """One row: w attributes of 3 values, axis by axis and, while it is possible, naively."""
+    """Print one row: w attributes of 3 values, axis by axis and, if small enough, naively."""
     factors = [AxisChannel((j,), 3, 0.25, 0.25) for j in range(w)]
     matrices = [f.gap * np.eye(3) + f.q for f in factors]
     naive = "-"
@@ -93,7 +93,7 @@ def equal_axes(w: int, observed: np.ndarray) -> None:
 
 
 def hybrid(table: Table) -> None:
-    """Mean SSE of the hybrid over all subsets beside that of the two it chooses from."""
+    """Print the mean SSE of the hybrid over all subsets, and of the two schemes it chooses from."""
     d, n = len(table.domain), len(table.codes)
     every, single = tuple(range(d)), tuple((i,) for i in range(d))
     values = table.domain.cells(table.codes, every)
@@ -117,7 +117,7 @@ def hybrid_row(
     per_attribute: int,
     w: int,
 ) -> None:
-    """One w: means over all subsets, then over runs."""
+    """Print one w: means over all subsets, then over runs."""
     subsets = list(combinations(range(whole.ndim), w))
     total = np.zeros((len(collected), len(SCHEMES)))
     for s in subsets:
@@ -134,7 +134,7 @@ def hybrid_row(
 
 
 def central() -> None:
-    """DP Marginals at 100,000 rows and 16 attributes, T = 3."""
+    """Time DP Marginals at 100,000 rows and 16 attributes, T = 3."""
     rng = np.random.default_rng(3)
     head("rows", "attributes", "mode", "tuples of 1, 2, 3", "seconds")
     n, d = 100_000, 16
@@ -154,8 +154,12 @@ def central() -> None:
 
 
 def main() -> None:
-    """Everything, or what the arguments name."""
-    wanted = set(sys.argv[1:]) or {"times", "hybrid", "central"}
+    """Run the parts that the arguments name, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help="times, hybrid, central; all by default")
+    wanted = set(parser.parse_args().parts) or {"times", "hybrid", "central"}
+    if unknown := wanted - {"times", "hybrid", "central"}:
+        parser.error(f"no part {min(unknown)!r}; there are times, hybrid, central")
     if wanted & {"times", "hybrid"}:
         adult = read_table(DATA / "adult.csv.gz", columns=ADULT)
     if "times" in wanted:

@@ -1,16 +1,16 @@
-"""One cell of the noise-aware method's grid: which methods, which targets, and their errors.
+"""Measure one cell of the grid: choose the methods and targets, and compute the errors.
 
-Devices are drawn with replacement; targets, devices and the seeds of noise are the same for all
-methods in a repeat, and tallies are drawn from their exact law. Designs are made once for a cell,
-true tables once for all epsilons.
+Devices are drawn with replacement. Targets, devices and the seeds of noise are the same for all
+methods in a repeat, and tallies are drawn from their exact distribution. A cell has one design per
+method; all epsilons share the true tables.
 
-Methods left out, each with the reason in the cell's result:
+A cell's result gives the reason for each method that is left out:
 
-- those predicted to be more than `FACTOR` times worse than the best;
-- those that noise drowns: predictions are bounded by the error of the uniform table, which is
-  measured as a method of its own, so one that was more than `FACTOR` times worse before that bound
-  is left out too;
-- those that refuse: the domain, k, or a table is too large for them.
+- the method is predicted to be more than `FACTOR` times worse than the best;
+- its noise is too large. Predictions are bounded by the error of the uniform table, which is
+  measured as a method of its own; a method that is more than `FACTOR` times worse without that
+  bound is left out;
+- the method refuses the domain, k, or the size of a table.
 
 The noise-aware method, CALM and the uniform table are always measured.
 """
@@ -47,7 +47,7 @@ OURS = "noise-aware"
 ALWAYS = (OURS, "calm", "uniform")
 FACTOR = 5.0
 MAX_CELLS = 1 << 16
-"""Largest table that is measured; targets are drawn among those that fit."""
+"""Largest table that is measured."""
 
 NORMAL_95 = 1.959964
 _TARGETS, _DEVICES, _NOISE = range(3)
@@ -71,17 +71,17 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Of the file with its result."""
+        """The name of its result."""
         return f"{self.dataset}-d{self.d}-k{self.k}-eps{self.epsilon}-n{self.log_users}"
 
     @property
     def users(self) -> int:
-        """Number of devices."""
+        """The number of devices."""
         return 1 << self.log_users
 
 
 def fitting(domain: Domain, k: int) -> list[Attributes] | None:
-    """The k-sets whose tables are measured; None: all of them."""
+    """Return the k-sets whose tables are small enough to measure; None if all are."""
     if prod(sorted(domain.cardinalities)[-k:]) <= MAX_CELLS:
         return None
     sets = combinations(range(len(domain)), k)
@@ -89,7 +89,7 @@ def fitting(domain: Domain, k: int) -> list[Attributes] | None:
 
 
 def targets_of(domain: Domain, k: int, count: int) -> tuple[Attributes, ...]:
-    """``count`` of the k-sets that fit, or all there are; the same for every cell of a domain."""
+    """Draw ``count`` of the k-sets that fit, or all; the same for every cell of a domain."""
     generator = np.random.default_rng((_TARGETS, len(domain), k))
     sets = fitting(domain, k)
     if sets is None:
@@ -100,7 +100,7 @@ def targets_of(domain: Domain, k: int, count: int) -> tuple[Attributes, ...]:
 
 @lru_cache(maxsize=8)
 def devices(dataset: str, d: int, users: int, repeat: int) -> Codes:
-    """The records of a repeat: shape (users, d)."""
+    """Return the records of a repeat: shape (users, d)."""
     table = first(dataset, d)
     assert table is not None
     generator = np.random.default_rng((_DEVICES, crc32(dataset.encode()), users, repeat))
@@ -111,7 +111,7 @@ def devices(dataset: str, d: int, users: int, repeat: int) -> Codes:
 def truths(
     dataset: str, domain: Domain, users: int, repeat: int, targets: tuple[Attributes, ...]
 ) -> list[Floats]:
-    """The drawn devices' own tables."""
+    """Return the drawn devices' own tables."""
     codes = devices(dataset, len(domain), users, repeat)
     return [domain.histogram(codes, target) / users for target in targets]
 
@@ -119,7 +119,7 @@ def truths(
 def chosen_methods(
     found: tuple[Prediction, ...], only: list[str] | None
 ) -> tuple[list[str], dict[str, str]]:
-    """Methods to measure, and why not the others."""
+    """Return the methods to measure, and the reason for each of the others."""
     least = found[0].error or 0.0
     taken, skipped = [], {}
     for p in found:
@@ -148,10 +148,10 @@ class Measured:
     def once(
         self, codes: Codes, seed: tuple[int, ...], asked: list[tuple[Attributes, Floats]]
     ) -> None:
-        """One repeat.
+        """Measure one repeat.
 
         Raises:
-            CalmstreamError: the method cannot collect by law, or cannot answer.
+            CalmstreamError: the tallies have no known distribution, or the method cannot answer.
         """
         times = [time.process_time()]
         tallies = collect(self._plan, codes, np.random.SeedSequence(seed), law=True)
@@ -173,7 +173,7 @@ class Measured:
 
 
 def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> dict[str, Any]:
-    """Everything about a cell, ready for JSON; see the module."""
+    """Measure a cell; return everything about it in a form for JSON."""
     started = time.process_time()
     table = first(cell.dataset, cell.d)
     assert table is not None

@@ -1,8 +1,7 @@
-"""The table of the noise-aware method's grid: every cell, the means, and the cells beyond a bound.
+"""Print the table of the grid: every cell, the means, and the cells above a bound.
 
-A cell breaks a bound on a ratio of two errors when the ratio of their means over the repeats is
-above the bound and the paired difference, error minus error, is above zero by more than two
-standard errors of its mean.
+A cell breaks a bound on a ratio of two errors if the ratio of their means over the repeats exceeds
+the bound and the paired difference of errors exceeds zero by more than two standard errors.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Result = dict[str, Any]
 COVERAGE = (0.90, 0.99)
 NEAR = 1.1
 LARGEST = {"calm": 1.05, "best other": 1.1, "uniform": 1.05, "product": 1.05}
-"""Bounds of the noise-aware method's error over others'; ``product``: that of its own margins."""
+"""Bounds on our error divided by another's; ``product`` is the product of our own margins."""
 
 
 def show(results: Sequence[Result]) -> None:
@@ -75,29 +74,29 @@ def _head(title: str, *columns: str) -> None:
 
 
 def mean(result: Result, name: str) -> float:
-    """Mean error over the repeats."""
+    """Return the mean error over the repeats."""
     return float(np.mean(errors_of(result, name)))
 
 
 def best_other(result: Result) -> str:
-    """The most accurate of all methods but ours, the uniform table among them."""
+    """Return the most accurate method apart from ours; the uniform table counts as one."""
     return min((m for m in result["errors"] if m != OURS), key=lambda m: mean(result, m))
 
 
 def errors_of(result: Result, name: str) -> list[float]:
-    """Errors by repeat of a method, of the best other one, or of the product of our margins."""
+    """Return a method's errors by repeat; also of "best other", or "product" of our margins."""
     if name == "product":
         return list(result["product"].get(OURS, []))
     return list(result["errors"][best_other(result) if name == "best other" else name])
 
 
 def ratio(result: Result, other: str) -> float:
-    """Our mean error over another's."""
+    """Return our mean error divided by another's."""
     return mean(result, OURS) / mean(result, other)
 
 
 def breaks(result: Result, other: str, bound: float) -> bool:
-    """Whether our error is above the bound, beyond two standard errors of the difference."""
+    """Return whether our error exceeds the bound by more than two standard errors."""
     ours, theirs = np.array(errors_of(result, OURS)), np.array(errors_of(result, other))
     gap = ours - theirs
     spread = gap.std(ddof=1) / np.sqrt(gap.size) if gap.size > 1 else np.inf
@@ -105,7 +104,7 @@ def breaks(result: Result, other: str, bound: float) -> bool:
 
 
 def geometric(values: Sequence[float]) -> float:
-    """Geometric mean."""
+    """Return the geometric mean."""
     return exp(sum(map(log, values)) / len(values))
 
 
@@ -214,8 +213,8 @@ def _predictions(results: Sequence[Result]) -> None:
     for method, own in sorted(pairs.items()):
         predicted, measured = np.array(own).T
         low, middle, high = np.quantile(measured / predicted, [0.1, 0.5, 0.9])
-        told = f"{ranks(predicted, measured):.2f}" if len(own) > 2 else ""
-        _row(method, len(own), f"{middle:.2f}", f"{low:.2f}", f"{high:.2f}", told)
+        shown = f"{ranks(predicted, measured):.2f}" if len(own) > 2 else ""
+        _row(method, len(own), f"{middle:.2f}", f"{low:.2f}", f"{high:.2f}", shown)
     within = []
     for result in results:
         both = [m for m in result["errors"] if m in result["predicted"]]
@@ -230,7 +229,7 @@ def _predictions(results: Sequence[Result]) -> None:
 
 
 def ranks(one: np.ndarray, two: np.ndarray) -> float:
-    """Spearman's rank correlation; equal values share their mean rank, constants give 0."""
+    """Return Spearman's rank correlation; equal values share their mean rank, constants give 0."""
     first, second = _mean_ranks(one), _mean_ranks(two)
     if first.std() == 0.0 or second.std() == 0.0:
         return 0.0

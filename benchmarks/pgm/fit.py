@@ -1,10 +1,10 @@
-"""Private-PGM on the same measurements: the package `mbi`, mirror descent and L-BFGS.
+"""Run Private-PGM (the package `mbi`) on the same measurements, by mirror descent and L-BFGS.
 
-Mirror descent is what the package recommends. Both run for their default of 1000 iterations with
-their default settings, and are told the number of devices, tables in counts and every view's
-standard deviation. `as_shipped` uses the package from end to end, and is what is timed.
-`with_fast_inference` gives the same estimators an exact inference that is written for complete
-graphs (`benchmarks.pgm.inference`), so that errors can be measured at all in reasonable time.
+The package recommends mirror descent. Both run for their default of 1000 iterations with default
+settings, and get the number of devices, tables in counts and every view's standard deviation.
+`as_shipped` uses the package from end to end and is what is timed. `with_fast_inference` gives the
+same estimators an exact inference for complete graphs (`benchmarks.pgm.inference`), without which
+measuring errors would take too long.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ SOLVERS = {"mirror descent": mbi.estimation.MirrorDescent, "L-BFGS": mbi.estimat
 
 
 def names(attributes: Attributes) -> tuple[str, ...]:
-    """Their names in the package's domain, in the same order when sorted."""
+    """Return the attributes' names in the package's domain; sorting keeps their order."""
     return tuple(f"a{i:02d}" for i in attributes)
 
 
 def domain_of(domain: Domain) -> mbi.Domain:
-    """The package's domain."""
+    """Return the package's domain."""
     return mbi.Domain(names(tuple(range(len(domain)))), domain.cardinalities)
 
 
 def measurements_of(problem: Problem) -> list[mbi.LinearMeasurement]:
-    """Tables in counts with their standard deviations, one per view."""
+    """Return one table in counts with its standard deviation for each view."""
     n = problem.point.users
     return [
         mbi.LinearMeasurement(n * m.table, names(m.attributes), n * m.deviation)
@@ -46,7 +46,7 @@ def measurements_of(problem: Problem) -> list[mbi.LinearMeasurement]:
 
 
 def as_shipped(problem: Problem, solver: str) -> dict[str, Any]:
-    """Errors, and seconds of the fit and 50 three-way answers.
+    """Return errors, and seconds of the fit and 50 three-way answers, of the package as shipped.
 
     Seconds are processor time of all threads. The first call in a process compiles; the next ones
     with the same views and targets do not.
@@ -68,7 +68,7 @@ def _ask(model: Any, target: Attributes) -> Floats:
 
 
 def with_fast_inference(problem: Problem, solver: str) -> dict[str, Any]:
-    """As `as_shipped`, with another exact inference; seconds are of the fit alone."""
+    """Return errors and seconds of the fit with our exact inference instead of the package's."""
     measured = problem.measurements
     cliques = cliques_of(problem.plan.domain.cardinalities, tuple(m.attributes for m in measured))
     started = time.process_time()
@@ -82,6 +82,6 @@ def with_fast_inference(problem: Problem, solver: str) -> dict[str, Any]:
 
 
 def margins(whole: Floats, targets: tuple[Attributes, ...]) -> list[Floats]:
-    """Marginal tables of a joint table: shape (cells,) each."""
+    """Return marginal tables of a joint table: shape (cells,) each."""
     axes = range(whole.ndim)
     return [whole.sum(axis=tuple(i for i in axes if i not in target)).ravel() for target in targets]

@@ -1,10 +1,10 @@
 """Exact inference for Private-PGM where its junction tree is one clique: all attributes.
 
-A hundred views of pairs make a complete graph, whose junction tree is the joint table. The
-package's message passing then adds and sums every view over all cells, one view after another. Here
-the same sums are made together: by Walsh-Hadamard transforms where all attributes are binary, else
-by way of a few larger tables. Potentials of all views stand in one array. Both only reorder sums:
-estimators, objective, steps and their number are the package's.
+A hundred views of pairs are a complete graph, whose junction tree is the joint table. The package's
+message passing then sums every view over all cells, one view after another. This module computes
+the same sums together: by Walsh-Hadamard transforms if all attributes are binary, otherwise through
+a few larger tables. One array holds the potentials of all views. Only the order of summation
+changes; estimators, objective, steps and their number are the package's.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ class Stacked:
     __rmul__ = __mul__
 
     def dot(self, other: Stacked) -> Array:
-        """Inner product."""
+        """Return the inner product."""
         return jnp.vdot(self.values, other.values)
 
     @property
     def cliques(self) -> tuple[tuple[str, ...], ...]:
-        """One that stands for all: what is estimated is in one array."""
+        """Return one clique for all views, because one array holds them all."""
         return (self.domain.attributes,)
 
     def expand(self, _: object) -> Stacked:
-        """As it is: it holds all views already."""
+        """Return the object unchanged: it holds all views already."""
         return self
 
 
 @dataclass(frozen=True)
 class Warm:
-    """Where an estimator starts from."""
+    """The starting point of an estimator."""
 
     potentials: Stacked
 
@@ -90,37 +90,37 @@ class Cliques:
 
     @cached_property
     def length(self) -> int:
-        """Cells of all maximal views."""
+        """The number of cells of all maximal views."""
         return int(self.starts[-1])
 
     @cached_property
     def domain(self) -> mbi.Domain:
-        """For the package's bookkeeping."""
+        """The package's domain."""
         return mbi.Domain([f"a{i:02d}" for i in range(len(self.cardinalities))], self.cardinalities)
 
     @cached_property
     def binary(self) -> bool:
-        """Whether all attributes are."""
+        """Whether all attributes are binary."""
         return set(self.cardinalities) == {2}
 
     def marginals(
         self, potentials: Stacked, total: Array = 1.0, *, constraints: tuple[()] = ()
     ) -> Stacked:
-        """The package's oracle: tables of the maximal views under these potentials."""
+        """Return the maximal views' tables under these potentials, as the package's oracle."""
         del constraints
         logs = self.spread(potentials.values)
         table = jax.nn.softmax(logs.ravel()).reshape(logs.shape) * total
         return Stacked(potentials.domain, self.gather(table))
 
     def spread(self, values: Array) -> Array:
-        """The sum of all potentials in every cell of the joint table."""
+        """Sum all potentials in every cell of the joint table."""
         return self._spread_bits(values) if self.binary else self._spread_tables(values)
 
     def gather(self, table: Array) -> Array:
-        """The maximal views' tables of a joint table, one after another."""
+        """Return the maximal views' tables of a joint table, one after another."""
         return self._gather_bits(table) if self.binary else self._gather_tables(table)
 
-    # All attributes binary: a table is the transform of its coefficients.
+    # If all attributes are binary, a table is the transform of its coefficients.
 
     @cached_property
     def _by_size(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -162,7 +162,7 @@ class Cliques:
             out = out.at[where].set(own / (1 << size))
         return out
 
-    # Else: pairs of attributes are taken together; a view is part of the table over its pairs.
+    # Otherwise neighbouring attributes are paired; a view is a part of the table over its pairs.
 
     @cached_property
     def _wholes(self) -> dict[tuple[int, ...], list[int]]:
@@ -200,7 +200,7 @@ class Cliques:
 
     @cached_property
     def readings(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Which cells the measured numbers sum, as pairs (cell, number).
+        """Return which cells each measured number sums, as pairs (cell, number).
 
         A view within larger ones is read off the smallest of those, as the package does.
         """
@@ -218,7 +218,7 @@ class Cliques:
         return np.concatenate(cells), np.concatenate(numbers)
 
     def loss(self, marginals: Stacked, data: tuple[Array, Array]) -> Array:
-        """The package's: half the squared gaps to the measured numbers, in standard deviations."""
+        """Return half the squared gaps to the measured numbers, in standard deviations."""
         cells, numbers = self.readings
         found = jnp.zeros(data[0].shape, marginals.values.dtype)
         found = found.at[numbers].add(marginals.values[cells])
@@ -228,12 +228,12 @@ class Cliques:
 
 @lru_cache(maxsize=4)
 def cliques_of(cardinalities: tuple[int, ...], views: tuple[Attributes, ...]) -> Cliques:
-    """The arrangement of these views."""
+    """Return the cached arrangement of these views."""
     return Cliques(cardinalities, views)
 
 
 def hadamard(bits: int) -> Floats:
-    """The Walsh-Hadamard matrix, entries +1 and -1."""
+    """Return the Walsh-Hadamard matrix, entries +1 and -1."""
     step = np.array([[1.0, 1.0], [1.0, -1.0]])
     return np.asarray(reduce(np.kron, [step] * bits, np.ones((1, 1))))
 
@@ -241,7 +241,7 @@ def hadamard(bits: int) -> Floats:
 def estimator_inputs(
     cliques: Cliques, measurements: Sequence[Measurement], users: int
 ) -> dict[str, Any]:
-    """The package's squared loss, its Lipschitz constant, the total and the start at zero."""
+    """Return the package's squared loss, its Lipschitz constant, the total and a start at zero."""
     named = [
         mbi.LinearMeasurement(
             m.table, tuple(f"a{i:02d}" for i in m.attributes), users * m.deviation
@@ -263,6 +263,6 @@ def estimator_inputs(
 
 
 def joint(cliques: Cliques, potentials: Stacked) -> Array:
-    """The joint table under these potentials, shares."""
+    """Return the joint table under these potentials, in shares."""
     logs = cliques.spread(potentials.values)
     return jax.nn.softmax(logs.ravel()).reshape(logs.shape)

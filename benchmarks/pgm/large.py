@@ -1,7 +1,7 @@
-"""One exact fit of Private-PGM in a process of its own, which may end for lack of memory or time.
+"""Try one exact fit of Private-PGM in this process, which may run out of memory or time.
 
 ``python -m benchmarks.pgm.large BYTES SECONDS SOLVER DATASET D EPSILON LOG_USERS VIEWS``: prints
-what the package predicts of its junction tree, one line of JSON, then fits.
+the predicted size of the junction tree as one line of JSON, then fits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.pgm.problem import Point, draw
 
 
 def main() -> None:
-    """Predict, then try."""
+    """Print the predicted size, then fit."""
     memory, seconds, solver, dataset, d, epsilon, log_users, views = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 10))

@@ -1,7 +1,7 @@
-"""The parts of the comparison with Private-PGM: what is run for a point, and what is kept of it.
+"""The parts of the comparison with Private-PGM: accuracy, speed, and a large domain.
 
-Everything that needs the package `mbi` is imported where it runs: results that are kept in
-``.cache/pgm`` can be used, and tables be made, without it.
+Functions import the package `mbi` where they need it, so cached results (``.cache/pgm``) and tables
+are available without it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "pgm"
 SOLVERS = ("mirror descent", "L-BFGS")
 MAX_JOINT = 1 << 23
-"""Cells of a joint table that fast inference is used for."""
+"""Largest joint table for which the fast inference is used."""
 
 MEMORY = 12 << 30
-"""Bytes of address space that the fit of a large domain may take."""
+"""Bytes of address space for the fit of a large domain."""
 
 SECONDS = 600
-"""Of processor time that it may take."""
+"""Seconds of processor time for that fit."""
 
 
 def digest(problem: Problem, *more: object) -> str:
-    """Of all that Private-PGM is told, of what it is asked, and of how."""
-    found = hashlib.sha256(orjson.dumps([told(problem), version("mbi")]))
+    """Return a digest of Private-PGM's inputs, targets, version and settings."""
+    found = hashlib.sha256(orjson.dumps([inputs_digest(problem), version("mbi")]))
     found.update(repr(more).encode())
     return found.hexdigest()[:32]
 
 
-def told(problem: Problem) -> str:
-    """Digest of what both are told and asked: two problems of one digest are the same."""
+def inputs_digest(problem: Problem) -> str:
+    """Return a digest of the inputs and targets of both sides."""
     found = hashlib.sha256(orjson.dumps([asdict(problem.point), problem.repeat]))
     found.update(repr(problem.targets).encode())
     for m in problem.measurements:
@@ -52,10 +52,10 @@ def told(problem: Problem) -> str:
     return found.hexdigest()[:32]
 
 
-def kept(
+def cached(
     problem: Problem, how: str, solver: str, measure: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
-    """What the cache has, or what is measured now."""
+    """Return the cached result, or measure it and cache it."""
     path = CACHE / f"{digest(problem, how, solver)}.json"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -67,29 +67,29 @@ def kept(
 
 
 def accuracy(point: Point, repeats: int) -> dict[str, Any]:
-    """Errors of both, repeat by repeat, over the noise-aware plan's own views."""
+    """Measure the errors of both, repeat by repeat, over the noise-aware plan's own views."""
     plan = point.plan()
     rows: dict[str, list[dict[str, Any]]] = {"ours": [], **{s: [] for s in SOLVERS}}
     digests = []
     for repeat in range(repeats):
         problem = draw(point, plan, repeat)
-        digests.append(told(problem))
+        digests.append(inputs_digest(problem))
         rows["ours"].append(ours(problem))
         for solver in SOLVERS:
-            rows[solver].append(kept(problem, "fast", solver, lambda: _fast(problem, solver)))  # noqa: B023 - called at once
+            rows[solver].append(cached(problem, "fast", solver, lambda: _fast(problem, solver)))  # noqa: B023 - called at once
     found = {"part": "accuracy", "point": asdict(point), "views": _views(plan)}
     return found | {"problems": digests, "rows": rows}
 
 
 def ours_again(point: Point, old: dict[str, Any]) -> dict[str, Any]:
-    """An accuracy result with our side measured again, and Private-PGM's as it is.
+    """Measure our side of an accuracy result again; keep Private-PGM's.
 
     Raises:
         ValueError: the views or tallies are not those that Private-PGM was given.
     """
     plan = point.plan()
     problems = [draw(point, plan, repeat) for repeat in range(len(old["rows"]["ours"]))]
-    digests = [told(problem) for problem in problems]
+    digests = [inputs_digest(problem) for problem in problems]
     if old.get("problems", digests) != digests or old["views"] != _views(plan):
         raise ValueError(f"{point.name}: other views or tallies than Private-PGM was given")
     rows = old["rows"] | {"ours": [ours(problem) for problem in problems]}
@@ -105,12 +105,11 @@ def _fast(problem: Problem, solver: str) -> dict[str, Any]:
 
 
 def speed(point: Point, repeats: int) -> dict[str, Any]:
-    """Seconds and errors of both over given views, the package as it is shipped.
+    """Measure seconds and errors of both over given views, with the package as shipped.
 
-    A solver's first fit compiles, and is kept apart. L-BFGS as it is shipped compiles for minutes,
-    so it is tried in a process of its own, within the limit of time. For comparison also both
-    solvers' seconds with the inference that was written for this benchmark, at the package's
-    default precision.
+    A solver's first fit compiles and counts separately. L-BFGS as shipped compiles for minutes, so
+    it is tried in a process of its own, within the limit of time. The result also has both solvers'
+    seconds with our inference, at the package's default precision.
     """
     plan = point.plan()
     problems = [draw(point, plan, repeat) for repeat in range(repeats)]
@@ -120,7 +119,7 @@ def speed(point: Point, repeats: int) -> dict[str, Any]:
     rows = {
         "ours": [ours(problem) for problem in problems],
         f"{first}, compiling": [
-            kept(problems[0], "cold", first, lambda: shipped.cold(problems[0])),
+            cached(problems[0], "cold", first, lambda: shipped.cold(problems[0])),
         ],
     }
     ways = [(first, first, shipped)]
@@ -129,7 +128,10 @@ def speed(point: Point, repeats: int) -> dict[str, Any]:
         for solver in SOLVERS
     ]
     for label, solver, way in ways:
-        rows[label] = [kept(problem, way.how, solver, lambda: way(problem)) for problem in problems]  # noqa: B023 - called at once
+        rows[label] = [
+            cached(problem, way.how, solver, lambda: way(problem))  # noqa: B023 - called at once
+            for problem in problems
+        ]
     found = {"part": "speed", "point": asdict(point), "views": _views(plan), "rows": rows}
     if point.epsilon == "1":  # what is compiled does not depend on it
         found["attempt"] = _attempted(problems[0], second) | {"solver": second}
@@ -137,13 +139,13 @@ def speed(point: Point, repeats: int) -> dict[str, Any]:
 
 
 class _Warm:
-    """A fit of Private-PGM whose compilation is not counted."""
+    """A fit of Private-PGM without its compilation."""
 
     def __init__(self, how: str, solver: str) -> None:
         self.how, self._solver, self._compiled = how, solver, False
 
     def cold(self, problem: Problem) -> dict[str, Any]:
-        """As in a new process."""
+        """Fit as in a new process, compilation included."""
         import jax
 
         jax.clear_caches()
@@ -151,7 +153,7 @@ class _Warm:
         return self._measure(problem)
 
     def __call__(self, problem: Problem) -> dict[str, Any]:
-        """Once more, if it was the first."""
+        """Fit; compile first if nothing is compiled."""
         if not self._compiled:
             self.cold(problem)
         return self._measure(problem)
@@ -164,7 +166,7 @@ class _Warm:
 
 
 def large(point: Point, repeats: int) -> dict[str, Any]:
-    """Whether Private-PGM's exact fit can be made, and seconds of the noise-aware one."""
+    """Try Private-PGM's exact fit, and measure the seconds of the noise-aware one."""
     del repeats
     plan = point.plan()
     problem = draw(point, plan, 0)
@@ -180,13 +182,13 @@ def large(point: Point, repeats: int) -> dict[str, Any]:
 
 
 def _attempted(problem: Problem, solver: str) -> dict[str, Any]:
-    """What comes of a fit as it is shipped, compiling included, within the limits."""
+    """Return the outcome of a fit as shipped, compilation included, within the limits."""
     how = f"within {MEMORY} bytes and {SECONDS} s"
-    return kept(problem, how, solver, lambda: _attempt(problem.point, solver))
+    return cached(problem, how, solver, lambda: _attempt(problem.point, solver))
 
 
 def _attempt(point: Point, solver: str) -> dict[str, Any]:
-    """The fit in a process of its own."""
+    """Fit in a process of its own."""
     words = [MEMORY, SECONDS, solver, point.dataset, point.d, point.epsilon, point.log_users]
     command = [sys.executable, "-m", "benchmarks.pgm.large", *map(str, words), point.views]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -205,7 +207,7 @@ def _attempt(point: Point, solver: str) -> dict[str, Any]:
 
 
 def _views(plan: Any) -> dict[str, int]:
-    """Number of views by their number of attributes."""
+    """Count the views by their number of attributes."""
     found: dict[str, int] = {}
     for group in plan.groups:
         for view in group.views:

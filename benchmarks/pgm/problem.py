@@ -1,8 +1,8 @@
-"""What both sides of the comparison with Private-PGM are given: views, tallies, targets, truths.
+"""The inputs of both sides of the comparison with Private-PGM: views, tallies, targets, truths.
 
-Devices, targets and true tables are the grid's (`benchmarks.grid.cells`). Private-PGM is told the
-unbiased table of every view and the standard deviation of its cells, which are what the noise-aware
-method's own statistics start from (`estimators.noise_aware.input.statistics`).
+Devices, targets and true tables are those of the grid (`benchmarks.grid.cells`). Private-PGM gets
+the unbiased table of every view and the standard deviation of its cells, which are what the
+noise-aware method's own statistics start from (`estimators.noise_aware.input.statistics`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 TARGET_SIZES = (2, 3, 6)
 TARGETS = 50
 PLANNED_K = 3
-"""One plan, made for this k, answers targets of all sizes: a fit of Private-PGM serves them all."""
+"""The k of the plan. One fit of Private-PGM then serves targets of all sizes."""
 
 _NOISE = 2
 
@@ -59,23 +59,23 @@ class Point:
 
     @property
     def name(self) -> str:
-        """Of the file with its result."""
+        """The end of its name in the results."""
         return f"{self.views}-{self.dataset}-d{self.d}-eps{self.epsilon}-n{self.log_users}"
 
     @property
     def users(self) -> int:
-        """Number of devices."""
+        """The number of devices."""
         return 1 << self.log_users
 
     @property
     def domain(self) -> Domain:
-        """Of the data set's first d attributes."""
+        """The domain of the data set's first d attributes."""
         table = first(self.dataset, self.d)
         assert table is not None
         return table.domain
 
     def plan(self) -> Plan:
-        """What is collected."""
+        """Return the plan of the collection."""
         request = Request(self.domain, self.epsilon, self.users, PLANNED_K)
         own = local_plan(methods.get(OURS), request)
         if self.views == "planned":
@@ -89,7 +89,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What one view says.
+    """The estimate of one view.
 
     Attributes:
         attributes: ascending.
@@ -113,7 +113,7 @@ class Problem:
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
-        """Of all views that anyone reported on."""
+        """The estimates of all views with reports."""
         return tuple(
             Measurement(
                 view.attributes,
@@ -129,11 +129,11 @@ class Problem:
 
     @cached_property
     def targets(self) -> dict[int, tuple[Attributes, ...]]:
-        """By size."""
+        """The target sets by size."""
         return {k: targets_of(self.plan.domain, k, TARGETS) for k in TARGET_SIZES}
 
     def errors(self, answers: dict[int, list[Floats]]) -> dict[str, float]:
-        """Mean squared error of the answers, summed over cells, by size of the targets."""
+        """Return the mean squared error of a table, summed over cells, by size of the targets."""
         p = self.point
         return {
             str(k): float(
@@ -153,14 +153,14 @@ class Problem:
 
 
 def draw(point: Point, plan: Plan, repeat: int) -> Problem:
-    """The repeat's devices and their tallies, drawn from their law."""
+    """Draw the repeat's devices and their tallies, from their exact distribution."""
     codes = devices(point.dataset, point.d, point.users, repeat)
     seed = np.random.SeedSequence((_NOISE, crc32(point.name.encode()), repeat))
     return Problem(point, plan, tuple(collect(plan, codes, seed, law=True)), repeat)
 
 
 def ours(problem: Problem) -> dict[str, object]:
-    """The noise-aware method's errors; processor seconds of the fit and 50 three-way answers."""
+    """Return our errors, and processor seconds of the fit and 50 three-way answers."""
     started = time.process_time()
     model = methods.get(OURS).fit(problem.plan, problem.tallies)
     fitted = time.process_time()

@@ -1,4 +1,4 @@
-"""The comparison with Private-PGM as markdown: one table per part, and geometric means."""
+"""Print the comparison with Private-PGM as Markdown: a table per part, and geometric means."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _mean_error(rows: Sequence[Result], k: str) -> float:
 
 
 def _spread(rows: dict[str, list[Result]], other: str, k: str) -> float:
-    """Standard error of the ratio of means, from the paired repeats; 0 of a single one."""
+    """Return the standard error of the ratio of means over the paired repeats; 0 for one repeat."""
     pairs = [
         (a["errors"][k], b["errors"][k]) for a, b in zip(rows["ours"], rows[other], strict=True)
     ]

@@ -1,9 +1,9 @@
-"""A million messages that nobody should send, against the decoder and the fold.
+"""Give a million malformed messages to the decoder and the fold.
 
     python -m benchmarks.service.fuzz [--messages N] [--seed S]
 
-Every message is a batch within its bounds or a rejection; anything else ends the run with its
-bytes. Prints how many of each, by reason.
+Every message must be a batch within its bounds or a rejection; anything else ends the run and
+prints the message. Prints the number of each outcome, by reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> int:
     began = time.monotonic()
     for number, group in enumerate(itertools.islice(itertools.cycle(groups), args.messages)):
         key, value = next(streams[group])
-        # Time creeps, so that windows stay open to the end.
+        # Time advances slowly, so that windows stay open to the end.
         stamp = plan.start * 1000 + 500 + number * 30_000 // args.messages
         one = Record(Partition("fuzz", 0), number, stamp, True, key, value)
         try:

@@ -1,12 +1,12 @@
-"""A million record batches that nobody should send, read through the real client.
+"""Read a million malformed record batches through the real client.
 
     python -m benchmarks.service.fuzz_batches [--batches N] [--seed S]
 
-The batches have right checksums and wrong content: bytes of records or of compressed records
-changed, removed or added, for every codec; headers, numbers of records, offsets and times that do
-not fit; transaction markers; batches without records. They are written into the log of a real
-broker, which serves them as they are. Two runs of the client read the log. Both must reach its end
-and give the same verdicts. Prints how many of each, the peak memory and the time.
+The batches have correct checksums and wrong content: bytes of plain or compressed records changed,
+removed or added, for every codec; inconsistent headers, numbers of records, offsets and times;
+transaction markers; batches without records. They are written into the log of a real broker, which
+serves them unchanged. Two runs of the client read the log. Both must reach its end with the same
+verdicts. Prints the number of each verdict, the peak memory and the time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NUMBER = re.compile(r"(?<![a-z])-?\d+")
 
 
 def pool(random: np.random.Generator) -> list[tuple[bytes, int, int]]:
-    """(payload, number of records, codec) of well-formed batches."""
+    """Return (payload, number of records, codec) of well-formed batches."""
     found = []
     for number in range(POOL):
         count = int(random.integers(1, 6))
@@ -71,7 +71,7 @@ def pool(random: np.random.Generator) -> list[tuple[bytes, int, int]]:
 
 
 def damaged(payload: bytes, random: np.random.Generator) -> bytes:
-    """Up to four bytes changed, removed or added."""
+    """Change, remove or add up to four bytes."""
     out = bytearray(payload)
     for place in random.integers(0, max(len(out), 1), int(random.integers(0, 5))).tolist():
         kind = int(random.integers(0, 8))
@@ -85,7 +85,7 @@ def damaged(payload: bytes, random: np.random.Generator) -> bytes:
 
 
 def batches(count: int, seed: int) -> Iterator[bytes]:
-    """So many batches, a few of them bombs."""
+    """Yield ``count`` batches, a few of which decompress to 64 MiB."""
     random = np.random.default_rng(seed)
     known = pool(random)
     bomb = gzip.compress(bytes(64 << 20), 9)
@@ -115,7 +115,7 @@ def batches(count: int, seed: int) -> Iterator[bytes]:
 
 
 def read(bootstrap: str) -> dict[str, object]:
-    """Read all partitions to their ends: verdicts, a digest of them, seconds, peak memory."""
+    """Read all partitions to their ends; return verdicts, their digest, seconds, peak memory."""
     broker = connect(bootstrap)
     topics, reader = broker.topics(), broker.reader()
     partitions = [Partition(TOPIC, n) for n in range(PARTITIONS)]

@@ -1,10 +1,11 @@
-"""Eager against cooperative rebalancing, on a real broker, with this product's own workers.
+"""Compare eager with cooperative rebalancing on a real broker, with this product's workers.
 
     python -m benchmarks.service.rebalance --bootstrap B [--repeats R]
 
-Two workers own twelve partitions while a batch a second reaches each; a third joins, and leaves
-again. Per assignor: how long until every partition has its owner again, and how many partitions
-had to be restored, of which the smallest possible number is those that move.
+Two workers own twelve partitions while each partition receives a batch a second; a third worker
+joins and leaves again. Prints for each assignor how long it took until every partition had an
+owner, and how many partitions were restored; the smallest possible number is that of the partitions
+that move.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def restores(*workers: Running) -> float:
 
 
 class Gap:
-    """The longest time without a record read by anybody, while batches arrive steadily."""
+    """Measures the longest time in which no worker reads a record while batches arrive steadily."""
 
     def __init__(self, stage: Stage) -> None:
         self.longest = 0.0
@@ -92,8 +93,8 @@ def main() -> int:
         found: dict[str, list[float]] = defaultdict(list)
         for _ in range(args.repeats):
             measure(args.bootstrap, assignor, found)
-        told = ", ".join(f"{name} {statistics.median(v):.1f}" for name, v in found.items())
-        print(f"{assignor:20} {told}", flush=True)
+        shown = ", ".join(f"{name} {statistics.median(v):.1f}" for name, v in found.items())
+        print(f"{assignor:20} {shown}", flush=True)
     return 0
 
 

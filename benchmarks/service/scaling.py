@@ -1,21 +1,21 @@
-"""What a worker costs, alone and beside others, on a backlog that is there before it starts.
+"""Measure the cost of a worker, alone and beside others, on a backlog that exists before it starts.
 
     python -m benchmarks.service.scaling [--bootstrap B] [--reports N] [--workers 1,2,4] [--runs R]
                                  [--company N] [--memory]
 
-Loads a reports topic of eight partitions, then lets 1, 2 and 4 worker processes of one group count
-it from the start, in turn and R times, each time into a namespace of its own. Printed are the
-CPU-seconds (user and system, of all workers of the group) per million reports: in all, from the
-start of the processes to the last report, and while tallying, from the first look at a worker that
-has counted something to the last before it is done. What is between them is the start: imports,
-connections, the group.
+Loads a reports topic of eight partitions. Then 1, 2 and 4 worker processes of one group count it
+from the start, in turn and R times, each time into a namespace of its own. Prints the CPU-seconds
+(user and system, of all workers of the group) per million reports. *In all* is from the start of
+the processes to the last report. *While tallying* is from the first reading of a worker that has
+counted something to the last before it is done. The difference is the start: imports, connections,
+the group.
 
-Two cores that both work are slower, each, than one that works alone. So that the runs differ in the
-size of the group only, workers in groups and namespaces of their own fill up their number to
-``--company`` (by default the largest of ``--workers``); ``--company 0`` goes without.
+Two busy cores are slower, each, than one busy core. So that runs differ in the size of the group
+only, workers in groups and namespaces of their own fill the number of workers up to ``--company``
+(by default the largest of ``--workers``); ``--company 0`` starts none.
 
-With ``--memory``, one worker's peak resident memory at backlogs of 1 and 10 million reports. Starts
-a Kafka of its own without ``--bootstrap``.
+``--memory`` prints one worker's peak resident memory at backlogs of 1 and 10 million reports.
+Without ``--bootstrap`` the script starts a Kafka of its own.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ WATCHED = (
     "calmstream_assigned_partitions",
     "calmstream_consumer_lag_records",
 )
-# Seldom, since a worker pays for its page: 4 ms of its CPU time.
-LOOK_SECONDS = 5.0
+# Rare readings, because each costs the worker 4 ms of CPU time.
+READING_SECONDS = 5.0
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def plan_of() -> Plan:
-    """OUE over 64 cells: what CALM takes for a view of six binary attributes."""
+    """Return a plan of OUE over 64 cells, as CALM has for a view of six binary attributes."""
     start = int(time.time()) // 3600 * 3600 - 3600
     return Plan(
         name=f"scale-{secrets.token_hex(3)}",
@@ -79,7 +79,7 @@ def plan_of() -> Plan:
 
 
 def load(bootstrap: str, plan: Plan, reports: int) -> None:
-    """Append so many reports; the same hundred bodies under ids of their own."""
+    """Append ``reports`` reports: a hundred bodies, each batch with an id of its own."""
     dice = np.random.Generator(np.random.PCG64(1))
     columns = plan.mechanisms[0].columns
     bodies = []
@@ -104,8 +104,8 @@ def load(bootstrap: str, plan: Plan, reports: int) -> None:
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a worker has used, CPU-seconds, and what its page says."""
+class Reading:
+    """A reading of a worker: CPU-seconds used, and its metrics."""
 
     cpu: float
     page: Counter[str]
@@ -116,26 +116,26 @@ class Look:
 
 
 class Worker:
-    """A tally process that counts a backlog into a namespace, and what it showed when looked at."""
+    """A tally process that counts a backlog into a namespace, and its readings."""
 
     def __init__(self, bootstrap: str, path: Path, namespace: str, directory: Path) -> None:
         where = ["--plan", path, "--bootstrap", bootstrap, "--output-namespace", namespace]
         log = directory / f"{namespace}.log"
         self.process = Process(log, "consume", *where, "--role", "tally")
-        self.looks: list[Look] = []
+        self.readings: list[Reading] = []
         self.peak_mb = 0.0
 
-    def look(self) -> Look:
+    def read(self) -> Reading:
         fields = self._proc("stat").rsplit(") ", 1)[1].split()
         cpu = (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
-        self.looks.append(Look(cpu, numbers(self.process.page("/metrics")[1])))
+        self.readings.append(Reading(cpu, numbers(self.process.page("/metrics")[1])))
         self.peak_mb = int(self._proc("status").split("VmHWM:")[1].split()[0]) / 1024
-        return self.looks[-1]
+        return self.readings[-1]
 
     def tallying(self) -> tuple[float, float]:
-        """(CPU-seconds, reports) between the first and the last look at it in the middle."""
-        end = self.looks[-1].counted
-        middle = [look for look in self.looks if 0 < look.counted < end]
+        """Return (CPU-seconds, reports) between the first and the last reading while it counts."""
+        end = self.readings[-1].counted
+        middle = [reading for reading in self.readings if 0 < reading.counted < end]
         if len(middle) < 2:
             raise SystemExit("a worker was done too soon to be measured: more --reports")
         return middle[-1].cpu - middle[0].cpu, middle[-1].counted - middle[0].counted
@@ -145,7 +145,7 @@ class Worker:
 
 
 def numbers(page: str) -> Counter[str]:
-    """Sums over all label sets."""
+    """Return sums over all label sets."""
     found: Counter[str] = Counter()
     for line in page.splitlines():
         if line.startswith(WATCHED):
@@ -156,7 +156,7 @@ def numbers(page: str) -> Counter[str]:
 def count(
     bootstrap: str, path: Path, size: int, reports: int, directory: Path, company: int = 0
 ) -> list[Worker]:
-    """Let a group of so many workers count the backlog; they have ended."""
+    """Let a group of workers count the backlog; return after they have ended."""
     names = [f"run-{secrets.token_hex(3)}" for _ in range(1 + max(0, company - size))]
     for name in names:
         made = run(
@@ -174,29 +174,29 @@ def count(
 
 
 def _counted(team: list[Worker], reports: int) -> bool:
-    time.sleep(LOOK_SECONDS)
-    pages = [one.look().page for one in team]
+    time.sleep(READING_SECONDS)
+    pages = [one.read().page for one in team]
     total = {name: sum(page[name] for page in pages) for name in WATCHED}
-    # Records read again count again: only no lag anywhere tells that all were read.
+    # Records read again count again, so only the lag shows that all were read.
     return total[WATCHED[0]] >= reports and tuple(total.values())[1:] == (PARTITIONS, 0)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one count: CPU-seconds per million reports."""
+    """CPU-seconds per million reports of one count."""
 
     total: float
     tallying: float
 
     @classmethod
     def of(cls, team: list[Worker], reports: int) -> Cost:
-        used = sum(one.looks[-1].cpu for one in team)
+        used = sum(one.readings[-1].cpu for one in team)
         cpu, done = map(sum, zip(*(one.tallying() for one in team), strict=True))
         return cls(used / reports * 1e6, cpu / done * 1e6)
 
 
 def prepared(bootstrap: str, directory: Path, reports: int) -> Path:
-    """A plan whose reports topic holds a backlog."""
+    """Return a plan whose reports topic holds a backlog."""
     plan = plan_of()
     path = directory / f"{plan.name}.json"
     path.write_bytes(plan.to_bytes())
@@ -231,8 +231,8 @@ def measure_cost(bootstrap: str, directory: Path, args: argparse.Namespace) -> N
             )
     for what in ("tallying", "total"):
         middle = [statistics.median(getattr(c, what) for c in costs[size]) for size in sizes]
-        told = ", ".join(f"{value:.4f}" for value in middle)
-        print(f"{what:8}: medians {told}; apart {max(middle) / min(middle) - 1:.1%}")
+        shown = ", ".join(f"{value:.4f}" for value in middle)
+        print(f"{what:8}: medians {shown}; apart {max(middle) / min(middle) - 1:.1%}")
 
 
 def main() -> int:

@@ -1,14 +1,15 @@
-"""Faults for minutes against real processes on a real broker; counts must stay exact.
+"""Inject faults into real processes on a real broker for minutes; counts must stay exact.
 
     python -m benchmarks.service.soak [--reports N] [--faults N] [--minutes M] [--runs N] [--seed S]
 
 Starts a Kafka of its own (Java and the jars: ``make broker-jars``), three workers on twelve
-partitions, a publisher and a producer; kills, freezes, terminates, restarts the broker and resends,
-while one hostile record of each kind is sent once a second. Then compares the state, every final,
-every total and the dead letters with a recount of the log that uses none of the product's fold.
-Exit code 0 if all runs were exact, no final came 30 s after its window's end plus grace, and no
-process ended but by a fault. Prints the longest gap without progress, the latest final, what was
-hostile and what was rejected, and recovery times per kind of fault.
+partitions, a publisher and a producer. It kills, freezes and terminates processes, restarts the
+broker and resends batches, while one hostile record of each kind is sent once a second. Then it
+compares the state, every final, every total and the dead letters with a recount of the log that
+does not use the product's fold. The exit code is 0 if all runs were exact, no final was later than
+30 s after its window's end plus grace, and no process ended except by a fault. Prints the longest
+gap without progress, the latest final, hostile and rejected records, and recovery times per kind of
+fault.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reports", type=int, default=5_000_000)
     parser.add_argument("--faults", type=int, default=60)
-    parser.add_argument("--minutes", type=float, default=8.0, help="over which reports flow")
+    parser.add_argument("--minutes", type=float, default=8.0, help="minutes of sending reports")
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two faults")
     parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--window", type=int, default=60, help="seconds of a window")
-    parser.add_argument("--grace", type=int, default=30, help="seconds of grace")
+    parser.add_argument("--window", type=int, default=60, help="length of a window in seconds")
+    parser.add_argument("--grace", type=int, default=30, help="grace in seconds")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=20261120)
     args = parser.parse_args()

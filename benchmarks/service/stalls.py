@@ -1,15 +1,14 @@
-"""Faults every second or two; afterwards every partition must close its next window in time.
+"""Inject faults every second or two; then every partition must close its next window in time.
 
-    python -m benchmarks.stalls [--seeds N] [--first S] [--seconds T]
+    python -m benchmarks.service.stalls [--seeds N] [--first S] [--seconds T]
 
-Starts a Kafka of its own. Each seed has a plan of its own on three workers and twelve partitions.
-For some 15 s workers are killed, frozen for 8 s, or terminated, every one to two seconds, and
-started again. Three seeds of four have silent logs, on which ticks alone close windows. The windows
-have one, two or fourteen seconds; seeds of the last kind end with a sleep of all workers for 8 s,
-between two closings. From the moment when the faults end, every partition must close its next
-window within the session (6 s) and 10 s. Exit code 0 if all did. Prints a line per seed: how long
-that took, and the longest time in which a partition under one and the same living worker did not
-close a window that was due.
+Starts a Kafka of its own. Each seed has its own plan, three workers and twelve partitions. For
+about 15 s workers are killed, frozen for 8 s, or terminated, every one to two seconds, and started
+again. Three of four seeds have idle logs, on which only ticks close windows. Windows last one, two
+or fourteen seconds; seeds of the last kind end with a pause of all workers for 8 s between two
+closings. After the last fault every partition must close its next window within the session (6 s)
+plus 10 s. The exit code is 0 if all did. Prints a line for each seed: the time that took, and the
+longest time in which a partition with the same living worker did not close a window that was due.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=15.0, help="of faults")
+    parser.add_argument("--seconds", type=float, default=15.0, help="seconds of faults")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stalls-") as name:
         directory = Path(name)

@@ -1,6 +1,6 @@
-"""What estimation costs on one core, and what each step of CALM buys.
+"""Measure the cost of estimation on one core, and the gain of each step of CALM.
 
-The error table needs the shared data folder; without it synthetic records are used and named so.
+The table of errors needs the data folder; without it the records are synthetic, and named so.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import argparse
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -35,7 +36,7 @@ DATA = ROOT.parent / "shared" / "data"
 
 
 def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:
-    """A one-window plan of CALM."""
+    """Return a plan of CALM with one window."""
     design = methods.get("calm").design(Request(domain, epsilon, users, k))
     return Plan(
         name="bench",
@@ -57,7 +58,7 @@ def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:
 
 
 def records(name: str, d: int) -> tuple[str, Codes]:
-    """Bit records of a shared file, or of a product distribution where it is missing."""
+    """Return records of bits from a data file, or synthetic ones if it is missing."""
     path = DATA / f"{name}.npz"
     if path.exists():
         return name, read_table(path, attributes=d).codes
@@ -67,7 +68,7 @@ def records(name: str, d: int) -> tuple[str, Codes]:
 
 
 def fitted(plan: Plan, codes: Codes, seed: int) -> OverlappingTables:
-    """CALM on tallies drawn by law."""
+    """Fit CALM to tallies drawn from their exact distribution."""
     model = methods.get("calm").fit(
         plan, collect(plan, codes, np.random.SeedSequence(seed), law=True)
     )
@@ -76,7 +77,7 @@ def fitted(plan: Plan, codes: Codes, seed: int) -> OverlappingTables:
 
 
 def best(action: Callable[[], object]) -> float:
-    """Fewest seconds of some runs."""
+    """Return the fewest seconds of some runs."""
     times = []
     for _ in range(REPEATS):
         started = time.perf_counter()
@@ -86,7 +87,7 @@ def best(action: Callable[[], object]) -> float:
 
 
 def refresh(title: str, plan: Plan, codes: Codes, targets: Sequence[Attributes]) -> None:
-    """Seconds from tallies to all targets: one publisher refresh."""
+    """Print the seconds from tallies to all targets: one refresh of the publisher."""
     tallies = collect(plan, codes, np.random.SeedSequence(1), law=True)
 
     def run() -> None:
@@ -99,7 +100,7 @@ def refresh(title: str, plan: Plan, codes: Codes, targets: Sequence[Attributes])
 
 
 def refreshes() -> None:
-    """The publisher's cost; it depends on the plan only."""
+    """Print the publisher's cost, which depends on the plan alone."""
     print("from tallies to tables, one core")
     n = 1 << 18
     _, kosarak = records("kosarak32_first100k", 32)
@@ -114,7 +115,7 @@ def refreshes() -> None:
 
 
 def what_steps_buy() -> None:
-    """Mean SSE of a view's table after each step."""
+    """Print the mean SSE of a view's table after each step."""
     print("\nmean SSE of CALM's views (d=16, k=3, n=2^18, 8 runs): raw > consistent > non-negative")
     for name in ("kosarak32_first100k", "bmspos32_275k"):
         label, codes = records(name, 16)
@@ -130,7 +131,7 @@ def what_steps_buy() -> None:
 
 
 def view_errors(plan: Plan, codes: Codes, seed: int) -> list[float]:
-    """Mean SSE over views of the raw, the consistent and the final tables."""
+    """Return the mean SSE over views of the raw, the consistent and the final tables."""
     drawn = draw(codes, 1 << 18, np.random.default_rng(seed))
     model = fitted(plan, drawn, seed)
     truth = [plan.domain.histogram(drawn, view) / len(drawn) for view in model.shared.views]
@@ -141,7 +142,7 @@ def view_errors(plan: Plan, codes: Codes, seed: int) -> list[float]:
 
 
 def coverings() -> None:
-    """Sizes and seconds of greedy covering designs."""
+    """Print sizes and seconds of greedy covering designs."""
     print("\ncovering designs: greedy size, Schoenheim bound, seconds")
     for d, k, size in ((8, 3, 4), (16, 3, 4), (16, 6, 8), (32, 3, 6), (32, 3, 8), (24, 4, 6)):
         started = time.perf_counter()
@@ -152,6 +153,7 @@ def coverings() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     refreshes()
     what_steps_buy()
     coverings()

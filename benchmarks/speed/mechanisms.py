@@ -1,12 +1,12 @@
-"""Perturb and tally throughput of every mechanism on one core.
+"""Measure the throughput of perturbing and tallying of every mechanism on one core.
 
     python -m benchmarks.speed.mechanisms [--reports 1000000] [--repeats 5] [--only grr,oue]
 
 Prints a Markdown table in millions of reports per second of processor time, best of the repeats.
-``seeded`` takes its bytes from PCG64, ``system`` from the operating system's CSPRNG: the difference
-is the cost of the randomness. ``views`` tallies the same batch for 50 views at once, ``batches``
-tallies 1,000 reports at a time, as a record of the stream holds. The reference columns are measured
-single-purpose numpy kernels (PCG64) to hold this against.
+``seeded`` takes its bytes from PCG64 and ``system`` from the operating system's generator; the
+difference is the cost of the randomness. ``views`` tallies the same batch for 50 views at once;
+``batches`` tallies 1,000 reports at a time, as a record of the stream holds. The reference columns
+are measured single-purpose numpy kernels (PCG64) for comparison.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Before this folder, whose estimators.py would be taken for the package.
 from estimators.mechanisms import MECHANISMS, Mechanism, standard
 from estimators.randomness import SeededRandomness, SystemRandomness
 
@@ -30,7 +29,7 @@ DOMAINS = (16, 64, 256)
 VIEWS = 50
 BATCH = 1000
 
-# Kernels without a frame around them, millions of reports a second: (perturb, tally) per domain.
+# Single-purpose kernels, millions of reports a second: (perturb, tally) per domain.
 REFERENCE: dict[str, dict[int, tuple[float, float]]] = {
     "grr": {16: (74, 721), 64: (83, 720), 256: (89, 679)},
     "oue": {16: (38, 347), 64: (18, 225), 256: (4.6, 46)},
@@ -41,7 +40,7 @@ REFERENCE: dict[str, dict[int, tuple[float, float]]] = {
 
 
 def rate(reports: int, repeats: int, call: Callable[[], object]) -> float:
-    """Millions of reports a second, best of the repeats."""
+    """Return millions of reports a second, best of the repeats."""
     best = float("inf")
     for _ in range(repeats):
         start = time.process_time()
@@ -96,7 +95,7 @@ def main() -> None:
     print("|---|---|" + "---|" * len(titles))
     for name in options.only.split(","):
         for cells in (2,) if name == "hadamard-coefficient" else DOMAINS:
-            # A tenth of the reports where a report takes microseconds.
+            # Fewer reports where one takes microseconds.
             slow = name == "subset-selection" and cells >= DOMAINS[1]
             n = options.reports // 10 if slow else options.reports
             rates = measure(standard(name, EPSILON, cells), n, options.repeats)

@@ -1,10 +1,10 @@
-"""The tally path without a broker: bytes in, counters out, on one core.
+"""Measure tallying without a broker, from bytes to counters, on one core.
 
     python -m benchmarks.speed.tally [--seconds S] [--json]
 
-Each line folds ready-made records of one partition: decoding, admission (times, ids) and counting
-are all in; fetching from Kafka and checkpoints are not. The best of the passes is shown, since
-everything else on the machine only ever makes a pass slower.
+Each line folds prepared records of one partition. It includes decoding, admission (times, ids) and
+counting, but not fetching from Kafka and checkpoints. It shows the fastest pass, because other load
+on the machine can only slow a pass down.
 """
 
 from __future__ import annotations
