@@ -26,13 +26,36 @@ from tests.support.docs import ROOT, blocks, commands, run_script
 
 DOCS = ROOT / "docs"
 PAGES = [
-    *sorted(DOCS.glob("*.md")),
-    ROOT / "deploy" / "RUNBOOK.md",
-    ROOT / "deploy/plans/README.md",
+    *sorted(ROOT.glob("*.md")),
+    *sorted(DOCS.rglob("*.md")),
+    *sorted((ROOT / "benchmarks").glob("*.md")),
+    *sorted((ROOT / "deploy").rglob("*.md")),
+    *sorted((ROOT / "tests").glob("*.md")),
 ]
+CURRENT = [p for p in PAGES if p.parent.name != "decisions" and p.name != "history.md"]
+"""Pages about the present state; the others name files as they were at the time."""
+
+PACKAGES = ("estimators", "broker", "producer", "consumer", "calmstream")
+DATA_FOLDERS = {"schemas", "data"}
 EXAMPLES: dict[str, Any] = json.loads((DOCS / "wire-examples.json").read_text())
 PLAN: dict[str, Any] = json.loads((ROOT / EXAMPLES["plan"]["file"]).read_text())
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+LARGEST_ARCHITECTURE = 12_000
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """(File, anchor) of every link into the repository."""
+    targets = re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+    inside = [target.partition("#") for target in targets if "://" not in target]
+    return [
+        ((page.parent / path if path else page).resolve(), anchor) for path, _, anchor in inside
+    ]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
 def test_all_pages_are_there() -> None:
@@ -79,17 +102,40 @@ def test_every_command_of_the_runbook_parses() -> None:
 
 
 @each_page
-def test_every_link_leads_to_a_file(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for target, anchor in links(page):
+        assert target.exists(), target
+        assert not anchor or anchor in anchors(target), f"{target}#{anchor}"
 
 
-@each_page
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached and page.suffix == ".md" and page.exists():
+            reached.add(page)
+            waiting += [target for target, _ in links(page)]
+    assert not set(PAGES) - reached
+
+
+@pytest.mark.parametrize("page", CURRENT, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_file_named_in_code_exists(page: Path) -> None:
-    named = r"`((?:deploy|estimators|examples|benchmarks|docs)/[A-Za-z0-9_./-]+)`"
-    for path in re.findall(named, page.read_text()):
+    folders = "|".join(("deploy", "examples", "benchmarks", "docs", "tests", *PACKAGES))
+    for path in re.findall(rf"`((?:{folders})/[A-Za-z0-9_./-]+)`", page.read_text()):
         assert (ROOT / path.rstrip("/")).exists(), path
+
+
+def test_the_architecture_names_every_room() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    for package in PACKAGES:
+        rooms = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}
+        for room in rooms - DATA_FOLDERS:
+            assert f"`{package}/{room}`" in text, f"{package}/{room}"
+
+
+def test_the_architecture_stays_short() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_bytes()) <= LARGEST_ARCHITECTURE
 
 
 def test_the_plans_can_be_made_as_their_readme_says(tmp_path: Path) -> None:
