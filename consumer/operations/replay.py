@@ -15,7 +15,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import structlog
 
 from broker.clock import Clock
@@ -23,17 +22,17 @@ from broker.names import TopicNames
 from broker.transport import Broker, Partition, Record, Topics
 from consumer.publish.build import SnapshotSet, build_set
 from consumer.publish.merge import MergedWindow, StateMerger
+from consumer.publish.set_writer import SetWriter
 from consumer.runtime.foreign_records import ForeignRecords
 from consumer.runtime.read_topics import read_spans, read_whole
 from consumer.tally.folding.admission import check_append_time
-from consumer.tally.folding.fold import Outcome, PartitionFold
+from consumer.tally.folding.fold import Accumulator, Outcome, PartitionFold
 from consumer.tally.folding.windows import window_of_clock
 from estimators.errors import FatalError, ForeignRecord, InvalidInput, Reason, Rejection
 from estimators.plan import Plan
-from estimators.tally import Tally
 from estimators.wire.batch import Batch, decode_batch
 from estimators.wire.dead_letter import DeadLetter, content_hash
-from estimators.wire.state import ClosedWindow, WindowCount, closed_key, encode_closed
+from estimators.wire.state import ClosedWindow, WindowCount
 
 _SEND_SECONDS = 60.0
 NEVER_ADMITTED = frozenset({Reason.DUPLICATE, Reason.AFTER_END})
@@ -112,7 +111,7 @@ def replay(
     finally:
         topics.close()
     whole = first == 0 and all(start == 0 for start, _ in log.spans.values())
-    reports = _publish(plan, broker, target, log, windows, whole)
+    reports = _publish(plan, broker, target, log, windows, whole, clock)
     return ReplayResult(tuple(windows), whole, reports, dict(log.admitted), dict(log.refused))
 
 
@@ -260,19 +259,13 @@ class _Log:
             self._remove_reject(record.partition, window, reason)
 
     def _count(self, where: Partition, batch: Batch, group: int) -> None:
-        views = len(self._plan.groups[group].views)
-        counts = self._plan.mechanisms[group].tally(batch.columns, batch.view, views)
-        n = (
-            np.array([batch.n], np.int64)
-            if batch.view is None
-            else np.bincount(batch.view, minlength=views).astype(np.int64)
-        )
         closed = self._closed[batch.period][where]
-        added = closed.count + WindowCount(Tally(n, counts))
-        self._closed[batch.period][where] = replace(closed, count=added)
+        counts = Accumulator(self._plan, group, closed.count)
+        counts.count(batch)
+        self._closed[batch.period][where] = replace(closed, count=counts.copy())
 
     def _remove_reject(self, where: Partition, window: int | None, reason: Reason) -> None:
-        """It is no longer a reject of the window that it was booked to, if that is published."""
+        """Take one reject off the window that it was attributed to, if that is published."""
         closed = self._closed.get(-1 if window is None else window, {}).get(where)
         if closed is not None:
             rejects = dict(closed.count.rejects)
@@ -282,16 +275,15 @@ class _Log:
             self._closed[closed.window][where] = replace(closed, count=count)
 
     def merger(self, windows: Iterable[int]) -> StateMerger:
-        """The windows' counts, with running totals from the first one on."""
+        """Return the counts of the windows, with running totals from the first one on."""
         merger = StateMerger(self._plan)
-        totals: dict[Partition, WindowCount] = {}
+        totals: dict[Partition, Accumulator] = {}
         for window in windows:
             for where, closed in self._closed[window].items():
-                count = closed.count
-                totals[where] = totals[where] + count if where in totals else count
                 group = self._names.group_of(where.topic)
-                value = encode_closed(self._plan, replace(closed, total=totals[where]))
-                merger.read(closed_key(group, where.number, window), value)
+                total = totals.setdefault(where, Accumulator(self._plan, group))
+                total.add(closed.count)
+                merger.add_closed(group, where.number, replace(closed, total=total.copy()))
         return merger
 
 
@@ -302,25 +294,20 @@ def _publish(
     log: _Log,
     windows: Collection[int],
     whole: bool,
+    clock: Clock,
 ) -> int:
     merger = log.merger(windows)
     notes = tuple(f"rejected records admitted: {r} {n:,}" for r, n in sorted(log.admitted.items()))
     reports = 0
     sink = broker.sink()
+    writer = SetWriter(sink, target.snapshots, clock, _SEND_SECONDS)
     try:
         for window in windows:
-            merged = [merger.final(window), merger.total(window) if whole else None]
-            for one in merged:
-                if one is not None:
-                    reports += one.reports if one is merged[0] else 0
-                    built = _noted(plan, one, notes)
-                    for records in (built.tables(), [built.closing()]):
-                        sent = [
-                            sink.send(target.snapshots, key, value, partition=0)
-                            for key, value in records
-                        ]
-                        for delivery in sent:
-                            delivery.wait(_SEND_SECONDS)
+            final, total = merger.final(window), merger.total(window) if whole else None
+            reports += 0 if final is None else final.reports
+            for merged in (final, total):
+                if merged is not None:
+                    writer.write(_noted(plan, merged, notes))
     finally:
         sink.close(_SEND_SECONDS)
     return reports

@@ -97,25 +97,34 @@ class StateMerger:
                 self._states[slot] = state
 
     def _read_closed(self, group: int, slot: int, window: int, value: bytes | None) -> None:
-        closed = None if value is None else decode_closed(self._plan, group, value)
-        if closed is not None and closed.window != window:
+        if value is None:
+            for kept in (self._closed_at, self._closed):
+                slots = kept.get(window, {})
+                slots.pop(slot, None)
+                if not slots:
+                    kept.pop(window, None)
+            return
+        closed = decode_closed(self._plan, group, value)
+        if closed.window != window:
             raise ForeignRecord(f"a closed record of window {closed.window} under another key")
+        self.add_closed(group, slot % self._plan.partitions, closed)
+
+    def add_closed(self, group: int, partition: int, closed: ClosedWindow) -> None:
+        """Take the closed record of one input partition, already decoded.
+
+        Raises:
+            FatalError: in contradiction with one read before.
+        """
+        slot, window = group * self._plan.partitions + partition, closed.window
         places = self._closed_at.setdefault(window, {})
-        if closed is None:
-            places.pop(slot, None)
-            self._closed.get(window, {}).pop(slot, None)
-        else:
-            if places.setdefault(slot, closed.closed_at) != closed.closed_at:
-                raise FatalError(
-                    f"group {group}, window {window}: closed at input offset {places[slot]} and "
-                    f"at {closed.closed_at}; one log can close a window only once: was an input "
-                    "topic replaced? Count into a new namespace"
-                )
-            if window not in self._settled:
-                self._closed.setdefault(window, {})[slot] = closed
-        for kept in (self._closed_at, self._closed):
-            if not kept.get(window, True):
-                del kept[window]
+        if places.setdefault(slot, closed.closed_at) != closed.closed_at:
+            raise FatalError(
+                f"group {group}, window {window}: closed at input offset {places[slot]} and "
+                f"at {closed.closed_at}; one log can close a window only once: was an input "
+                "topic replaced? Count into a new namespace"
+            )
+        if window not in self._settled:
+            self._closed.setdefault(window, {})[slot] = closed
 
     def settle(self, window: int) -> None:
         """Forget the counts of a window whose final and total need never be merged again."""

@@ -43,18 +43,31 @@ class Outcome:
 
 
 class Accumulator:
-    """Counts that grow in place; copied only on the way out.
+    """Counts of one group that grow in place; copied only on the way out.
 
     Args:
-        count: where to start; copied.
+        plan: for the mechanism and the views of the group.
+        group: group whose reports are counted.
+        count: where to start; copied. None starts at zero.
     """
 
-    __slots__ = ("counts", "n", "rejects")
+    __slots__ = ("_mechanism", "_views", "counts", "n", "rejects")
 
-    def __init__(self, count: WindowCount) -> None:
-        self.n = count.tally.n.copy()
-        self.counts = count.tally.counts.copy()
-        self.rejects = dict(count.rejects)
+    def __init__(self, plan: Plan, group: int, count: WindowCount | None = None) -> None:
+        self._mechanism = plan.mechanisms[group]
+        self._views = len(plan.groups[group].views)
+        start = zero_count(plan, group) if count is None else count
+        self.n = start.tally.n.copy()
+        self.counts = start.tally.counts.copy()
+        self.rejects = dict(start.rejects)
+
+    def count(self, batch: Batch) -> None:
+        """Count an accepted batch. Cost: the mechanism's tally."""
+        if batch.view is None:
+            self.n[0] += batch.n
+        else:
+            self.n += np.bincount(batch.view, minlength=self._views)
+        self.counts += self._mechanism.tally(batch.columns, batch.view, self._views)
 
     def add(self, other: WindowCount) -> None:
         """Add another window's counts."""
@@ -71,6 +84,11 @@ class Accumulator:
     def copy(self) -> WindowCount:
         """The counts as they stand."""
         return WindowCount(Tally(self.n.copy(), self.counts.copy()), dict(self.rejects))
+
+
+def zero_count(plan: Plan, group: int) -> WindowCount:
+    """Return the counts of a window of this group without any record."""
+    return WindowCount(Tally.zero(len(plan.groups[group].views), plan.mechanisms[group].width))
 
 
 class PartitionFold:
@@ -101,20 +119,20 @@ class PartitionFold:
             )
         self._plan = plan
         self.group = group
-        self._mechanism = plan.mechanisms[group]
-        self._views = len(plan.groups[group].views)
-        self._zero = WindowCount(Tally.zero(self._views, self._mechanism.width))
+        self._zero = zero_count(plan, group)
         self._admission = admission
         self._topic_id = state.topic_id
         self._next_offset = state.next_offset
-        self._total = Accumulator(state.total)
+        self._total = Accumulator(plan, group, state.total)
         self._total_copy: WindowCount | None = None
-        self._open = {window: Accumulator(count) for window, count in state.open.items()}
+        self._open = {
+            window: Accumulator(plan, group, count) for window, count in state.open.items()
+        }
 
     @classmethod
     def start(cls, plan: Plan, group: int, topic_id: str) -> PartitionFold:
         """A partition of which nothing has been read."""
-        zero = WindowCount(Tally.zero(len(plan.groups[group].views), plan.mechanisms[group].width))
+        zero = zero_count(plan, group)
         return cls(
             plan,
             group,
@@ -164,16 +182,8 @@ class PartitionFold:
             return Outcome(0, rejection, closed, rejects=self._reject(rejection.reason))
         if batch is None:
             return Outcome(0, None, closed)
-        self._count(batch)
+        self._window(batch.period).count(batch)
         return Outcome(batch.n, None, closed, batch.period)
-
-    def _count(self, batch: Batch) -> None:
-        window = self._window(batch.period)
-        if batch.view is None:
-            window.n[0] += batch.n
-        else:
-            window.n += np.bincount(batch.view, minlength=self._views)
-        window.counts += self._mechanism.tally(batch.columns, batch.view, self._views)
 
     def _reject(self, reason: Reason) -> int:
         number = window_of_clock(self._plan, self.clock, self.closed_through)
@@ -185,7 +195,7 @@ class PartitionFold:
     def _window(self, number: int) -> Accumulator:
         window = self._open.get(number)
         if window is None:
-            window = self._open[number] = Accumulator(self._zero)
+            window = self._open[number] = Accumulator(self._plan, self.group)
         return window
 
     def _close(self, number: int, offset: int) -> ClosedWindow:

@@ -196,7 +196,7 @@ def test_what_is_written_is_not_written_again_while_it_is_on_its_way(
         for log in bench.logs:
             log.close(0)
     bench.put_all()
-    steps(publication, lambda: bool(publication._merger._states))
+    steps(publication, lambda: bool(publication.follower.merger._states))
     poll = publication._reader.poll
     monkeypatch.setattr(publication._reader, "poll", lambda *_: [])
     for _ in range(10):
@@ -215,8 +215,8 @@ def test_a_set_that_is_never_found_complete_is_written_again_with_a_pause(
     bench.close_all(windows=1)
     bench.put_all()
     publication = bench.publication()
-    read = publication._assembler.read
-    monkeypatch.setattr(publication._assembler, "read", lambda *_: None)
+    read = publication.follower.assembler.read
+    monkeypatch.setattr(publication.follower.assembler, "read", lambda *_: None)
     work(publication)
     tables = 3 * len(Kind.__members__) - 3  # of a final and a total
     assert len(bench.snapshot_records()) == 5 * tables
@@ -224,11 +224,11 @@ def test_a_set_that_is_never_found_complete_is_written_again_with_a_pause(
         bench.clock.advance(61)
         work(publication)
         assert len(bench.snapshot_records()) == attempt * tables
-    monkeypatch.setattr(publication._assembler, "read", read)
+    monkeypatch.setattr(publication.follower.assembler, "read", read)
     bench.clock.advance(61)
     work(publication)
-    assert publication._assembler.count(Kind.FINAL) == 1
-    assert publication._assembler.count(Kind.TOTAL) == 1
+    assert publication.follower.assembler.count(Kind.FINAL) == 1
+    assert publication.follower.assembler.count(Kind.TOTAL) == 1
 
 
 def test_the_written_manifest_says_what_was_rejected(bench: Bench) -> None:
@@ -252,8 +252,12 @@ def test_compaction_moves_a_rewritten_closed_record_past_the_reader(bench: Bench
     poll, moved = publication._reader.poll, []
 
     def polling(timeout: float, max_records: int = 500) -> list[Record]:
-        check = publication._end_check
-        if not moved and check is not None and check._ends.keys() >= set(publication._state):
+        check = publication.follower._end_check
+        if (
+            not moved
+            and check is not None
+            and check._ends.keys() >= set(publication.follower._unread[-1])
+        ):
             # Ends were fetched, nothing below them was read; now it moves behind them.
             for window in (0, 1):
                 bench.put(bench.logs[0], bench.logs[0].closed(window))
@@ -265,7 +269,7 @@ def test_compaction_moves_a_rewritten_closed_record_past_the_reader(bench: Bench
     publication._reader.poll = polling  # type: ignore[method-assign]
     steps(publication, lambda: publication.caught_up)
     assert moved
-    assert publication._merger.closed_windows() == [0, 1]
+    assert publication.follower.merger.closed_windows() == [0, 1]
     work(publication)
     assert bench.kinds() == [(0, FINAL), (0, TOTAL), (1, FINAL), (1, TOTAL)]
 
@@ -301,5 +305,5 @@ def test_foreign_records_are_passed_and_counted(bench: Bench, topic: str) -> Non
     bench.put_all()
     publication = bench.publication()
     work(publication)
-    assert publication._assembler.count(Kind.TOTAL) == 2
-    assert publication._foreign.count >= 4
+    assert publication.follower.assembler.count(Kind.TOTAL) == 2
+    assert publication.follower.foreign.count >= 4

@@ -239,7 +239,7 @@ def test_shares_are_known_again_after_a_restart() -> None:
     label = f"{bench.plan.name}-{bench.plan.digest[:8]}"
 
     def by_group(name: str) -> list[float | None]:
-        registry = publication._metrics.registry
+        registry = publication._measures._metrics.registry
         labels = ({"plan": label, "group": group} for group in ("0", "1"))
         return [
             registry.get_sample_value(f"calmstream_group_share_{name}", each) for each in labels

@@ -122,7 +122,11 @@ def test_memory_holds_nothing_of_windows_that_are_done() -> None:
     work(publication, turns=150)
     bench.clock.advance(60)
     work(publication)
-    merger, assembler = publication._merger, publication._assembler
+    merger, assembler = publication.follower.merger, publication.follower.assembler
     held = (merger._closed, merger._closed_at, assembler._pending, assembler._shown)
     assert [len(x) for x in held] == [0, 0, 0, 0]
-    assert (publication._sent, publication._sent_early, publication._early_keys) == ({}, {}, {})
+    assert (
+        publication.schedule._sent,
+        publication.schedule._sent_early,
+        publication.follower.early_keys,
+    ) == ({}, {}, {})

@@ -1,0 +1,91 @@
+"""Deleting what no reader and no worker needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from broker.clock import Clock
+from broker.names import TopicNames
+from broker.transport import Partition, Topics
+from consumer.publish.config import PublisherConfig
+from consumer.publish.follower import TopicFollower
+from consumer.publish.set_writer import KeyedRecord, SetWriter
+from estimators.wire.snapshot import Kind, parse_key
+from estimators.wire.state import closed_key
+
+
+class Cleaner:
+    """Writes tombstones from time to time.
+
+    Args:
+        names: the plan's topics.
+        follower: what was read.
+        topics: for the log starts of the input.
+        writer: writes the tombstones.
+        clock: for the interval.
+        config: interval, and the most deletions at once.
+    """
+
+    def __init__(
+        self,
+        names: TopicNames,
+        follower: TopicFollower,
+        topics: Topics,
+        writer: SetWriter,
+        clock: Clock,
+        config: PublisherConfig,
+    ) -> None:
+        self._names = names
+        self._follower = follower
+        self._topics = topics
+        self._writer = writer
+        self._clock = clock
+        self._config = config
+        self._next = clock.monotonic()
+
+    def clean(self) -> int:
+        """Delete what is due, if the interval has passed; return the number of tombstones.
+
+        Raises:
+            RecoverableError: the broker does not answer, or a deletion was not acknowledged.
+        """
+        now = self._clock.monotonic()
+        if now < self._next:
+            return 0
+        self._next = now + self._config.clean_seconds
+        limit = self._config.clean_records
+        closed: dict[int, list[KeyedRecord]] = {}
+        for group, partition, window in islice(self._unneeded_closed(), limit):
+            number = self._names.state_partition(partition)
+            closed.setdefault(number, []).append((closed_key(group, partition, window), None))
+        for number, records in closed.items():
+            self._writer.deliver(self._names.state, records, number)
+        early: list[KeyedRecord] = [(key, None) for key in islice(self._outdated_early(), limit)]
+        self._writer.deliver(self._names.snapshots, early, 0)
+        return len(early) + sum(map(len, closed.values()))
+
+    def _unneeded_closed(self) -> Iterator[tuple[int, int, int]]:
+        """Yield (group, partition, window) of closed records that no restore and no merge needs.
+
+        The window's final and total were found complete, and the input starts above the record
+        that closed it: no worker can fold that part of the log, and so write the record, again.
+        """
+        settled = list(self._follower.merger.closed_records())
+        inputs = {Partition(self._names.reports(g), p) for g, p, _, _ in settled}
+        starts = self._topics.log_starts(inputs) if inputs else {}
+        for group, partition, window, closed_at in settled:
+            if starts[Partition(self._names.reports(group), partition)] > closed_at:
+                yield group, partition, window
+
+    def _outdated_early(self) -> Iterator[bytes]:
+        """Yield keys of early records of windows whose final is complete, manifests first.
+
+        No reader shows them any more: final beats early, for a late reader too. If they stayed,
+        they would take as much room as the finals. A publisher that is no longer active may write
+        one again; that does no harm, and the next cleaning deletes it.
+        """
+        early = self._follower.early_keys
+        for window in sorted(early):
+            if self._follower.assembler.complete(window, Kind.FINAL):
+                yield from sorted(early[window], key=lambda key: not parse_key(key)[2])

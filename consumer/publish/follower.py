@@ -1,0 +1,128 @@
+"""Reading the state and snapshots topics: what there is to publish, and what is published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.names import TopicNames
+from broker.transport import Partition, Reader, Record, Topics
+from consumer.publish.merge import StateMerger
+from consumer.runtime.foreign_records import ForeignRecords, key_of
+from consumer.runtime.read_topics import EndCheck
+from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
+from estimators.errors import ForeignRecord
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind, parse_key
+
+
+class TopicFollower:
+    """Follows both topics from their starts.
+
+    Args:
+        plan: whose topics.
+        names: of the topics.
+        reader: used by nobody else.
+        topics: for log starts and ends.
+        foreign: counts the records that are skipped.
+        found: called with every final and total that is read complete, before its window is
+            settled.
+
+    Attributes:
+        merger: counts from the state topic.
+        assembler: complete sets of the snapshots topic.
+        early_keys: keys of the early records in the snapshots topic, by window.
+        foreign: as given.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        names: TopicNames,
+        reader: Reader,
+        topics: Topics,
+        *,
+        foreign: ForeignRecords,
+        found: Callable[[Snapshot], None],
+    ) -> None:
+        self.merger = StateMerger(plan)
+        self.assembler = SnapshotAssembler(plan.digest)
+        self.early_keys: dict[int, set[bytes]] = {}
+        self.foreign = foreign
+        self._reader = reader
+        self._topics = topics
+        self._found = found
+        self._snapshots = Partition(names.snapshots, 0)
+        numbers = {names.state_partition(p) for p in range(plan.partitions)}
+        state = [Partition(names.state, number) for number in sorted(numbers)]
+        # Snapshots before state: of windows found complete the counts need not be held.
+        self._unread: list[list[Partition]] = [[self._snapshots], state]
+        self._assigned: list[Partition] = []
+        self._end_check: EndCheck | None = None
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether both topics were read to their ends once."""
+        return not self._unread
+
+    @property
+    def snapshots_position(self) -> int:
+        """Offset of the next record of the snapshots topic."""
+        return self._reader.position(self._snapshots)
+
+    def catch_up(self, timeout: float) -> None:
+        """Read on towards the ends of the topics; at most one poll.
+
+        Raises:
+            RecoverableError: the broker does not answer; may be called again.
+            FatalError: contradictory records, or a newer version's.
+            InvalidInput: snapshots of a newer version.
+        """
+        wanted = self._unread[0]
+        if self._end_check is None:
+            starts = self._topics.log_starts(wanted)
+            self._reader.assign([*self._assigned, *wanted])
+            for partition, offset in starts.items():
+                self._reader.seek(partition, offset)
+            self._assigned += wanted
+            self._end_check = EndCheck(self._reader, self._topics, wanted)
+        if not self._end_check.update():
+            self.read(timeout)
+        if self._end_check.update():
+            self._unread.pop(0)
+            self._end_check = None
+
+    def read(self, timeout: float) -> None:
+        """Take the records of one poll. Raises as :meth:`catch_up`."""
+        for record in self._reader.poll(timeout):
+            try:
+                key = key_of(record)
+                if record.partition == self._snapshots:
+                    self._read_snapshot(key, record)
+                else:
+                    self.merger.read(key, record.value)
+            except ForeignRecord as error:
+                self.foreign.skip(record, error)
+
+    def complete(self, window: int) -> bool:
+        """Return whether both the final and the total of a window are complete."""
+        return all(self.assembler.complete(window, kind) for kind in (Kind.FINAL, Kind.TOTAL))
+
+    def _read_snapshot(self, key: bytes, record: Record) -> None:
+        window, kind, _ = parse_key(key)
+        if kind is Kind.EARLY:
+            self._note_early(window, key, record.value)
+        found = self.assembler.read(key, record.value)
+        if found is None or kind is Kind.EARLY:
+            return
+        self._found(found)
+        if self.complete(window):
+            self.merger.settle(window)
+
+    def _note_early(self, window: int, key: bytes, value: bytes | None) -> None:
+        keys = self.early_keys.setdefault(window, set())
+        if value is None:
+            keys.discard(key)
+        else:
+            keys.add(key)
+        if not keys:
+            del self.early_keys[window]

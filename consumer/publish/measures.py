@@ -1,0 +1,103 @@
+"""What the active publisher shows as metrics about the sets that it reads and writes."""
+
+from __future__ import annotations
+
+import math
+
+from structlog.typing import FilteringBoundLogger
+
+from broker.clock import Clock
+from broker.metric_definition import MetricDefinition
+from consumer.metrics import publisher as m
+from consumer.metrics.registry import Metrics
+from consumer.publish.build import SnapshotSet
+from consumer.publish.merge import MergedWindow
+from consumer.subscribe.assembler import SnapshotAssembler
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind, Manifest
+
+_PUBLISHED: dict[Kind, MetricDefinition] = {
+    Kind.EARLY: m.EARLY_PUBLISHED,
+    Kind.FINAL: m.FINAL_PUBLISHED,
+    Kind.TOTAL: m.RUNNING_TOTAL_PUBLISHED,
+}
+
+
+class Measures:
+    """Sets the metrics of one spell as the active publisher.
+
+    Args:
+        plan: what is published.
+        metrics: from :func:`consumer.metrics.publisher.publisher_metrics`.
+        clock: for the time of the last set.
+        log: bound to the plan.
+    """
+
+    def __init__(
+        self, plan: Plan, metrics: Metrics, clock: Clock, log: FilteringBoundLogger
+    ) -> None:
+        self._plan = plan
+        self._metrics = metrics
+        self._clock = clock
+        self._log = log
+        self._shares_through = -1
+        self._newest_final = -1
+
+    def foreign(self) -> None:
+        """Count a foreign record."""
+        self._metrics.inc(m.FOREIGN)
+
+    def waiting(self, windows: int) -> None:
+        """Show how many windows wait for closed records."""
+        self._metrics.set(m.WINDOWS_WAITING, windows)
+
+    def deleted(self, records: int) -> None:
+        """Count tombstones."""
+        self._metrics.inc(m.TOMBSTONES, records)
+
+    def found(self, manifest: Manifest, assembler: SnapshotAssembler) -> None:
+        """Show a final or total that was read complete."""
+        self._metrics.set(m.WINDOWS_FINAL, assembler.count(Kind.FINAL))
+        if manifest.kind is Kind.TOTAL:
+            self._show_shares(manifest)
+        else:
+            self._show_final(manifest)
+
+    def written(self, snapshot: SnapshotSet, merged: MergedWindow, seconds: float) -> None:
+        """Show a set that was acknowledged after so many seconds."""
+        if merged.kind is Kind.EARLY:
+            self._metrics.set(m.OPEN_REPORTS, merged.reports)
+        self._metrics.observe(m.PUBLISH_DURATION, seconds)
+        self._metrics.inc(_PUBLISHED[merged.kind])
+        self._metrics.set(m.LAST_SNAPSHOT, self._clock.now_ms() / 1000)
+        if snapshot.marginals and merged.kind is Kind.FINAL:
+            self._metrics.set(m.STANDARD_ERROR, snapshot.standard_error)
+
+    def estimated(self, seconds: float) -> None:
+        """Show how long the estimate of a set took."""
+        self._metrics.observe(m.ESTIMATE_DURATION, seconds)
+
+    def _show_final(self, final: Manifest) -> None:
+        suspicious = bool(final.poisoning.get("suspicious"))
+        if suspicious:
+            self._metrics.inc(m.SUSPICIOUS)
+            self._log.warning(
+                "a window looks poisoned", window=final.window, poisoning=dict(final.poisoning)
+            )
+        if final.window > self._newest_final:
+            self._newest_final = final.window
+            self._metrics.set(m.FINAL_REPORTS, final.reports)
+            self._metrics.set(m.SUSPECTED, suspicious)
+
+    def _show_shares(self, total: Manifest) -> None:
+        if total.window <= self._shares_through or not total.reports:
+            return
+        self._shares_through = total.window
+        for number, (group, reports) in enumerate(
+            zip(self._plan.groups, total.groups, strict=True)
+        ):
+            share, planned = reports / total.reports, group.share / self._plan.total_share
+            # With one group the spread is 0, and so is the difference.
+            spread = math.sqrt(planned * (1 - planned) / total.reports) or 1.0
+            self._metrics.set(m.SHARE_OBSERVED, share, group=str(number))
+            self._metrics.set(m.SHARE_DEVIATION, (share - planned) / spread, group=str(number))
