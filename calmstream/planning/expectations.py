@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations, islice
-from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +9,8 @@ from rich.table import Table as Grid
 
 from calmstream.planning.methods_page import EXACT, PRODUCT, note
 from estimators.analysis.leverage import FORGED_SHARE, leverages
-from estimators.methods.shared.expected_error import MAX_MARGINAL_CELLS, SAMPLED
+from estimators.numerics.expected_error import MAX_MARGINAL_CELLS, SAMPLED
+from estimators.numerics.subsets import even_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -135,8 +134,7 @@ def _bounds(domain: Domain, sizes: Mapping[int, float]) -> dict[int, float]:
 
 def _sample(domain: Domain, size: int) -> Iterator[Attributes]:
     """The marginals over which designs average their expected errors."""
-    step = -(-comb(len(domain), size) // SAMPLED)
-    every = islice(combinations(range(len(domain)), size), 0, None, step)
+    every = even_sample(len(domain), size, SAMPLED)
     return (a for a in every if domain.size(a) <= MAX_MARGINAL_CELLS)
 
 

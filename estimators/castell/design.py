@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations
 from math import comb, prod
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ from estimators.mechanisms.joint_tables import MAX_RECORD_CELLS, integer_row
 from estimators.mechanisms.product_grr import ProductGRR
 from estimators.mechanisms.registry import spec
 from estimators.numerics.block_inverse import channels, expected_sse
+from estimators.numerics.expected_error import mean_error
+from estimators.numerics.subsets import elementary
 from estimators.plan import Group
 from estimators.view import View
 
@@ -64,7 +66,7 @@ def choose_tables(
         return _asked(domain, attribute_sets("tables", parameters["tables"], domain), least)
     d, size = len(domain), min(max(k, least), len(domain))
     whole, count = domain.size(), comb(d, size)
-    parts = _elementary(domain.cardinalities, size)
+    parts = elementary(domain.cardinalities, size)[size]
     if whole <= parts:
         return Tables((tuple(range(d)),), f"counts the joint of all attributes, {whole:,} cells")
     if count > MAX_LISTED:
@@ -115,15 +117,6 @@ def attribute_sets(what: str, value: object, domain: Domain) -> tuple[Attributes
     )
 
 
-def _elementary(values: Sequence[int], size: int) -> int:
-    """Elementary symmetric polynomial: cells of all tables of ``size`` attributes."""
-    sums = [1] + [0] * size
-    for value in values:
-        for j in range(size, 0, -1):
-            sums[j] += sums[j - 1] * value
-    return sums[size]
-
-
 def record_view(domain: Domain) -> View:
     """The view of a whole record as one number.
 
@@ -158,20 +151,17 @@ def expected_errors(mechanism: ProductGRR, request: Request, *, joint: bool) -> 
 
     Exact for the joint inverse. For products of blocks only what noise adds on uniform data.
     """
-    d = len(request.domain)
-    expected = {}
-    for size in range(1, request.k + 1):
-        step = -(-comb(d, size) // _SAMPLED)
-        errors = []
-        for attributes in islice(combinations(range(d), size), 0, None, step):
-            factors = channels(mechanism, attributes)
-            if joint:
-                errors.append(expected_sse(factors, request.users))
-            else:
-                moments, cells = [f.moment for f in factors], [f.cells for f in factors]
-                errors.append(independent_error(moments, cells, request.users))
-        expected[size] = sum(errors) / len(errors)
-    return expected
+
+    def error(attributes: Attributes) -> float:
+        factors = channels(mechanism, attributes)
+        if joint:
+            return expected_sse(factors, request.users)
+        moments, cells = [f.moment for f in factors], [f.cells for f in factors]
+        return independent_error(moments, cells, request.users)
+
+    domain, k = request.domain, request.k
+    every = 1 << 62
+    return mean_error(domain, k, error, sampled=_SAMPLED, max_size=k, max_cells=every)
 
 
 def loss_reason(mechanism: ProductGRR) -> str:

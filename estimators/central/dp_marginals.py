@@ -34,6 +34,7 @@ from estimators.central.tuples import (
     size,
 )
 from estimators.errors import PlanError
+from estimators.numerics.subsets import elementary
 
 if TYPE_CHECKING:
     from estimators.central.accounting import Allocation
@@ -130,11 +131,8 @@ def check_allocation(allocation: Allocation) -> int:
 def working_bytes(records: Records, levels: int) -> int:
     """Memory that :func:`release` needs beside the records; it rarely needs half of it."""
     n, d = len(records.codes), len(records.cardinalities)
-    products = [1] + [0] * levels  # elementary symmetric polynomials: all tuples of each size
-    for r in records.cardinalities:
-        for k in range(levels, 0, -1):
-            products[k] = min(products[k] + products[k - 1] * r, 1 << 62)
-    largest = max(products[1], min(max(products[1:]), MAX_CANDIDATES))
+    tuples = elementary(records.cardinalities, levels)
+    largest = max(tuples[1], min(max(tuples[1:]), MAX_CANDIDATES))
     return 4 * n * d + 128 * n + 24 * largest + (64 << 20)
 
 

@@ -6,29 +6,27 @@ formulas are in docs/methods/calm.md.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from itertools import combinations, islice
-from math import comb
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from estimators.errors import PlanError
-from estimators.mechanisms import adaptive, spec
+from estimators.mechanisms import adaptive
 from estimators.mechanisms.base import Covariance
 from estimators.methods.base import Answers, Design
 from estimators.methods.shared.calm_size import Size, algorithm_1
 from estimators.methods.shared.options import number_parameter, only_parameters
 from estimators.methods.shared.overlapping import OverlappingTables, observe
+from estimators.methods.shared.packing import Assigned, pack
 from estimators.methods.shared.pooled_variance import Pooled
-from estimators.plan import Group
+from estimators.numerics.expected_error import mean_error
 from estimators.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from estimators.domain import Attributes, Domain
-    from estimators.plan import Plan
+    from estimators.plan import Group, Plan
     from estimators.plan.request import Request
     from estimators.tally import Tally
 
@@ -43,6 +41,12 @@ MAX_TOTAL_CELLS = 1 << 21
 
 _SAMPLED = 48
 """Most marginals of one size over which the expected error is averaged."""
+
+_MAX_EXPECTED_SIZE = 3
+"""Largest marginals whose expected error is stated: each costs a variance over all views."""
+
+_MAX_EXPECTED_CELLS = 1 << 16
+"""Largest tables among them."""
 
 
 class Calm:
@@ -60,7 +64,7 @@ class Calm:
             request.users, request.domain.cardinalities, float(request.epsilon), request.k, theta
         )
         _check_tables(size.views, request.domain)
-        groups = pack(size.views, request.domain, request.epsilon, request.max_groups)
+        groups = pack(_assign(size.views, request), request.max_groups, separate=True)
         return Design(
             groups,
             {"theta": theta},
@@ -89,35 +93,11 @@ def _check_tables(views: Sequence[Attributes], domain: Domain) -> None:
         )
 
 
-def pack(
-    views: Sequence[Attributes], domain: Domain, epsilon: str, max_groups: int
-) -> tuple[Group, ...]:
-    """Equal shares for all views: a group each while they fit, else as even groups as possible.
-
-    Views share a group only if they have the same mechanism, that is, as many cells.
-
-    Raises:
-        PlanError: there are more different table sizes than groups allowed.
-    """
-    kinds: dict[int, list[View]] = defaultdict(list)
-    for attributes in views:
-        kinds[domain.size(attributes)].append(View(attributes))
-    if len(kinds) > max_groups:
-        raise PlanError(
-            f"{len(kinds)} different table sizes need as many groups; at most {max_groups} topics "
-            "are allowed: make cardinalities equal or drop attributes"
-        )
-    parts = dict.fromkeys(kinds, 1)
-    for _ in range(min(max_groups, len(views)) - len(kinds)):
-        fullest = max(kinds, key=lambda cells: len(kinds[cells]) / parts[cells])
-        parts[fullest] += 1
-    groups = []
-    for cells, own in kinds.items():
-        mechanism = spec(adaptive(epsilon, cells))
-        for part in np.array_split(np.arange(len(own)), parts[cells]):
-            members = tuple(own[i] for i in part)
-            groups.append(Group(mechanism, members, (1,) * len(members)))
-    return tuple(groups)
+def _assign(views: Sequence[Attributes], request: Request) -> list[Assigned]:
+    """Give every view CALM's mechanism for its number of cells, and the same share."""
+    sizes = [request.domain.size(attributes) for attributes in views]
+    oracles = {cells: adaptive(request.epsilon, cells) for cells in set(sizes)}
+    return [Assigned(View(a), oracles[cells]) for a, cells in zip(views, sizes, strict=True)]
 
 
 def _reason(size: Size, groups: Sequence[Group], request: Request, theta: float) -> tuple[str, ...]:
@@ -155,11 +135,11 @@ def _expected(views: Sequence[Attributes], request: Request) -> dict[int, float]
     covariances = [by_cells[domain.size(attributes)] for attributes in views]
     precision = np.array([1.0 / c.interaction for c in covariances])
     pooled = Pooled(views, domain.cardinalities, covariances, precision)
-    expected = {}
-    for size in range(1, min(request.k, 3) + 1):
-        step = -(-comb(len(domain), size) // _SAMPLED)
-        sampled = islice(combinations(range(len(domain)), size), 0, None, step)
-        errors = [float(pooled.variance(a).sum()) for a in sampled if domain.size(a) <= 1 << 16]
-        if errors:
-            expected[size] = float(np.mean(errors))
-    return expected
+    return mean_error(
+        domain,
+        request.k,
+        lambda attributes: float(pooled.variance(attributes).sum()),
+        sampled=_SAMPLED,
+        max_size=_MAX_EXPECTED_SIZE,
+        max_cells=_MAX_EXPECTED_CELLS,
+    )

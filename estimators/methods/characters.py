@@ -23,7 +23,8 @@ from estimators.methods.shared.coefficient_model import (
 )
 from estimators.methods.shared.coefficients import harmonics
 from estimators.methods.shared.options import only_parameters
-from estimators.methods.shared.packing import Assigned, elementary, pack, require_views, statistic
+from estimators.methods.shared.packing import Assigned, pack, require_views, statistic
+from estimators.numerics.subsets import elementary
 from estimators.view import View
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Characters:
                 f"Hadamard coefficients of the binary encoding that touch at most {k} attributes"
             )
             return expected_errors(self, request, design_restricted(self.name, request, reason))
-        count = sum(elementary([r - 1 for r in domain.cardinalities], s) for s in range(1, k + 1))
+        count = sum(elementary([r - 1 for r in domain.cardinalities], k)[1:])
         require_views(self.name, count, f"coefficients that touch at most {k} attributes")
         views = generators(domain, k)
         shares = weights(request, [len(v.attributes) for v in views])

@@ -21,9 +21,9 @@ from estimators.linear import (
 )
 from estimators.mechanisms import adaptive, spec, standard
 from estimators.methods.base import Answers, Design
-from estimators.methods.shared.expected_error import mean_error
 from estimators.methods.shared.options import only_parameters
 from estimators.methods.shared.packing import statistic
+from estimators.numerics.expected_error import by_cardinalities, mean_error
 from estimators.plan import Group
 from estimators.view import View
 
@@ -73,7 +73,8 @@ class FullDomain:
         every = tuple(range(len(domain)))
         groups = (Group(spec(mechanism), (View(every),), (1,)),)
         model = FullTable(domain, mechanism, None, request.users)
-        expected = mean_error(domain, request.k, lambda a: float(model.variance(a).sum()))
+        error = by_cardinalities(domain, lambda a: float(model.variance(a).sum()))
+        expected = mean_error(domain, request.k, error)
         reason = (
             f"{mechanism.name.upper()} on all {cells:,} values of a record; a marginal sums cells",
             statistic(groups, request.epsilon),

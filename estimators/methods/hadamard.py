@@ -20,7 +20,8 @@ from estimators.methods.shared.coefficient_model import (
     weights,
 )
 from estimators.methods.shared.options import only_parameters
-from estimators.methods.shared.packing import Assigned, elementary, pack, require_views, statistic
+from estimators.methods.shared.packing import Assigned, pack, require_views, statistic
+from estimators.numerics.subsets import elementary
 from estimators.view import View
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def restricted(domain: Domain, k: int) -> list[View]:
 def restricted_count(domain: Domain, k: int) -> int:
     """Their number."""
     masks = [(1 << b) - 1 for b in bits(domain)]
-    return sum(elementary(masks, size) for size in range(1, k + 1))
+    return sum(elementary(masks, k)[1:])
 
 
 def design_restricted(method: str, request: Request, reason: str) -> Design:
@@ -170,7 +171,7 @@ class MargHT(InpHT):
                 f"method marg-ht: a table of {k} attributes has up to {sum(sorted(widths)[-k:])} "
                 "bits; at most 16 are planned: lower k or drop attributes"
             )
-        count = elementary([1 << b for b in widths], k) - comb(d, k)
+        count = elementary([1 << b for b in widths], k)[k] - comb(d, k)
         require_views(self.name, count, f"pairs of a {k}-way table and a coefficient of it")
         marginals = list(combinations(range(d), k))
         own = [owned(domain, m) for m in marginals]

@@ -21,8 +21,8 @@ from estimators.marginal import Marginal, is_noise, uniform
 from estimators.mechanisms.bloom_rr import BITS, HASHES, BloomRR
 from estimators.mechanisms.registry import spec
 from estimators.methods.base import Answers, Design
-from estimators.methods.shared.expected_error import mean_error
 from estimators.methods.shared.options import number_parameter, only_parameters
+from estimators.numerics.expected_error import by_cardinalities, mean_error
 from estimators.plan import Group
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _expected(mechanism: BloomRR, domain: Domain, request: Request) -> dict[int,
         even = np.full(shape, 1.0 / prod(shape))
         return float(mechanism.noise(even, attributes, request.users).sum())
 
-    return mean_error(domain, request.k, error)
+    return mean_error(domain, request.k, by_cardinalities(domain, error))
 
 
 class LoPubModel:

@@ -29,10 +29,11 @@ from estimators.linear import (
 from estimators.mechanisms import adaptive, standard
 from estimators.mechanisms.base import Covariance
 from estimators.methods.base import Answers, Design
-from estimators.methods.shared.expected_error import mean_error
 from estimators.methods.shared.options import only_parameters
-from estimators.methods.shared.packing import Assigned, elementary, pack, require_views, statistic
+from estimators.methods.shared.packing import Assigned, pack, require_views, statistic
 from estimators.numerics import consistency
+from estimators.numerics.expected_error import by_cardinalities, mean_error
+from estimators.numerics.subsets import elementary
 from estimators.view import View
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class MarginalViews:
         """
         only_parameters(self.name, request.parameters)
         domain, d, k = request.domain, len(request.domain), request.k
-        views, total = comb(d, k), elementary(domain.cardinalities, k)
+        views, total = comb(d, k), elementary(domain.cardinalities, k)[k]
         require_views(self.name, views, f"tables of {k} attributes")
         largest = max(combinations(range(d), k), key=domain.size)
         if domain.size(largest) > MAX_VIEW_CELLS or total > MAX_TOTAL_CELLS:
@@ -92,7 +93,8 @@ class MarginalViews:
             f"{' and '.join(sorted({m.name.upper() for m in mechanisms}))} by table size",
             statistic(groups, request.epsilon),
         )
-        expected = mean_error(domain, k, lambda a: float(model.estimate(a).variance.sum()))
+        error = by_cardinalities(domain, lambda a: float(model.estimate(a).variance.sum()))
+        expected = mean_error(domain, k, error)
         return Design(groups, {}, reason, expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> MarginalTables:

@@ -20,7 +20,7 @@ from estimators.linear import (
 from estimators.mechanisms import build
 from estimators.mechanisms.base import Covariance
 from estimators.methods.shared.coefficients import Evidence, Recovery, Structure
-from estimators.methods.shared.expected_error import mean_error
+from estimators.numerics.expected_error import by_cardinalities, mean_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,7 +103,9 @@ def expected_errors(method: CoefficientMethod, request: Request, design: Design)
 
     structure = Structure(request.domain, family.views, family.owners)
     recovery = Recovery(structure, reports, precision(mechanisms), read)
-    errors = mean_error(request.domain, request.k, lambda a: float(recovery.variance(a).sum()))
+    domain = request.domain
+    error = by_cardinalities(domain, lambda a: float(recovery.variance(a).sum()))
+    errors = mean_error(domain, request.k, error)
     return replace(design, expected_sse=errors)
 
 

@@ -49,7 +49,7 @@ def pack(assigned: Sequence[Assigned], max_groups: int, *, separate: bool) -> tu
         kinds.setdefault(entry.mechanism, []).append(entry)
     if len(kinds) > max_groups:
         raise PlanError(
-            f"{len(kinds)} different mechanisms need as many groups; at most {max_groups} topics "
+            f"{len(kinds)} different table sizes need as many groups; at most {max_groups} topics "
             "are allowed: make cardinalities equal or drop attributes"
         )
     parts = dict.fromkeys(kinds, 1)
@@ -77,15 +77,6 @@ def require_views(method: str, views: int, what: str) -> None:
             f"method {method} would collect {views:,} {what}; at most {MAX_VIEWS:,} are planned: "
             "lower k or drop attributes"
         )
-
-
-def elementary(values: Sequence[int], size: int) -> int:
-    """Sum over all ``size``-subsets of the product of their values."""
-    sums = [1] + [0] * size
-    for value in values:
-        for j in range(size, 0, -1):
-            sums[j] += sums[j - 1] * value
-    return sums[size]
 
 
 def statistic(groups: Sequence[Group], epsilon: str) -> str:
