@@ -1,9 +1,9 @@
-"""Draw a 2-way marginal as a heat map, and beside it how sure each cell is.
+"""Draw a 2-way marginal as a heat map, with the uncertainty of each cell beside it.
 
     python examples/heatmap.py --plan plan.json --bootstrap localhost:9092 --marginal region,theme
 
-Shows the newest running total; needs matplotlib, which nothing else here does. A cell whose 95 %
-interval is wider than its value is hatched: read nothing into it.
+Shows the newest running total. Needs matplotlib, which is no dependency of calmstream. A cell is
+hatched if its 95 % interval is wider than its value: draw no conclusion from it.
 """  # noqa: INP001 - a script, not a package
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Z95 = 1.96
 
 
 def newest_total(plan_file: str, bootstrap: str) -> Snapshot | None:
-    """The newest running total there is, if there is any."""
+    """Return the newest running total, or None if there is none."""
     plan = read_plan(Path(plan_file).read_bytes())
     found = subscribe(plan, bootstrap, kinds=["total"], from_window="latest", follow=False)
     return next(iter(found), None)
 
 
 def draw(table: Table, names: tuple[str, str], axes: Any) -> None:
-    """The proportions on the first axes, the half width of their 95 % intervals on the second."""
+    """Draw proportions on the first axes, half widths of 95 % intervals on the second."""
     margin = Z95 * table.stderr
     top = float(max(table.table.max(), margin.max()))
     for pane, cells, title in zip(
@@ -54,7 +54,7 @@ def _hatched(x: float, y: float) -> Any:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Read, draw, save."""
+    """Read the newest total, draw it and save the figure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--plan", required=True)
     parser.add_argument("--bootstrap", required=True)

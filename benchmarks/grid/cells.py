@@ -172,14 +172,10 @@ class Measured:
             self.product.append(float(np.mean(own)))
 
 
-def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> dict[str, Any]:
-    """Measure a cell; return everything about it in a form for JSON."""
-    started = time.process_time()
-    table = first(cell.dataset, cell.d)
-    assert table is not None
-    domain = table.domain
-    request = Request(domain, cell.epsilon, cell.users, cell.k)
-    found = predictions(request)
+def _start(
+    request: Request, found: tuple[Prediction, ...], only: list[str] | None
+) -> tuple[dict[str, Measured], dict[str, str]]:
+    """Plan every method to measure; return these, and the reason for each of the others."""
     names, skipped = chosen_methods(found, only)
     designs = {p.method: p.design for p in found}
     running: dict[str, Measured] = {}
@@ -189,20 +185,46 @@ def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> 
             running[name] = Measured(method, local_plan(method, request, designs[name]))
         except CalmstreamError as refusal:
             skipped[name] = f"refuses: {refusal}"
+    return running, skipped
+
+
+def _repeat(
+    cell: Cell,
+    repeat: int,
+    targets: tuple[Attributes, ...],
+    running: dict[str, Measured],
+    skipped: dict[str, str],
+) -> float:
+    """Measure one repeat of all methods; return the error of the uniform table.
+
+    A method that refuses moves from ``running`` to ``skipped``.
+    """
+    table = first(cell.dataset, cell.d)
+    assert table is not None
+    codes = devices(cell.dataset, cell.d, cell.users, repeat)
+    true = truths(cell.dataset, table.domain, cell.users, repeat, targets)
+    seed = (_NOISE, crc32(cell.name.encode()), repeat)
+    for name in list(running):
+        try:
+            running[name].once(codes, seed, list(zip(targets, true, strict=True)))
+        except CalmstreamError as refusal:
+            skipped[name] = f"refuses: {refusal}"
+            del running[name]
+    return float(np.mean([sse(np.full(t.size, 1.0 / t.size), t) for t in true]))
+
+
+def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> dict[str, Any]:
+    """Measure a cell; return everything about it in a form for JSON."""
+    started = time.process_time()
+    table = first(cell.dataset, cell.d)
+    assert table is not None
+    domain = table.domain
+    request = Request(domain, cell.epsilon, cell.users, cell.k)
+    found = predictions(request)
+    running, skipped = _start(request, found, only)
     planned = time.process_time()
     targets = targets_of(domain, cell.k, count)
-    uniform = []
-    for repeat in range(repeats):
-        codes = devices(cell.dataset, cell.d, cell.users, repeat)
-        true = truths(cell.dataset, domain, cell.users, repeat, targets)
-        uniform.append(float(np.mean([sse(np.full(t.size, 1.0 / t.size), t) for t in true])))
-        seed = (_NOISE, crc32(cell.name.encode()), repeat)
-        for name in list(running):
-            try:
-                running[name].once(codes, seed, list(zip(targets, true, strict=True)))
-            except CalmstreamError as refusal:
-                skipped[name] = f"refuses: {refusal}"
-                del running[name]
+    uniform = [_repeat(cell, repeat, targets, running, skipped) for repeat in range(repeats)]
     sets = fitting(domain, cell.k)
     return {
         "cell": asdict(cell),
