@@ -21,7 +21,7 @@ _DURATION = re.compile(r"(\d+)(s|m|h|d)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, None: 1}
 
 DEFAULT_METHOD = "noise-aware"
-"""Of the local model, where nobody has named one."""
+"""Default method of the local model."""
 
 MAX_DURATION = 100 * 365 * 86_400
 MAX_INSTANT = 10_000_000_000
@@ -29,7 +29,7 @@ MAX_INSTANT = 10_000_000_000
 
 
 def duration(text: str) -> int:
-    """Seconds from ``90``, ``90s``, ``5m``, ``1h`` or ``30d``."""
+    """Return the seconds of ``90``, ``90s``, ``5m``, ``1h`` or ``30d``."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise argparse.ArgumentTypeError(
@@ -42,7 +42,7 @@ def duration(text: str) -> int:
 
 
 def positive_duration(text: str) -> int:
-    """As `duration`, at least a second."""
+    """Return a duration in seconds, at least 1."""
     seconds = duration(text)
     if seconds < 1:
         raise argparse.ArgumentTypeError(f"expected at least 1s, got {text!r}")
@@ -50,7 +50,7 @@ def positive_duration(text: str) -> int:
 
 
 def instant(text: str) -> int:
-    """Seconds since the epoch, in the years that calendars can show."""
+    """Return seconds since the epoch, in years that calendars can show."""
     if not text.isdecimal() or int(text) > MAX_INSTANT:
         raise argparse.ArgumentTypeError(
             f"expected seconds since the epoch, 0 to {MAX_INSTANT:,}, got {text!r}"
@@ -59,7 +59,7 @@ def instant(text: str) -> int:
 
 
 def guarantee(text: str) -> Guarantee:
-    """``once`` or ``w-event:W``."""
+    """Return the guarantee ``once`` or ``w-event:W``."""
     kind, _, windows = text.partition(":")
     if windows and not windows.isdecimal():
         raise argparse.ArgumentTypeError(f"expected once or w-event:W, got {text!r}")
@@ -72,7 +72,7 @@ def guarantee(text: str) -> Guarantee:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """A comma-separated list of names."""
+    """Return the names of a comma-separated list."""
     parts = tuple(part.strip() for part in text.split(","))
     if not all(parts):
         raise argparse.ArgumentTypeError(f"expected names separated by commas, got {text!r}")
@@ -80,7 +80,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1; underscores and thousands commas are allowed."""
+    """Return a whole number of at least 1; underscores and thousands commas are allowed."""
     try:
         number = int(text.replace(",", ""))
     except ValueError:
@@ -91,14 +91,14 @@ def positive(text: str) -> int:
 
 
 def decimal(text: str) -> Decimal:
-    """A plain decimal number such as 8 or 182.5, not negative."""
+    """Return a plain decimal number such as 8 or 182.5, not negative."""
     if not _DECIMAL.fullmatch(text):
         raise argparse.ArgumentTypeError(f"expected a decimal number such as 8.5, got {text!r}")
     return Decimal(text)
 
 
 def rate(text: str) -> float:
-    """A number above 0, not infinite."""
+    """Return a number above 0, not infinite."""
     number = _number(text)
     if not 0.0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
@@ -106,7 +106,7 @@ def rate(text: str) -> float:
 
 
 def share(text: str) -> float:
-    """A number above 0 and below 1."""
+    """Return a number above 0 and below 1."""
     number = _number(text)
     if not 0.0 < number < 1.0:
         raise argparse.ArgumentTypeError(f"expected a share above 0 and below 1, got {text!r}")
@@ -114,7 +114,7 @@ def share(text: str) -> float:
 
 
 def _number(text: str) -> float:
-    """0, which no option that asks for one takes, where it is none."""
+    """Return a number; 0, which every caller refuses, for any other text."""
     try:
         return float(text)
     except ValueError:
@@ -122,7 +122,7 @@ def _number(text: str) -> float:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """A JSON object."""
+    """Return a JSON object."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -133,7 +133,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def from_window(text: str) -> int | Literal["latest"]:
-    """The number of a window, or ``latest``."""
+    """Return the number of a window, or ``latest``."""
     if text == "latest":
         return "latest"
     if not text.isascii() or not text.isdigit():
@@ -142,7 +142,7 @@ def from_window(text: str) -> int | Literal["latest"]:
 
 
 def load_plan(path: str) -> Plan:
-    """The plan in a file.
+    """Read the plan in a file.
 
     Raises:
         InvalidInput: unreadable; PlanError: not a plan.
@@ -156,7 +156,7 @@ def load_plan(path: str) -> Plan:
 
 
 def load_central_plan(path: str) -> CentralPlan:
-    """The central plan in a file.
+    """Read the central plan in a file.
 
     Raises:
         InvalidInput: unreadable; PlanError: not a central plan.
@@ -170,12 +170,12 @@ def load_central_plan(path: str) -> CentralPlan:
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
-    """``--plan``."""
+    """Add ``--plan``."""
     parser.add_argument("--plan", required=True, metavar="FILE", help="the plan document")
 
 
 def add_broker(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
-    """``--bootstrap`` and ``--namespace``."""
+    """Add ``--bootstrap`` and ``--namespace``."""
     parser.add_argument(
         "--bootstrap",
         required=required,
@@ -183,15 +183,18 @@ def add_broker(parser: argparse._ActionsContainer, *, required: bool = True) -> 
         help="Kafka bootstrap servers, separated by commas",
     )
     parser.add_argument(
-        "--namespace", default="calmstream", help="first part of the topic names (%(default)s)"
+        "--namespace",
+        default="calmstream",
+        help="first part of the topic names (default: %(default)s)",
     )
 
 
 def add_output_namespace(parser: argparse.ArgumentParser) -> None:
-    """``--output-namespace``."""
+    """Add ``--output-namespace``."""
     parser.add_argument(
         "--output-namespace",
         default="",
         metavar="NS",
-        help="keep state, snapshots and dead letters there: to count an old log anew",
+        help="namespace of state, snapshots and dead letters (default: the same one); another one "
+        "counts an old log again and leaves existing results unchanged",
     )

@@ -23,9 +23,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "analyse",
         help="association of attributes from the newest snapshot",
-        description="Mutual information, Cramér's V and a test of independence that knows the "
-        "noise for every published pair; the Chow-Liu tree; conditional probabilities. The tests "
-        "need a plan made with --analyse.",
+        description="Show for every published pair the mutual information, Cramér's V and a test "
+        "of independence that accounts for the noise; the Chow-Liu tree; conditional "
+        "probabilities. The tests need a plan made with --analyse.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -34,13 +34,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--kind",
         choices=[kind.value for kind in Kind],
         default=Kind.TOTAL.value,
-        help="which set (%(default)s)",
+        help="kind of snapshot (default: %(default)s)",
     )
-    parser.add_argument("--window", type=int, metavar="W", help="of this window (the newest)")
+    parser.add_argument("--window", type=int, metavar="W", help="window (default: the newest)")
     parser.add_argument(
-        "--given", metavar="A", help="show the distribution of its partners given this attribute"
+        "--given",
+        metavar="A",
+        help="show the distribution of other attributes for each value of this one",
     )
-    parser.add_argument("--json", action="store_true", help="one object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 

@@ -37,23 +37,40 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "central",
         help="raw records to a trusted aggregator (not local privacy)",
         description="DP Marginals in the central model. Raw records leave their owners: use it "
-        "only where that is agreed. Plans: calmstream plan --model central.",
+        "only with their agreement. calmstream plan --model central makes a plan.",
     )
     steps = parser.add_subparsers(title="commands", metavar="STEP", required=True)
-    account = _step(steps, "account", _account, "create the privacy budget's account, once", False)
+    account = _step(
+        steps, "account", _account, "create the account of the privacy budget, once per plan", False
+    )
     _add_account(account)
     _step(steps, "topics", _topics, "create and verify the topics")
     aggregate = _step(steps, "aggregate", _aggregate, "run the aggregator")
     _add_account(aggregate)
-    aggregate.add_argument("--http-host", help="address of /metrics and health (127.0.0.1)")
-    aggregate.add_argument("--http-port", type=int, help="its port (9464); 0: any, -1: none")
+    aggregate.add_argument(
+        "--http-host", help="address of /metrics and health (default: 127.0.0.1)"
+    )
+    aggregate.add_argument(
+        "--http-port",
+        type=int,
+        help="port of /metrics and health (default: 9464); 0: any, -1: none",
+    )
     send = _step(steps, "submit", _submit, "send the raw records of a table")
-    send.add_argument("--records", required=True, metavar="DATA", help=".csv or .csv.gz")
-    send.add_argument("--user-column", help="column with a user's id (each row is a user)")
-    send.add_argument("--batch-size", type=arguments.positive, default=DEFAULT_BATCH)
+    send.add_argument(
+        "--records", required=True, metavar="DATA", help="table of records: .csv or .csv.gz"
+    )
+    send.add_argument(
+        "--user-column", help="column with the user's id (default: each row is a user)"
+    )
+    send.add_argument(
+        "--batch-size",
+        type=arguments.positive,
+        default=DEFAULT_BATCH,
+        help="records in a batch (default: %(default)s)",
+    )
     look = _step(steps, "watch", _watch, "show releases")
-    look.add_argument("--marginal", type=arguments.names, metavar="A,B", help="only this one")
-    look.add_argument("--once", action="store_true", help="show what is there and end")
+    look.add_argument("--marginal", type=arguments.names, metavar="A,B", help="only this marginal")
+    look.add_argument("--once", action="store_true", help="show what is published now and exit")
 
 
 def _step(  # type: ignore[no-untyped-def]
@@ -63,7 +80,7 @@ def _step(  # type: ignore[no-untyped-def]
     text: str,
     broker: bool = True,
 ) -> argparse.ArgumentParser:
-    parser = steps.add_parser(name, help=text, description=text)
+    parser = steps.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     arguments.add_plan(parser)
     if broker:
         arguments.add_broker(parser)
@@ -72,7 +89,9 @@ def _step(  # type: ignore[no-untyped-def]
 
 
 def _add_account(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--account", required=True, type=Path, metavar="FILE", help="the budget")
+    parser.add_argument(
+        "--account", required=True, type=Path, metavar="FILE", help="file of the budget's account"
+    )
 
 
 def names_of(plan: CentralPlan, namespace: str) -> CentralNames:

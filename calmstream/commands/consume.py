@@ -25,7 +25,7 @@ OTHERS = {
     "CALMSTREAM_REQUIRE_BROKER",
     "CALMSTREAM_RAW_MEMORY_BYTES",
 }
-"""Variables that other parts of the product read."""
+"""Variables that belong to other parts of calmstream."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,20 +33,28 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "consume",
         help="count reports and publish snapshots",
-        description="Run the service until it is told to stop (SIGTERM or SIGINT: it checkpoints, "
-        "leaves its group and exits with 0). Any number of tally workers share the load; one "
-        "publisher at a time is active. Settings beyond these come from CALMSTREAM_* variables.",
+        description="Run the service until SIGTERM or SIGINT; it then writes a checkpoint, leaves "
+        "its group and exits with 0. Any number of tally workers share the load; one publisher at "
+        "a time is active. CALMSTREAM_* variables hold further settings.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
     parser.add_argument(
-        "--role", choices=("tally", "publish", "all"), default="all", help="(%(default)s)"
+        "--role", choices=("tally", "publish", "all"), default="all", help="default: %(default)s"
     )
     arguments.add_output_namespace(parser)
-    parser.add_argument("--checkpoint-seconds", type=float, help="between two checkpoints (5)")
-    parser.add_argument("--refresh-seconds", type=float, help="between two early snapshots")
-    parser.add_argument("--http-host", help="address of /metrics, /livez, /readyz (127.0.0.1)")
-    parser.add_argument("--http-port", type=int, help="its port (9464); 0: any, -1: none")
+    parser.add_argument(
+        "--checkpoint-seconds", type=float, help="time between checkpoints (default: 5)"
+    )
+    parser.add_argument("--refresh-seconds", type=float, help="time between early snapshots")
+    parser.add_argument(
+        "--http-host", help="address of /metrics, /livez and /readyz (default: 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--http-port",
+        type=int,
+        help="port of /metrics, /livez and /readyz (default: 9464); 0: any, -1: none",
+    )
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
     parser.set_defaults(run=run)
 

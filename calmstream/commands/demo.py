@@ -33,15 +33,20 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "demo",
         help="watch real marginals appear, in about a minute",
-        description="Devices drawn from the UCI Adult data report through the whole pipeline, "
-        "embedded broker included; ends with the error against the truth.",
+        description="Run the whole pipeline in one process with an embedded broker: devices drawn "
+        "from the UCI Adult data report, and the result is compared with the truth.",
     )
     parser.add_argument(
-        "--reports", type=arguments.positive, default=400_000, help="devices (400,000)"
+        "--reports",
+        type=arguments.positive,
+        default=400_000,
+        help="number of devices (default: 400,000)",
     )
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help="use this Kafka broker instead")
-    parser.add_argument("--method", default=arguments.DEFAULT_METHOD, help="(%(default)s)")
-    parser.add_argument("--json", action="store_true", help="end with one JSON object, no tables")
+    parser.add_argument("--method", default=arguments.DEFAULT_METHOD, help="default: %(default)s")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of tables"
+    )
     parser.set_defaults(run=run)
 
 

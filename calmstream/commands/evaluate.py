@@ -1,4 +1,4 @@
-"""``calmstream evaluate``: how far a method's marginals lie from the truth, on a local table."""
+"""``calmstream evaluate``: measures the error of methods on a local table."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from calmstream.tables import read_table
 from estimators.methods.auto import Prediction
 
 MIN_WIDTH = 84
-"""What a row takes with the longest name of a method, marked as raw."""
+"""Width of a row with the longest name of a method, marked as raw."""
 
 RAW = (
     "published as estimated, not corrected as those of other methods: cells may be negative, "
     "totals differ from 1, TV exceed 1"
 )
-"""What somebody who compares errors must know of methods that publish raw tables."""
+"""Note for readers who compare errors with methods that publish raw tables."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,8 +34,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "evaluate",
         help="measure methods against the truth on a local table",
-        description="Draw devices from a table, collect from them as a plan would, and measure the "
-        "error of random marginals against the drawn devices' own.",
+        description="Draw devices from a table, collect their reports as a plan would, and compare "
+        "estimated random marginals with the true ones of the drawn devices.",
     )
     parser.add_argument("data", metavar="DATA", help="a table: .csv, .csv.gz or .npz")
     parser.add_argument(
@@ -43,35 +43,51 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         required=True,
         type=arguments.names,
         metavar="M[,M]",
-        help="methods to compare; auto: the one of least predicted error",
+        help="methods to compare; auto: the method with the least predicted error",
     )
     parser.add_argument(
-        "--epsilon", required=True, type=arguments.names, metavar="E[,E]", help="loss of a report"
+        "--epsilon",
+        required=True,
+        type=arguments.names,
+        metavar="E[,E]",
+        help="privacy loss of a report",
     )
-    parser.add_argument("--k", required=True, type=arguments.positive, help="marginal size")
+    parser.add_argument("--k", required=True, type=arguments.positive, help="size of the marginals")
     parser.add_argument("--users", required=True, type=arguments.positive, help="devices to draw")
-    parser.add_argument("--attributes", type=arguments.positive, help="use the first N columns")
-    parser.add_argument("--columns", type=arguments.names, help="use these columns")
-    parser.add_argument("--targets", type=arguments.positive, default=50, help="(%(default)s)")
-    parser.add_argument("--repeats", type=arguments.positive, default=5, help="(%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
+    parser.add_argument(
+        "--attributes", type=arguments.positive, metavar="N", help="use only the first N columns"
+    )
+    parser.add_argument("--columns", type=arguments.names, help="use only these columns")
+    parser.add_argument(
+        "--targets",
+        type=arguments.positive,
+        default=50,
+        help="number of marginals (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--repeats", type=arguments.positive, default=5, help="repetitions (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)"
+    )
     parser.add_argument(
         "--tallies",
         choices=("devices", "law"),
         default="devices",
-        help="perturb every record, or draw the tallies from their exact distribution",
+        help="devices: perturb every record (default); law: draw the counts from their exact "
+        "distribution, which is faster",
     )
     parser.add_argument(
         "--pilot",
         type=arguments.share,
         metavar="SHARE",
-        help="of the devices, asked first by methods that learn from them what to ask the others "
-        "(rr-clusters: 0.1 when left out; noise-aware: no pilot)",
+        help="share of the devices that are asked first by a method that learns from a pilot "
+        "(default: 0.1 for rr-clusters, no pilot for noise-aware)",
     )
     parser.add_argument(
-        "--raw", action="store_true", help="measure before negative cells are corrected"
+        "--raw", action="store_true", help="measure tables before negative cells are corrected"
     )
-    parser.add_argument("--json", action="store_true", help="one object a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.set_defaults(run=run)
 
 
@@ -81,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     if table.dropped:
         Console(stderr=True).print(table.left_out, highlight=False, markup=False, soft_wrap=True)
     console = Console(stderr=True)
-    # Where nobody watches, an idle bar would leave an empty line before an error's.
+    # Without a terminal, an idle bar would leave an empty line before an error message.
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         runs = len(args.method) * len(args.epsilon) * args.repeats
         task = progress.add_task("collecting and estimating", total=runs)
@@ -99,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
             raw=args.raw,
             pilot=args.pilot or 0.0,
             progress=lambda: progress.advance(task),
-            chosen=_tell,
+            chosen=_show_choice,
             worse=_warn,
         )
         if args.json:
@@ -107,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
             return 0
         shown = list(results)
     console = Console(highlight=False)
-    # A terminal that is too narrow wraps the rows; cut-off numbers would be worth nothing.
+    # A terminal that is too narrow wraps rows, because cut-off numbers would be useless.
     console.width = max(console.width, MIN_WIDTH)
     console.print(_about(shown[0], raw=args.raw), markup=False, soft_wrap=True)
     if any(note(result.method).raw for result in shown):
@@ -117,19 +133,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(results: Iterable[Result]) -> None:
-    """One object a line; what must be known of raw tables apart from them, once a method."""
-    told: set[str] = set()
+    """Print one object per line; note raw tables on standard error, once per method."""
+    noted: set[str] = set()
     for result in results:
-        if note(result.method).raw and result.method not in told:
-            told.add(result.method)
+        if note(result.method).raw and result.method not in noted:
+            noted.add(result.method)
             said = f"{result.method}: its tables are {RAW}"
             Console(stderr=True).print(said, highlight=False, soft_wrap=True)
         sys.stdout.buffer.write(orjson.dumps(asdict(result)) + b"\n")
         sys.stdout.flush()
 
 
-def _tell(epsilon: str, choice: Prediction) -> None:
-    """What ``auto`` chose, apart from the results."""
+def _show_choice(epsilon: str, choice: Prediction) -> None:
+    """Print the choice of ``auto`` on standard error."""
     Console(stderr=True).print(
         f"auto, epsilon {epsilon}: {choice.method}, predicted SSE {choice.error:.2g}",
         highlight=False,
@@ -138,7 +154,7 @@ def _tell(epsilon: str, choice: Prediction) -> None:
 
 
 def _warn(result: Result, uniform: float) -> None:
-    """A method that is worse than knowing nothing, apart from the results."""
+    """Warn on standard error about a method that is worse than the uniform table."""
     Console(stderr=True).print(
         f"{result.method}, epsilon {result.epsilon:g}: its SSE, {result.sse_mean:.3g}, is above "
         f"the uniform table's, {uniform:.3g}: knowing nothing is better",
@@ -148,7 +164,7 @@ def _warn(result: Result, uniform: float) -> None:
 
 
 def _about(result: Result, *, raw: bool) -> str:
-    """What the columns are, and over what."""
+    """Return a description of the evaluation and of the columns."""
     tables = "tables before negative cells are corrected" if raw else "published tables"
     return (
         f"{result.dataset}: {result.n:,} devices, {result.d} attributes, {result.targets} "

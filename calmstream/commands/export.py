@@ -22,30 +22,34 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "export",
         help="write snapshots as CSV or JSON lines",
-        description="Write what is in the snapshots topic and end. By default the newest final; "
-        "--from-window 0 for all.",
+        description="Write the published snapshots and exit: by default the newest final one, with "
+        "--from-window 0 all.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
     arguments.add_output_namespace(parser)
-    parser.add_argument("--format", choices=sorted(FORMATS), default="csv", help="(%(default)s)")
+    parser.add_argument(
+        "--format", choices=sorted(FORMATS), default="csv", help="default: %(default)s"
+    )
     parser.add_argument(
         "--kind",
         choices=[kind.value for kind in Kind],
         default=Kind.FINAL.value,
-        help="which sets (%(default)s)",
+        help="kind of snapshot (default: %(default)s)",
     )
     parser.add_argument(
         "--from-window",
         type=arguments.from_window,
         default="latest",
         metavar="W",
-        help="this window and all later ones; 0: all; latest: the newest alone (%(default)s)",
+        help="this window and all later ones; 0: all; latest: only the newest (the default)",
     )
     parser.add_argument(
-        "--marginal", type=arguments.names, metavar="A,B", help="only this table (all)"
+        "--marginal", type=arguments.names, metavar="A,B", help="only this table (default: all)"
     )
-    parser.add_argument("--out", metavar="FILE", help="write there (standard output)")
+    parser.add_argument(
+        "--out", metavar="FILE", help="write to this file (default: standard output)"
+    )
     parser.set_defaults(run=run)
 
 

@@ -19,7 +19,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="ask the service on this machine whether it lives",
         description="Exit 0 if /livez answers 200, else 1 with the reason.",
     )
-    parser.add_argument("--http-port", type=int, help="its port (CALMSTREAM_HTTP_PORT, 9464)")
+    parser.add_argument(
+        "--http-port",
+        type=int,
+        help="port of the service (default: CALMSTREAM_HTTP_PORT, else 9464)",
+    )
     parser.set_defaults(run=run)
 
 

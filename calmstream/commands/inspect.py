@@ -1,4 +1,4 @@
-"""``calmstream inspect``: how far a plan's counting is, from its topics alone."""
+"""``calmstream inspect``: shows the progress of a plan from its topics alone."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "inspect",
         help="show lag, clocks, windows, offsets, rejects and group shares",
-        description="Read the plan's topics once and show how far counting and publishing are, as "
-        "of the last checkpoints. Joins no group and writes nothing.",
+        description="Read the plan's topics once and show the progress of counting and publishing "
+        "as of the last checkpoints. Joins no consumer group and writes nothing.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
     arguments.add_output_namespace(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 

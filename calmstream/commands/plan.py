@@ -1,4 +1,4 @@
-"""``calmstream plan``: from a data dictionary or a sample of data to a plan document."""
+"""``calmstream plan``: makes a plan from a data dictionary or a table."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "plan",
         help="design a collection and write its plan",
-        description="Design a collection: what each user group reports, by which mechanism, and "
-        "how long. Prints the design with the reasons and the error to expect.",
+        description="Design a collection: what each group of users reports, by which mechanism and "
+        "for how long. Print the design with its reasons and the expected error.",
     )
     parser.add_argument(
         "data",
         metavar="DATA_OR_DOMAIN",
-        help="a data dictionary (.json: a list of {name, labels[, other]}) or a table "
-        "(.csv, .csv.gz, .npz) to learn the labels from",
+        help="a data dictionary (.json: a list of {name, labels[, other]}), or a table "
+        "(.csv, .csv.gz, .npz) from which the labels are learnt",
     )
     for group in (_asked, _output, _collection, _tables, _time, _about, _pilot, _central):
         group(parser)
@@ -52,24 +52,26 @@ def _asked(parser: argparse.ArgumentParser) -> None:
         "--model",
         choices=("local", "central"),
         default="local",
-        help="local: devices perturb; central: a trusted aggregator sees raw records (%(default)s)",
+        help="local: devices perturb; central: a trusted aggregator sees raw "
+        "records (default: %(default)s)",
     )
     parser.add_argument(
         "--epsilon",
         required=True,
-        help="total privacy loss of one report; central: of a user over the whole plan",
+        help="total privacy loss of one report; in the central model of a user over the whole plan",
     )
     parser.add_argument(
         "--users",
         type=arguments.positive,
-        help="reports expected per window (after a pilot of w-event: of the devices it left)",
+        help="reports expected per window; can be omitted with --pilot if the pilot does not ask "
+        "every device",
     )
     parser.add_argument(
         "--allow-loss",
         type=arguments.decimal,
         metavar="E",
-        help=f"let one device lose as much: needed above {allowed_loss.MOST_REPORT} a report and "
-        f"above {allowed_loss.MOST_YEAR} in any 365 days; the refusal says what to state",
+        help=f"confirm a large privacy loss of one device: needed above {allowed_loss.MOST_REPORT} "
+        f"for one report or above {allowed_loss.MOST_YEAR} in any 365 days; the refusal names it",
     )
     parser.add_argument(
         "--k", required=True, type=arguments.positive, help="size of the marginals that matter"
@@ -78,14 +80,17 @@ def _asked(parser: argparse.ArgumentParser) -> None:
 
 def _output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--partitions", type=arguments.positive, default=1, help="per topic (%(default)s)"
+        "--partitions",
+        type=arguments.positive,
+        default=1,
+        help="partitions per topic (default: %(default)s)",
     )
-    parser.add_argument("--out", metavar="FILE", help="write the plan here")
+    parser.add_argument("--out", metavar="FILE", help="write the plan to this file")
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print one object instead: the document (plan), what a device can lose (loss) and "
-        "what to think about (warnings)",
+        help="print one JSON object: the document (plan), the privacy loss of a device (loss) and "
+        "warnings",
     )
 
 
@@ -93,11 +98,10 @@ def _collection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default=arguments.DEFAULT_METHOD,
-        help="auto: the one with the least predicted error, and a table of all (%(default)s)",
+        help="estimation method, see --methods (default: %(default)s); auto: the method with the "
+        "least predicted error, after a table of all",
     )
-    parser.add_argument(
-        "--methods", action=ShowMethods, nargs=0, help="list the methods, one line each, and end"
-    )
+    parser.add_argument("--methods", action=ShowMethods, nargs=0, help="list all methods and exit")
     parser.add_argument(
         "--parameters",
         type=arguments.json_object,
@@ -108,68 +112,90 @@ def _collection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--analyse",
         action="store_true",
-        help="let snapshots carry the association of all published pairs (see `analyse`)",
+        help="add the association of all published pairs to snapshots (see calmstream analyse)",
     )
     parser.add_argument(
         "--on-suspicion",
         choices=ON_SUSPICION,
         default="flag",
-        help="what happens to a window whose raw counts look forged: flag marks its tables, "
-        "withhold publishes it without tables (%(default)s)",
+        help="windows whose raw counts look forged: flag marks their tables, withhold publishes "
+        "them without tables (default: %(default)s)",
     )
 
 
 def _tables(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--columns", type=arguments.names, help="use these columns, in this order")
-    parser.add_argument("--attributes", type=arguments.positive, help="use the first N columns")
+    parser.add_argument(
+        "--columns", type=arguments.names, help="use only these columns, in this order"
+    )
+    parser.add_argument(
+        "--attributes", type=arguments.positive, help="use only the first N columns", metavar="N"
+    )
     parser.add_argument(
         "--marginal",
         action="append",
         type=arguments.names,
         metavar="A,B",
-        help="publish this table; repeatable (all of one and of two attributes)",
+        help="publish this table; repeatable (default: all tables of one and of two attributes)",
     )
     parser.add_argument(
         "--guarantee",
         type=arguments.guarantee,
         default="once",
-        help="once (a device reports once, ever) or w-event:W (one window in every W)",
+        help="once: a device reports once, ever (default); w-event:W: a device reports in one of "
+        "every W windows",
     )
 
 
 def _time(parser: argparse.ArgumentParser) -> None:
     times = parser.add_argument_group("time")
     times.add_argument(
-        "--window", type=arguments.positive_duration, default="1h", help="(%(default)s)"
+        "--window",
+        type=arguments.positive_duration,
+        default="1h",
+        help="length of a window (default: %(default)s)",
     )
     times.add_argument(
-        "--grace", type=arguments.duration, help="wait for late reports (a tenth of the window)"
+        "--grace",
+        type=arguments.duration,
+        help="wait so long for late reports (default: a tenth of the window)",
     )
     times.add_argument(
-        "--skew", type=arguments.duration, help="accept reports this early (a tenth of the window)"
+        "--skew",
+        type=arguments.duration,
+        help="accept reports so early (default: a tenth of the window)",
     )
     times.add_argument(
-        "--start", type=arguments.instant, help="seconds since the epoch (the running window)"
+        "--start",
+        type=arguments.instant,
+        help="start in seconds since the epoch (default: of the present window)",
     )
     times.add_argument(
         "--lifetime",
         type=arguments.positive_duration,
         default="30d",
-        help="until expiry (%(default)s)",
+        help="time until the plan expires (default: %(default)s)",
     )
 
 
 def _about(parser: argparse.ArgumentParser) -> None:
     about = parser.add_argument_group("about")
-    about.add_argument("--name", default="telemetry", help="part of the topic names (%(default)s)")
-    about.add_argument("--purpose", default="", help="why this is collected, for those concerned")
-    about.add_argument("--owner", default="", help="who answers for it")
-    about.add_argument("--lineage", help="of the plan this one follows (32 hexadecimal digits)")
+    about.add_argument(
+        "--name",
+        default="telemetry",
+        help="name of the plan, part of topic names (default: %(default)s)",
+    )
+    about.add_argument(
+        "--purpose", default="", help="purpose of the collection, for the people concerned"
+    )
+    about.add_argument("--owner", default="", help="who is responsible")
+    about.add_argument(
+        "--lineage", help="lineage of the plan that this one follows (32 hexadecimal digits)"
+    )
     about.add_argument(
         "--lineage-epsilon",
         default="",
-        help="most a device may spend under the lineage, ever; a later plan cannot raise it "
-        "(epsilon: whoever answered a plan of this lineage is not asked again)",
+        help="most that a device may ever lose under the lineage; later plans cannot raise it "
+        "(default: epsilon, so that a device answers one plan of the lineage only)",
     )
 
 
@@ -178,8 +204,9 @@ def _pilot(parser: argparse.ArgumentParser) -> None:
     after.add_argument(
         "--pilot",
         metavar="FILE",
-        help="plan whose results teach the method its parameters, and whose lineage is followed: "
-        "devices that answered it are not asked again. Totals of noise-aware hold its counts too",
+        help="earlier plan from whose results the method learns its parameters. The new plan takes "
+        "its lineage, so that its devices are not asked again. Totals of noise-aware include its "
+        "counts",
     )
     arguments.add_broker(after, required=False)
 
@@ -188,18 +215,24 @@ def _central(parser: argparse.ArgumentParser) -> None:
     central = parser.add_argument_group("central model only")
     # Without defaults here, so that a local plan can refuse an option that was given.
     absent = central_plan.DEFAULTS
-    central.add_argument("--delta", help=f"({absent['delta']})")
-    central.add_argument("--quantile", help=f"of contributions ({absent['quantile']})")
-    central.add_argument("--spurious", help=f"share that may be ({absent['spurious']})")
+    central.add_argument("--delta", help=f"delta of the guarantee (default: {absent['delta']})")
+    central.add_argument(
+        "--quantile", help=f"quantile of contributions (default: {absent['quantile']})"
+    )
+    central.add_argument(
+        "--spurious", help=f"largest share of spurious tuples (default: {absent['spurious']})"
+    )
     central.add_argument(
         "--sample",
         metavar="SHARE",
-        help="count this share of the users alone, such as 0.1, and state --users in the plan as "
-        f"the most that a window has: the aggregator's memory follows from both ({absent['sample']}"
-        ", and --users is not stated)",
+        help="count only this share of the users, such as 0.1, and state --users in the plan as "
+        "the most users of a window; both bound the aggregator's memory "
+        f"(default: {absent['sample']}, without --users in the plan)",
     )
     central.add_argument(
-        "--seen-only", action="store_true", help="no spurious tuples at all, higher thresholds"
+        "--seen-only",
+        action="store_true",
+        help="publish no spurious tuples, at the price of higher thresholds",
     )
 
 

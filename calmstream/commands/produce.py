@@ -33,29 +33,37 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser(
         "produce",
-        help="let a table of records report as devices",
-        description="Every row becomes a device that perturbs its record and reports within its "
-        "guarantee. For trying out, load tests and gateways that hold raw records already. Exit "
-        "code 3: the plan ended before every device was asked.",
+        help="simulate devices that report the records of a table",
+        description="Simulate devices: each row of a table is a device that perturbs its record "
+        "and reports within the plan's guarantee. For first trials, load tests, and gateways that "
+        "hold raw records. Exit code 3: the plan ended before every device was asked.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
-    parser.add_argument("--records", required=True, metavar="DATA", help=".csv, .csv.gz or .npz")
     parser.add_argument(
-        "--rate", type=arguments.rate, help="reports a second (as fast as possible)"
-    )
-    parser.add_argument("--batch-size", type=arguments.positive, help="reports a record (1000)")
-    parser.add_argument("--windows", type=arguments.positive, help="stop after so many windows")
-    parser.add_argument(
-        "--devices", metavar="FILE", help="keep the devices here, so that none is asked twice"
+        "--records", required=True, metavar="DATA", help="table of records: .csv, .csv.gz or .npz"
     )
     parser.add_argument(
-        "--spool", metavar="DIR", help="keep batches here until they are acknowledged"
+        "--rate", type=arguments.rate, help="reports per second (default: no limit)"
     )
     parser.add_argument(
-        "--http-port", type=int, help="serve /metrics there (none); 0: any free port"
+        "--batch-size", type=arguments.positive, help="most reports in a batch (default: 1000)"
     )
-    parser.add_argument("--http-host", default="127.0.0.1", help="at this address (%(default)s)")
+    parser.add_argument("--windows", type=arguments.positive, help="stop after this many windows")
+    parser.add_argument(
+        "--devices",
+        metavar="FILE",
+        help="file of the devices' ledgers, so that no device reports twice in several runs",
+    )
+    parser.add_argument(
+        "--spool", metavar="DIR", help="directory of batches that are not acknowledged yet"
+    )
+    parser.add_argument(
+        "--http-port", type=int, help="port of /metrics (default: none); 0: any free port"
+    )
+    parser.add_argument(
+        "--http-host", default="127.0.0.1", help="address of /metrics (default: %(default)s)"
+    )
     parser.set_defaults(run=run)
 
 

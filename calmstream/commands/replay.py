@@ -24,26 +24,34 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "replay",
         help="count windows again from the log into a new namespace",
         description="Read the reports topics once and publish the windows that every partition "
-        "has closed into the snapshots topic of a new namespace; what stands is never touched. "
-        "With --admit, rejected records of these reasons are counted too, unless their batch "
-        "was counted already. For logs too long for one process: calmstream consume "
-        "--output-namespace, with any number of workers.",
+        "has closed into the snapshots topic of a new namespace. Existing results stay unchanged. "
+        "With --admit, records rejected for the given reasons are counted too, unless their batch "
+        "was counted already. For logs too long for one process use calmstream consume "
+        "--output-namespace with any number of workers.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
     parser.add_argument(
-        "--output-namespace", required=True, metavar="NS", help="a new one, for the result"
+        "--output-namespace", required=True, metavar="NS", help="new namespace of the result"
     )
-    parser.add_argument("--from-window", type=int, default=0, metavar="W", help="(%(default)s)")
-    parser.add_argument("--to-window", type=int, metavar="W", help="(the last closed one)")
+    parser.add_argument(
+        "--from-window",
+        type=int,
+        default=0,
+        metavar="W",
+        help="first window (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--to-window", type=int, metavar="W", help="last window (default: the last closed one)"
+    )
     parser.add_argument(
         "--admit",
         type=_reasons,
         default=(),
         metavar="REASON,..",
-        help=f"rejected records to count after all: {', '.join(_ADMISSIBLE)}",
+        help=f"count records rejected for these reasons: {', '.join(_ADMISSIBLE)}",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 
@@ -78,10 +86,10 @@ def _show(done: ReplayResult, namespace: str) -> None:
         f"windows {done.windows[0]} to {done.windows[-1]} published into {namespace}: {kinds}, "
         f"{done.reports:,} reports"
     )
-    for told, counts in (("counted after all", done.admitted), ("still refused", done.refused)):
+    for title, counts in (("counted after all", done.admitted), ("still refused", done.refused)):
         if counts:
             listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
-            console.print(f"rejected records {told}: {listed}")
+            console.print(f"rejected records {title}: {listed}")
 
 
 def _reasons(text: str) -> tuple[Reason, ...]:

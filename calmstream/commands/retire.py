@@ -32,13 +32,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "retire",
         help="end a plan: publish the last finals, delete reports, state and dead letters",
-        description="Make the reports topics refuse reports, count and publish until the last "
-        "window that received any is final (which takes until its end plus grace), then delete "
-        "reports, state and dead letters. The snapshots stay. Running it again goes on.",
+        description="Let the reports topics refuse reports; count and publish until the last "
+        "window with reports is final, which takes until its end plus grace; then delete reports, "
+        "state and dead letters. The snapshots stay. If the command is interrupted, run it again.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument(
         "--without-finals",
         action="store_true",
@@ -70,9 +70,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _confirm(names: TopicNames) -> None:
-    """Ask for the plan's topic prefix; there is no way back."""
+    """Ask the user to type the plan's topic prefix, because deletion cannot be undone."""
     asked = f"All reports, state and dead letters of {names.prefix} will be deleted.\n"
-    print(f"{asked}Type {names.prefix} to go on: ", end="", file=sys.stderr, flush=True)  # noqa: T201
+    print(f"{asked}Type {names.prefix} to continue: ", end="", file=sys.stderr, flush=True)  # noqa: T201
     if sys.stdin.readline().strip() != names.prefix:
         raise InvalidInput("not confirmed; nothing was done (--yes does not ask)")
 

@@ -21,33 +21,35 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "watch",
         help="show snapshots live, as tables with error bars",
-        description="Follow the snapshots topic. On a terminal the newest window and the running "
-        "total, live; elsewhere one block of plain text a snapshot, and one line for a run of "
-        "windows without reports.",
+        description="Follow the snapshots topic. On a terminal, show the newest window and the "
+        "running total, live; elsewhere, print one block of text for each snapshot and one line "
+        "for a run of windows without reports.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
     arguments.add_output_namespace(parser)
     parser.add_argument(
-        "--marginal", type=arguments.names, metavar="A,B", help="attributes of one published table"
+        "--marginal", type=arguments.names, metavar="A,B", help="only this published table"
     )
     parser.add_argument(
         "--given",
         type=arguments.names,
         metavar="B",
         default=(),
-        help="with --marginal A,B: the proportions of A within each B, P(A | B)",
+        help="with --marginal A,B: show the proportions of A for each value of B, P(A | B)",
     )
     parser.add_argument(
-        "--kind", choices=[kind.value for kind in Kind], help="only these sets (all kinds)"
+        "--kind",
+        choices=[kind.value for kind in Kind],
+        help="only snapshots of this kind (default: all)",
     )
     parser.add_argument(
         "--from-window",
         type=arguments.from_window,
         metavar="W",
-        help="skip older windows; latest: begin with the newest",
+        help="begin with this window; latest: with the newest",
     )
-    parser.add_argument("--once", action="store_true", help="show what is there and end")
+    parser.add_argument("--once", action="store_true", help="show what is published now and exit")
     parser.set_defaults(run=run)
 
 
