@@ -1,18 +1,19 @@
-"""Signs that reports were forged: what the raw tables say before anything is made plausible.
+"""Test whether the reports of one window look forged, from the raw counts.
 
-Whoever forges reports can choose the group and the report freely (Cao, Jia and Gong, "Data
-Poisoning Attacks to Local Differential Privacy Protocols", USENIX Security 2021). Honest reports
-obey laws that a forger has to imitate in every group at once. Four tests, each on counts alone:
+A forger chooses the group and the content of its reports freely (Cao, Jia and Gong, "Data Poisoning
+Attacks to Local Differential Privacy Protocols", USENIX Security 2021). Honest reports follow
+distributions that a forger has to imitate in every group at once. Four tests compare the unbiased
+tables, before anything is made non-negative, with these distributions:
 
 ``shares``     reports per view against the plan's shares: chi-square.
-``agreement``  what overlapping views say about one attribute: chi-square of their disagreement,
-               weighted by their covariances; over all attributes that two views or more hold.
-``totals``     the cells of a table add up to 1, where the mechanism does not force them to.
-``cells``      cells below -4 or above 1 + 4 standard errors: how many, of how many, and how likely
-               that many are, at most, by chance.
+``agreement``  what overlapping views estimate for one attribute: chi-square of their differences,
+               weighted by their covariances; for all attributes that two views or more hold.
+``totals``     whether the cells of a table add up to 1, where the mechanism leaves that open.
+``cells``      cells below -4 or above 1 + 4 standard errors: their number, the number of all cells,
+               and an upper bound of the probability of that many.
 
-A test that passes proves nothing: a forger who sends what honest devices of another population
-would send cannot be told from that population.
+A passed test proves nothing: forged reports that follow the distribution of another population
+cannot be distinguished from that population. The formulas are in docs/methods/poisoning.md.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.analysis.distribution import tail
 from estimators.numerics import consistency
 
 if TYPE_CHECKING:
@@ -51,13 +53,13 @@ MIN_EXPECTED = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One test.
+    """The result of one test.
 
     Attributes:
         test: its name, see the module's text.
         statistic: chi-square; for ``cells`` the number of impossible cells.
         of: degrees of freedom; for ``cells`` the number of cells looked at.
-        p: how likely honest reports give at least this statistic; for ``cells`` an upper bound.
+        p: probability that honest reports give at least this statistic; for ``cells`` a bound.
     """
 
     test: str
@@ -68,7 +70,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """All tests that could be made; none where there were too few reports.
+    """The results of all tests that had enough reports.
 
     Attributes:
         findings: in the order of the module's text.
@@ -84,11 +86,11 @@ class Examination:
 
     @property
     def suspicious(self) -> bool:
-        """Whether honest reports look like this in less than one of 1 / ALPHA cases."""
+        """Whether the p-value of the examination is below ALPHA."""
         return self.p < ALPHA
 
     def to_json(self) -> dict[str, Any]:
-        """For a manifest; numbers rounded to six digits."""
+        """Return the JSON object of a manifest; numbers have six digits."""
         return {
             "suspicious": self.suspicious,
             "p": _rounded(self.p),
@@ -113,11 +115,10 @@ class _Table:
 
 
 def examine(plan: Plan, tallies: Sequence[Tally]) -> Examination:
-    """Test one window's counts. Deterministic.
+    """Make all tests on the counts of one window.
 
     Args:
-        plan: whose shares and views they are; only views that are cells of a table enter the last
-            three tests.
+        plan: of the tallies. Only its views of kind ``cell`` enter the last three tests.
         tallies: one per group.
 
     Cost: O(cells of all views · attributes of a view), whatever the number of reports.
@@ -137,7 +138,7 @@ def _tables(plan: Plan, tallies: Sequence[Tally]) -> list[_Table]:
         _Table(view.attributes, mechanism, int(n), mechanism.estimate(counts, int(n)))
         for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
         for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True)
-        # Whole records may be counted by smaller tables only; there is no table of the view then.
+        # A mechanism of whole records may count smaller tables only: the view has no table then.
         if view.kind == "cell" and n >= MIN_REPORTS and mechanism.counts_joint
     ]
 
@@ -177,7 +178,7 @@ def _homogeneity(
 ) -> Finding:
     """Weighted squared distance of the views' one-way tables from their weighted mean.
 
-    The last cell is left out: it says nothing beyond the total.
+    The last cell is left out, because it follows from the total.
     """
     means, weights = [], []
     for table in holding:
@@ -198,22 +199,23 @@ def _homogeneity(
 
 
 def _totals(tables: Sequence[_Table]) -> Finding | None:
-    """Sums of tables against 1; where a report names one cell they are 1 by construction."""
+    """Test the totals of all tables whose mechanism does not fix them."""
     statistic, freedom = 0.0, 0
     for table in tables:
+        if table.mechanism.fixed_total:
+            continue
         own = table.mechanism.covariance(table.n, _plausible(table.raw))
         variance = float(own.diagonal.sum() - np.square(own.factors.sum(axis=0)).sum())
-        if variance > 1e-9 * float(own.diagonal.sum()):
-            statistic += float(table.raw.sum() - 1.0) ** 2 / variance
-            freedom += 1
+        statistic += float(table.raw.sum() - 1.0) ** 2 / variance
+        freedom += 1
     return _chi_square("totals", statistic, freedom) if freedom else None
 
 
 def _cells(tables: Sequence[_Table]) -> Finding | None:
-    """Impossible cells against a binomial law with a normal tail per cell.
+    """Compare the number of impossible cells with a binomial distribution.
 
-    A cell of true frequency 0 or 1 is the likeliest to look impossible; that all are at such an
-    end is the worst case, hence an upper bound.
+    The probability of one impossible cell is a normal tail. It is largest for a true frequency of
+    0 or 1, which is assumed of all cells; hence the p-value is an upper bound.
     """
     outside = total = 0
     for table in tables:
@@ -228,37 +230,18 @@ def _cells(tables: Sequence[_Table]) -> Finding | None:
 
 
 def _plausible(raw: Floats) -> Floats:
-    """A distribution near a raw table, for the frequencies inside a variance."""
+    """Return a distribution near a raw table, as the frequencies inside a variance."""
     positive = np.clip(raw, 0.0, None)
     total = float(positive.sum())
     return positive / total if total > 0 else np.full(raw.size, 1.0 / raw.size)
 
 
 def _chi_square(test: str, statistic: float, freedom: int) -> Finding:
-    return Finding(test, statistic, freedom, chi_square_tail(statistic, freedom))
-
-
-def chi_square_tail(statistic: float, freedom: int) -> float:
-    """P(chi-square with ``freedom`` degrees of freedom ≥ statistic), exact to rounding.
-
-    For half-integer shapes the upper incomplete gamma function is a finite sum.
-
-    Args:
-        statistic: at least 0.
-        freedom: at least 1. Cost O(freedom).
-    """
-    half = max(statistic, 0.0) / 2.0
-    if half == 0.0:
-        return 1.0
-    odd = freedom % 2
-    shapes = np.arange(0.5 if odd else 0.0, freedom / 2.0 - 0.25)
-    logs = np.array([shape * math.log(half) - half - math.lgamma(shape + 1.0) for shape in shapes])
-    tail = math.erfc(math.sqrt(half)) if odd else 0.0
-    return min(1.0, tail + float(np.exp(logs).sum()))
+    return Finding(test, statistic, freedom, tail(statistic, freedom))
 
 
 def _binomial_tail(n: int, p: float, least: int) -> float:
-    """P(Binomial(n, p) ≥ least), for small p: the sum of its first terms, largest first."""
+    """Return P(Binomial(n, p) ≥ least) for small p: its first terms, which fall quickly."""
     if least == 0:
         return 1.0
     tail = 0.0

@@ -12,7 +12,8 @@ import pytest
 from scipy import stats
 
 from estimators.analysis import poisoning
-from estimators.analysis.poisoning import ALPHA, Finding, chi_square_tail, examine
+from estimators.analysis.distribution import tail
+from estimators.analysis.poisoning import ALPHA, Finding, examine
 from estimators.domain import Domain
 from estimators.plan import Plan
 from estimators.tally import Tally
@@ -93,8 +94,8 @@ def test_forged_reports_that_replace_honest_ones_show_in_the_tables(mechanism: s
 def test_the_chi_square_tail_is_right(freedom: int) -> None:
     for quantile in (0.9, 0.5, 0.05, 1e-4, 1e-9):
         at = stats.chi2.isf(quantile, freedom)
-        assert chi_square_tail(at, freedom) == pytest.approx(quantile, rel=1e-6)
-    assert chi_square_tail(0.0, freedom) == 1.0
+        assert tail(at, freedom) == pytest.approx(quantile, rel=1e-6)
+    assert tail(0.0, freedom) == 1.0
 
 
 def test_the_binomial_tail_is_right() -> None:
