@@ -1,4 +1,8 @@
-"""What analysts do with marginals: association, tests of independence, dependence trees."""
+"""Use of marginals: association, tests of independence, dependence trees, forged reports.
+
+All functions take tables, counts or plans and return numbers; none changes what is published.
+`poisoning` and `leverage` describe the effect of forged reports (docs/methods/poisoning.md).
+"""
 
 from estimators.analysis.association import conditional, mutual_information
 from estimators.analysis.chi_square import Independence, independence, statistic

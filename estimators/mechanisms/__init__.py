@@ -1,4 +1,9 @@
-"""Local mechanisms (frequency oracles), one file each; :mod:`.base` is their contract."""
+"""Local mechanisms (frequency oracles): how one input becomes one perturbed report.
+
+Each mechanism has one file; :mod:`.base` is their contract and :mod:`.registry` lists them by the
+names that plans use. Every fact that other packages need about a mechanism is a member of the
+contract. The formulas are in docs/methods/mechanisms.md.
+"""
 
 from estimators.mechanisms.adaptive import adaptive, best_oracle
 from estimators.mechanisms.base import Column, Counts, Floats, Mechanism, Reports

@@ -1,11 +1,12 @@
-"""What every local mechanism (frequency oracle) is: one immutable parameter object, both sides.
+"""The contract of every local mechanism (frequency oracle): one immutable parameter object.
 
-The edge calls ``perturb``; the service calls ``tally`` and ``estimate``; tests call ``channel``.
-Because all of them read the same object, the two sides cannot drift apart.
+Devices call ``perturb``; the service calls ``tally``, ``estimate`` and ``covariance``; tests call
+``channel``. All of them use the same object, so both sides always agree on the parameters. All
+facts about a mechanism that other packages need are members of this protocol.
 
 A batch of n perturbed reports is a mapping from column name to an array with first axis n. The
-mechanism declares its columns, and that declaration is all the wire format needs to encode, decode
-and range-check them: no mechanism has wire code of its own.
+mechanism declares its columns. The wire format encodes, decodes and range-checks them by that
+declaration alone, so a mechanism has no wire code.
 """
 
 from __future__ import annotations
@@ -69,13 +70,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ReportWork:
-    """Upper bounds of what the first report costs a device, tables that it needs included.
+    """Upper bounds of the cost of a device's first report, with the tables that it needs.
 
-    Known from the parameters alone, in O(their length): a device asks before it does the work.
+    They follow from the parameters alone, in O(their length), so that a device can refuse a plan
+    before it does the work.
 
     Attributes:
         bytes: of the columns in a batch of one.
-        random_bytes: drawn, but for a chance below 2^-60.
+        random_bytes: drawn, except with a probability below 2^-60.
         hashes: evaluations of the hash of :mod:`.hashing`.
         comparisons: of words of 64 bits.
     """
@@ -94,7 +96,7 @@ class ReportWork:
         hashes: int = 0,
         comparisons: int = 0,
     ) -> Self:
-        """The work of a mechanism with these columns."""
+        """Return the work of a mechanism with these columns."""
         size = sum(column.report_bytes for column in columns)
         return cls(size, random_bytes, hashes, comparisons)
 
@@ -115,7 +117,7 @@ class Mechanism(Protocol):
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """The mechanism with its recommended parameters.
+        """Return the mechanism with its recommended parameters.
 
         Raises:
             PlanError: epsilon or cells out of range.
@@ -135,7 +137,7 @@ class Mechanism(Protocol):
 
     @property
     def largest_count(self) -> int:
-        """Most that one report adds to one counter; at least 1. A state's size follows from it."""
+        """Most that one report adds to one counter; at least 1. It bounds the size of a state."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -155,19 +157,17 @@ class Mechanism(Protocol):
 
     @property
     def report_work(self) -> ReportWork:
-        """What the first report costs a device at most; O(parameters), nothing is built for it."""
+        """Upper bounds of the cost of a device's first report, computed in O(parameters)."""
 
     def check(self) -> None:
-        """Whether it can report, as far as the constructor has not checked it.
-
-        Constructors take O(parameters). Slower checks are made here, once, when a plan is read.
+        """Make the checks that take more than O(parameters), once, when a plan is read.
 
         Raises:
-            PlanError: it cannot.
+            PlanError: the mechanism cannot report.
         """
 
     def parameters(self) -> dict[str, Any]:
-        """JSON-ready parameters beyond epsilon and cells; empty for most."""
+        """Return the JSON-ready parameters beyond epsilon and cells; most mechanisms have none."""
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """Perturb one input per device.
@@ -177,7 +177,7 @@ class Mechanism(Protocol):
             randomness: source of uniform bytes; the operating system's in production.
 
         Returns:
-            The columns, each with first axis n. No loop over reports.
+            The columns, each with first axis n. Implementations do not loop over reports.
         """
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
@@ -194,13 +194,13 @@ class Mechanism(Protocol):
         """
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """Unbiased frequencies of the L inputs among the n reports: shape (L,), float64.
+        """Return unbiased frequencies of the L inputs among the n reports: shape (L,), float64.
 
-        Not normalised, may be negative. All zeros when n is 0.
+        They are not normalised and may be negative. They are all zero if n is 0.
         """
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
-        """Variance of each entry of :meth:`estimate`, given the data: shape (L,).
+        """Return the variance of each entry of :meth:`estimate`, given the data: shape (L,).
 
         Args:
             n: number of reports, at least 1.
@@ -209,10 +209,10 @@ class Mechanism(Protocol):
         """
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Covariance of :meth:`estimate`, with the sampling of n devices out of many.
+        """Return the covariance of :meth:`estimate`, with the sampling of n devices out of many.
 
         The sum of the diagonal is that of :meth:`variance` plus that of the multinomial sampling.
-        Each mechanism says what its other entries neglect. The variance of the table's total is 0
+        Each mechanism states what its other entries neglect. The variance of the table's total is 0
         exactly where :attr:`fixed_total` holds.
 
         Args:
@@ -221,22 +221,22 @@ class Mechanism(Protocol):
         """
 
     def influence(self, weights: Floats, times: Floats) -> float:
-        """The most that one report can add to a weighted sum of the estimates, times n.
+        """Return the most that one report can add to a weighted sum of the estimates, times n.
 
-        An estimate is a mean over reports of what each one says, a(y). This is the largest
-        ``sum_j times_j · weights_j · a_j(y)`` over all reports y that can be sent; an upper bound
-        where the mechanism says so.
+        An estimate is the mean over reports y of a(y), the estimate from y alone. The result is the
+        largest ``sum_j times_j · weights_j · a_j(y)`` over all possible reports, or an upper bound
+        of it where the mechanism states so.
 
         Args:
-            weights: shape (m,), of cells that are weighted alike.
+            weights: shape (m,), the different weights of cells.
             times: shape (m,), how many cells have each weight; they sum to L.
         """
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """A tally drawn from its exact law given how many devices hold each input.
+        """Draw a tally from its exact distribution, given how many devices hold each input.
 
-        Equal in law to perturbing and tallying every device, in time that does not depend on n.
-        For simulation only.
+        The distribution is that of perturbing and tallying every device; most mechanisms take time
+        that does not depend on n. For simulation only.
 
         Args:
             histogram: shape (L,), true counts.
@@ -258,22 +258,22 @@ class Mechanism(Protocol):
         """
 
     def channel(self) -> Channel:
-        """The exact transition matrix, shape (cells, outputs), rows sum to 1, of the shipped code.
+        """Return the exact transition matrix of this code: shape (cells, outputs), rows sum to 1.
 
-        Outputs are in increasing order of their code: the columns of the report read as the digits
-        of one number, the first column the most significant, bits as the integer that they spell.
-        Codes that no report can have are left out.
+        Outputs are in increasing order of their code. The code reads the columns of the report as
+        digits of one number, the first column as the most significant one; bits form an integer,
+        lowest bit first. Codes that no report can have are left out.
 
         Raises:
             ValueError: more than 2^12 outputs; :meth:`worst_ratio` still holds then.
         """
 
     def worst_ratio(self) -> Fraction:
-        """Largest P(y|x) / P(y|x') over all outputs and pairs of inputs, exact, by structure."""
+        """Return the exact largest P(y|x) / P(y|x') over all outputs y and inputs x and x'."""
 
 
 def require_enumerable(outputs: int) -> None:
-    """Refuse to list a channel that is too large.
+    """Check that a channel is small enough to be listed.
 
     Raises:
         ValueError: more than 2^12 outputs.

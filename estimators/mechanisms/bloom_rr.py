@@ -60,7 +60,7 @@ class BloomRR:
         axes: cardinalities; the input is the record's mixed-radix number, last axis fastest.
         bits: of a filter, 2 to 1024.
         hashes: per value, 1 to 16.
-        tables: attribute sets that can be asked for, with all their subsets.
+        tables: attribute sets that can be queried, with all their subsets.
     """
 
     name: ClassVar[str] = "bloom-rr"
@@ -300,7 +300,7 @@ class BloomRR:
         return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """By perturbing every device: bits of one report meet in products, so no shorter law."""
+        """Perturb every device: products of one report's bits have no simpler distribution."""
         values = np.repeat(np.arange(self.cells), histogram)
         seeded = SeededRandomness(int(generator.integers(1 << 62)))
         drawn: Counts = self.tally(self.perturb(values, seeded), None, 1)[0]

@@ -1,6 +1,6 @@
 """Randomised response on one sign: a Hadamard coefficient of the device's input.
 
-Which coefficient is the report's view, so the mechanism itself sees two inputs only.
+The report's view names the coefficient, so the mechanism itself has two inputs only.
 """
 
 from __future__ import annotations
@@ -86,9 +86,11 @@ class HadamardCoefficient(SupportOracle):
         return one_cell(weights, times, *self._rates)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Exact law in O(1): two binomials."""
-        chances = [float(self.q), float(self.p)]
-        minus: Counts = generator.binomial(histogram, chances).sum(keepdims=True).astype(np.int64)
+        """Draw from the exact distribution in O(1): two binomials."""
+        minus_rates = [float(self.q), float(self.p)]
+        minus: Counts = (
+            generator.binomial(histogram, minus_rates).sum(keepdims=True).astype(np.int64)
+        )
         return minus
 
     def channel(self) -> Channel:

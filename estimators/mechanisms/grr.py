@@ -1,4 +1,4 @@
-"""Generalised randomised response: tell the truth or name another cell.
+"""Generalised randomised response: report the true cell or another one.
 
 Also called direct encoding and preferential sampling; with two cells, Warner's randomised response.
 """
@@ -78,7 +78,7 @@ class GRR(SupportOracle):
         return one_cell(weights, times, *self._rates)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Exact law in O(L): keep with probability p - q, otherwise uniform on all cells."""
+        """Draw exactly in O(L): keep with probability p - q, otherwise uniform on all cells."""
         kept = generator.binomial(histogram, float(self.p - self.q))
         rest = int(histogram.sum() - kept.sum())
         drawn = kept + generator.multinomial(rest, np.full(self.cells, 1 / self.cells))
@@ -100,7 +100,7 @@ class GRR(SupportOracle):
 def respond(
     values: NDArray[Any], cells: int, weight: int, randomness: Randomness
 ) -> NDArray[np.int64]:
-    """Randomised response of every value: itself with odds weight : 2^32 against any other cell.
+    """Randomise every value: it is kept with odds weight : 2^32 against any one other cell.
 
     Args:
         values: shape (n,), integers in [0, cells).
@@ -126,7 +126,7 @@ def respond(
 
 
 def count_cells(cell: NDArray[Any], cells: int, view: NDArray[Any] | None, views: int) -> Counts:
-    """Reports per view and cell: shape (views, cells), int64."""
+    """Count reports per view and cell: shape (views, cells), int64."""
     if view is not None:
         cell = cell.astype(np.int64) + view.astype(np.int64) * cells
     return np.bincount(cell, minlength=views * cells).reshape(views, cells)

@@ -1,9 +1,9 @@
-"""Tables of one record side by side: the counters of mechanisms that perturb whole records.
+"""Counters of mechanisms that perturb whole records: several tables in one row of integers.
 
 A mechanism that perturbs every attribute of a record has as many joint outputs as the record has
-values; its counters are the tables over those attribute sets that will be asked for, laid out one
-after another in one row of integers. Every table counts every report, so a smaller table is a
-projection of any larger one that holds its axes, exactly.
+values. Its counters are therefore only the tables over those attribute sets that queries need, one
+after another. Every table counts every report, so a smaller table is exactly a projection of any
+larger one that holds its axes.
 """
 
 from __future__ import annotations

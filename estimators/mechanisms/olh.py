@@ -31,7 +31,7 @@ BLOCK = 1 << 14
 
 @dataclass(frozen=True)
 class OLH(SupportOracle):
-    """Each report hashes the cells into few buckets with its own seed and tells its bucket by GRR.
+    """Each report hashes the cells into few buckets with its own seed and sends its bucket by GRR.
 
     Report: columns ``s``, the seed, and ``y``, the reported bucket. A report supports the cells
     that its seed sends to y. Counters: supports per cell.
@@ -154,7 +154,7 @@ class OLH(SupportOracle):
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Law under an ideal hash, in O(L): a report supports the cells independently."""
+        """Draw for an ideal hash, in O(L): a report supports the cells independently."""
         return draw_supports(histogram, self.p, self.q, generator)
 
     def channel(self) -> Channel:
@@ -170,7 +170,7 @@ class OLH(SupportOracle):
         )
 
     def worst_ratio(self) -> Fraction:
-        """Given the seed, which says nothing about the input, the report is GRR on the buckets."""
+        """The seed is independent of the input; given the seed, the report is GRR on buckets."""
         return Fraction(self.weight, OTHER)
 
 

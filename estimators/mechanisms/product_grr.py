@@ -46,7 +46,7 @@ MAX_WEIGHT = exp_weight(str(MAX_PART))
 """Of a block's true cell: no block may spend more than any other mechanism."""
 
 MAX_DRAWN_CELLS = 1 << 24
-"""Cells of attributes that are counted or perturbed together whose tally is drawn from its law."""
+"""Most cells of attributes counted or perturbed together for which a tally can be drawn."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class ProductGRR:
 
     @property
     def drawn_cells(self) -> int:
-        """Cells of the largest part: what a tally drawn from its law takes."""
+        """Cells of the largest part; a drawn tally needs a histogram of that size."""
         return max(prod(self.axes[i] for i in part) for part in self.parts)
 
     def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
@@ -226,13 +226,13 @@ class ProductGRR:
         return math.inf
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Exact law in O(blocks · cells), part by part.
+        """Draw exactly in O(blocks · cells), part by part.
 
         Raises:
             ValueError: a record has more than 2^24 values.
         """
         if self.cells > MAX_DRAWN_CELLS:
-            raise ValueError(f"the joint law of {self.cells:,} cells is not drawn")
+            raise ValueError(f"a joint tally of {self.cells:,} cells is not drawn")
         cube = np.asarray(histogram, np.int64).reshape(self.axes)
         every = range(len(self.axes))
         return self._draw(
@@ -240,7 +240,7 @@ class ProductGRR:
         )
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """As `draw_tally`, from the inputs of all devices: records may have any number of values.
+        """Draw as `draw_tally`, from the inputs of devices: a record may have any number of values.
 
         Args:
             values: shape (n,), integers in [0, cells).
@@ -261,7 +261,7 @@ class ProductGRR:
     def _draw(
         self, histogram: Callable[[tuple[int, ...]], Counts], generator: np.random.Generator
     ) -> Counts:
-        """The counters: every part's blocks keep some of its records and spread the rest evenly."""
+        """Draw the counters: each block keeps some of the records and spreads the rest evenly."""
         if self.drawn_cells > MAX_DRAWN_CELLS:
             raise ValueError(f"a part of {self.drawn_cells:,} cells is not drawn")
         counts = np.zeros(self.width, np.int64)
@@ -332,7 +332,7 @@ def share_weight(epsilon: str, parts: int, of: int) -> int:
 
 
 def check_axes(name: str, cells: object, axes: Sequence[int]) -> None:
-    """Whether the axes are cardinalities whose product is ``cells``.
+    """Check that the axes are cardinalities whose product is ``cells``.
 
     Raises:
         PlanError: they are not.

@@ -90,7 +90,7 @@ class HadamardResponse(SupportOracle):
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Exact law in O(L K): a multinomial over the rows per cell, then two binomials a row."""
+        """Draw exactly in O(L K): a multinomial over the rows per cell, two binomials per row."""
         even = np.full(self.rows, 1 / self.rows)
         cells = np.arange(self.cells)
         truth = np.zeros((self.rows, 2), np.int64)
@@ -116,7 +116,7 @@ class HadamardResponse(SupportOracle):
         )
 
     def worst_ratio(self) -> Fraction:
-        """Given the row, which says nothing about the input, the report is RR on a sign."""
+        """The row is independent of the input; given the row, the report is RR on a sign."""
         return Fraction(self.weight, OTHER)
 
 
@@ -133,7 +133,7 @@ def count_signs(
 
 
 def draw_signs(truth: Counts, p: Fraction, generator: np.random.Generator) -> Counts:
-    """Reported signs given the true ones per row, each told truly with probability p.
+    """Draw reported signs given the true ones per row; each is reported with probability p.
 
     Args:
         truth: shape (rows, 2), devices per row and true sign.
@@ -143,6 +143,6 @@ def draw_signs(truth: Counts, p: Fraction, generator: np.random.Generator) -> Co
     Returns:
         Shape (2 · rows,), int64.
     """
-    told = generator.binomial(truth, float(p))
-    drawn: Counts = (told + (truth - told)[:, ::-1]).astype(np.int64).reshape(-1)
+    kept = generator.binomial(truth, float(p))
+    drawn: Counts = (kept + (truth - kept)[:, ::-1]).astype(np.int64).reshape(-1)
     return drawn

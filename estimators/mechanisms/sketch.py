@@ -184,7 +184,7 @@ class HadamardSketch:
         return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Exact law given the hashes, in O(L g + g w^2)."""
+        """Draw exactly, given the hashes, in O(L g + g w^2)."""
         g, w = self.hashes, self.buckets
         devices = generator.multinomial(histogram, np.full(g, 1 / g))
         truth = np.zeros((g, w, 2), np.int64)
@@ -213,5 +213,5 @@ class HadamardSketch:
         )
 
     def worst_ratio(self) -> Fraction:
-        """Given hash and row, which say nothing about the input, the report is RR on a sign."""
+        """Hash and row are independent of the input; given them, the report is RR on a sign."""
         return Fraction(self.weight, OTHER)

@@ -155,7 +155,7 @@ class SubsetSelection(SupportOracle):
         return float(weights[order] @ taken - other * (times @ weights)) / gap
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Exact law in O(L w), see :func:`_draw_sets`."""
+        """Draw exactly in O(L w), see :func:`_draw_sets`."""
         certain, anything = self._surplus
         own = generator.binomial(histogram, certain / (certain + anything))
         return _draw_sets(own, int(histogram.sum() - own.sum()), self.size, generator)
@@ -184,9 +184,9 @@ def _wrap(position: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
     return position
 
 
-def _advance(group: Counts, chances: NDArray[np.float64], generator: np.random.Generator) -> int:
-    """Let reports with r cells to choose take one more, in place; returns how many did."""
-    held = generator.binomial(group, chances)
+def _advance(group: Counts, odds: NDArray[np.float64], generator: np.random.Generator) -> int:
+    """Let reports with r cells to choose take one more, in place; return how many did."""
+    held = generator.binomial(group, odds)
     group -= held
     group[:-1] += held[1:]
     return int(held.sum())
@@ -197,7 +197,7 @@ def _draw_sets(own: Counts, free: int, size: int, generator: np.random.Generator
 
     Reports are counted by how many cells they still have to choose. At cell j a report that has r
     to choose from the k cells it can still choose holds j with probability r / k, independently of
-    the others: the law of a uniform set drawn sequentially. A report that holds its own cell for
+    the others: this is a uniform set drawn sequentially. A report that holds its own cell for
     certain can choose all but that; which of the reports whose own cell lies ahead reach it now is
     a uniform choice, because their progress does not depend on it.
 

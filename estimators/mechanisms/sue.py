@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SUE(UnaryOracle):
-    """Every bit of the one-hot input is told truly with odds floor(e^(epsilon/2) · 2^32) : 2^32.
+    """Every bit of the one-hot input is kept with odds floor(e^(epsilon/2) · 2^32) : 2^32.
 
     Two inputs differ in two bits, so each bit may spend half of epsilon.
     Cost: L / 8 bytes to send, about L + 1 random bytes; O(L / 64) word operations to tally.

@@ -1,4 +1,4 @@
-"""What unary encodings share: one independent bit per cell."""
+"""The common part of unary encodings: one independent bit per cell."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class UnaryOracle(SupportOracle):
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Exact law in O(L): the bits are independent, so every counter is two binomials."""
+        """Draw exactly in O(L): bits are independent, so every counter is two binomials."""
         return draw_supports(histogram, self.p, self.q, generator)
 
     def channel(self) -> Channel:
@@ -51,11 +51,11 @@ class UnaryOracle(SupportOracle):
         require_enumerable(1 << min(self.cells, 64))
         p, q, cells = self.p, self.q, self.cells
 
-        def chance(x: int, y: int) -> Fraction:
+        def probability(x: int, y: int) -> Fraction:
             ones = (y & ~(1 << x)).bit_count()
             return (p if y >> x & 1 else 1 - p) * q**ones * (1 - q) ** (cells - 1 - ones)
 
-        return tuple(tuple(chance(x, y) for y in range(1 << cells)) for x in range(cells))
+        return tuple(tuple(probability(x, y) for y in range(1 << cells)) for x in range(cells))
 
     def worst_ratio(self) -> Fraction:
         """Two inputs differ in two bits only: p(1 - q) / (q(1 - p))."""

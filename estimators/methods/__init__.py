@@ -1,4 +1,9 @@
-"""Local methods by name; :mod:`estimators.methods.base` is their contract."""
+"""Local methods: which views devices report on, and how tables follow from the counts.
+
+Each method is registered here under the name that plans use; :mod:`.base` is their contract. A
+method designs the groups of a plan and fits a model to tallies; `shared` holds the parts that
+several methods use. docs/methods.md lists all methods, docs/methods/ explains them.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +55,7 @@ _ALL: tuple[Method, ...] = (
 )
 
 CENTRAL = "dp-marginals"
-"""What is done in the central model (:mod:`estimators.central`); no local plan can name it."""
+"""The method of the central model (:mod:`estimators.central`); no local plan can name it."""
 
 _METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 

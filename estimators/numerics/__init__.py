@@ -1,1 +1,5 @@
-"""Numerical procedures that know no plan: projections, maximum entropy, designs, transforms."""
+"""Numerical procedures that do not depend on plans.
+
+Here are projections onto consistent and non-negative tables, maximum entropy, covering designs,
+transforms, likelihoods and counts of subsets. They take arrays and attribute sets.
+"""
