@@ -36,7 +36,7 @@ from estimators.wire.state import (
 from producer.simulation.fleet import Fleet
 from producer.simulation.produce import Summary, produce
 from tests.support.producer import FakeClock
-from tests.support.tally import at, batch_id, body, names_of
+from tests.support.tally import at, batch_id, body, fields_of, names_of
 
 DAY_MS = 86_400_000
 
@@ -205,3 +205,10 @@ def sample(worker: TallyWorker, name: str, **labels: str) -> float:
     ]
     assert found, f"no sample {name} {labels}"
     return sum(found)
+
+
+def assert_state_is_the_log(stage: Stage, number: int = 0, group: int = 0) -> None:
+    """Assert that the newest partition record of an input equals a recount of its log."""
+    fold = stage.recount(number, group)
+    newest = max(stage.states(number, group), key=lambda s: s.next_offset)
+    assert fields_of(newest) == fields_of(fold.state())

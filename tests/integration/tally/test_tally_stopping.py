@@ -1,0 +1,96 @@
+"""Workers share partitions, hand them over, and stop in a bounded time (in-process broker)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from broker.clock import SystemClock
+from broker.transport import Partition
+from consumer.tally.worker import TallyWorker
+from tests.support.tally import at, small_plan
+from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
+
+
+def test_two_workers_share_partitions_and_hand_them_over() -> None:
+    stage = Stage(small_plan(partitions=4, groups=2))
+    first = stage.worker()
+    everything = [(g, p) for g in range(2) for p in range(4)]
+    for step in range(24):
+        stage.move_to(step + 0.6)
+        for g, p in everything:
+            stage.batch(step // 10, [step % 4], partition=p, group=g)
+        if step == 8:
+            second = stage.worker()
+        workers = [first] if step < 8 else [first, second] if step < 16 else [second]
+        if step == 16:
+            first.finish()
+        stage.turns(*workers, count=4, step=0.05)
+        if step == 12:
+            assert len(first.folds) == len(second.folds) == 4
+    stage.move_to(60)
+    stage.turns(second, count=12, step=0.5)
+    for g, p in everything:
+        assert_state_is_the_log(stage, p, g)
+        assert max(stage.states(p, g), key=lambda s: s.next_offset).total.tally.reports == 24
+
+
+def test_run_stops_within_its_budget_and_checkpoints() -> None:
+    plan = small_plan()
+    stage = Stage(plan)
+    clock = SystemClock()
+    stage.broker._cluster.clock = lambda: at(1)
+    worker = stage.worker(clock=_Shifted(at(1)), checkpoint_seconds=600)
+    worker.abandon()
+    stop = threading.Event()
+    thread = threading.Thread(target=worker.run, args=(stop,))
+    thread.start()
+    stage.batch(0, [3])
+    deadline = clock.monotonic() + 10
+    while sample(worker, "reports_accepted_total") < 1 and clock.monotonic() < deadline:
+        clock.sleep(0.01)
+    began = clock.monotonic()
+    stop.set()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert clock.monotonic() - began < 20
+    assert stage.states()[-1].next_offset == 1
+    assert worker.health.readiness().detail == "draining"
+
+
+class _Shifted(SystemClock):
+    """Real seconds, but the wall clock of the plan."""
+
+    def __init__(self, wall_ms: int) -> None:
+        self._wall = wall_ms
+
+    def now_ms(self) -> int:
+        return self._wall
+
+
+def test_stop_during_a_restore_that_cannot_end() -> None:
+    stage = Stage(small_plan())
+    first = stage.worker()
+    stage.batch(0, [3])
+    stage.turns(first)
+    first.finish()
+    worker: TallyWorker = stage.worker(clock=_Shifted(at(5)), retry_seconds=600.0)
+    worker.abandon()
+    stage.broker.stall(Partition(stage.names.state, 0))
+    stop = threading.Event()
+    thread = threading.Thread(target=worker.run, args=(stop,))
+    thread.start()
+    assert _eventually(lambda: worker.health.readiness().detail == "restoring")
+    stop.set()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def _eventually(happened: Any, seconds: float = 10.0) -> bool:
+    clock = SystemClock()
+    deadline = clock.monotonic() + seconds
+    while clock.monotonic() < deadline:
+        if happened():
+            return True
+        clock.sleep(0.01)
+    return False

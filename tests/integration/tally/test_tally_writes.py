@@ -1,0 +1,106 @@
+"""The order in which a worker writes, on the in-process broker: no checkpoint goes ahead of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.in_process import SendFault
+from broker.transport import Partition
+from estimators.errors import FatalError
+from estimators.wire.state import PartitionState, parse_key
+from tests.support.tally import batch_id, small_plan
+from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
+
+
+def test_no_checkpoint_passes_an_unacknowledged_dead_letter() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    stage.turns(worker, count=1)
+    stage.broker.stall(Partition(stage.names.dead_letters, 0))
+    stage.send(batch_id(1), b"{")
+    with pytest.raises(FatalError, match="not acknowledged"):
+        stage.turns(worker, count=10)
+    assert stage.states() == []
+    worker.abandon()
+    stage.broker.release(Partition(stage.names.dead_letters, 0))
+    again = stage.worker()
+    stage.turns(again)
+    assert stage.states()[-1].next_offset == 1
+
+
+def test_no_checkpoint_passes_an_unacknowledged_closed_record() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    stage.turns(worker, count=1)
+
+    def fail_closed(partition: Partition, key: bytes | None, value: bytes | None) -> Any:
+        closed = partition.topic == stage.names.state and parse_key(key)[2] is not None
+        return SendFault.FAIL if closed else SendFault.NONE
+
+    stage.broker.faults.on_send = fail_closed
+    stage.move_to(14)
+    stage.batch(1, [1])
+    with pytest.raises(FatalError, match="not acknowledged"):
+        stage.turns(worker, count=10)
+    assert stage.state_records() == []
+
+
+def test_the_closed_record_comes_before_the_partition_record_that_lets_it_go() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    for seconds in range(0, 60, 2):
+        stage.move_to(seconds + 0.7)
+        stage.batch(min(seconds // 10, 3), [1])
+        stage.turns(worker, count=3, step=0.3)
+    seen = -1
+    for r in stage.state_records():
+        _, _, window = parse_key(r.key)
+        if window is not None:
+            seen = window
+        else:
+            state = next(s for s in stage.states() if stage_value(stage, s) == r.value)
+            assert state.closed_through <= seen
+    assert seen == 3
+
+
+def stage_value(stage: Stage, state: PartitionState) -> bytes:
+    from estimators.wire.state import encode_state
+
+    return encode_state(stage.plan, state)
+
+
+@pytest.mark.parametrize("fault", [SendFault.FAIL, SendFault.LOSE_ACK, SendFault.DUPLICATE])
+def test_passing_write_failures_are_retried(fault: SendFault) -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    stage.turns(worker, count=1)
+    stage.broker.faults.plan(stage.names.dead_letters, fault, fault)
+    stage.broker.faults.plan(stage.names.state, fault, fault, fault)
+    stage.send(batch_id(1), b"{")
+    stage.move_to(14)
+    stage.batch(1, [1])
+    stage.turns(worker)
+    assert_state_is_the_log(stage)
+    assert {(letter.partition, letter.offset) for letter, _ in stage.letters()} == {(0, 0)}
+    assert {c.window for c in stage.closed()} == {0}
+    if fault is not SendFault.DUPLICATE:
+        assert sample(worker, "send_retries_total") >= 4
+
+
+def test_reading_pauses_while_too_many_writes_wait() -> None:
+    stage = Stage(small_plan(), {"retry_seconds": 1000.0})
+    worker = stage.worker(writes_in_flight=10, poll_records=5, checkpoint_seconds=600)
+    stage.turns(worker, count=1)
+    letters = Partition(stage.names.dead_letters, 0)
+    stage.broker.stall(letters)
+    for _ in range(100):
+        stage.send(batch_id(1), b"{")
+    stage.turns(worker, count=30, step=0.01)
+    read = sample(worker, "records_read_total")
+    assert 10 <= read <= 15
+    stage.broker.release(letters)
+    stage.turns(worker, count=60, step=0.01)
+    assert sample(worker, "records_read_total") == 100
+    assert sample(worker, "dead_letters_total") == 100
