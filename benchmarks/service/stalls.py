@@ -40,7 +40,7 @@ def main() -> int:
     longest = max(seen.standstill for seen in found)
     print(f"{len(held)} of {len(found)} seeds held; longest standstill {longest:.1f} s")
     if held:
-        print(f"longest rest of those that held {max(seen.rest for seen in held):.1f} s")
+        print(f"longest recovery of those that held {max(seen.recovery for seen in held):.1f} s")
     return 0 if len(held) == len(found) else 1
 
 

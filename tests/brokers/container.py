@@ -1,4 +1,4 @@
-"""Kafka in a container, where Docker answers."""
+"""Start Kafka in a container, where Docker answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.brokers.jars import Unavailable
 
 START_SECONDS = 120
-# As the native broker has them, so that both give the same tests the same conditions.
+# The same settings as the native broker's, so that tests meet the same conditions.
 ENVIRONMENT = {
     "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
     "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "300",
@@ -17,7 +17,7 @@ ENVIRONMENT = {
 
 
 def start() -> tuple[str, Callable[[], None]]:
-    """The address of a fresh broker, and how to remove it.
+    """Start a broker; return its address and a function that removes it.
 
     Raises:
         Unavailable: Docker does not answer, or the container does not start.

@@ -1,4 +1,4 @@
-"""Apache Kafka's jars, fetched once with Maven and kept in .cache at the repository's root."""
+"""Fetch Apache Kafka's jars once with Maven, and keep them in .cache at the repository's root."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ MIN_JAVA = 17
 
 
 class Unavailable(Exception):  # noqa: N818 - it is an answer, not a defect
-    """No broker can be had this way; the text says why."""
+    """No broker is available in this way; the text gives the reason."""
 
 
 def version() -> str:
-    """The Kafka version that the pom asks for."""
+    """Return the Kafka version that the pom requires."""
     found = re.search(r"<kafka\.version>([^<]+)<", POM.read_text(encoding="utf-8"))
     assert found is not None
     return found.group(1)
 
 
 def java() -> str:
-    """The Java to run, checked to be new enough."""
+    """Return the path of a Java that is new enough."""
     path = shutil.which("java")
     if path is None:
         raise Unavailable("no java on the PATH")
-    told = subprocess.run([path, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(\d+)', told)
+    output = subprocess.run([path, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', output)
     if found is None or int(found.group(1)) < MIN_JAVA:
-        raise Unavailable(f"Java {MIN_JAVA} or newer is needed, found: {told.splitlines()[:1]}")
+        raise Unavailable(f"Java {MIN_JAVA} or newer is needed, found: {output.splitlines()[:1]}")
     return path
 
 
 def jars() -> Path:
-    """The directory with the jars; fetches them on first use."""
+    """Return the directory of the jars; fetch them on first use."""
     target = ROOT / ".cache" / f"kafka-{version()}"
     target.parent.mkdir(exist_ok=True)
     with (target.parent / "kafka.lock").open("w") as lock:

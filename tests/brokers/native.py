@@ -106,7 +106,7 @@ class NativeKafka:
         self.data = self._dir / "data"
 
     def start(self, timeout: float = START_SECONDS) -> NativeKafka:
-        """Start it and wait until it answers; the broker itself."""
+        """Start the broker, wait until it answers, and return it."""
         settings = self._write_settings()
         if not (self._dir / "data" / "meta.properties").exists():
             self._format(settings)
@@ -124,25 +124,25 @@ class NativeKafka:
         return self
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
-        """Ask it to stop, as SIGTERM does, and wait."""
+        """Terminate the broker (SIGTERM), and wait."""
         self._signal(signal.SIGTERM)
         self._await_end(timeout)
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill the broker (SIGKILL), as a crash does."""
         self._signal(signal.SIGKILL)
         self._await_end(STOP_SECONDS)
 
     def running(self) -> bool:
-        """Whether it has been started and has not ended."""
+        """Return whether it has been started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def freeze(self) -> None:
-        """Halt it, connections open, until `thaw`."""
+        """Halt the broker (SIGSTOP) with its connections open, until `thaw`."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let a halted broker continue."""
         self._signal(signal.SIGCONT)
 
     def close(self) -> None:
@@ -250,7 +250,7 @@ def _free_port() -> int:
 
 
 def _answers(port: int) -> bool:
-    """Whether something listens; a broker opens its port only when it is ready to serve."""
+    """Return whether the port is open; a broker opens it only when it is ready to serve."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:
@@ -259,10 +259,10 @@ def _answers(port: int) -> bool:
 
 
 def _await_interrupt() -> None:
-    told = threading.Event()
+    interrupted = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
-    while not told.wait(1.0):
+        signal.signal(number, lambda *_: interrupted.set())
+    while not interrupted.wait(1.0):
         pass  # a wait without a timeout would not let the handler run on every platform
 
 

@@ -1,8 +1,8 @@
-"""Records in a broker's log that no request brought there: bytes written into its segment file.
+"""Write bytes into a broker's segment files, to plant records that it would not accept.
 
-A broker looks into the batches that it is sent. Which ones it lets through depends on its release,
-its vendor and its settings, and old logs hold what old releases let through. A planted log stands
-for all of them: the broker serves it as it is.
+A broker checks the batches that it receives. Which ones it accepts depends on its release, vendor
+and settings, and old logs hold what old releases accepted. A planted log represents all of them:
+the broker serves it without changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DELTA = struct.Struct(">i")
 
 
 class Planting:
-    """Batches for one partition that must be empty so far.
+    """Writes batches to a partition that must be empty.
 
     Attributes:
         end: the offset behind the last batch.
@@ -34,7 +34,7 @@ class Planting:
         self.end = 0
 
     def add(self, raw: bytes) -> int:
-        """Append a batch, whatever it holds; its first offset, which is written into it."""
+        """Append a batch with any content, set its first offset, and return that offset."""
         first = self.end
         (delta,) = _DELTA.unpack_from(raw, _LAST_DELTA_AT)
         self._file.write(_BASE.pack(first) + raw[_BASE.size :])
@@ -46,7 +46,7 @@ class Planting:
 
 
 def stamped(payload: bytes, count: int, milliseconds: int, **stated: object) -> bytes:
-    """A batch as a topic with LogAppendTime keeps it."""
+    """Encode a batch as a topic with LogAppendTime stores it."""
     attributes = int(stated.pop("attributes", 0)) | APPEND_TIME  # type: ignore[call-overload]
     return frame(
         payload,
@@ -60,7 +60,7 @@ def stamped(payload: bytes, count: int, milliseconds: int, **stated: object) -> 
 
 
 def plant(kafka: NativeKafka, batches: dict[Partition, Iterable[bytes]]) -> dict[Partition, int]:
-    """Stop the broker, write the batches into empty partitions, start it; where each log ends."""
+    """Stop the broker, write batches into empty partitions, start it; return the log ends."""
     kafka.stop()
     ends = {}
     for partition, raw in batches.items():
@@ -72,7 +72,7 @@ def plant(kafka: NativeKafka, batches: dict[Partition, Iterable[bytes]]) -> dict
             planting.add(one)
         planting.close()
         ends[partition] = planting.end
-    # Without these the broker looks at all segments anew and makes their indexes.
+    # Without these files the broker reads all segments again and makes their indexes.
     for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint"):
         (kafka.data / name).unlink(missing_ok=True)
     checkpoint = kafka.data / "replication-offset-checkpoint"

@@ -1,4 +1,4 @@
-"""A real broker for a test session: a given one, else a container, else the jars with Java."""
+"""Provide a real broker: a given one, or one in a container, or one from the jars with Java."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REQUIRED = "CALMSTREAM_REQUIRE_BROKER"
 
 @dataclass(frozen=True)
 class Provided:
-    """A broker that answers: its address, what it is, and how to end it."""
+    """A running broker: its address, its kind, and a function that ends it."""
 
     bootstrap: str
     kind: str
@@ -24,7 +24,7 @@ class Provided:
 
 
 def provide() -> Provided:
-    """The first broker that can be had.
+    """Return the first broker that is available.
 
     Raises:
         Unavailable: with what was tried and why it failed.
@@ -47,5 +47,5 @@ def provide() -> Provided:
 
 
 def required() -> bool:
-    """Whether a missing broker is a failure."""
+    """Return whether a missing broker is a failure."""
     return os.environ.get(REQUIRED, "") not in {"", "0"}

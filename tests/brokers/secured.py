@@ -1,4 +1,4 @@
-"""A native broker that demands TLS, names and permissions, with certificates made by keytool."""
+"""A native broker that requires TLS, passwords and permissions; keytool makes its certificate."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class SecuredKafka:
         )
 
     def security(self, user: str, password: str | None = None) -> Security:
-        """Settings of a user's client."""
+        """Return the security settings of a user's client."""
         given = self.passwords[user] if password is None else password
         return Security("SASL_SSL", "PLAIN", user, given, cafile=self.cafile)
 
     def settings(self, user: str) -> dict[str, str]:
-        """The same as environment variables of a command; the password lies in a file."""
+        """Return them as environment variables of a command; the password is in a file."""
         path = self.directory / f"{user}.password"
         path.write_text(self.passwords[user])
         return {
@@ -72,7 +72,7 @@ class SecuredKafka:
         }
 
     def add_scram(self, user: str, password: str) -> None:
-        """Let a user log in by SCRAM too."""
+        """Allow a user to log in by SCRAM too."""
         from kafka import KafkaAdminClient
         from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 

@@ -1,7 +1,7 @@
-"""A partition as it lies in a broker's files: read without a client and without the product.
+"""Read a partition from a broker's files, without a client and without the product.
 
-The format is Kafka's record batch of magic 2. Files may be read while the broker writes: a batch
-that is not whole yet is left for the next look.
+The format is Kafka's record batch of magic 2. The broker may write at the same time: an incomplete
+batch at the end is left for the next reading.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.batches import APPEND_TIME, CONTROL, GZIP, LZ4, SNAPPY
 
 MOST_BYTES = 32 << 20
 MOST_RECORDS = 1 << 16
-"""What the wire format allows in a record batch; more is damage."""
+"""The limits of the wire format for a record batch; more counts as damage."""
 
 _PREFIX = struct.Struct(">qi")
 _HEADER = struct.Struct(">ibIhiqqqhii")
@@ -31,7 +31,7 @@ _CODEC = 0x07
 
 
 class Stored(NamedTuple):
-    """One record, or a batch that cannot be decoded: then ``offset`` is its last.
+    """One record, or a batch that cannot be decoded; then ``offset`` is its last offset.
 
     ``timestamp`` is in milliseconds since the epoch; the broker set it where ``append_time``.
     ``rest`` is the header section.
@@ -47,12 +47,12 @@ class Stored(NamedTuple):
 
 
 def stored(data: Path, topic: str, number: int, newest: int | None = None) -> Iterator[Stored]:
-    """The records of a partition in the order of the log.
+    """Yield the records of a partition in the order of the log.
 
     Args:
         data: a broker's data directory.
         topic, number: of the partition.
-        newest: so many of the last batches only.
+        newest: read only this many of the last batches.
     """
     batches: Iterable[Batch] = _batches(data / f"{topic}-{number}")
     for batch in batches if newest is None else deque(batches, newest):
@@ -60,7 +60,7 @@ def stored(data: Path, topic: str, number: int, newest: int | None = None) -> It
 
 
 def log_end(data: Path, topic: str, number: int) -> int:
-    """The offset behind the last whole batch."""
+    """Return the offset after the last complete batch."""
     last = deque(_batches(data / f"{topic}-{number}"), 1)
     return last[0][0] + last[0][1][4] + 1 if last else 0
 
@@ -114,7 +114,7 @@ def _rows(codec: int, payload: bytes, count: int, offsets: int) -> list[Read] | 
 # A bomb is sent again and again, byte for byte.
 @lru_cache(maxsize=64)
 def _expanded(codec: int, payload: bytes) -> bytes | None:
-    """At most ``MOST_BYTES`` bytes; None for more, and for what is not of the codec."""
+    """Decompress at most ``MOST_BYTES`` bytes; None for more, and for bytes of another codec."""
     try:
         plain = _plain(codec, payload)
     except (zlib.error, RuntimeError, ValueError, cramjam.DecompressionError):
@@ -133,7 +133,7 @@ def _plain(codec: int, payload: bytes) -> bytes:
 
 
 def _blocks(payload: bytes) -> Iterator[bytes]:
-    """A raw block, or those of the stream that Java's clients write."""
+    """Yield the one raw block, or the blocks of the stream that Java's clients write."""
     if not payload.startswith(_JAVA_SNAPPY):
         yield payload
         return

@@ -1,4 +1,4 @@
-"""Whatever goes wrong, every report taken is sent, failed or waiting, and counted as such."""
+"""Under any fault, every accepted report is counted as sent, failed or waiting."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def report(cell: int, period: int = 0) -> Report:
 
 
 class BrokenSinkError(RuntimeError):
-    """Not an error that a sink may raise."""
+    """An error that a sink must not raise."""
 
 
 OUTCOMES: dict[str, CalmstreamError | int | None] = {

@@ -1,4 +1,4 @@
-"""Neighbouring inputs: whatever one user puts into a record, the coded table changes by one row."""
+"""Neighbouring inputs: any content of one user's record changes the coded table by one row."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def with_row(row: Row, place: int) -> list[Row]:
 
 
 def check_added(without: list[bytes], added: list[bytes]) -> None:
-    """At most one row more and none less, and counts of k-tuples within C(d, k) in all."""
+    """Check at most one row more, none less, and k-tuple counts that differ by at most C(d, k)."""
     before, after = table(placed(without)), table(placed(added))
     assert not before - after
     assert (after - before).total() <= 1
@@ -204,7 +204,7 @@ def test_a_sample_is_of_users_and_not_of_records() -> None:
 
     everybody = sampled(list(range(4000)))
     assert 800 < len(everybody) < 1200
-    # Whoever is taken away or comes, all others are in it or not as before.
+    # When a user is added or removed, all others stay in or out of the sample.
     assert sampled(list(range(0, 4000, 2))) == {v for v in everybody if int(v or 0) % 2 == 0}
     assert sampled(list(range(3999, -1, -1))) == everybody
 

@@ -1,4 +1,4 @@
-"""Whatever the bytes: a batch within its bounds, or a rejection, and nothing else."""
+"""Any bytes decode to a batch within its bounds or to a rejection."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_any_json_in_the_fields_is_a_batch_or_a_rejection(fields: dict[str, obje
 
 
 def test_a_fold_survives_everything_and_counts_only_what_is_accepted() -> None:
-    """The whole way into the counters: admission, duplicates and windows too."""
+    """Pass messages through admission, duplicates and windows into the counters."""
     for group in GROUPS:
         fold = PartitionFold.start(PLAN, group, TOPIC_ID)
         accepted = 0

@@ -1,4 +1,4 @@
-"""Whatever a stranger changes about a plan: it is refused in one line, or it can report."""
+"""A plan with any change is refused in one line, or a device can report under it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ODD: tuple[Any, ...] = (
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every (container, key) of a document."""
+    """Return every (container, key) of a document."""
     items: Any = ()
     if isinstance(value, dict):
         items = list(value.items())
@@ -56,7 +56,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def change(plan: Any, dice: random.Random) -> None:
-    """Do one thing to a document, in place."""
+    """Make one change to a document, in place."""
     container, key = dice.choice(list(places(plan)))
     kind = dice.randrange(6)
     if kind == 0:
@@ -75,7 +75,7 @@ def change(plan: Any, dice: random.Random) -> None:
 
 
 def damage(raw: bytes, dice: random.Random) -> bytes:
-    """Do one thing to bytes."""
+    """Make one change to bytes."""
     at, end = sorted(dice.randrange(len(raw) + 1) for _ in range(2))
     kind = dice.randrange(4)
     if kind == 0:

@@ -1,9 +1,8 @@
-"""Workers under generated faults: whatever happens, what is written equals the log.
+"""Workers under generated faults: the state that they write always equals the log.
 
-Every batch has one cell of its own per (window, id), so that a count of two would prove double
-counting and a zero a loss. Workers crash, stop, become zombies and write late; the state topic is
-compacted, its writes fail, lose their acknowledgement or come twice; input is trimmed below what
-is needed.
+Every (window, id) has its own cell, so that a count of two proves double counting and a zero proves
+a loss. Workers crash, stop, lose their partitions and write late; the state topic is compacted, and
+its writes fail, lose their acknowledgement or occur twice; input that is not needed is trimmed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One device's ledger and the ledgers of a population judge alike, whatever came before."""
+"""A device's ledger and a population's ledgers make the same decisions after any history."""
 
 from __future__ import annotations
 

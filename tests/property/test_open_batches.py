@@ -1,4 +1,4 @@
-"""However reports arrive: none is lost, none leaves late, and few leave in small company."""
+"""For any arrivals: no report is lost or sent late, and few are sent in small batches."""
 
 from __future__ import annotations
 

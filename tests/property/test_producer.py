@@ -1,4 +1,4 @@
-"""The edge never fails because of a value, and never shows one by being silent."""
+"""The edge never fails because of a value, and its silence never depends on one."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def compacted(records: list[Raw]) -> list[Raw]:
 
 
 def check(found: list[Snapshot]) -> None:
-    """No mixed set, no step back, nothing early after the final, finals and totals once."""
+    """Check: no mixed set, no older revision, no early after the final, finals and totals once."""
     latest: dict[Kind, tuple[int, ...]] = {}
     for snapshot in found:
         for number, name in enumerate(("a", "b")):
@@ -144,7 +144,7 @@ def test_publishers_that_die_anywhere_leave_no_harm(data: st.DataObject) -> None
     place = data.draw(st.integers(0, len(merged)))
     head = compacted(merged[:place]) + merged[place:]
     check(shown(head))
-    # Whoever comes next reads to the end and writes what is not complete.
+    # The next publisher reads to the end and writes what is not complete.
     assembler = SnapshotAssembler()
     for record in head:
         assembler.read(*record)
@@ -158,7 +158,7 @@ def test_publishers_that_die_anywhere_leave_no_harm(data: st.DataObject) -> None
 
 @pytest.mark.parametrize("at", range(12))
 def test_one_publisher_works_between_any_two_writes_of_another(at: int) -> None:
-    """The real thing: the rival reads and writes whatever it likes before write number ``at``."""
+    """Run real publishers: the other one reads and writes before write number ``at``."""
     bench = Bench(published_plan(groups=1))
     first, second = bench.logs
     first.report(0, 1, 2)

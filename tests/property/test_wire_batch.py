@@ -1,4 +1,4 @@
-"""Whatever bytes arrive, decoding a batch gives a batch within the plan's ranges or a rejection."""
+"""Decoding any bytes gives a batch within the plan's ranges or a rejection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What forged reports can move: against every report that can be sent, and against refits."""
+"""How far forged reports move an answer, against every possible report and against refits."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def reports_of(mechanism: Mechanism) -> list[dict[str, Any]]:
     ]
 
 
-def said(mechanism: Mechanism) -> np.ndarray:
-    """What each report adds to the estimate of each cell, times n: shape (reports, cells)."""
+def contributions(mechanism: Mechanism) -> np.ndarray:
+    """Return what each report adds to each cell's estimate, times n: shape (reports, cells)."""
     rows = [mechanism.tally(r, None, 1)[0] for r in reports_of(mechanism)]
     return np.array([mechanism.estimate(row, 1) for row in rows])
 
@@ -56,7 +56,7 @@ def said(mechanism: Mechanism) -> np.ndarray:
 @pytest.mark.parametrize("epsilon", ["0.2", "1", "3"])
 def test_the_influence_is_that_of_the_worst_report(name: str, cells: int, epsilon: str) -> None:
     mechanism = standard(name, epsilon, cells)
-    table = said(mechanism)
+    table = contributions(mechanism)
     random = np.random.default_rng(cells)
     for _ in range(20):
         weights = random.normal(size=cells)
@@ -181,7 +181,7 @@ def test_the_reach_is_what_a_refit_with_the_worst_reports_shows(
 
 @pytest.mark.parametrize("method", ["calm", pytest.param("noise-aware", marks=pytest.mark.slow)])
 def test_fitted_tables_move_about_as_far_as_their_linear_estimates(method: str) -> None:
-    """How far the approximation is off: refits with forged reports of every kind in every view."""
+    """Compare the approximation with refits on forged reports of every kind in every view."""
     domain = mixed_domain(3, 2, 4)
     plan, _ = draft(domain, "1", 1 << 16, 2, method, marginals=((0, 1), (2,)))
     codes = np.indices(domain.cardinalities).reshape(3, -1).T.astype(np.uint16)

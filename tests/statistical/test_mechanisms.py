@@ -26,7 +26,7 @@ from tests.support.mechanisms import (
 ALPHA = 1e-6
 SIGMAS = 5
 listed_law = [k for k, s in EXAMPLES.items() if s["name"] != "olh"]
-"""The drawn law of local hashing is that of an ideal hash, which has no channel to list."""
+"""The drawn distribution of local hashing is that of an ideal hash, which has no finite channel."""
 
 
 def p_value(seen: NDArray[Any], expected: NDArray[Any]) -> float:
@@ -108,7 +108,7 @@ def test_one_drawn_device_has_the_listed_channel(key: str) -> None:
 def exact_moments(
     mechanism: Mechanism, histogram: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and covariance of the tally of so many devices, from the channel."""
+    """Return mean and covariance of the tally of a population, from the channel."""
     tallies = output_tallies(mechanism).astype(float)
     mean = np.zeros(mechanism.width)
     covariance = np.zeros((mechanism.width, mechanism.width))

@@ -68,7 +68,7 @@ def test_forged_reports_in_one_group_are_seen(mechanism: str, attack: str) -> No
 
 @pytest.mark.parametrize("mechanism", ["grr", "oue"])
 def test_forged_reports_that_replace_honest_ones_show_in_the_tables(mechanism: str) -> None:
-    """The group keeps its size, so only what it says can give the attack away."""
+    """The group keeps its size, so only its counts can show the attack."""
     plan = plan_with(mechanism)
     generator = np.random.Generator(np.random.PCG64(4))
     seen, by = 0, []
@@ -78,8 +78,8 @@ def test_forged_reports_that_replace_honest_ones_show_in_the_tables(mechanism: s
         first = tallies[0].n[0]
         forged = int(first) // 4
         view = plan.groups[0].views[0].attributes
-        law = truth.sum(axis=tuple(i for i in range(truth.ndim) if i not in view)).ravel()
-        histogram = generator.multinomial(first - forged, law / law.sum())
+        distribution = truth.sum(axis=tuple(i for i in range(truth.ndim) if i not in view)).ravel()
+        histogram = generator.multinomial(first - forged, distribution / distribution.sum())
         kept = plan.mechanisms[0].draw_tally(histogram, generator)
         tallies[0] = Tally(np.array([first - forged]), kept[None, :])
         found = examine(plan, with_forged(tallies, plan, 0, forged, "mga"))

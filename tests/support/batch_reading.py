@@ -1,4 +1,4 @@
-"""A slow reading of the records of a batch, one by one: what the decoder is held against."""
+"""Read the records of a batch one by one: the slow reference for the decoder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Read(NamedTuple):
-    """One record of a batch; ``rest`` is its header section, not looked into."""
+    """One record of a batch; ``rest`` is its header section, not decoded."""
 
     offset_delta: int
     time_delta: int
@@ -16,11 +16,11 @@ class Read(NamedTuple):
 
 
 class Unreadable(Exception):  # noqa: N818 - a verdict on the bytes
-    """The bytes do not hold what they state."""
+    """The bytes are not the records that they claim to be."""
 
 
 class Place:
-    """A position in some bytes that must not be left."""
+    """A reading position within a range of bytes that reads must not leave."""
 
     def __init__(self, data: bytes, at: int, end: int) -> None:
         self.data, self.at, self.end = data, at, end
@@ -32,7 +32,7 @@ class Place:
         return self.data[self.at - size : self.at]
 
     def number(self, most: int) -> int:
-        """A zigzag varint of at most so many bytes; five of them hold at most 32 bits."""
+        """Read a zigzag varint of at most ``most`` bytes; five bytes hold at most 32 bits."""
         value = 0
         for i in range(most):
             (byte,) = self.take(1)
@@ -52,9 +52,9 @@ class Place:
 
 
 def slow_reading(data: bytes, count: int, offsets: int | None = None) -> list[Read] | None:
-    """The ``count`` records of an uncompressed batch; None for damage.
+    """Return the ``count`` records of an uncompressed batch; None for damage.
 
-    The batch covers as many offsets, or ``offsets``, which are more where a log was compacted.
+    The batch covers ``count`` offsets, or ``offsets``, which are more after compaction.
     """
     reach = count if offsets is None else offsets
     place = Place(data, 0, len(data))
@@ -68,7 +68,7 @@ def slow_reading(data: bytes, count: int, offsets: int | None = None) -> list[Re
 
 
 def header_section(rest: bytes) -> dict[str, str]:
-    """The headers of a record whose sender is trusted to write them well."""
+    """Decode a header section; the sender is trusted to write it well."""
     place = Place(rest, 0, len(rest))
     pairs = [(place.content(), place.content()) for _ in range(place.number(5))]
     return {(name or b"").decode(): (content or b"").decode() for name, content in pairs}

@@ -1,7 +1,7 @@
-"""Record batches made byte by byte, right or wrong, and a way to send them to a real broker.
+"""Encode record batches byte by byte, valid or not, and send them to a real broker.
 
-This is the senders' side, written from the format's description alone: it shares no code with the
-decoder under test, nor with a Kafka client.
+The encoder is written from the description of the format alone. It shares no code with the decoder
+under test or with a Kafka client.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Row:
 
 
 def varint(number: int) -> bytes:
-    """Zigzag, seven bits a byte, the lowest first."""
+    """Encode a zigzag varint: seven bits a byte, the lowest first."""
     rest = (number << 1) ^ (number >> 63)
     out = bytearray()
     while rest > 0x7F:
@@ -68,12 +68,12 @@ def encode_row(row: Row, index: int) -> bytes:
 
 
 def encode_rows(rows: Sequence[Row]) -> bytes:
-    """The records of a batch, not compressed."""
+    """Encode the records of a batch without compression."""
     return b"".join(encode_row(row, i) for i, row in enumerate(rows))
 
 
 def compress(codec: int, plain: bytes) -> bytes:
-    """As a sender that speaks the codec does it; snappy in one raw block."""
+    """Compress as a sender does; snappy in one raw block."""
     if codec == GZIP:
         return gzip.compress(plain, 6)
     if codec == SNAPPY:
@@ -87,7 +87,7 @@ def compress(codec: int, plain: bytes) -> bytes:
 
 
 def java_snappy(plain: bytes, block: int = 32 << 10) -> bytes:
-    """The stream that Java's clients write."""
+    """Compress with snappy into the stream that Java's clients write."""
     blocks = (
         bytes(cramjam.snappy.compress_raw(plain[at : at + block]))
         for at in range(0, len(plain), block)
@@ -111,7 +111,7 @@ def frame(
     checksum: int | None = None,
     producer: tuple[int, int, int] = (-1, -1, -1),
 ) -> bytes:
-    """A batch around any payload; the checksum is right unless another one is given."""
+    """Encode a batch around any payload, with its right checksum unless one is given."""
     rest = struct.pack(
         ">hiqqqhii",
         attributes | codec,
@@ -128,7 +128,7 @@ def frame(
 
 
 def batch(rows: Sequence[Row], codec: int = 0, **stated: object) -> bytes:
-    """A well-formed batch."""
+    """Encode a valid batch."""
     payload = compress(codec, encode_rows(rows))
     return frame(payload, len(rows), codec=codec, **stated)  # type: ignore[arg-type]
 
@@ -142,7 +142,7 @@ class RefusedError(Exception):
 
 
 def produce(bootstrap: str, topic: str, partition: int, records: bytes) -> int:
-    """Send these bytes as one batch and await the acknowledgement; the first offset.
+    """Send bytes as one batch, await the acknowledgement, and return the first offset.
 
     Raises:
         RefusedError: the broker refused it.

@@ -1,4 +1,4 @@
-"""Raw records of the central model on their way to the coded table, for tests."""
+"""Raw records of the central model, and the coded table that they become."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Table = Counter[tuple[str | None, ...]]
 
 @dataclass(frozen=True)
 class Batch:
-    """A record of the raw topic."""
+    """One record of the raw topic."""
 
     partition: int
     offset: int
@@ -51,20 +51,20 @@ class Batch:
     body: bytes
 
     def record(self) -> Record:
-        """As it is read."""
+        """Return it as a reader returns it."""
         where = Partition("raw", self.partition)
         return Record(where, self.offset, self.timestamp, True, b"b" * 16, self.body)
 
 
 def bodies(rows: Sequence[Row], batch_size: int = 1000) -> list[bytes]:
-    """Batches as this project's sender makes them."""
+    """Encode rows as this project's sender does."""
     users = [user for user, _ in rows]
     columns = [[values[j] for _, values in rows] for j in range(len(PLAN.columns))]
     return [body for _, body in encode_batches(PLAN, users, columns, batch_size)]
 
 
 def foreign_body(rows: Sequence[Row], dumps: object = orjson.dumps) -> bytes:
-    """A batch by a sender that frames it well and passes every user's text on as it is."""
+    """Encode a batch as a sender that does not check or change the users' texts."""
     document = {
         "v": "central-1.0",
         "plan": PLAN.digest,
@@ -77,12 +77,12 @@ def foreign_body(rows: Sequence[Row], dumps: object = orjson.dumps) -> bytes:
 
 
 def placed(given: Iterable[bytes]) -> list[Batch]:
-    """Batches in the log: by turns in two partitions, a second apart, all in window 0."""
+    """Place batches in two partitions in turn, a second apart, all in window 0."""
     return [Batch(i % 2, i // 2, (START + i % 50) * 1000 + i, body) for i, body in enumerate(given)]
 
 
 def packed(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> list[bytes]:
-    """What the aggregator keeps of window 0."""
+    """Return what the aggregator keeps of window 0."""
     windows = RawWindows(plan, lambda _: True, KEY)
     for batch in batches:
         windows.read(batch.record())
@@ -90,7 +90,7 @@ def packed(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> list[bytes]:
 
 
 def table(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> Table:
-    """The coded table of window 0."""
+    """Return the coded table of window 0."""
     records, labels = code_records(packed(batches, plan), len(plan.columns))
     return Counter(
         tuple(None if code < 0 else labels[j][code].decode() for j, code in enumerate(row.tolist()))
@@ -99,7 +99,7 @@ def table(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> Table:
 
 
 def counts(batches: Iterable[Batch], k: int) -> Counter[tuple[tuple[int, str], ...]]:
-    """Counts of all k-tuples by the counting of a release, without noise and limit."""
+    """Count all k-tuples as a release does, without noise and without the limit."""
     records, labels = code_records(packed(batches), len(PLAN.columns))
     radix = records.cardinalities
     universe = {

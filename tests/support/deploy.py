@@ -1,4 +1,4 @@
-"""What the tests of deploy/ share: its files, the tools that judge them, the metrics there are."""
+"""Shared by the tests of deploy/: its files, the tools that check them, and the metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _METRIC = re.compile(r"\bcalmstream_[a-z0-9_]+")
 
 
 def tool(name: str) -> str:
-    """Path of a program of Prometheus; skips the test, or fails it where CI demands it."""
+    """Return the path of a program; without it, skip the test, or fail it in the gate."""
     path = shutil.which(name)
     if path is not None:
         return path
@@ -52,7 +52,7 @@ def alerts() -> dict[str, dict[str, Any]]:
 
 @cache
 def sample_names() -> dict[str, str]:
-    """Every sample name that is exported, with the metric that it belongs to."""
+    """Map every exported sample name to its metric."""
     found = {}
     for metric in ALL_METRICS:
         histogram = metric.kind == "histogram"
@@ -63,7 +63,7 @@ def sample_names() -> dict[str, str]:
 
 @cache
 def metrics_in(expression: str) -> set[str]:
-    """Sample names of ours that an expression reads, recording rules resolved."""
+    """Return the product's sample names in an expression, with recording rules resolved."""
     names = set(_METRIC.findall(expression))
     for rule in rules():
         record = rule.get("record")
@@ -74,7 +74,7 @@ def metrics_in(expression: str) -> set[str]:
 
 @cache
 def panels() -> dict[tuple[str, int], dict[str, Any]]:
-    """Panels with queries of all dashboards, by dashboard and id."""
+    """Return the panels with queries of all dashboards, by dashboard and id."""
     found = {}
     for path in sorted((DEPLOY / "grafana" / "dashboards").glob("*.json")):
         for panel in load(path)["panels"]:
@@ -85,7 +85,7 @@ def panels() -> dict[tuple[str, int], dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Rendering:
-    """What helm made of the chart for one set of values, as it is committed.
+    """The committed output of helm for one set of values.
 
     ``values`` and ``plan`` are the files that `deploy/helm/render.sh` gave it. A component is what
     a pod is labelled with: tally, publisher, topics, account, aggregator.
@@ -105,7 +105,7 @@ class Rendering:
 
     @cached_property
     def workloads(self) -> dict[str, dict[str, Any]]:
-        """What runs pods, by component."""
+        """Return the objects that run pods, by component."""
         return {
             each["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]: each
             for each in self.objects
@@ -127,12 +127,12 @@ class Rendering:
         return {each["name"] for each in self.container(component).get("env", ())}
 
     def mounted(self, component: str) -> dict[str, str]:
-        """Where its volumes are, by name."""
+        """Return the mount paths of its volumes, by name."""
         mounts = self.container(component)["volumeMounts"]
         return {mount["name"]: mount["mountPath"] for mount in mounts}
 
     def again(self) -> list[dict[str, Any]]:
-        """The same made anew; skips the test where helm is not installed."""
+        """Render the objects again; skip the test where helm is not installed."""
         helm = shutil.which("helm")
         if helm is None:
             pytest.skip("helm is not installed; deploy/helm/rendered is what it made")
@@ -150,7 +150,7 @@ CENTRAL = Rendering("central", HELM / "central-values.yaml", HELM / "central-sam
 
 
 def assert_confined(pod: dict[str, Any]) -> None:
-    """It may do little, and nothing as root."""
+    """Assert that a pod runs without root and with few rights."""
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["runAsUser"] == 10001
     assert pod["automountServiceAccountToken"] is False
@@ -163,12 +163,12 @@ def assert_confined(pod: dict[str, Any]) -> None:
 
 
 def chart_values(**changes: object) -> dict[str, Any]:
-    """The chart's own values with a broker, the one thing that they lack, and with changes."""
+    """Return the chart's default values with a broker address, which they lack, and changes."""
     values: dict[str, Any] = load(CHART / "values.yaml")
     values["kafka"]["bootstrap"] = "kafka:9092"
     return values | changes
 
 
 def check_values(values: dict[str, Any]) -> None:
-    """Raises `jsonschema.ValidationError` where helm would refuse them."""
+    """Raise `jsonschema.ValidationError` where helm would refuse the values."""
     jsonschema.validate(values, orjson.loads((CHART / "values.schema.json").read_bytes()))

@@ -14,12 +14,12 @@ _BLOCK = re.compile(r"<!-- (test|golden): ([a-z0-9 ]+) -->\n```[a-z]*\n(.*?)```"
 
 
 def blocks(page: Path, kind: str, name: str) -> list[str]:
-    """Fenced blocks that follow ``<!-- kind: name -->``, in order."""
+    """Return the fenced blocks that follow ``<!-- kind: name -->``, in order."""
     return [text for k, n, text in _BLOCK.findall(page.read_text()) if (k, n) == (kind, name)]
 
 
 def commands(page: Path) -> list[str]:
-    """Every calmstream command line of a page's shell blocks, continuation lines joined."""
+    """Return every calmstream command of a page's shell blocks, continuation lines joined."""
     shell = re.findall(r"```(?:sh|console)\n(.*?)```", page.read_text(), re.DOTALL)
     joined = "\n".join(shell).replace("\\\n", " ")
     return [line for line in joined.splitlines() if line.startswith("calmstream ")]

@@ -1,4 +1,4 @@
-"""Makes ``docs/wire-examples.json``.
+"""Make ``docs/wire-examples.json``.
 
     python -m tests.support.make_wire_examples > docs/wire-examples.json
 

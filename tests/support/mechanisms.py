@@ -57,7 +57,7 @@ def example(key: str, epsilon: str = "1") -> Mechanism:
 
 
 def digit(column: Column, values: Array) -> Array:
-    """Each report's entry in one column as an integer."""
+    """Return each report's entry in one column as an integer."""
     if column.kind == "int":
         return values.astype(np.int64)
     place = np.int64(1) << (8 * np.arange(values.shape[1], dtype=np.int64))
@@ -69,7 +69,7 @@ def base(column: Column) -> int:
 
 
 def codes(mechanism: Mechanism, reports: Reports) -> Array:
-    """The code of every report, as ``Mechanism.channel`` orders outputs by it."""
+    """Return the code of every report; ``Mechanism.channel`` orders outputs by it."""
     code = np.zeros(len(reports[mechanism.columns[0].name]), np.int64)
     for column in mechanism.columns:
         code = code * base(column) + digit(column, reports[column.name])
@@ -77,7 +77,7 @@ def codes(mechanism: Mechanism, reports: Reports) -> Array:
 
 
 def possible_codes(mechanism: Mechanism) -> list[int]:
-    """Every code that a report can have, increasing."""
+    """Return every possible code, increasing."""
     if mechanism.name == "subset-selection":
         size = mechanism.parameters()["size"]
         return sorted(sum(1 << c for c in s) for s in combinations(range(mechanism.cells), size))
@@ -88,7 +88,7 @@ def possible_codes(mechanism: Mechanism) -> list[int]:
 
 
 def every_report(mechanism: Mechanism) -> dict[str, Array]:
-    """One report per output of the channel, in its order."""
+    """Return one report for each output of the channel, in its order."""
     code = np.array(possible_codes(mechanism))
     reports: dict[str, Array] = {}
     for column in reversed(mechanism.columns):
@@ -102,12 +102,12 @@ def every_report(mechanism: Mechanism) -> dict[str, Array]:
 
 
 def matrix(mechanism: Mechanism) -> NDArray[np.float64]:
-    """The exact channel as floats: shape (cells, outputs)."""
+    """Return the exact channel as floats: shape (cells, outputs)."""
     return np.array([[float(p) for p in row] for row in mechanism.channel()])
 
 
 def output_tallies(mechanism: Mechanism) -> Array:
-    """The tally of each output alone: shape (outputs, width)."""
+    """Return the tally of each single output: shape (outputs, width)."""
     reports = every_report(mechanism)
     outputs = len(possible_codes(mechanism))
     return mechanism.tally(reports, np.arange(outputs), outputs)
@@ -118,5 +118,5 @@ def parts(reports: Reports, chosen: Any) -> dict[str, Array]:
 
 
 def below_exp(x: Fraction, terms: int = 160) -> Fraction:
-    """A rational certainly below exp(x), within one part in 10^30 for x up to 16."""
+    """Return a rational below exp(x), within one part in 10^30 for x up to 16."""
     return Fraction(sum(x**k / factorial(k) for k in range(terms)))

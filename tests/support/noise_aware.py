@@ -1,4 +1,4 @@
-"""Plans and law tallies for the noise-aware tests."""
+"""Plans, and tallies drawn from their exact distribution, for the noise-aware tests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def tallies_of(plan: Plan, codes: NDArray[Any], seed: int) -> list[Tally]:
 
 
 def chain(n: int, d: int, seed: int, *, keep: float = 0.7) -> NDArray[np.uint16]:
-    """Binary records in which each attribute repeats the one before it with that chance."""
+    """Draw binary records; each attribute repeats the one before it with a given probability."""
     random = np.random.default_rng(seed)
     out = np.zeros((n, d), np.uint16)
     out[:, 0] = random.random(n) < 0.3

@@ -16,7 +16,7 @@ from estimators.tally import Tally
 
 
 def mixed_domain(*cardinalities: int) -> Domain:
-    """Attributes a0.. with labels "0".. ."""
+    """Return a domain of attributes a0, a1, … with labels 0, 1, … ."""
     return Domain(
         tuple(
             Attribute(f"a{j}", tuple(str(c) for c in range(r))) for j, r in enumerate(cardinalities)
@@ -34,7 +34,7 @@ def draft(
     max_groups: int = MAX_GROUPS,
     **changes: Any,
 ) -> tuple[Plan, Design]:
-    """A plan and its design; ``changes`` replace the defaults of `planning.draft`."""
+    """Return a plan and its design; ``changes`` replace the defaults of `planning.draft`."""
     request = Request(domain, epsilon, users, k, parameters or {}, max_groups)
     defaults: dict[str, Any] = {
         "name": "test",
@@ -53,7 +53,7 @@ def draft(
 
 
 def empty_tallies(plan: Plan) -> list[Tally]:
-    """No reports at all."""
+    """Return tallies without reports."""
     return [
         Tally.zero(len(group.views), mechanism.width)
         for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
@@ -61,7 +61,7 @@ def empty_tallies(plan: Plan) -> list[Tally]:
 
 
 def exact_tallies(plan: Plan, table: Sequence[float], reports: int) -> list[Tally]:
-    """Expected counters, rounded, of a true distribution over the whole domain.
+    """Return the expected counters, rounded, for a true distribution over the whole domain.
 
     Only for mechanisms whose estimate is affine in the counters of each cell.
     """

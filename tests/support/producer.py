@@ -1,4 +1,4 @@
-"""What the producer tests share: a plan with every kind of group, a clock, and flaky sinks."""
+"""Shared by the tests of the producer: a plan with every kind of group, a clock, failing sinks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_plan(
     partitions: int = 2,
     version: int = PLAN_VERSION,
 ) -> Plan:
-    """GRR on a table, OUE on a table, and one group of two parity views, with unequal shares."""
+    """Return a plan with GRR and OUE on tables and a group of two parity views; unequal shares."""
     return Plan(
         name=name,
         purpose="tests",
@@ -78,7 +78,7 @@ def names_of(plan: Plan) -> TopicNames:
 
 
 def broker_for(*plans: Plan) -> InProcessBroker:
-    """An in-process broker with the topics of the plans."""
+    """Return an in-process broker with the topics of the plans."""
     broker = InProcessBroker(clock=lambda: START * 1000)
     for plan in plans:
         broker.topics().create(names_of(plan).specs(86_400_000))
@@ -86,7 +86,7 @@ def broker_for(*plans: Plan) -> InProcessBroker:
 
 
 def records_of(broker: InProcessBroker, plan: Plan) -> list[tuple[int, Record]]:
-    """Every record of the plan's reports topics, with its group."""
+    """Return all records of the plan's reports topics, each with its group."""
     names = names_of(plan)
     return [
         (group, record)
@@ -97,7 +97,7 @@ def records_of(broker: InProcessBroker, plan: Plan) -> list[tuple[int, Record]]:
 
 
 def count(plan: Plan, records: Iterable[tuple[int, Record]]) -> dict[tuple[int, int], Tally]:
-    """Tallies by group and window, counting each batch id once."""
+    """Tally by group and window, each batch id once."""
     seen: set[bytes] = set()
     tallies: dict[tuple[int, int], Tally] = {}
     for group, record in records:
@@ -122,7 +122,7 @@ def some_codes(n: int, seed: int = 1) -> NDArray[np.uint16]:
 
 
 class FakeClock:
-    """Time that passes only when somebody sleeps, or when a test says so."""
+    """A clock that advances only by sleeping, or when a test sets it."""
 
     def __init__(self, seconds: float = START) -> None:
         self.seconds = float(seconds)
@@ -141,7 +141,7 @@ class FakeClock:
 
 @dataclass
 class ScriptedDelivery:
-    """A delivery that ends as it was told to, or never."""
+    """A delivery with a scripted outcome, or none."""
 
     outcome: int | CalmstreamError | None
     on_wait: Callable[[], None]
@@ -159,7 +159,7 @@ class ScriptedDelivery:
 
 
 class ScriptedSink:
-    """Records what is sent; ``script(attempt)`` says how the nth send (from 0) ends.
+    """Records what is sent; ``script(attempt)`` is the outcome of the nth send (from 0).
 
     An outcome of None leaves the delivery open until :meth:`release`. ``on_wait`` is called when
     somebody waits for a delivery.

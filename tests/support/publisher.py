@@ -1,4 +1,4 @@
-"""What the publisher's tests share: small logs with their state records, and a bench to run on."""
+"""Shared by the tests of the publisher: small logs with their state records, and a bench."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def published_plan(
     guarantee: Guarantee | None = None,
     epsilon: str = "1",
 ) -> Plan:
-    """Three bits; group g reports on a pair of them by GRR; two marginals are published."""
+    """Return a plan of three bits: group g reports a pair by GRR; two marginals are published."""
     pairs = ((0, 1), (1, 2), (0, 2))
     return Plan(
         name="publish-test",
@@ -77,7 +77,7 @@ def names_of(plan: Plan) -> TopicNames:
 
 
 def count_of(cells: list[int], rejects: int = 0) -> WindowCount:
-    """A WindowCount of one GRR view over four cells."""
+    """Return the WindowCount of one GRR view over four cells."""
     counts = np.bincount(np.array(cells, np.int64), minlength=4).reshape(1, 4)
     tally = Tally(np.array([len(cells)]), counts.astype(np.int64))
     return WindowCount(tally, {Reason.LATE: rejects} if rejects else {})
@@ -108,19 +108,19 @@ class SlotLog:
         return self
 
     def cells(self, below: int, window: int) -> list[int]:
-        """Cells reported for a window below an offset."""
+        """Return the cells reported for a window below an offset."""
         events = self.events[:below]
         return [e[1] for e in events if not isinstance(e, int) and e[0] == window]
 
     def through(self, below: int, window: int) -> list[int]:
-        """Cells reported below an offset for all windows up to one."""
+        """Return the cells reported below an offset for all windows up to ``window``."""
         return [cell for w in range(window + 1) for cell in self.cells(below, w)]
 
     def closed_at(self, window: int) -> int | None:
         return self.events.index(window) if window in self.events else None
 
     def state(self, below: int | None = None) -> tuple[bytes, bytes]:
-        """Key and value of the partition record at an offset (the end by default)."""
+        """Return key and value of the partition record at an offset (by default the end)."""
         below = len(self.events) if below is None else below
         closed = [e for e in self.events[:below] if isinstance(e, int)]
         through = max(closed, default=-1)
@@ -138,7 +138,7 @@ class SlotLog:
         return partition_key(self.group, self.partition), encode_state(self.plan, state)
 
     def closed(self, window: int) -> tuple[bytes, bytes]:
-        """Key and value of the closed record of a window that the log has closed."""
+        """Return key and value of the closed record of a closed window."""
         at = self.closed_at(window)
         assert at is not None
         record = ClosedWindow(
@@ -155,7 +155,7 @@ class SlotLog:
 
 
 def slot_logs(plan: Plan) -> list[SlotLog]:
-    """One empty log per input partition, in the order of a vector."""
+    """Return an empty log for each input partition, in the order of a vector."""
     return [
         SlotLog(plan, group, partition)
         for group in range(len(plan.groups))
@@ -169,7 +169,7 @@ def histogram(cells: list[int]) -> list[int]:
 
 
 class Bench:
-    """An in-process broker with a plan's topics, state records put there by hand, publishers."""
+    """An in-process broker with a plan's topics; tests write state records and run publishers."""
 
     def __init__(self, plan: Plan, **config: float) -> None:
         self.plan = plan
@@ -189,27 +189,27 @@ class Bench:
         self.sink.send(self.names.state, *record, partition=number).wait(5)
 
     def put_all(self) -> None:
-        """All closed records, then all partition records, as workers at the end would leave it."""
+        """Write all closed records, then all partition records, as finished workers do."""
         for log in self.logs:
             for window in log.closed_windows():
                 self.put(log, log.closed(window))
             self.put(log, log.state())
 
     def close_all(self, windows: int = 3) -> None:
-        """Every slot gets reports in every window and closes it; nothing is put into a topic."""
+        """Report in every window of every slot, and close it; write nothing to a topic."""
         for log in self.logs:
             for window in range(windows):
                 log.report(window, *([log.slot % 4] * 50), window % 4).close(window)
 
     def fill_inputs(self) -> None:
-        """Give every input topic as many records as its slot's log has."""
+        """Write as many records to every input topic as its slot's log has."""
         for log in self.logs:
             for _ in log.events:
                 topic = self.names.reports(log.group)
                 self.sink.send(topic, None, b"{}", partition=log.partition).wait(5)
 
     def trim_inputs(self) -> None:
-        """Delete all input, as retention does in the end."""
+        """Delete all input, as retention does."""
         inputs = [Partition(self.names.reports(x.group), x.partition) for x in self.logs]
         self.topics.trim(self.topics.log_ends(inputs))
 
@@ -217,7 +217,7 @@ class Bench:
         return Publisher(self.plan, broker or self.broker, self.names, **self._given())
 
     def publication(self, broker: InProcessBroker | None = None) -> PublishingSession:
-        """A publisher's work without its membership: active whatever others do."""
+        """Return a publishing session without group membership; it is always active."""
         return PublishingSession(self.plan, broker or self.broker, self.names, **self._given())
 
     def _given(self) -> dict[str, object]:
@@ -229,7 +229,7 @@ class Bench:
         return [(record.key or b"", record.value) for record in records]
 
     def set_records(self, window: int, kind: Kind) -> list[int]:
-        """Offsets of a set's records in the snapshots topic."""
+        """Return the offsets of a set's records in the snapshots topic."""
         return [
             offset
             for offset, (key, value) in enumerate(self.snapshot_records())
@@ -237,7 +237,7 @@ class Bench:
         ]
 
     def state_keys(self) -> set[bytes]:
-        """Keys of the state topic whose last record is no tombstone."""
+        """Return the keys of the state topic whose last record is no tombstone."""
         last: dict[bytes, bytes | None] = {}
         for number in range(self.plan.partitions):
             for record in self.broker.records(Partition(self.names.state, number)):
@@ -245,7 +245,7 @@ class Bench:
         return {key for key, value in last.items() if value is not None}
 
     def shown(self) -> list[Snapshot]:
-        """What a subscriber that starts now is shown."""
+        """Return the snapshots that a new subscriber receives."""
         return shown(self.snapshot_records())
 
     def kinds(self) -> list[tuple[int, Kind]]:
@@ -259,7 +259,7 @@ def shown(records: list[tuple[bytes, bytes | None]]) -> list[Snapshot]:
 
 
 def work(publisher: Publisher | PublishingSession, turns: int = 60) -> None:
-    """Let it go on until long after it has nothing left to do."""
+    """Take many turns, more than there is work."""
     for _ in range(turns):
         if isinstance(publisher, Publisher):
             publisher.turn()
@@ -268,7 +268,7 @@ def work(publisher: Publisher | PublishingSession, turns: int = 60) -> None:
 
 
 def steps(publication: PublishingSession, until: Callable[[], bool]) -> None:
-    """Steps, at most a thousand, until it holds."""
+    """Take steps, at most a thousand, until the condition holds."""
     for _ in range(1000):
         if until():
             return

@@ -1,4 +1,4 @@
-"""What the tally tests share: small plans, records, and a deliberately naive reference fold."""
+"""Shared by the tests of tallying: small plans, records, and a naive reference fold."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def small_plan(
     start: int = START,
     limits: Limits | None = None,
 ) -> Plan:
-    """A plan over four bits: GRR on pairs; ``packed`` puts two views into every group."""
+    """Return a plan over four bits: GRR on pairs; ``packed`` puts two views into every group."""
     first = (View((0, 1)), View((2, 3))) if packed else (View((0, 1)),)
     group = Group({"name": "grr", "cells": 4}, first, (1,) * len(first))
     return Plan(
@@ -69,7 +69,7 @@ def batch_id(number: int) -> bytes:
 
 
 def body(plan: Plan, period: int, cells: list[int], group: int = 0) -> bytes:
-    """A batch of GRR reports; a packed group gets alternating views."""
+    """Encode a batch of GRR reports; in a packed group the views alternate."""
     values = np.array(cells)
     views = len(plan.groups[group].views)
     view = np.arange(len(cells)) % views if views > 1 else None
@@ -77,7 +77,7 @@ def body(plan: Plan, period: int, cells: list[int], group: int = 0) -> bytes:
 
 
 def at(seconds: float) -> int:
-    """Milliseconds, counted from the plan's start."""
+    """Return the time ``seconds`` after the plan's start, in milliseconds since the epoch."""
     return START * 1000 + round(seconds * 1000)
 
 
@@ -100,13 +100,13 @@ class Reference:
     plan: Plan
     events: list[tuple[int, int, int | None, bytes | None, list[int], Reason | None]]
     accepted: list[tuple[int, int, bytes, list[int], int]] = field(default_factory=list)
-    booked: list[tuple[int | None, Reason]] = field(default_factory=list)
+    attributed: list[tuple[int | None, Reason]] = field(default_factory=list)
     closed_at: dict[int, int] = field(default_factory=dict)
     clock: int = 0
 
     def __post_init__(self) -> None:
         for index, event in enumerate(self.events):
-            self._judge(index, event)
+            self._read(index, event)
 
     def close_time(self, window: int) -> int:
         return (self.plan.start + (window + 1) * self.plan.window + self.plan.grace) * 1000
@@ -114,7 +114,7 @@ class Reference:
     def start_time(self, window: int) -> int:
         return (self.plan.start + window * self.plan.window) * 1000
 
-    def _judge(self, index: int, event: Any) -> None:
+    def _read(self, index: int, event: Any) -> None:
         offset, _, period, key, cells, reason = event
         before = max([0] + [e[1] for e in self.events[:index]])
         self.clock = clock = max([0] + [e[1] for e in self.events[: index + 1]])
@@ -132,13 +132,13 @@ class Reference:
         still_open = [w for w in range(self.plan.windows) if w not in self.closed_at]
         inside = [w for w in still_open if self.start_time(w) <= clock < self.start_time(w + 1)]
         if inside:
-            self.booked.append((inside[0], reason))
+            self.attributed.append((inside[0], reason))
         elif not still_open:
-            self.booked.append((None, reason))
+            self.attributed.append((None, reason))
         elif clock < self.start_time(still_open[0]):
-            self.booked.append((still_open[0], reason))
+            self.attributed.append((still_open[0], reason))
         else:
-            self.booked.append((still_open[-1], reason))
+            self.attributed.append((still_open[-1], reason))
 
     def _time(self, period: int, clock: int) -> Reason | None:
         if period >= self.plan.windows:
@@ -181,9 +181,9 @@ class Reference:
         return {w: frozenset(k for _, p, k, _, _ in self.accepted if p == w) for w in periods}
 
     def count(self, windows: Any) -> tuple[int, list[int], dict[Reason, int]]:
-        """(n, histogram of cells, rejects) of a set of windows; None stands for after the end."""
+        """Return (n, histogram of cells, rejects) of some windows; None is after the end."""
         cells = [c for _, p, _, cs, _ in self.accepted if p in windows for c in cs]
-        rejects = [r for w, r in self.booked if w in windows]
+        rejects = [r for w, r in self.attributed if w in windows]
         return (
             len(cells),
             [cells.count(c) for c in range(4)],
@@ -193,18 +193,18 @@ class Reference:
     @property
     def open(self) -> set[int]:
         touched = {p for _, p, _, _, _ in self.accepted} | {
-            w for w, _ in self.booked if w is not None
+            w for w, _ in self.attributed if w is not None
         }
         return touched - set(self.closed_at)
 
 
 def plain(count: Any) -> tuple[int, list[int], dict[Reason, int]]:
-    """A WindowCount of one unpacked GRR group as the reference writes it."""
+    """Convert a WindowCount of one unpacked GRR group to the form of `Reference.count`."""
     return int(count.tally.n[0]), count.tally.counts[0].tolist(), dict(count.rejects)
 
 
 def state_of(reference: Reference) -> dict[str, object]:
-    """Every field of the partition record, by the reference."""
+    """Return every field of the partition record, by the reference."""
     closed = set(range(reference.closed_through + 1))
     return {
         "topic_id": TOPIC_ID,
@@ -219,7 +219,7 @@ def state_of(reference: Reference) -> dict[str, object]:
 
 
 def fields_of(state: PartitionState) -> dict[str, object]:
-    """Every field of a partition record of one unpacked GRR group."""
+    """Return every field of a partition record of one unpacked GRR group."""
     return {
         "topic_id": state.topic_id,
         "next_offset": state.next_offset,

@@ -1,4 +1,4 @@
-"""A stage for the roles on the in-process broker: one clock, driven by hand."""
+"""A stage: the roles on the in-process broker, with one clock that the test moves."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Stage:
         self.sent = 0
 
     def worker(self, clock: ManualClock | None = None, **settings: object) -> TallyWorker:
-        """A started worker; its registry is ``worker.registry``."""
+        """Return a started worker; its registry is ``worker.registry``."""
         given = {"poll_seconds": 0.0, "checkpoint_seconds": 0.5, "retry_seconds": 5.0}
         registry = CollectorRegistry()
         worker = TallyWorker(
@@ -74,7 +74,7 @@ class Stage:
         return worker
 
     def publisher(self) -> Publisher:
-        """A publisher that writes an early revision every second."""
+        """Return a publisher that writes an early revision every second."""
         return Publisher(
             self.plan,
             self.broker,
@@ -119,7 +119,7 @@ class Stage:
         partition: int = 0,
         group: int = 0,
     ) -> int:
-        """A good batch with an id of its own unless one is given."""
+        """Send a valid batch, with a new id unless ``number`` gives one; return its offset."""
         self.sent += 1
         key = batch_id(10_000 + self.sent if number is None else number)
         return self.send(
@@ -127,24 +127,24 @@ class Stage:
         )
 
     def move_to(self, seconds: float) -> None:
-        """Both clocks, to so many seconds after the plan's start."""
+        """Set the clocks to ``seconds`` after the plan's start."""
         self.clock.advance((at(seconds) - self.clock.wall_ms) / 1000)
 
     def turns(self, *workers: TallyWorker, count: int = 8, step: float = 0.2) -> None:
-        """So many rounds of every worker; the clock moves a little between rounds."""
+        """Take ``count`` turns of every worker; the clock advances ``step`` seconds after each."""
         for _ in range(count):
             for worker in workers:
                 worker.turn()
             self.clock.advance(step)
 
     def together(self, worker: TallyWorker, publisher: Publisher, count: int = 12) -> None:
-        """So many rounds of both."""
+        """Take ``count`` turns of both."""
         for _ in range(count):
             self.turns(worker, count=1)
             publisher.turn()
 
     def finish(self, *kinds: Kind) -> list[Snapshot]:
-        """Count and publish until a plan of half a minute or less has ended; its snapshots."""
+        """Count and publish a plan of at most half a minute to its end; return the snapshots."""
         worker, publisher = self.worker(), self.publisher()
         for seconds in (5, 15, 40):
             self.move_to(seconds)
@@ -155,7 +155,7 @@ class Stage:
     # What the topics hold
 
     def snapshots(self, *kinds: Kind) -> list[Snapshot]:
-        """What a subscriber that starts now is shown, of these kinds or of all."""
+        """Return the snapshots that a new subscriber receives, of these kinds or of all."""
         found = subscribe(
             self.plan, self.broker, namespace="test", follow=False, poll_seconds=0,
             kinds=kinds or tuple(Kind),
@@ -166,7 +166,7 @@ class Stage:
         return self.broker.records(Partition(self.names.state, number))
 
     def states(self, number: int = 0, group: int = 0) -> list[PartitionState]:
-        """Partition records of an input partition in the order of writing."""
+        """Return the partition records of an input partition in the order of writing."""
         return [
             decode_state(self.plan, group, r.value)
             for r in self.state_records(number)
@@ -186,7 +186,7 @@ class Stage:
         return [(DeadLetter.from_headers(r.headers), r) for r in records]
 
     def recount(self, number: int = 0, group: int = 0) -> PartitionFold:
-        """An independent fold of the whole input log."""
+        """Fold the whole input log again, from its start."""
         where = self.input(number, group)
         info = self.topics.describe([where.topic])[where.topic]
         fold = PartitionFold.start(self.plan, group, info.id)
@@ -196,7 +196,7 @@ class Stage:
 
 
 def sample(worker: TallyWorker, name: str, **labels: str) -> float:
-    """One sample of a worker's registry, summed over labels not given; none is a failure."""
+    """Return a sample of a worker's registry, summed over labels not given; fail without one."""
     found = [
         s.value
         for family in worker.registry.collect()

@@ -1,4 +1,4 @@
-"""What a user, a sender of made-up users, and an operator with two accounts can do: no harm."""
+"""Attacks by a user, by a sender of made-up users, and by an operator with two accounts fail."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PLAN = CentralPlan(
 
 
 class Bench:
-    """Topics in one broker whose time is the aggregators'."""
+    """Topics in one broker that shares its clock with the aggregators."""
 
     def __init__(self, path: Path, plan: CentralPlan = PLAN) -> None:
         path.mkdir(exist_ok=True)
@@ -154,7 +154,7 @@ def test_a_second_account_releases_nothing_again(tmp_path: Path) -> None:
         assert bench.releases() == [only]
         assert bench.sample("skipped_total") == 1
         assert bench.sample("budget_spent_ratio") == 0
-    # Windows that nobody claimed are theirs as anybody's.
+    # They may release windows that no account has claimed.
     bench.clock.advance(60)
     bench.turns(again)
     assert [r.manifest["window"] for r in bench.releases()] == [0, 1]
@@ -184,7 +184,7 @@ def test_what_leaves_beside_the_release_is_the_same_whatever_the_records_are(
 
 
 def beside(bench: Bench, records: str) -> dict[str, object]:
-    """All that an aggregator shows while it works on all windows, but the releases' contents."""
+    """Return all that an aggregator shows during all windows, except the contents of releases."""
     aggregator = bench.aggregator()
     if records == "many":
         users = [f"u{i}" for i in range(3000)]
@@ -234,7 +234,7 @@ def test_a_broker_that_is_away_after_the_payment_delays_the_release_and_no_more(
 
 
 class Patience:
-    """A stop that is set after so many looks; a second passes at each."""
+    """An event that is set after a number of checks; a second passes at each check."""
 
     def __init__(self, clock: ManualClock, looks: int) -> None:
         self._clock = clock

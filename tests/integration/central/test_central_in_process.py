@@ -1,4 +1,4 @@
-"""Raw records to releases through the real roles on the in-process broker."""
+"""Raw records become releases through the real roles on the in-process broker."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PLAN = CentralPlan(
 
 
 class Bench:
-    """A broker whose time moves with the aggregator's, topics, an account on disk."""
+    """A broker that shares the aggregator's clock, its topics, and an account on disk."""
 
     def __init__(self, path: Path, plan: CentralPlan = PLAN) -> None:
         self.plan = plan
@@ -196,7 +196,7 @@ def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
 
 
 def _turns(bench: Bench, limit: int) -> threading.Event:
-    """An event that is set after so many looks; time moves on at each."""
+    """An event that is set after a number of checks; time advances at each check."""
 
     class Looked(threading.Event):
         looks = 0

@@ -1,4 +1,4 @@
-"""Raw records to a release over a real broker: append times, ticks, topics and all."""
+"""Raw records become releases over a real broker, with its append times, ticks and topics."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_window_is_released_once_and_an_idle_partition_does_not_hold_it(
     run_to_the_end(plan, broker, names, account)
     found = list(subscribe_releases(broker, names, follow=False))
     assert [r.manifest["window"] for r in found] == [0, 1]
-    # The records came just after the start, or a slow broker stamped them into the second window.
+    # The records came just after the start; a slow broker may stamp them in the second window.
     total = [
         count
         for release in found

@@ -1,4 +1,4 @@
-"""From records to decoded batches over the embedded broker, by both ways in."""
+"""Records become decoded batches over the embedded broker, by devices and by a population."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.producer import (
 
 
 def test_devices_with_reporters_and_a_simulated_population_are_the_same_in_law() -> None:
-    """Counts of both ways, compared cell by cell within 5.5 standard errors."""
+    """Compare the counts of both, cell by cell, within 5.5 standard errors."""
     plan = make_plan(epsilon="2")
     n = 6000
     codes = np.zeros((n, 3), np.uint16) + np.array([1, 2, 1], np.uint16)

@@ -1,4 +1,4 @@
-"""The population and the batcher against a real broker: every report arrives."""
+"""A population and a batcher send to a real broker: every report arrives."""
 
 from __future__ import annotations
 

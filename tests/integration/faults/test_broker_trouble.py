@@ -1,4 +1,4 @@
-"""Trouble at a real broker: each kind is survived in a stated time or stops with its remedy."""
+"""Trouble at a real broker: a worker recovers in a stated time, or stops and states the remedy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.support.service.running import HOUR_MS, Stage, until
 
 pytestmark = pytest.mark.kafka
 
-LOUD_SECONDS = 60.0
-"""Within so long a worker that cannot go on has said so; its retry budget here is 15 s."""
+FAILURE_SECONDS = 60.0
+"""A worker that cannot continue stops within this time; its retry budget here is 15 s."""
 
 
 @pytest.fixture
@@ -36,10 +36,10 @@ def test_a_deleted_input_topic_stops_the_worker(stage: Stage) -> None:
     stage.send(20)
     counted(stage, 20)
     stage.topics.delete([stage.names.reports(0)])
-    told = worker.failure(LOUD_SECONDS)
-    assert told.startswith("FatalError")
-    assert f"{stage.names.reports(0)} was deleted while it was in use" in told
-    again = stage.worker().failure(LOUD_SECONDS)
+    message = worker.failure(FAILURE_SECONDS)
+    assert message.startswith("FatalError")
+    assert f"{stage.names.reports(0)} was deleted while it was in use" in message
+    again = stage.worker().failure(FAILURE_SECONDS)
     assert "does not exist; create it: calmstream topics" in again
 
 
@@ -51,9 +51,9 @@ def test_a_topic_made_anew_is_not_mistaken_for_the_old_one(stage: Stage) -> None
     worker.end()
     stage.topics.delete([stage.names.reports(0)])
     stage.topics.create(stage.names.specs(24 * HOUR_MS))
-    told = stage.worker().failure(LOUD_SECONDS)
-    assert "deleted and made anew" in told
-    assert "new output namespace" in told
+    message = stage.worker().failure(FAILURE_SECONDS)
+    assert "deleted and made anew" in message
+    assert "new output namespace" in message
 
 
 @pytest.mark.slow
@@ -63,29 +63,29 @@ def test_input_trimmed_past_the_checkpoint_stops_with_the_remedy(stage: Stage) -
     counted(stage, 20)
     worker.end()
     stage.topics.trim(dict.fromkeys(stage.inputs(), 10))
-    told = stage.worker().failure(LOUD_SECONDS)
-    assert "the log starts at 10, needed from 0" in told
-    assert "lengthen retention.ms" in told
+    message = stage.worker().failure(FAILURE_SECONDS)
+    assert "the log starts at 10, needed from 0" in message
+    assert "lengthen retention.ms" in message
 
 
 @pytest.mark.slow
 def test_input_trimmed_ahead_of_a_running_worker_stops_it(stage: Stage) -> None:
-    """A backlog that retention eats before it was read."""
+    """Retention deletes a backlog before it was read."""
     worker = stage.worker(poll_records=1, writes_in_flight=1)
     until("owned", lambda: worker.metric("assigned_partitions") == 1, 60)
     worker.worker.running.back_pressure.apply = lambda: None
     turned = worker.metric("last_poll_timestamp_seconds")
-    # A turn that began before may still be in the method that was replaced; the next is not.
+    # A turn that began earlier may still run the method that was replaced; the next does not.
     until("two turns", lambda: worker.metric("last_poll_timestamp_seconds") > turned + 0.5, 30)
     worker.worker.running.membership.block(True)
     stage.send(400)
     stage.topics.trim(dict.fromkeys(stage.inputs(), 300))
     worker.worker.running.membership.block(False)
-    # What the client had fetched before the trim is counted; else it is told where it stands.
-    # Never neither: a worker that goes on without the records that are gone.
-    until("an outcome", lambda: worker.failures or stage.accepted() == 400, LOUD_SECONDS)
+    # Either the client had fetched the records before the trim, or the worker stops. It must not
+    # continue without the records that are gone.
+    until("an outcome", lambda: worker.failures or stage.accepted() == 400, FAILURE_SECONDS)
     if stage.accepted() < 400:
-        assert "outside the log" in worker.failure(LOUD_SECONDS)
+        assert "outside the log" in worker.failure(FAILURE_SECONDS)
 
 
 @pytest.mark.slow
@@ -97,9 +97,9 @@ def test_a_lost_state_topic_stops_the_worker_and_is_counted_again(stage: Stage) 
     assert checkpointed_once >= 0
     stage.topics.delete([stage.names.state])
     stage.send(5)
-    told = worker.failure(LOUD_SECONDS)
-    assert stage.names.state in told
-    assert "create it" in stage.worker().failure(LOUD_SECONDS)
+    message = worker.failure(FAILURE_SECONDS)
+    assert stage.names.state in message
+    assert "create it" in stage.worker().failure(FAILURE_SECONDS)
     stage.topics.create(stage.names.specs(24 * HOUR_MS))
     fresh = stage.worker()
     until("all counted again", lambda: fresh.metric("reports_accepted_total") == 25, 60)
@@ -114,13 +114,13 @@ def test_a_lost_state_topic_and_a_trimmed_input_stop_with_the_remedy(stage: Stag
     stage.topics.delete([stage.names.state])
     stage.topics.create(stage.names.specs(24 * HOUR_MS))
     stage.topics.trim(dict.fromkeys(stage.inputs(), 5))
-    told = stage.worker().failure(LOUD_SECONDS)
-    assert "nothing was ever counted" in told
-    assert "new output namespace" in told
+    message = stage.worker().failure(FAILURE_SECONDS)
+    assert "nothing was ever counted" in message
+    assert "new output namespace" in message
 
 
 class Slow(SystemClock):
-    """A machine's clock two hours behind: to it the broker's has jumped ahead."""
+    """A machine's clock two hours behind the broker's."""
 
     def now_ms(self) -> int:
         return super().now_ms() - 2 * HOUR_MS
@@ -130,8 +130,8 @@ class Slow(SystemClock):
 def test_an_append_clock_that_jumps_ahead_stops_before_it_counts(stage: Stage) -> None:
     worker = stage.worker(clock=Slow())
     stage.send(3)
-    told = worker.failure(LOUD_SECONDS)
-    assert "over an hour ahead of this machine" in told
+    message = worker.failure(FAILURE_SECONDS)
+    assert "over an hour ahead of this machine" in message
     assert stage.accepted() == 0
     fixed = stage.worker()
     until("counted", lambda: fixed.metric("reports_accepted_total") == 3, 60)

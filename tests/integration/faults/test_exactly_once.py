@@ -29,7 +29,7 @@ BATCH = 500
 
 @dataclass
 class Stage:
-    """A plan with its topics and a table of records, on the session's broker."""
+    """A plan with its topics and a table of records on the session's broker."""
 
     bootstrap: str
     plan: Plan
@@ -163,7 +163,7 @@ def test_a_worker_that_is_terminated_hands_over_exactly(stage: Stage) -> None:
 
 def test_a_worker_that_is_killed_loses_nothing(stage: Stage) -> None:
     write_records(stage, FEWER)
-    # Seldom checkpoints, so that the kill certainly loses counted but unsaved records.
+    # Rare checkpoints, so that the kill loses counted but unsaved records.
     first = stage.consume("first", "--role", "tally", "--checkpoint-seconds", 5)
     second = producer = None
     try:

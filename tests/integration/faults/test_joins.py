@@ -1,4 +1,4 @@
-"""A member of a real consumer group that polls more briefly than a join lasts."""
+"""A member of a real consumer group finishes its join although each poll is shorter than it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.kafka
 
 
 def test_a_leader_whose_topic_grew_finishes_its_join(kafka_bootstrap: str) -> None:
-    """It shares out anew in the middle of the join, and then has no other reason to join."""
+    """The leader assigns again during the join, and then has no other reason to join."""
     broker = connect(kafka_bootstrap, session_seconds=6.0)
     topic = f"joins-{secrets.token_hex(4)}"
     broker.topics().create([TopicSpec(topic, 1)])

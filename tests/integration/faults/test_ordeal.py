@@ -1,4 +1,4 @@
-"""Six faults in under a minute while reports flow: exact counts, and an owner for everything."""
+"""Six faults in under a minute while reports are sent: all counts stay exact."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ DEADLINE = 30.0
 
 
 class Stage:
-    """A secured broker with a plan's topics, and one user for every role, named like it."""
+    """A secured broker with a plan's topics, and a user for every role, with the role's name."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -100,7 +100,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     made.close()
 
 
-def test_every_role_does_its_job_and_no_secret_is_told(stage: Stage, tmp_path: Path) -> None:
+def test_every_role_does_its_job_and_no_secret_is_shown(stage: Stage, tmp_path: Path) -> None:
     records = tmp_path / "records.csv"
     names = stage.plan.domain.names
     rows = "\n".join(f"{i & 1},{i >> 1 & 1},{i >> 2 & 1}" for i in range(600))
@@ -136,17 +136,17 @@ def test_every_role_does_its_job_and_no_secret_is_told(stage: Stage, tmp_path: P
     finally:
         for process in both:
             process.kill()
-    told = "".join([*sent[1:], *seen[1:], *(p.log.read_text() for p in both)])
-    assert not [user for user, secret in stage.secured.passwords.items() if secret in told]
+    output = "".join([*sent[1:], *seen[1:], *(p.log.read_text() for p in both)])
+    assert not [user for user, secret in stage.secured.passwords.items() if secret in output]
 
 
 @pytest.mark.slow
 def test_the_table_is_applied_by_the_command(stage: Stage) -> None:
-    """``replay`` gets its rules here; before, it can do nothing."""
+    """``replay`` is refused until the command has granted its rules."""
     words = ["replay", *stage.where, "--output-namespace", "again"]
-    code, _, told = stage.command("replay", *words)
+    code, _, stderr = stage.command("replay", *words)
     assert code == 1
-    assert "not authorised" in told
+    assert "not authorised" in stderr
     granted = stage.command(
         "admin", "acl", *stage.where, "--output-namespace", "again",
         "--role", "replay", "--principal", "User:replay", "--apply",
@@ -155,9 +155,9 @@ def test_the_table_is_applied_by_the_command(stage: Stage) -> None:
     assert "may act as replay" in granted[1]
 
     def allowed() -> bool:
-        code, _, told = stage.command("replay", *words)
-        # It reads, creates and looks; the one window of the plan is open for an hour.
-        return code == 2 and "no window from 0 on is closed" in told
+        code, _, stderr = stage.command("replay", *words)
+        # It may read and create topics; the plan's one window stays open for an hour.
+        return code == 2 and "no window from 0 on is closed" in stderr
 
     until("the rules are in force", allowed, DEADLINE)
     refused(lambda: send(stage, "replay", stage.names.snapshots))
@@ -173,7 +173,7 @@ def send(stage: Stage, user: str, topic: str) -> None:
 
 
 def read(stage: Stage, user: str, topic: str) -> None:
-    """Ask for the first records of a partition; authorisation comes with the first answer."""
+    """Fetch the first records of a partition; the first answer shows a missing authorisation."""
     reader = stage.client(user).reader()
     where = Partition(topic, 0)
     try:
@@ -284,13 +284,13 @@ def test_an_operator_runs_this_plan_and_no_other(stage: Stage) -> None:
 
 @pytest.mark.slow
 def test_a_rate_limit_is_put_into_force(stage: Stage) -> None:
-    """The brokers keep the limit; that it is there is what the command answers for."""
+    """The broker stores the limit that the command sets."""
     granted = stage.command(
         "admin", "acl", *stage.where, "--role", "edge", "--principal", "User:edge",
         "--apply", "--bytes-per-second", "50,000",
     )  # fmt: skip
     assert granted[0] == 0, granted
-    until("the limit is told", lambda: quota(stage, "edge") == 50_000, DEADLINE)
+    until("the limit is stored", lambda: quota(stage, "edge") == 50_000, DEADLINE)
     with pytest.raises(FatalError, match="not authorised"):
         stage.client("edge").limit_rate("User:edge", 1e9)
 
@@ -331,6 +331,6 @@ def test_scram_works_over_tls(stage: Stage) -> None:
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(stage: Stage) -> None:
-    stranger = Security("SASL_SSL", "PLAIN", "admin", stage.secured.passwords["admin"])
+    untrusting = Security("SASL_SSL", "PLAIN", "admin", stage.secured.passwords["admin"])
     with pytest.raises(CalmstreamError):
-        connect(stage.bootstrap, stranger, connect_seconds=4)
+        connect(stage.bootstrap, untrusting, connect_seconds=4)

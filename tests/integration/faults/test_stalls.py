@@ -1,4 +1,4 @@
-"""Five seeds of random faults: afterwards no partition stands still."""
+"""Five seeds of random faults: afterwards every partition closes its next window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RR-Clusters in a stream: a pilot plan teaches the clusters, its devices are not asked again."""
+"""RR-Clusters in a stream: a pilot gives the clusters, and its devices do not report again."""
 
 from __future__ import annotations
 

@@ -63,11 +63,11 @@ def test_reports_of_whole_records_become_snapshots(
         exact = DOMAIN.histogram(codes, attributes) / DEVICES
         assert plain(first, names)
         if method == "rr-independent" and attributes == (0, 2):
-            # Blind to dependence, as it says of itself.
+            # The method ignores dependence, as documented.
             assert "maxent" in record.flags
             assert np.abs(np.array(record.table) - exact).max() > 0.1
         else:
-            # A product does not know the little dependence that any 3,000 records have.
+            # A product ignores the small dependence that any 3,000 records have.
             slack = 0.02 if "maxent" in record.flags else 0.0
             allowed = 6 * np.array(record.stderr) + slack
             assert (np.abs(np.array(record.table) - exact) < allowed).all(), (method, names)

@@ -55,7 +55,7 @@ def population(domain: Domain) -> np.ndarray:
 
 
 def collected(plan: Plan, codes: np.ndarray) -> tuple[Stage, list[Snapshot]]:
-    """All devices report in the first window; worker and publisher then finish the plan."""
+    """Let all devices report in the first window, and finish the plan."""
     stage = Stage(plan)
     stage.ask(codes, 5, batch_size=500)
     return stage, stage.finish()
@@ -99,11 +99,11 @@ def test_a_plan_that_asks_for_analysis_gets_it_in_every_snapshot(method: str) ->
     assert plan.to_json()["analysis"] is True
     _, snapshots = collected(plan, population(domain))
     [total] = [s for s in snapshots if s.kind is Kind.TOTAL]
-    told = analysing.document(total)
-    by_pair = {tuple(pair["attributes"]): pair for pair in told["pairs"]}
+    document = analysing.document(total)
+    by_pair = {tuple(pair["attributes"]): pair for pair in document["pairs"]}
     assert by_pair["a0", "a1"]["chi_square"]["dependent"]
-    assert told["tree"][0]["attributes"] == ["a0", "a1"]
-    assert told["reports"] == DEVICES
+    assert document["tree"][0]["attributes"] == ["a0", "a1"]
+    assert document["reports"] == DEVICES
     text = _shown(total)
     assert "dependent" in text
     assert "a1 given a0" in text
@@ -114,9 +114,9 @@ def test_without_the_plan_s_word_the_tables_alone_are_analysed() -> None:
     _, snapshots = collected(plan_of("inp-ht", domain), population(domain))
     [total] = [s for s in snapshots if s.kind is Kind.TOTAL]
     assert total.manifest.analysis == {}
-    told = analysing.document(total)
-    assert all("chi_square" not in pair for pair in told["pairs"])
-    assert told["tree"][0]["attributes"] == ["a0", "a1"]
+    document = analysing.document(total)
+    assert all("chi_square" not in pair for pair in document["pairs"])
+    assert document["tree"][0]["attributes"] == ["a0", "a1"]
     assert "plan with --analyse" in _shown(total)
     given = analysing.given_tables(total, "a0")
     assert set(given) == {"a1", "a2"}
@@ -147,13 +147,13 @@ def test_the_command_reads_the_newest_snapshot(
     capsys.readouterr()
     call = ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
     assert main([*call, "--given", "a0", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["kind"] == "total"
-    assert told["reports"] == DEVICES
-    assert {tuple(p["attributes"]) for p in told["pairs"]} == {
+    document = json.loads(capsys.readouterr().out)
+    assert document["kind"] == "total"
+    assert document["reports"] == DEVICES
+    assert {tuple(p["attributes"]) for p in document["pairs"]} == {
         ("a0", "a1"), ("a0", "a2"), ("a1", "a2"),
     }  # fmt: skip
-    assert set(told["given"]["a0"]) == {"a1", "a2"}
+    assert set(document["given"]["a0"]) == {"a1", "a2"}
     assert main([*call, "--kind", "final", "--window", "0"]) == 0
     assert "Chow-Liu tree" in capsys.readouterr().out
     assert main([*call, "--window", "7"]) == 1

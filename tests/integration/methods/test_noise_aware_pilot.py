@@ -1,4 +1,4 @@
-"""noise-aware in a stream: a pilot teaches sizes, the others are asked, the totals hold both."""
+"""noise-aware in a stream: a pilot gives the prior scales, and totals include its reports."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def records() -> np.ndarray:
 
 @dataclass
 class Desk:
-    """The planner's desk: files, and a broker that the command line finds."""
+    """The planner's files, and a broker that the command line finds."""
 
     folder: Path
     broker: InProcessBroker | None = None
 
     def plan(self, name: str, *options: str, method: str = "noise-aware") -> int:
-        """``calmstream plan``; its exit code."""
+        """Run ``calmstream plan`` and return its exit code."""
         asked = ["plan", str(self.folder / "domain.json"), "--method", method, "--epsilon", "1"]
         common = ["--k", "2", "--name", name, "--start", str(START), *TIMES]
         return main([*asked, *common, *options, "--out", str(self.folder / f"{name}.json")])
 
     def follow(self, name: str, pilot: str, *options: str, method: str = "noise-aware") -> int:
-        """The same after a pilot."""
+        """Run ``calmstream plan`` after a pilot, and return its exit code."""
         where = ["--pilot", str(self.folder / f"{pilot}.json"), "--bootstrap", "127.0.0.1:1"]
         return self.plan(name, *where, "--namespace", "test", *options, method=method)
 
@@ -65,7 +65,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 
 def error(snapshot: Snapshot) -> float:
-    """Mean squared error of all pairs against all devices, the pilot's among them."""
+    """Return the mean squared error of all pairs, against all devices, the pilot's too."""
     codes = records()
     pairs = list(combinations(range(D), 2))
     found = [

@@ -1,4 +1,4 @@
-"""Commands against a real broker that is not as the plan needs it: one line, and not zero."""
+"""Commands on a real broker without the plan's topics: one line of error, exit code not 0."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Place:
         self.records.write_text(f"{','.join(self.plan.domain.names)}\n{','.join(labels)}\n")
 
     def refused(self, command: str, *more: object, code: int = 1) -> str:
-        """The one line that a command leaves on stderr besides its log."""
+        """Run a command that must fail, and return its one line of error."""
         where = ["--plan", self.path, "--bootstrap", self.bootstrap, "--namespace", self.namespace]
         done = run(command, *where, *more, seconds=60, settings={"CALMSTREAM_HTTP_PORT": "-1"})
         assert done.returncode == code, done.stderr

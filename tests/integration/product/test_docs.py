@@ -1,4 +1,4 @@
-"""The commands of the documentation, run as they stand there, on a real broker."""
+"""The commands of the documentation run unchanged on a real broker."""
 
 from __future__ import annotations
 

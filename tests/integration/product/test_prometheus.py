@@ -1,4 +1,4 @@
-"""The real service over real Kafka, watched by the real Prometheus: every panel, live faults."""
+"""The real service over real Kafka with the real Prometheus: every panel, and alerts in faults."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Scene:
         records = write_records(directory / "records.csv", self.plan, 120 * RATE)
         rate = ("--records", records, "--rate", RATE, "--http-port", port)
         self.producer = self._start("producer", "produce", *self.where, *rate)
-        # Only now: the first window is under way, and its alerts want its reports.
+        # After the producer, because alerts of the first window need its reports.
         self._aggregator(central)
 
     def consume(self, role: str, name: str, *options: object) -> Process:
@@ -84,7 +84,7 @@ class Scene:
         return self._start(name, "consume", *self.where, *options)
 
     def _aggregator(self, port: int) -> None:
-        """The central model's own role, with nothing to aggregate."""
+        """Start an aggregator of the central model, without records."""
         path, account = self._directory / "central.json", self._directory / "account.json"
         start = ("--start", self.plan.start, "--window", f"{WINDOW}s", "--lifetime", "1h")
         table = self._directory / "raw.csv"
@@ -135,7 +135,7 @@ def test_panels_show_and_alerts_fire(scene: Scene, monkeypatch: pytest.MonkeyPat
 
 
 def check_the_healthy_service(scene: Scene) -> None:
-    """Every panel query returns numbers, and then no alert fires."""
+    """Check that every panel query returns numbers, and that no alert fires."""
     queries = {
         (*place, target["expr"]) for place, panel in panels().items() for target in panel["targets"]
     }
@@ -167,7 +167,7 @@ def check_the_healthy_service(scene: Scene) -> None:
 
 
 def check_bad_input_and_silence(scene: Scene) -> None:
-    """Garbage, a clock that is ahead and a forged group; then the producers stop."""
+    """Send garbage, early reports and a forged group; then stop the producers."""
     plan = scene.plan
     names: TopicNames = plan_names(plan)
     period = plan.window_at(int(time.time() * 1000))
@@ -200,7 +200,7 @@ def check_bad_input_and_silence(scene: Scene) -> None:
 
 
 def check_a_stopped_and_a_slow_worker(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No tally worker for four windows, then one that cannot keep up with what has waited."""
+    """Run without a tally worker for four windows, then with one that is too slow."""
     for worker in scene.tallies:
         worker.signal(signal.SIGTERM)
     records = write_records(scene.publisher.log.parent / "backlog.csv", scene.plan, 45_000)

@@ -1,4 +1,4 @@
-"""Reports to snapshots through the real roles on the in-process broker."""
+"""Reports become snapshots through the real roles on the in-process broker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stage() -> Stage:
 
 
 def test_every_window_of_a_plan_becomes_final_with_exactly_its_reports(stage: Stage) -> None:
-    """Also a window without reports, a partition that is never used, and resends."""
+    """The log has a window without reports, an unused partition, and resends."""
     worker, publisher = stage.worker(), stage.publisher()
     sent: Counter[int] = Counter()
     for window in (0, 1, 3):
@@ -100,7 +100,7 @@ def test_a_publisher_that_was_away_beyond_retention_catches_up_and_cleans(stage:
     stage.together(worker, publisher, 5)
     stage.broker.compact(stage.names.state, active=0, tombstones=True)
     assert not [c for n in range(2) for g in range(2) for c in stage.closed(n, g)]
-    # A worker that starts now restores the right running total from the partition records alone.
+    # A new worker restores the right running total from the partition records alone.
     worker.finish()
     successor = stage.worker()
     stage.turns(successor, count=10)
@@ -108,7 +108,7 @@ def test_a_publisher_that_was_away_beyond_retention_catches_up_and_cleans(stage:
 
 
 def closed_records(stage: Stage) -> dict[bytes, bytes]:
-    """Bytes of all records of finals and totals."""
+    """Return the bytes of all records of finals and totals."""
     records = stage.broker.records(Partition(stage.names.snapshots, 0))
     return {
         r.key: r.value

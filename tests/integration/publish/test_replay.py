@@ -1,4 +1,4 @@
-"""Counting an old log anew, into another namespace, gives the same final snapshots."""
+"""Counting an old log again, into another namespace, gives the same final snapshots."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def short_plan() -> Plan:
 
 
 def closed_sets(bootstrap: str, namespace: str, plan: Plan) -> dict[bytes, bytes]:
-    """Every record of a final or total, newest value per key."""
+    """Return every record of a final or total, with the newest value of each key."""
     topic = f"{namespace}.{plan.name}-{plan.digest[:8]}.snapshots"
     records = {record.key: record.value for record in read_all(bootstrap, topic)}
     return {key: value for key, value in records.items() if b"/early/" not in key}

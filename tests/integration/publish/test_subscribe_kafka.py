@@ -27,7 +27,7 @@ def test_every_final_is_seen_exactly_once(kafka_bootstrap: str) -> None:
     sometimes = threading.Event()
 
     def publish() -> None:
-        """Sets of all windows; the first five at once, one of them twice, the others slowly."""
+        """Write sets of all windows: five at once, one of them twice, and the others slowly."""
         sink = broker.sink()
         for window in [*range(5), 2, *range(5, WINDOWS)]:
             for kind in Kind:

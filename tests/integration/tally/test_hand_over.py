@@ -1,4 +1,4 @@
-"""Partitions that a rebalance takes away are saved on the way out, if that is quick."""
+"""A worker saves the partitions that a rebalance takes away, if that is quick."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_revoked_partition_is_saved_on_the_way_out() -> None:
 
 
 def test_a_hand_over_waits_for_dead_letters_but_not_for_ever() -> None:
-    """What cannot be acknowledged in time is left to the next owner, never written over."""
+    """A write that is not acknowledged in time is left to the next owner."""
     stage = Stage(small_plan(partitions=2), {"checkpoint_seconds": 600.0, "retry_seconds": 900.0})
     first = stage.worker()
     stage.turns(first, count=1)

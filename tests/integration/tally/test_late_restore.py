@@ -1,4 +1,4 @@
-"""A worker that gets partitions of which some do not answer: it goes on with those that do."""
+"""A worker counts the partitions that answer, and waits for those that do not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTINGS = {"stall_seconds": 40.0, "topic_check_seconds": 2.0, "retry_seconds": 
 
 
 class Silence:
-    """Partitions whose broker hangs: no offsets of theirs, and no records."""
+    """A broker of which some partitions hang: they return no offsets and no records."""
 
     def __init__(self, stage: Stage, *partitions: Partition) -> None:
         self.stage = stage
@@ -52,7 +52,7 @@ class Silence:
 
 
 def seconds(stage: Stage, worker: TallyWorker, count: int) -> None:
-    """So many, each with real time for the questions that are asked beside the loop."""
+    """Advance ``count`` seconds, each with some real time for the background requests."""
     for _ in range(count):
         stage.turns(worker, count=2, step=0.5)
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""A log that holds everything a broker may ever have stored: workers and readers go past it."""
+"""A log with every kind of hostile batch: workers and readers continue after each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def kafka() -> Iterator[NativeKafka]:
 
 
 def test_a_log_of_every_hostile_batch_is_counted_exactly(kafka: NativeKafka) -> None:
-    """Honest reports before, between and after; all verdicts, and the same ones twice."""
+    """Honest reports between hostile ones are counted, and a second count gives the same result."""
     stage = Stage(kafka.bootstrap, windows=2, window=20, grace=1, age=5)
 
     def honest() -> Row:

@@ -1,4 +1,4 @@
-"""Members of a real consumer group come and go: static ones, spare ones, and many at once."""
+"""Members join and leave a real consumer group: static ones and spare ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def owned(*workers: object) -> list[float]:
 
 
 def test_spare_workers_are_ready_and_take_over(make: object) -> None:
-    """One partition, three workers: two own nothing, and one of them takes it when it is free."""
+    """One partition, three workers: when the owner leaves, one of the others takes over."""
     stage = make(1, 1)
     workers = [stage.worker() for _ in range(3)]
     until("one owner", lambda: sorted(owned(*workers)) == [0, 0, 1], 90)
@@ -51,7 +51,7 @@ def test_spare_workers_are_ready_and_take_over(make: object) -> None:
 def test_a_worker_that_was_expelled_goes_on_closing_windows(
     kafka_bootstrap: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On silent logs only its ticks close windows, and fetches show it no end any more."""
+    """Without reports only ticks close windows, and a fetch no longer returns the log's end."""
     stage = Stage(kafka_bootstrap, partitions=2, windows=600, window=1, grace=1, age=1)
     worker = stage.worker()
 
@@ -70,7 +70,7 @@ def test_a_worker_that_was_expelled_goes_on_closing_windows(
 
 
 def expel(bootstrap: str, group: str) -> None:
-    """Remove the only member of a group, as a missed session does."""
+    """Remove the only member of a group, as after a missed session."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     (member,) = admin.describe_groups([group])[group]["members"]
     admin.remove_group_members(group, [MemberToRemove(member_id=member["member_id"])])

@@ -1,4 +1,4 @@
-"""One partition of several stalls, alone: its broker hangs while the other broker goes on."""
+"""One partition stalls because its broker hangs; the other partition is counted as before."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from tests.support.tally import body
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-# The first window ends some 20 s after the scene is set, well after the halt and well before the
-# worker gives up; the second long after the thaw, however slow the machine.
+# The first window ends about 20 s after the start, after the halt and before the worker stops; the
+# second ends long after the thaw, on a slow machine too.
 WINDOW, GRACE, AGE = 240, 1, 220
 STALL_SECONDS = 50.0
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[NativeKafka, NativeKafka]]:
-    """Two brokers of one cluster; the group's own topic lives on the first."""
+    """Start two brokers of one cluster; the offsets topic is on the first."""
     first = NativeKafka(tmp_path / "first")
     second = NativeKafka(tmp_path / "second", joins=first)
     try:
@@ -55,7 +55,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[NativeKafka, NativeKafka]]:
 
 
 def settle_groups(bootstrap: str) -> None:
-    """Have the offsets topic made while there is one broker only."""
+    """Let the first broker make the offsets topic, while it is alone."""
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id="settle")
     consumer.committed(TopicPartition("none", 0), timeout_ms=30_000)
     consumer.close()
@@ -77,7 +77,7 @@ def lead(bootstrap: str, leaders: dict[Partition, int], everything_else: int) ->
 
 
 def led(admin: KafkaAdminClient) -> dict[Partition, int]:
-    """The leader of every partition there is."""
+    """Return the leader of every partition."""
     return {
         Partition(topic["name"], one["partition_index"]): one["leader_id"]
         for topic in admin.describe_topics()
@@ -177,13 +177,13 @@ def test_a_stalled_partition_holds_up_its_windows_and_nothing_else(
         late = time.time() - (scene.stage.plan.start + WINDOW + GRACE)
         assert not any(delivery.done() for delivery in held)
 
-        # The stall is told, by name; the window waits, since a part of it would be wrong.
-        until("told", lambda: scene.live() == f"{scene.alone} stands still", 60)
+        # The stall is reported by name; the window stays open, because its counts are incomplete.
+        until("the stall is reported", lambda: scene.live() == f"{scene.alone} stands still", 60)
         assert scene.closed_windows(scene.alone) == 0
         assert scene.final_windows() == 0
         assert scene.running.thread.is_alive(), scene.running.failures
-        told = time.monotonic() - frozen
-        print(f"closed {late:.1f} s after its grace; told after {told:.1f} s")  # noqa: T201 - for -s
+        reported = time.monotonic() - frozen
+        print(f"closed {late:.1f} s after its grace; reported after {reported:.1f} s")  # noqa: T201 - for -s
 
         second.thaw()
         for delivery in held:
@@ -198,7 +198,7 @@ def test_a_stalled_partition_holds_up_its_windows_and_nothing_else(
 
 
 def exact(scene: Scene) -> None:
-    """The first window's final holds its 75 reports, and every cell agrees with a recount."""
+    """Check that the first final has its 75 reports, and that every cell equals a recount."""
     stage = scene.stage
     snapshots = subscribe(
         stage.plan,

@@ -28,7 +28,7 @@ def test_an_idle_partition_at_its_end_is_alive() -> None:
 
 
 def behind(stage: Stage) -> TallyWorker:
-    """A worker that knows of records it has not got yet, when the partition stops answering."""
+    """Return a worker with unread records whose partition stops answering."""
     worker = stage.worker(poll_records=1)
     for _ in range(40):
         stage.batch(0, [1])
@@ -79,7 +79,7 @@ def test_progress_is_any_other_position_or_the_end() -> None:
 
 
 def seconds(stage: Stage, worker: TallyWorker, count: int) -> None:
-    """So many, each with real time for the questions that are asked beside the loop."""
+    """Advance ``count`` seconds, each with some real time for the background requests."""
     for _ in range(count):
         stage.turns(worker, count=2, step=0.5)
         time.sleep(0.01)

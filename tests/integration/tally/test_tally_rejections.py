@@ -1,4 +1,4 @@
-"""Every rejection reason, made to happen: counted, kept with its origin, and never fatal."""
+"""Every reason of rejection occurs: it is counted, kept with its origin, and never fatal."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_records_that_cannot_be_decoded_are_one_rejection_at_the_last_of_them() 
 
 
 def test_a_flood_of_bad_records_leaves_a_bounded_number_of_dead_letters() -> None:
-    """Also when the worker dies in the middle of it: the number kept follows from the state."""
+    """The bound holds when the worker dies, too: the state has the number kept."""
     stage = Stage(PLAN)
     worker = stage.worker()
     for number in range(KEPT_PER_REASON - 10):

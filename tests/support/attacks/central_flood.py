@@ -1,4 +1,4 @@
-"""A flood of made-up users through sender and aggregator, in a process whose memory is measured."""
+"""Send a flood of made-up users through sender and aggregator, and print the memory used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ USERS, COLUMNS, VALUES = 60_000, 20, 450
 
 
 def main() -> None:
-    """Print what came of it."""
+    """Run the flood and print the results."""
     configure_logging("error")
     plan = CentralPlan(
         name="flood",
@@ -47,7 +47,7 @@ def main() -> None:
     broker.topics().create(names.specs(60_000))
     rng = np.random.default_rng(1)
     for start in range(0, USERS, 2000):
-        # Half of all follow one pattern, so that there is something to find.
+        # Half of the users follow one pattern, so that there is something to find.
         values = rng.integers(0, VALUES, (2000, COLUMNS))
         values[::2] = (values[::2, :1] + np.arange(COLUMNS)) % VALUES
         users = [f"made up {start + i}" for i in range(2000)]

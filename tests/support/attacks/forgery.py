@@ -15,7 +15,7 @@ from estimators.tally import Tally
 
 
 def skewed(domain: Domain, generator: np.random.Generator) -> np.ndarray:
-    """A population with dependent, uneven attributes and many empty cells."""
+    """Draw a distribution with dependent, uneven attributes and many nearly empty cells."""
     table = generator.dirichlet(np.full(np.prod(domain.cardinalities), 0.05))
     return table.reshape(domain.cardinalities)
 
@@ -23,7 +23,7 @@ def skewed(domain: Domain, generator: np.random.Generator) -> np.ndarray:
 def honest(
     plan: Plan, truth: np.ndarray, users: int, generator: np.random.Generator
 ) -> list[Tally]:
-    """Tallies of one window, from their exact law; devices draw their views by the shares."""
+    """Draw the tallies of one window from their exact distribution; views follow the shares."""
     shares = np.array([s for group in plan.groups for s in group.shares], np.float64)
     sizes = iter(generator.multinomial(users, shares / shares.sum()))
     tallies = []
@@ -31,9 +31,9 @@ def honest(
         n, counts = [], []
         for view in group.views:
             others = tuple(i for i in range(len(plan.domain)) if i not in view.attributes)
-            law = truth.sum(axis=others).ravel()
+            distribution = truth.sum(axis=others).ravel()
             n.append(next(sizes))
-            histogram = generator.multinomial(n[-1], law / law.sum())
+            histogram = generator.multinomial(n[-1], distribution / distribution.sum())
             counts.append(mechanism.draw_tally(histogram, generator))
         tallies.append(Tally(np.array(n), np.stack(counts)))
     return tallies
@@ -47,8 +47,8 @@ def with_forged(
     counts, cells = tally.counts.copy(), mechanism.cells
     generator = np.random.Generator(np.random.PCG64(7))
     if mechanism.name == "grr":
-        law = np.full(cells, 1 / cells) if attack == "rpa" else np.eye(cells)[target]
-        counts[0] += generator.multinomial(forged, law)
+        distribution = np.full(cells, 1 / cells) if attack == "rpa" else np.eye(cells)[target]
+        counts[0] += generator.multinomial(forged, distribution)
     else:
         ones = round(0.5 + (cells - 1) / (np.exp(float(plan.epsilon)) + 1))
         rate = 0.5 if attack == "rpa" else (ones - 1) / (cells - 1)

@@ -1,4 +1,4 @@
-"""Messages that a reports topic may hold: good ones, and good ones with something done to them."""
+"""Generated messages for a reports topic: valid ones, and valid ones with changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _possible(name: str) -> bool:
 
 
 def plan_of(version: int = PLAN_VERSION) -> Plan:
-    """One group for every mechanism that takes four cells; the last one packs two views."""
+    """Return a plan: a group for every mechanism of four cells; the last has two views."""
     views = ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
     known = [name for name in sorted(mechanisms.MECHANISMS) if _possible(name)]
     groups = []
@@ -53,7 +53,7 @@ def plan_of(version: int = PLAN_VERSION) -> Plan:
 
 
 def good(plan: Plan, group: int, dice: random.Random) -> Message:
-    """An honest batch."""
+    """Return a valid batch."""
     n = dice.choice((1, 2, 5, 40))
     mechanism, views = plan.mechanisms[group], len(plan.groups[group].views)
     values = np.array([dice.randrange(mechanism.cells) for _ in range(n)])
@@ -64,7 +64,7 @@ def good(plan: Plan, group: int, dice: random.Random) -> Message:
 
 
 def messages(plan: Plan, group: int, seed: int, pool: int = 50) -> Iterator[Message]:
-    """Endless: each is one of a pool of honest batches, most with one to three things done."""
+    """Generate messages without end: valid batches, most of them with one to three changes."""
     dice = random.Random(seed)
     honest = [good(plan, group, dice) for _ in range(pool)]
     while True:
@@ -75,7 +75,7 @@ def messages(plan: Plan, group: int, seed: int, pool: int = 50) -> Iterator[Mess
 
 
 def changed(honest: Sequence[bytes], seed: int) -> Iterator[bytes | None]:
-    """Endless: each is one of the honest values, most with one or two things done."""
+    """Generate messages without end: the honest values, most of them with one or two changes."""
     dice = random.Random(seed)
     while True:
         value: bytes | None = dice.choice(honest)
@@ -135,7 +135,7 @@ def _key(key: Any, value: Any, dice: random.Random) -> Message:
 
 
 def _other(_key: Any, value: Any, dice: random.Random) -> Message:
-    """Something that never was a batch."""
+    """Return bytes that were never a batch."""
     raw = (None, b"", b"null", b"[]", b"{}", b'"x"', b"0", TICK, b"[" * 5000, b"\xff\xfe{}")
     return dice.choice((None, dice.randbytes(16))), dice.choice((*raw, dice.randbytes(200), value))
 

@@ -1,7 +1,7 @@
-"""Hostile batches for a reports topic: every kind that a broker may store, around honest ones.
+"""Hostile batches for a reports topic: every kind that a broker may store.
 
-:func:`kinds` are damaged or foreign as record batches, :func:`lies` are sound record batches whose
-content no device sends.
+:func:`kinds` are damaged or unusual as record batches. :func:`lies` are valid record batches with a
+content that no device sends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support.batches import (
 
 @dataclass(frozen=True)
 class Kind:
-    """One way to send what nobody should send.
+    """One kind of hostile batch.
 
     Attributes:
         payload: of a batch.
@@ -75,14 +75,14 @@ REFUSED = {
     "a batch without records": _INVALID,
     "a transaction marker": _INVALID,
 }
-"""Kinds that a current broker does not store, and why: each was sent once to a broker of its own.
+"""Kinds that a current broker does not store, and its answer.
 
-They stand in logs of older releases and of other vendors, so they are planted, and never sent.
+Logs of older releases and other vendors may hold them, so tests write them into a broker's files.
 """
 
 
 def sendable(all_kinds: dict[str, Kind]) -> dict[str, Kind]:
-    """Those that a current broker stores when they are produced raw."""
+    """Return the kinds that a current broker stores."""
     assert REFUSED.keys() <= all_kinds.keys(), "a refused kind has another name now"
     return {name: kind for name, kind in all_kinds.items() if name not in REFUSED}
 
@@ -108,7 +108,7 @@ def _megabyte() -> bytes:
 
 
 def kinds(honest: Callable[[], Row]) -> dict[str, Kind]:
-    """Every kind; ``honest`` makes a record that would be counted."""
+    """Return every kind by name; ``honest`` makes a record that is counted."""
 
     def plain() -> bytes:
         return encode_rows([honest()])
@@ -152,10 +152,10 @@ def kinds(honest: Callable[[], Row]) -> dict[str, Kind]:
 
 
 def lies(plan: Plan, group: int, period: int) -> dict[str, Row]:
-    """Records that no device of the plan sends, each refused for the reason that is its name.
+    """Return records that no device of the plan sends, by the reason of their rejection.
 
-    ``period`` is the current window. The plan has one view a group, of GRR. A repeated record is
-    missing here: it needs one that was counted.
+    ``period`` is the current window. The plan has one view in each group, by GRR. A duplicate is
+    not among them, because it needs a record that was counted.
     """
     fields = {
         "v": "1.0",

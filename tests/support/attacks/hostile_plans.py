@@ -1,7 +1,7 @@
-"""Plans written to harm a device: worst cases, up to 8 MiB each.
+"""Plans that are written to harm a device: worst cases, up to 8 MiB each.
 
-``python -m tests.support.attacks.hostile_plans`` reads each in a process of its own and
-prints what that took.
+``python -m tests.support.attacks.hostile_plans`` reads each in its own process and prints time and
+memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 SIZE = 8 << 20
 MOST_RSS = 400 << 20
 DEADLINE = 60.0
-"""Seconds after which a reader is taken to hang."""
+"""Seconds after which a reader counts as hanging."""
 
 TOKENS = (1 << 20) - 200
 CONTAINERS = 399_900
@@ -31,7 +31,7 @@ _COEFFICIENT = {"name": "hadamard-coefficient", "cells": 2}
 
 
 def document(version: int = 2, **changes: Any) -> dict[str, Any]:
-    """A small plan that can report."""
+    """Return a small plan under which a device can report."""
     plan: dict[str, Any] = {
         "version": version, "name": "p", "purpose": "x", "owner": "y", "lineage": "0" * 32,
         "domain": domain(2, 2), "epsilon": "1", "lineage_epsilon": "1",
@@ -47,7 +47,7 @@ def document(version: int = 2, **changes: Any) -> dict[str, Any]:
 
 
 def domain(*cardinalities: int) -> list[dict[str, Any]]:
-    """Attributes a0.. with hexadecimal labels."""
+    """Return attributes a0, a1, … with hexadecimal labels."""
     return [
         {"name": f"a{j}", "labels": [f"{code:x}" for code in range(r)]}
         for j, r in enumerate(cardinalities)
@@ -59,7 +59,7 @@ def group(mechanism: dict[str, Any], *views: dict[str, Any]) -> dict[str, Any]:
 
 
 def whole(version: int, cardinalities: Iterable[int], *mechanisms: dict[str, Any]) -> bytes:
-    """A plan whose groups all report on all attributes."""
+    """Return a plan in which every group reports all attributes."""
     attributes = domain(*cardinalities)
     view = {"attributes": list(range(len(attributes)))}
     return orjson.dumps(
@@ -68,7 +68,7 @@ def whole(version: int, cardinalities: Iterable[int], *mechanisms: dict[str, Any
 
 
 def filled(text: Callable[[int], str], field: str = "", version: int = 2) -> bytes:
-    """A plan with a text, made for the bytes that are left, as a field or as a parameter."""
+    """Return a plan filled up to its size with a text, as a field or as a parameter."""
     method = {"name": "uniform", "parameters": {"x": _MARK}}
     plan = document(version, **({field: _MARK} if field else {"method": method}))
     raw = orjson.dumps(plan)
@@ -107,7 +107,7 @@ def _views(most: int, size: int) -> list[dict[str, Any]]:
 
 
 def _labels(most: int) -> list[dict[str, Any]]:
-    """As many attributes of so many labels as a device reads."""
+    """Return as many attributes, with that many labels each, as a device reads."""
     attributes = domain(*[most] * min(1024, TOKENS // (most + 9)))
     assert len(attributes) > 1
     return attributes
@@ -251,7 +251,7 @@ print(json.dumps(found))
 
 
 def read_apart(raw: bytes) -> dict[str, Any]:
-    """What a process of its own says of reading a plan, and of reporting under what it has read.
+    """Read a plan in a new process, report under it, and return what happened.
 
     Returns:
         ``refused`` with the message, or ``reported``; seconds of CPU and peak resident bytes.

@@ -1,7 +1,7 @@
-"""An independent judgement of a reports partition: admission by append times, as the docs say it.
+"""An independent recount of a reports partition: admission by append times, as documented.
 
-Records come from the broker's own files. JSON, dictionaries and loops; none of the product's fold,
-decoder or admission. One view a group, of GRR.
+Records come from the broker's files. The recount uses JSON, dictionaries and loops, and none of the
+product's fold, decoder or admission. Each group has one view, by GRR.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.brokers.segments import Stored
 MOST_BYTES = 1 << 20
 MOST_REPORTS = 1 << 16
 KEY_BYTES = 16
-KEPT_LETTERS = 1000
+KEPT_DEAD_LETTERS = 1000
 TICK = {"tick": 1, "v": "1.0"}
 
 
@@ -28,7 +28,7 @@ class RefusedError(Exception):
 
 @dataclass
 class Share:
-    """What one partition has of one window.
+    """The reports and rejects of one window in one partition.
 
     Attributes:
         cells: reports per cell.
@@ -44,36 +44,36 @@ class Share:
 
 @dataclass
 class Recount:
-    """One input partition, judged record by record.
+    """The recount of one input partition, record by record.
 
     Attributes:
-        windows: what each window holds; a reject belongs to the window of the log's clock.
+        windows: reports and rejects by window; a reject counts in the window of the log's clock.
         closed_at: window -> offset of the record that closed it.
-        letters: (offset, reason) of each reject that has a dead letter.
+        dead_letters: (offset, reason) of each reject that has a dead letter.
         keys: batch id -> reports, of all batches that are counted or late.
-        late: ids of the batches that came after their window had closed, and only then.
+        late: ids of batches of which every copy arrived after its window had closed.
     """
 
     plan: Plan
     group: int
     windows: dict[int, Share] = field(default_factory=lambda: defaultdict(Share))
     closed_at: dict[int, int] = field(default_factory=dict)
-    letters: list[tuple[int, str]] = field(default_factory=list)
+    dead_letters: list[tuple[int, str]] = field(default_factory=list)
     keys: dict[bytes, int] = field(default_factory=dict)
     late: set[bytes] = field(default_factory=set)
     _clock: int = 0
     _next: int = 0
     _seen: set[tuple[int, bytes]] = field(default_factory=set)
 
-    def judge(self, log: Iterable[Stored], below: int | None = None) -> Recount:
-        """Take the whole log, or its records below an offset."""
+    def read(self, log: Iterable[Stored], below: int | None = None) -> Recount:
+        """Read the whole log, or its records below an offset, and return the recount."""
         for record in log:
             if below is None or record.offset < below:
                 self._take(record)
         return self
 
     def through(self, window: int) -> Share:
-        """All windows up to this one."""
+        """Return the sum over all windows up to this one."""
         return sum((self.windows[w] for w in sorted(self.windows) if w <= window), Share())
 
     def _take(self, record: Stored) -> None:
@@ -141,8 +141,8 @@ class Recount:
         now = (self._clock - self.plan.start * 1000) // (self.plan.window * 1000)
         rejects = self.windows[min(max(now, self._next), last)].rejects
         rejects[reason] += 1
-        if rejects[reason] <= KEPT_LETTERS:
-            self.letters.append((offset, reason))
+        if rejects[reason] <= KEPT_DEAD_LETTERS:
+            self.dead_letters.append((offset, reason))
 
     def _closes(self, window: int) -> int:
         return (self.plan.start + (window + 1) * self.plan.window + self.plan.grace) * 1000

@@ -1,4 +1,4 @@
-"""The processes of one plan under faults: killed, frozen, terminated, and started again."""
+"""The processes of one plan, which a test kills, freezes, terminates and starts again."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ STOP_SECONDS = 40.0
 
 
 class Crew:
-    """``calmstream consume`` processes, each in its place; started at once.
+    """``calmstream consume`` processes, one in each place; all start at once.
 
     Args:
         directory: for their logs.
         where: the arguments that name plan and broker.
-        roles: of each place.
-        settings: variables of all.
+        roles: the role of each place.
+        settings: environment variables of all processes.
 
     Attributes:
-        processes: who is in which place now.
-        frozen: ports of those that are halted.
-        left: how many ended by themselves after a freeze, as they promise.
+        processes: the present process of each place.
+        frozen: ports of the halted processes.
+        left: number of processes that ended by themselves after a freeze, as documented.
     """
 
     def __init__(
@@ -47,50 +47,50 @@ class Crew:
         self.processes = [self._start(place) for place in range(len(roles))]
 
     def of(self, role: str) -> list[Process]:
-        """Those in places of a role."""
+        """Return the processes of a role."""
         return [p for p, own in zip(self.processes, self._roles, strict=True) if own == role]
 
     def kill(self, place: int) -> None:
-        """SIGKILL, and start another one."""
+        """Kill a process (SIGKILL), and start another one."""
         self.processes[place].kill()
         self.frozen.discard(self.processes[place].port)
         self.processes[place] = self._start(place)
 
     def terminate(self, place: int) -> None:
-        """SIGTERM, await a clean end, and start another one."""
+        """Terminate a process (SIGTERM), await a clean end, and start another one."""
         self.stop(self.processes[place])
         self.processes[place] = self._start(place)
 
     def relieve(self, place: int) -> Process:
-        """SIGTERM, and start another one at once; the one that leaves."""
+        """Terminate a process (SIGTERM), start another one at once, and return the old one."""
         leaving = self.processes[place]
         leaving.signal(signal.SIGTERM)
         self.processes[place] = self._start(place)
         return leaving
 
     def stop(self, *processes: Process) -> None:
-        """SIGTERM to all, and await clean ends."""
+        """Terminate all (SIGTERM), and await clean ends."""
         for process in processes:
             process.signal(signal.SIGTERM)
         for process in processes:
             assert process.wait(STOP_SECONDS) == 0, process.tail()
 
     def freeze(self, place: int) -> Process:
-        """SIGSTOP, until :meth:`thaw`."""
+        """Halt a process (SIGSTOP) until :meth:`thaw`."""
         process = self.processes[place]
         self.frozen.add(process.port)
         process.signal(signal.SIGSTOP)
         return process
 
     def thaw(self, process: Process) -> None:
-        """SIGCONT; a zombie comes back to life."""
+        """Let a halted process continue (SIGCONT)."""
         if process.alive():
             process.signal(signal.SIGCONT)
         self.frozen.discard(process.port)
         self._thawed.add(process.port)
 
     def restart_dead(self) -> None:
-        """As an orchestrator would; nothing ends by itself but what was frozen, and it says why."""
+        """Restart ended processes; assert that each was frozen before and gives that as reason."""
         for place, process in enumerate(self.processes):
             if not process.alive():
                 assert process.port in self._thawed, f"ended by itself: {process.tail()}"
@@ -99,11 +99,11 @@ class Crew:
                 self.processes[place] = self._start(place)
 
     def pages(self) -> list[dict[str, float]]:
-        """:func:`metrics` of all that are not frozen."""
+        """Return :func:`metrics` of all processes that are not frozen."""
         return [metrics(p) for p in self.processes if p.port not in self.frozen]
 
     def close(self) -> None:
-        """Kill whatever runs."""
+        """Kill all processes."""
         for process in self.processes:
             with contextlib.suppress(Exception):
                 process.signal(signal.SIGCONT)
@@ -118,7 +118,7 @@ class Crew:
 
 
 def page(process: Process) -> list[tuple[str, float]]:
-    """The product's series and their values; none while it does not answer."""
+    """Return the product's series and their values; none while the process does not answer."""
     try:
         url = f"http://127.0.0.1:{process.port}/metrics"
         with urllib.request.urlopen(url, timeout=1) as answer:
@@ -130,7 +130,7 @@ def page(process: Process) -> list[tuple[str, float]]:
 
 
 def metrics(process: Process) -> dict[str, float]:
-    """Sums by metric; empty while it does not answer."""
+    """Return the sum of each metric over its labels; empty while the process does not answer."""
     found: dict[str, float] = defaultdict(float)
     for series, value in page(process):
         found[series.split("{")[0]] += value

@@ -1,4 +1,4 @@
-"""One hostile record of each kind, once a second, for as long as an ordeal lasts."""
+"""Send one hostile record of each kind every second, while an ordeal lasts."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from tests.support.batches import RefusedError, Row, batch, frame, produce
 from tests.support.tally import body
 
 EVERY_SECONDS = 1.0
-# What a broker answers while it stops or starts: no verdict on the bytes.
+# Errors of a broker that stops or starts; they do not concern the bytes sent.
 _PASSING = {3, 5, 6, 7, 8, 9, 13, 56}
 
 
 class HostileSender:
-    """A thread that produces raw batches to partitions drawn at random.
+    """A thread that sends raw batches to random partitions.
 
     Args:
         bootstrap: of the broker.
-        plan: of one view a group, of GRR.
+        plan: with one view in each group, by GRR.
         names: of its topics.
         seed: of the partitions drawn.
 
     Attributes:
         sent: acknowledged batches by kind.
-        doubtful: batches whose acknowledgement did not come; they may be in the log.
-        rejects: rejections that follow from what was acknowledged; and at most, where what is
-            doubtful is in the log too.
-        keys: ids of every record that it made.
-        failure: what a broker refused that it should take, or None.
+        unacknowledged: batches without an acknowledgement; they may be in the log.
+        rejects: rejections due to the acknowledged batches; and the most, if the
+            unacknowledged ones are in the log too.
+        keys: ids of all records that it made.
+        failure: a batch that the broker refused although it should accept it, or None.
     """
 
     def __init__(self, bootstrap: str, plan: Plan, names: TopicNames, seed: int) -> None:
         self.sent: Counter[str] = Counter()
-        self.doubtful: Counter[str] = Counter()
+        self.unacknowledged: Counter[str] = Counter()
         self.rejects = [0, 0]
         self.keys: set[bytes] = set()
         self.failure: str | None = None
         self._bootstrap = bootstrap
         self._plan = plan
         self._names = names
-        self._dice = random.Random(seed)
+        self._rng = random.Random(seed)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._live, daemon=True)
 
@@ -67,8 +67,8 @@ class HostileSender:
             self._stop.wait(due - time.monotonic())
 
     def _round(self) -> None:
-        """All kinds once, to one group's partitions."""
-        group = self._dice.randrange(len(self._plan.groups))
+        """Send all kinds once, to the partitions of one group."""
+        group = self._rng.randrange(len(self._plan.groups))
         now = time.time_ns() // 1_000_000
         period = self._plan.window_at(now)
 
@@ -88,7 +88,7 @@ class HostileSender:
         return key
 
     def _send(self, name: str, group: int, raw: bytes, rejects: int) -> None:
-        number = self._dice.randrange(self._plan.partitions)
+        number = self._rng.randrange(self._plan.partitions)
         try:
             produce(self._bootstrap, self._names.reports(group), number, raw)
         except RefusedError as error:
@@ -98,7 +98,7 @@ class HostileSender:
         except ConnectionRefusedError:
             return
         except OSError:
-            self.doubtful[name] += 1
+            self.unacknowledged[name] += 1
             self.rejects[1] += rejects
             return
         self.sent[name] += 1

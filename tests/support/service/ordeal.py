@@ -1,8 +1,8 @@
-"""An ordeal: real processes on a broker of their own while reports flow and faults happen.
+"""An ordeal: real processes on their own broker, with faults while reports are sent.
 
-Used twice: a short one in the test suite, a long one by hand (``make soak``). Once a second one
-hostile record of each kind is sent. What was counted and what was published is compared, cell by
-cell, with a recount that uses none of the product's code.
+The test suite plays a short one, and ``make soak`` a long one. One hostile record of each kind is
+sent every second. Counts and published tables are compared, cell by cell, with a recount that uses
+none of the product's code.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from tests.brokers.native import NativeKafka
 from tests.brokers.segments import Stored, log_end, stored
 from tests.support.service.crew import Crew, metrics
 from tests.support.service.hostile_sender import HostileSender
-from tests.support.service.ordeal_checks import Findings, Judged
+from tests.support.service.ordeal_checks import Comparison, Findings
 from tests.support.service.ordeal_outcome import Outcome
 from tests.support.service.processes import command, environment, run, until
 
 GROUPS = 3
 PARTITIONS = 4
 FAULTS = ("kill", "freeze", "terminate", "broker", "resend")
-# Between two looks at the processes' pages: each look costs every worker milliseconds.
-LOOK_SECONDS = 0.2
+# Between two reads of the processes' metrics; each read costs every worker milliseconds.
+POLL_SECONDS = 0.2
 
 
 def ordeal_plan(window: int, grace: int) -> Plan:
-    """Three pairs of four bits by GRR, in windows that close while reports flow."""
+    """Return a plan of three pairs of four bits by GRR; its windows close during the ordeal."""
     views = ((0, 1), (1, 2), (2, 3))
     start = int(time.time()) // window * window
     return Plan(
@@ -65,12 +65,11 @@ def ordeal_plan(window: int, grace: int) -> Plan:
 
 
 class Ordeal:
-    """One run. ``workers`` processes count ``reports`` reports sent at ``rate`` a second.
+    """One run: ``workers`` processes count ``reports`` reports sent at ``rate`` a second.
 
-    A silence of ``session`` seconds costs a worker its partitions; a freeze lasts half as long
-    again. What the broker's restart and the recoveries take is the machine's. Windows have
-    ``window`` seconds and ``grace`` seconds of grace, in which whatever a fault delays can arrive.
-    No final may come later than ``latest`` seconds after that.
+    A worker that is silent for ``session`` seconds loses its partitions; a freeze lasts 1.5 times
+    as long. Windows have ``window`` seconds and ``grace`` seconds of grace, in which delayed
+    reports can arrive. Every final must be complete within ``latest`` seconds after that.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class Ordeal:
         self._roles = [*["tally"] * workers, "publish"]
 
     def play(self, faults: list[str], pause: float, seed: int = 20261120) -> Outcome:
-        """Start everything, let the faults happen one after another, end, and compare."""
+        """Start all processes, inject the faults in order, stop, compare; return the outcome."""
         made = run("topics", *self.where)
         assert made.returncode == 0, made.stderr
         settings = {
@@ -123,21 +122,21 @@ class Ordeal:
             ending.callback(producer.kill)
             ending.callback(self._stop.set)
             self._begin()
-            dice = random.Random(seed)
+            rng = random.Random(seed)
             for kind in faults:
                 time.sleep(pause)
                 self.outcome.during += producer.poll() is None
-                self._suffer(kind, dice)
+                self._inject(kind, rng)
             assert producer.wait(self.reports / self.rate + 240) == 0, self._tail()
             self.hostile.stop()
             self._await_counts()
             self.outcome.seconds = time.monotonic() - began
-            judged = self._end()
-        self._compare(judged)
+            comparison = self._end()
+        self._compare(comparison)
         return self.outcome
 
     def _produce(self) -> subprocess.Popen[bytes]:
-        """The edge: all reports at the rate, from a spool."""
+        """Start the edge: it sends all reports at the rate, through a spool."""
         generator = np.random.Generator(np.random.PCG64(1))
         path = self.directory / "records.npz"
         np.savez(path, records=generator.integers(16, size=self.reports, dtype=np.uint8))
@@ -152,9 +151,9 @@ class Ordeal:
             )
 
     def _begin(self) -> None:
-        """Await that all runs, then watch it, and start to send what nobody should."""
-        until("all partitions owned", self._settled, 90, LOOK_SECONDS)
-        until("reports flow", self._flowing, 120, LOOK_SECONDS)
+        """Wait until all processes work, then watch them and start the hostile sender."""
+        until("all partitions owned", self._settled, 90, POLL_SECONDS)
+        until("reports are counted", self._flowing, 120, POLL_SECONDS)
         self._moved = time.monotonic()
         for watch in (self._watch_progress, self._watch_finals):
             threading.Thread(target=watch, daemon=True).start()
@@ -162,10 +161,10 @@ class Ordeal:
 
     # Faults
 
-    def _suffer(self, kind: str, dice: random.Random) -> None:
+    def _inject(self, kind: str, rng: random.Random) -> None:
         began = time.monotonic()
-        getattr(self, f"_{kind}")(dice.randrange(len(self._roles)))
-        until(f"recovery from {kind}", self._settled, 120, LOOK_SECONDS)
+        getattr(self, f"_{kind}")(rng.randrange(len(self._roles)))
+        until(f"recovery from {kind}", self._settled, 120, POLL_SECONDS)
         self.outcome.recovery[kind].append(time.monotonic() - began)
         self.outcome.faults += 1
 
@@ -176,7 +175,7 @@ class Ordeal:
         self.crew.terminate(place)
 
     def _freeze(self, place: int) -> None:
-        """Longer than the session: others take over, then the zombie comes back to life."""
+        """Halt a worker for longer than the session: others take over before it continues."""
         process = self.crew.freeze(place)
         time.sleep(1.5 * self.session)
         self.crew.thaw(process)
@@ -188,7 +187,7 @@ class Ordeal:
         self.broker.start()
 
     def _resend(self, _place: int) -> None:
-        """The newest batches of every partition once more, as an edge's retry would."""
+        """Send the newest batches of every partition again, as an edge that retries."""
         producer = KafkaProducer(bootstrap_servers=self.broker.bootstrap, acks="all")
         for group, number in self.findings.inputs():
             topic = self.names.reports(group)
@@ -207,10 +206,10 @@ class Ordeal:
     # Watching
 
     def _settled(self) -> bool:
-        """Whether all are up, every partition has an owner that has read all but a second's records
-        of it, and the publisher is in charge.
+        """Return whether all processes answer, all partitions have readers, and one publishes.
 
-        One that is still starting would meet the next fault without its signal handlers.
+        A partition counts as read when at most a second's records are left. A process that is
+        still starting has no signal handlers yet, so the next fault waits for it.
         """
         self.crew.restart_dead()
         found = self.crew.pages()
@@ -225,7 +224,7 @@ class Ordeal:
         return sum(one.get("calmstream_batches_accepted_total", 0) for one in found) > 30
 
     def _watch_progress(self) -> None:
-        """Note the longest time in which no worker read a record, while there are any to come."""
+        """Note the longest time in which no worker read a record."""
         while not self._stop.wait(0.3):
             for worker in self.crew.of("tally"):
                 if worker.port in self.crew.frozen:
@@ -238,7 +237,7 @@ class Ordeal:
                     self._moved = now
 
     def _watch_finals(self) -> None:
-        """Note when each final lies whole in the broker's files; its writer's time is not asked."""
+        """Note when each final is complete in the broker's files."""
         while not self._stop.wait(0.5):
             now = time.time()
             for window in self.findings.manifests(Kind.FINAL):
@@ -261,46 +260,48 @@ class Ordeal:
 
         until("all reports counted", counted, 180, 1.0)
         patience = self.plan.window + self.plan.grace + 2 * self.latest
-        until("the last final", lambda: last in self.outcome.finals, patience, LOOK_SECONDS)
+        until("the last final", lambda: last in self.outcome.finals, patience, POLL_SECONDS)
 
-    def _end(self) -> Judged:
-        """Stop the workers, then the publisher once it has published what they closed."""
+    def _end(self) -> Comparison:
+        """Stop the workers, and the publisher when it has published all closed windows."""
         self.crew.stop(*self.crew.of("tally"))
-        judged = Judged.of(self.findings)
+        comparison = Comparison.of(self.findings)
         kinds = (Kind.FINAL, Kind.TOTAL)
         until(
             "all windows published",
-            lambda: all(len(self.findings.manifests(k)) == len(judged.final) for k in kinds),
+            lambda: all(len(self.findings.manifests(k)) == len(comparison.final) for k in kinds),
             60,
-            LOOK_SECONDS,
+            POLL_SECONDS,
         )
         self._stop.set()
         self.crew.stop(*self.crew.of("publish"))
-        return judged
+        return comparison
 
-    def _compare(self, judged: Judged) -> None:
+    def _compare(self, comparison: Comparison) -> None:
         outcome, sender = self.outcome, self.hostile
         outcome.left = self.crew.left
-        judged.check()
+        comparison.check()
         honest: dict[bytes, int] = {}
         late: set[bytes] = set()
-        for recount in judged.recounts.values():
+        for recount in comparison.recounts.values():
             honest |= {key: n for key, n in recount.keys.items() if key not in sender.keys}
             late |= recount.late - sender.keys
         outcome.late = sum(honest[key] for key in late)
-        outcome.hostile, outcome.doubtful = sender.sent, sender.doubtful.total()
-        outcome.rejections = judged.rejects()
+        outcome.hostile, outcome.unacknowledged = sender.sent, sender.unacknowledged.total()
+        outcome.rejections = comparison.rejects()
         assert sum(honest.values()) == self.reports, "each report once, counted or late"
         by_hand = outcome.rejections.total() - outcome.rejections["duplicate"]
-        assert sender.rejects[0] <= by_hand <= sender.rejects[1] + self._late_batches(judged)
+        assert sender.rejects[0] <= by_hand <= sender.rejects[1] + self._late_batches(comparison)
         left = list((self.directory / "spool").rglob("*.json"))
         assert not left, f"{len(left)} batches were never acknowledged"
         slow = {w: round(s, 1) for w, s in outcome.finals.items() if s > self.latest}
         assert not slow, f"finals later than {self.latest} s: {slow}"
 
-    def _late_batches(self, judged: Judged) -> int:
-        """Late records that the hostile sender did not mean to be late, resends among them."""
-        late = sum(s.rejects["late"] for r in judged.recounts.values() for s in r.windows.values())
+    def _late_batches(self, comparison: Comparison) -> int:
+        """Return how many late records, resends too, are not the hostile sender's late kind."""
+        late = sum(
+            s.rejects["late"] for r in comparison.recounts.values() for s in r.windows.values()
+        )
         return max(0, late - self.hostile.sent["late"])
 
     def _log(self) -> Path:

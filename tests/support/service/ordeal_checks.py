@@ -1,7 +1,7 @@
-"""What an ordeal must leave behind: state, sets and dead letters, against an independent recount.
+"""Compare an ordeal's state, published sets and dead letters with an independent recount.
 
-Everything is read from the broker's files. Of the product, the formats are used, and the method
-that makes tables of counts.
+All records are read from the broker's files. Of the product, only the formats are used, and the
+method that computes tables from counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.brokers.segments import Stored, stored
 from tests.support.batch_reading import header_section
 from tests.support.service.admission_recount import Recount, Share
 
-MOST_LETTER_BYTES = 4 << 10
+MOST_DEAD_LETTER_BYTES = 4 << 10
 
 Input = tuple[int, int]
 """Group and partition."""
@@ -31,7 +31,7 @@ Input = tuple[int, int]
 
 @dataclass
 class Findings:
-    """An ordeal's topics, as they lie in the broker's files.
+    """The topics of an ordeal, read from the broker's files.
 
     Attributes:
         plan, names: of the ordeal.
@@ -50,7 +50,7 @@ class Findings:
         return list(stored(self.data, self.names.reports(where[0]), where[1]))
 
     def newest_states(self) -> dict[Input, dict[str, Any]]:
-        """The partition record with the largest next_offset of each input."""
+        """Return the partition record with the largest next_offset, for each input."""
         newest: dict[Input, dict[str, Any]] = {}
         for parts, body in self._state():
             where = (parts[0], parts[1])
@@ -60,12 +60,14 @@ class Findings:
         return newest
 
     def closed(self) -> dict[tuple[Input, int], dict[str, Any]]:
-        """The closed records; two of one window must say the same."""
+        """Return the closed records; two records of one window must be equal."""
         found: dict[tuple[Input, int], dict[str, Any]] = {}
         for parts, body in self._state():
             if len(parts) == 3:
                 place = ((parts[0], parts[1]), parts[2])
-                assert found.setdefault(place, body) == body, f"two verdicts on {place}"
+                assert found.setdefault(place, body) == body, (
+                    f"two different closed records of {place}"
+                )
         return found
 
     def _state(self) -> list[tuple[list[int], dict[str, Any]]]:
@@ -79,7 +81,7 @@ class Findings:
         return records
 
     def manifests(self, kind: Kind) -> dict[int, Manifest]:
-        """The sets of a kind that are complete: all tables have the manifest's vector."""
+        """Return the complete sets of a kind: all tables have the revision of the manifest."""
         newest: dict[str, Manifest | MarginalRecord] = {}
         for record in stored(self.data, self.names.snapshots, 0):
             assert record.key is not None
@@ -95,11 +97,11 @@ class Findings:
         return found
 
     def tables(self, manifest: Manifest) -> list[MarginalRecord]:
-        """Of a set that :meth:`manifests` has found."""
+        """Return the tables of a set that :meth:`manifests` has returned."""
         return [self._tables[name] for name in manifest.marginals]
 
-    def letters(self) -> list[tuple[dict[str, str], int]]:
-        """Headers and bytes of the value of each dead letter."""
+    def dead_letters(self) -> list[tuple[dict[str, str], int]]:
+        """Return the headers and the size of the value of each dead letter."""
         return [
             (header_section(record.rest), len(record.value or b""))
             for record in stored(self.data, self.names.dead_letters, 0)
@@ -107,8 +109,8 @@ class Findings:
 
 
 @dataclass
-class Judged:
-    """The recount of all inputs, each below the offset that its state has reached.
+class Comparison:
+    """The recounts of all inputs, each up to the offset that its state has reached.
 
     Attributes:
         recounts: by group and partition.
@@ -119,11 +121,11 @@ class Judged:
     recounts: dict[Input, Recount]
 
     @classmethod
-    def of(cls, findings: Findings) -> Judged:
+    def of(cls, findings: Findings) -> Comparison:
         states = findings.newest_states()
         assert sorted(states) == findings.inputs(), f"state of {sorted(states)}"
         recounts = {
-            where: Recount(findings.plan, where[0]).judge(
+            where: Recount(findings.plan, where[0]).read(
                 findings.log(where), below=body["next_offset"]
             )
             for where, body in states.items()
@@ -136,12 +138,12 @@ class Judged:
         return sorted(shared)
 
     def share(self, group: int, windows: range) -> Share:
-        """What a group has of some windows."""
+        """Return the reports and rejects of a group in some windows."""
         own = [r for where, r in self.recounts.items() if where[0] == group]
         return sum((r.windows[w] for r in own for w in windows if w in r.windows), Share())
 
     def rejects(self) -> Counter[str]:
-        """All rejections, by reason."""
+        """Return the number of rejections by reason."""
         shares = (s for r in self.recounts.values() for s in r.windows.values())
         return sum((share.rejects for share in shares), Counter())
 
@@ -151,7 +153,7 @@ class Judged:
         self._check_states()
         for kind in (Kind.FINAL, Kind.TOTAL):
             self._check_sets(kind)
-        self._check_letters()
+        self._check_dead_letters()
 
     def _check_closed(self) -> None:
         closed = self.findings.closed()
@@ -163,7 +165,7 @@ class Judged:
                 expected = recount.windows.get(window, Share())
                 _same(body["count"], expected, f"{where}, window {window}")
                 _same(body["total"], recount.through(window), f"{where}, through {window}")
-        assert not closed, f"closed too soon: {sorted(closed)}"
+        assert not closed, f"closed too early: {sorted(closed)}"
 
     def _check_states(self) -> None:
         for where, body in self.findings.newest_states().items():
@@ -181,37 +183,37 @@ class Judged:
         assert sorted(sets) == self.final, f"{kind}: {sorted(sets)}"
         places = self.findings.inputs()
         for window, manifest in sets.items():
-            said = f"{kind} of window {window}"
+            what = f"{kind} of window {window}"
             closed_at = tuple(self.recounts[where].closed_at[window] for where in places)
-            assert manifest.revision == closed_at, said
+            assert manifest.revision == closed_at, what
             windows = range(window + 1) if kind is Kind.TOTAL else range(window, window + 1)
             shares = [self.share(g, windows) for g in range(len(self.findings.plan.groups))]
-            assert manifest.groups == tuple(s.cells.total() for s in shares), said
-            assert manifest.rejected == dict(sum((s.rejects for s in shares), Counter())), said
-            self._check_tables(manifest, shares, said)
+            assert manifest.groups == tuple(s.cells.total() for s in shares), what
+            assert manifest.rejected == dict(sum((s.rejects for s in shares), Counter())), what
+            self._check_tables(manifest, shares, what)
 
-    def _check_tables(self, manifest: Manifest, shares: list[Share], said: str) -> None:
+    def _check_tables(self, manifest: Manifest, shares: list[Share], what: str) -> None:
         plan = self.findings.plan
         tables = self.findings.tables(manifest)
-        assert len(tables) == (len(plan.marginals) if manifest.reports else 0), said
+        assert len(tables) == (len(plan.marginals) if manifest.reports else 0), what
         if tables:
             model = methods.get(plan.method).fit(plan, tuple(map(_tally, shares)))
             for attributes, table in zip(plan.marginals, tables, strict=True):
                 expected = model.marginal(attributes).table
-                assert table.table == tuple(expected.ravel().tolist()), f"{said}, {attributes}"
+                assert table.table == tuple(expected.ravel().tolist()), f"{what}, {attributes}"
 
-    def _check_letters(self) -> None:
-        """Every rejected record has a dead letter, up to the bound, and nothing else has one."""
+    def _check_dead_letters(self) -> None:
+        """Check that the rejected records, up to the bound, and no others have dead letters."""
         expected = {
             (self.findings.names.reports(where[0]), where[1], offset, reason)
             for where, recount in self.recounts.items()
-            for offset, reason in recount.letters
+            for offset, reason in recount.dead_letters
         }
         found = set()
-        for headers, size in self.findings.letters():
+        for headers, size in self.findings.dead_letters():
             place = (headers["topic"], int(headers["partition"]), int(headers["offset"]))
             found.add((*place, headers["reason"]))
-            assert size <= MOST_LETTER_BYTES, f"a dead letter of {size} bytes"
+            assert size <= MOST_DEAD_LETTER_BYTES, f"a dead letter of {size} bytes"
         assert found == expected, f"{len(expected - found)} missing, {len(found - expected)} extra"
 
 

@@ -1,4 +1,4 @@
-"""What an ordeal showed, as numbers and as lines for a person."""
+"""The outcome of an ordeal, as numbers and as lines of text."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 @dataclass
 class Outcome:
-    """Seconds, and counts.
+    """The outcome of one run; times in seconds.
 
-    ``late`` counts the edge's reports that came after their window had closed.
+    ``late`` counts the edge's reports that arrived after their window had closed.
     ``during`` counts the faults that began while the edge was still sending.
     ``recovery`` holds, per kind of fault, the time from its beginning (for a freeze: from the
     signal that stops) until every partition had an owner that answers and is nearly at its end,
     and the publisher was in charge.
     ``finals`` holds, per window, the time from its end plus grace until its final set was seen.
-    ``left`` counts processes that ended by themselves after a freeze, as they promise.
+    ``left`` counts processes that ended by themselves after a freeze, as documented.
     """
 
     reports: int = 0
@@ -32,11 +32,11 @@ class Outcome:
     recovery: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     finals: dict[int, float] = field(default_factory=dict)
     hostile: Counter[str] = field(default_factory=Counter)
-    doubtful: int = 0
+    unacknowledged: int = 0
     rejections: Counter[str] = field(default_factory=Counter)
 
     def lines(self) -> list[str]:
-        """For a person to read."""
+        """Return the outcome as lines of text."""
         reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(self.rejections.items()))
         latest = max(self.finals.values(), default=0.0)
         flow = (
@@ -50,7 +50,7 @@ class Outcome:
         )
         hostile = (
             f"{self.hostile.total():,} hostile records of {len(self.hostile)} kinds acknowledged, "
-            f"{self.doubtful} in doubt"
+            f"{self.unacknowledged} unacknowledged"
         )
         rejected = f"rejected {self.rejections.total():,}: {reasons}"
         found = [flow, finals, hostile, rejected]

@@ -1,4 +1,4 @@
-"""Real processes of the product: started as an operator starts them, watched with deadlines."""
+"""Real processes of the product, started as an operator starts them, and waits with deadlines."""
 
 from __future__ import annotations
 
@@ -32,9 +32,12 @@ def until(what: str, condition: Callable[[], bool], seconds: float, pause: float
 
 
 def run(
-    *arguments: object, seconds: float = 120, settings: dict[str, str] | None = None, said: str = ""
+    *arguments: object,
+    seconds: float = 120,
+    settings: dict[str, str] | None = None,
+    stdin: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """One command to its end."""
+    """Run one command to its end, in at most ``seconds``."""
     return subprocess.run(
         command(arguments),
         capture_output=True,
@@ -42,7 +45,7 @@ def run(
         timeout=seconds,
         check=False,
         env=environment(settings),
-        input=said,
+        input=stdin,
     )
 
 
@@ -51,7 +54,7 @@ def command(arguments: Sequence[object]) -> list[str]:
 
 
 def environment(settings: dict[str, str] | None = None) -> dict[str, str]:
-    """For a child that runs the product which this process has imported, from any directory."""
+    """Return variables with which a child imports the same product, in any directory."""
     product = str(Path(calmstream.__file__).parents[1])
     return os.environ | {"PYTHONPATH": product, "PYTHONSAFEPATH": "1"} | (settings or {})
 
@@ -80,7 +83,7 @@ class Process:
             raise AssertionError(f"still running after {seconds} s:\n{self.tail()}") from None
 
     def kill(self) -> None:
-        """SIGKILL, if it still runs."""
+        """Kill the process (SIGKILL) if it still runs."""
         self.child.kill()
         self.child.wait(10)
 
@@ -91,7 +94,7 @@ class Process:
         return self.child.poll() is None
 
     def page(self, path: str) -> tuple[int, str]:
-        """Status and body of an HTTP page; 0 while nobody listens."""
+        """Return status and body of an HTTP page; status 0 while the port is closed."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as page:
                 return page.status, page.read().decode()
@@ -101,7 +104,7 @@ class Process:
             return 0, ""
 
     def metric(self, name: str) -> float:
-        """Sum over all label sets of one metric; 0 before it is exported."""
+        """Return the sum of one metric over its labels; 0 before it is exported."""
         lines = self.page("/metrics")[1].splitlines()
         return sum(
             float(line.rsplit(" ", 1)[1])

@@ -1,4 +1,4 @@
-"""The real Prometheus server on loopback, with the shipped rules made quick."""
+"""The real Prometheus server on loopback, with the shipped rules and short times."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.support.deploy import RULES, tool
 from tests.support.service.processes import free_port, until
 
 RANGE = "10s"
-"""What every range of the rules and of the panels becomes."""
+"""The range that replaces every range of the rules and panels."""
 
 
 def quick(rules: str) -> str:
-    """The rules with pending times of 2 s and ranges of 10 s; bounds stay as they are."""
+    """Return the rules with pending times of 2 s and ranges of 10 s; thresholds stay."""
     shorter = re.sub(r"\bfor: \d+m", "for: 2s", rules)
     return re.sub(r"\[\d+m\]", f"[{RANGE}]", shorter)
 
 
 class PrometheusServer:
-    """Scrapes fixed ports of this machine once a second, until it is closed."""
+    """A server that scrapes fixed ports of this machine every second, until it is closed."""
 
     def __init__(self, directory: Path, jobs: Mapping[str, Sequence[int]]) -> None:
         directory.mkdir()
@@ -81,7 +81,7 @@ class PrometheusServer:
         self._log.close()
 
     def values(self, expression: str) -> list[float]:
-        """The numbers that an instant query returns; what is no number is left out.
+        """Return the values of an instant query, without those that are not numbers.
 
         Raises:
             AssertionError: Prometheus refuses the query.
@@ -91,7 +91,7 @@ class PrometheusServer:
         return [value for value in found if not math.isnan(value)]
 
     def firing(self) -> set[str]:
-        """Names of the alerts that fire now."""
+        """Return the names of the alerts that fire now."""
         listed = self._json("/api/v1/alerts")["alerts"]
         return {alert["labels"]["alertname"] for alert in listed if alert["state"] == "firing"}
 

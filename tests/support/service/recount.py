@@ -1,4 +1,4 @@
-"""An independent recount of a reports topic: json and dictionaries, none of the product's code."""
+"""Recount a reports topic with json and dictionaries, and none of the product's code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ READ_SECONDS = 60.0
 
 
 def read_all(bootstrap: str, topic: str) -> list:
-    """Every record of a topic, partition by partition, in offset order."""
+    """Return every record of a topic, partition by partition, in offset order."""
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap, enable_auto_commit=False, auto_offset_reset="earliest"
     )
@@ -34,7 +34,7 @@ def read_all(bootstrap: str, topic: str) -> list:
 
 
 def recount_grr(bootstrap: str, topics: list[str]) -> Counter:
-    """Counts per (group, cell) of GRR reports; a batch id counts once per partition."""
+    """Count GRR reports by (group, cell); a batch id counts once in each partition."""
     counts: Counter = Counter()
     for topic in topics:
         seen = set()
@@ -52,7 +52,7 @@ def recount_grr(bootstrap: str, topics: list[str]) -> Counter:
 
 
 def stored_counts(bootstrap: str, state_topic: str) -> tuple[Counter, dict]:
-    """Counts per (group, cell) of the newest partition records, and their next offsets."""
+    """Return counts by (group, cell) of the newest partition records, and next offsets."""
     newest: dict[tuple[int, int], dict] = {}
     for record in read_all(bootstrap, state_topic):
         parts = record.key.decode().split("/")

@@ -1,4 +1,4 @@
-"""Tally workers on real Kafka in threads of the test: quick to start, easy to look into."""
+"""Tally workers on real Kafka in threads of the test: they start fast and are easy to inspect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOUR_MS = 3_600_000
 
 @dataclass
 class Running:
-    """A worker in a thread."""
+    """A worker that runs in a thread."""
 
     worker: TallyWorker
     registry: CollectorRegistry
@@ -44,14 +44,14 @@ class Running:
         assert not self.failures, self.failures
 
     def failure(self, seconds: float) -> str:
-        """What made it stop by itself, in so many seconds at most."""
+        """Wait until it has stopped by itself, and return the error."""
         self.thread.join(seconds)
         assert not self.thread.is_alive(), f"still running after {seconds} s"
         (error,) = self.failures
         return f"{type(error).__name__}: {error}"
 
     def metric(self, name: str) -> float:
-        """Sum over all label sets."""
+        """Return the sum of one metric over its labels."""
         return sum(
             sample.value
             for family in self.registry.collect()
@@ -64,7 +64,7 @@ class Running:
 class Stage:
     """A small plan's topics on a real broker, and workers on them.
 
-    The plan has so many windows of ``window`` seconds, and began ``age`` seconds ago.
+    The plan has ``windows`` windows of ``window`` seconds, and began ``age`` seconds ago.
     """
 
     bootstrap: str
@@ -134,7 +134,7 @@ class Stage:
         return running
 
     def send(self, count: int, group: int = 0) -> None:
-        """So many batches of one report, spread over the partitions; acknowledged."""
+        """Send ``count`` batches of one report to random partitions, and await acknowledgements."""
         deliveries = []
         for _ in range(count):
             self.sent += 1
@@ -160,7 +160,7 @@ class Stage:
 
 
 def until(what: str, happened: Callable[[], bool], seconds: float) -> float:
-    """Wait; how long it took."""
+    """Poll until the condition holds, and return the seconds that it took."""
     began = time.monotonic()
     while not happened():
         assert time.monotonic() - began < seconds, f"not within {seconds} s: {what}"

@@ -1,8 +1,8 @@
-"""Random kills, freezes and terminations every second or two; afterwards no partition stands still.
+"""Kill, freeze or terminate workers every second or two, then check that no partition is stuck.
 
-Windows of a second or two close all the time, on silent logs by ticks alone. Longer windows leave
-the log as it is while all workers are frozen. From the moment when the faults end, every partition
-has a living owner a session later, and closes its next window.
+Windows of one or two seconds close all the time; without reports, ticks close them. With longer
+windows nothing is appended while all workers are frozen. When the faults have ended, every
+partition must have a running owner within a session, and must close its next window.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ GROUPS, PARTITIONS = 3, 4
 SESSION_SECONDS = 6
 FREEZE_SECONDS = 8.0
 WINDOWS = (1, 2, 14)
-"""Seconds. The last one is longer than a freeze: seeds of it end with a sleep of all workers."""
+"""Seconds. The last is longer than a freeze: its seeds end with a freeze of all workers."""
 
 CHECKPOINT_SECONDS = 0.5
 QUIET_SECONDS = 3 * CHECKPOINT_SECONDS
-REST_SECONDS = SESSION_SECONDS + 10
-LOOK_SECONDS = 0.25
+RECOVERY_SECONDS = SESSION_SECONDS + 10
+POLL_SECONDS = 0.25
 PAUSE_SECONDS = (1.0, 2.0)
 FAULTS = ("kill", "freeze", "terminate")
 
@@ -42,25 +42,25 @@ Input = tuple[int, int]
 
 
 @dataclass
-class Seen:
-    """What one seed showed. Seconds.
+class SeedResult:
+    """The result of one seed; times in seconds.
 
     Attributes:
         seed: of the faults.
-        traffic: whether reports flowed; otherwise the logs held ticks alone.
+        traffic: whether reports were sent; otherwise the logs hold ticks only.
         window: length of the plan's windows.
-        faults: how many of each kind.
-        rest: from the end of the faults until the last partition had closed its next window.
-        standstill: the longest time that a window was due and its partition did not close it,
-            while one and the same living, not frozen worker owned it.
-        stuck: partitions that had closed none when time was up.
+        faults: number of faults by kind.
+        recovery: from the end of the faults until the last partition had closed its next window.
+        standstill: the longest time in which a partition did not close a window that was due,
+            although the same running worker owned it.
+        stuck: partitions that had not closed their next window at the deadline.
     """
 
     seed: int
     traffic: bool
     window: int
     faults: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FAULTS, 0))
-    rest: float = 0.0
+    recovery: float = 0.0
     standstill: float = 0.0
     stuck: list[Input] = field(default_factory=list)
 
@@ -70,10 +70,10 @@ class Seen:
         return not self.stuck
 
     def line(self) -> str:
-        """For a person to read."""
+        """Return the result as one line of text."""
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.faults.items())
         logs = "traffic" if self.traffic else "silent"
-        verdict = f"closed in {self.rest:4.1f} s" if self.held else f"STUCK {self.stuck}"
+        verdict = f"closed in {self.recovery:4.1f} s" if self.held else f"STUCK {self.stuck}"
         return (
             f"seed {self.seed:3}: {logs:7} {self.window} s windows; {kinds}; {verdict}; "
             f"longest standstill {self.standstill:4.1f} s"
@@ -81,22 +81,22 @@ class Seen:
 
 
 class Stalls:
-    """One seed: a plan of its own, three workers, and faults for so many seconds."""
+    """Play one seed: its own plan, three workers, and faults for ``seconds`` seconds."""
 
     def __init__(self, broker: NativeKafka, directory: Path, seed: int, seconds: float) -> None:
-        self.dice = random.Random(seed)
-        self.seen = Seen(seed, traffic=seed % 4 == 3, window=WINDOWS[seed % len(WINDOWS)])
+        self.rng = random.Random(seed)
+        self.result = SeedResult(seed, traffic=seed % 4 == 3, window=WINDOWS[seed % len(WINDOWS)])
         self._broker = broker
         self._directory = directory
         self._seconds = seconds
         plan = small_plan(
             windows=3600,
-            window=self.seen.window,
+            window=self.result.window,
             grace=1,
             skew=2,
             groups=GROUPS,
             partitions=PARTITIONS,
-            start=int(time.time()) - self.seen.window,
+            start=int(time.time()) - self.result.window,
         )
         self.plan = replace(plan, name=f"stalls-{seed}-{secrets.token_hex(3)}")
         self.names = names_of(self.plan, "calmstream")
@@ -107,8 +107,8 @@ class Stalls:
         self._leaving: list[Process] = []
         self._stop = threading.Event()
 
-    def play(self) -> Seen:
-        """Faults, then rest; what was seen."""
+    def play(self) -> SeedResult:
+        """Inject the faults, await the next windows, and return the result."""
         path = self._directory / "plan.json"
         path.write_bytes(self.plan.to_bytes())
         where = ["--plan", path, "--bootstrap", self._broker.bootstrap]
@@ -122,32 +122,32 @@ class Stalls:
         self.crew = Crew(self._directory, where, ["tally"] * WORKERS, settings)
         sender = threading.Thread(target=self._send, daemon=True)
         try:
-            until("every partition closes windows", self._all_closing, 60, LOOK_SECONDS)
-            if self.seen.traffic:
+            until("every partition closes windows", self._all_closing, 60, POLL_SECONDS)
+            if self.result.traffic:
                 sender.start()
-            self._suffer()
-            self._rest()
+            self._inject_faults()
+            self._await_next_windows()
         finally:
             self._stop.set()
             self.crew.close()
             for process in self._leaving:
                 process.kill()
-        return self.seen
+        return self.result
 
     # Faults
 
-    def _suffer(self) -> None:
-        """A fault every second or two, perhaps a sleep of all; then wait until none is left."""
+    def _inject_faults(self) -> None:
+        """Inject a fault every second or two, perhaps freeze all, and wait until all are over."""
         end = time.monotonic() + self._seconds
         due = 0.0
         while time.monotonic() < end:
             if due <= time.monotonic():
                 self._fault()
-                due = time.monotonic() + self.dice.uniform(*PAUSE_SECONDS)
+                due = time.monotonic() + self.rng.uniform(*PAUSE_SECONDS)
             self._turn()
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         self._await_thaws()
-        if self.seen.window > FREEZE_SECONDS:
+        if self.result.window > FREEZE_SECONDS:
             self._await_quiet()
             self._freeze(*self._awake())
             self._await_thaws()
@@ -155,13 +155,14 @@ class Stalls:
     def _await_thaws(self) -> None:
         while self._thaws or self._leaving:
             self._turn()
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
     def _await_quiet(self) -> None:
-        """Until every partition has closed what was due, and has saved it.
+        """Wait until every partition has closed the windows that were due, and has saved them.
 
-        If all are frozen now, all lose their partitions. Whoever is back first gets what it had,
-        and what it restores ends where the log does, because nothing was appended meanwhile.
+        Workers that are all frozen now all lose their partitions. The first one to return gets its
+        old partitions, and its restored state ends where the log ends, because nothing was
+        appended in between.
         """
 
         def quiet() -> bool:
@@ -170,39 +171,39 @@ class Stalls:
             saved = QUIET_SECONDS <= since % self.plan.window <= QUIET_SECONDS + 1
             return saved and not self._behind(int(since // self.plan.window) - 1)
 
-        until("all is quiet", quiet, 90, LOOK_SECONDS)
+        until("all is quiet", quiet, 90, POLL_SECONDS)
 
     def _behind(self, window: int) -> list[Input]:
-        """Partitions that have not closed a window."""
+        """Return the partitions that have not closed ``window``."""
         return [i for i in self.inputs if self._closed.get(i, -1) < window]
 
     def _fault(self) -> None:
-        """One of any kind; whom it meets is not frozen already, or is killed."""
-        kind = self.dice.choice(FAULTS)
+        """Inject a random fault into a running worker; where all are frozen, kill one."""
+        kind = self.rng.choice(FAULTS)
         awake = self._awake()
         if kind == "kill" or not awake:
-            self.crew.kill(self.dice.randrange(WORKERS))
-            self.seen.faults["kill"] += 1
+            self.crew.kill(self.rng.randrange(WORKERS))
+            self.result.faults["kill"] += 1
             return
-        place = self.dice.choice(awake)
+        place = self.rng.choice(awake)
         if kind == "freeze":
             self._freeze(place)
             return
         self._leaving.append(self.crew.relieve(place))
-        self.seen.faults["terminate"] += 1
+        self.result.faults["terminate"] += 1
 
     def _freeze(self, *places: int) -> None:
         due = time.monotonic() + FREEZE_SECONDS
         for place in places:
             self._thaws.append((due, self.crew.freeze(place)))
-            self.seen.faults["freeze"] += 1
+            self.result.faults["freeze"] += 1
 
     def _awake(self) -> list[int]:
         frozen = self.crew.frozen
         return [n for n, p in enumerate(self.crew.processes) if p.port not in frozen]
 
     def _turn(self) -> None:
-        """What is due beside the faults: thaws, restarts, a look at owners and closed windows."""
+        """Do what is due between faults: thaw, restart, and observe owners and closed windows."""
         now = time.monotonic()
         for thaw in [t for t in self._thaws if t[0] <= now or not t[1].alive()]:
             self._thaws.remove(thaw)
@@ -212,27 +213,27 @@ class Stalls:
             # One that was still starting has no signal handlers yet.
             assert process.wait(1) in (0, -signal.SIGTERM), process.tail()
         self.crew.restart_dead()
-        self._look()
+        self._observe()
 
-    # The rest
+    # After the faults
 
-    def _rest(self) -> None:
-        """Await that every partition closes the first window that is due from now on."""
+    def _await_next_windows(self) -> None:
+        """Wait until every partition has closed the first window that is due from now on."""
         began, now = time.monotonic(), time.time()
         due = self.plan.window_at(int((now - self.plan.grace) * 1000))
-        self.seen.stuck = list(self.inputs)
-        while self.seen.stuck and time.monotonic() - began < REST_SECONDS:
-            time.sleep(LOOK_SECONDS)
+        self.result.stuck = list(self.inputs)
+        while self.result.stuck and time.monotonic() - began < RECOVERY_SECONDS:
+            time.sleep(POLL_SECONDS)
             self._turn()
-            self.seen.stuck = self._behind(due)
-        self.seen.rest = time.monotonic() - began
+            self.result.stuck = self._behind(due)
+        self.result.recovery = time.monotonic() - began
 
     def _all_closing(self) -> bool:
-        self._look()
+        self._observe()
         return len(self._closed) == len(self.inputs)
 
-    def _look(self) -> None:
-        """Note which windows were closed, by the state topic, and who owns what, by his page."""
+    def _observe(self) -> None:
+        """Note closed windows, from the state topic, and owners, from the workers' metrics."""
         for number in range(PARTITIONS):
             for record in stored(self._broker.data, self.names.state, number):
                 parts = [int(part) for part in (record.key or b"").decode().split("/")]
@@ -250,7 +251,7 @@ class Stalls:
             self._owned[where] = (port, since)
             end = self.plan.window_end(self._closed.get(where, -1) + 1) / 1000
             overdue = now - max(since, end + self.plan.grace)
-            self.seen.standstill = max(self.seen.standstill, overdue)
+            self.result.standstill = max(self.result.standstill, overdue)
         for where in self._owned.keys() - owners.keys():
             del self._owned[where]
 
@@ -265,10 +266,10 @@ class Stalls:
         return found
 
     def _send(self) -> None:
-        """A batch every twentieth of a second, to any partition."""
-        dice = random.Random(self.seen.seed)
+        """Send a batch to a random partition every 50 ms, until stopped."""
+        rng = random.Random(self.result.seed)
         while not self._stop.wait(0.05):
-            group, number = dice.choice(self.inputs)
+            group, number = rng.choice(self.inputs)
             period = self.plan.window_at(time.time_ns() // 1_000_000)
             row = Row(body(self.plan, period, [1], group), secrets.token_bytes(16))
             try:
@@ -283,8 +284,8 @@ def play_seeds(
     chosen: range,
     seconds: float,
     show: Callable[[str], None],
-) -> list[Seen]:
-    """Play one seed after another, each in a directory of its own."""
+) -> list[SeedResult]:
+    """Play one seed after another, each in its own directory, and return the results."""
     found = []
     for seed in chosen:
         own = directory / f"seed-{seed}"
