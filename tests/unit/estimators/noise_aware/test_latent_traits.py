@@ -324,6 +324,7 @@ def _errors(codes: NDArray[np.uint16], means: Floats, products: Floats) -> tuple
     return float(np.square(means - signs.mean(axis=0)).sum()), float(np.square(pairs).sum())
 
 
+@pytest.mark.slow
 def test_one_cause_of_all_is_told_from_pairs_that_drown() -> None:
     codes, found = _common_cause(24), []
     for seed in range(3):

@@ -154,7 +154,7 @@ def test_it_beats_calm_where_noise_matters(epsilon: str) -> None:
     assert errors[:, 0].sum() < 0.9 * errors[:, 1].sum()
 
 
-@pytest.mark.parametrize("d", [6, 11])
+@pytest.mark.parametrize("d", [6, pytest.param(11, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("epsilon", ["0.5", "2"])
 def test_intervals_cover(d: int, epsilon: str) -> None:
     domain, users = domain_of(*[2] * d), 60_000
