@@ -1,0 +1,73 @@
+"""ARCHITECTURE.md: short, with every room named, and with a drawing of the imports as they are."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise, product
+
+import grimp
+
+from tests.support.docs import ROOT
+
+TEXT = (ROOT / "ARCHITECTURE.md").read_text()
+LARGEST = 12_288
+PACKAGES = ("estimators", "broker", "producer", "consumer", "calmstream")
+DATA_FOLDERS = {"schemas", "data"}
+Arrows = set[tuple[str, str]]
+
+
+def rooms(package: str) -> set[str]:
+    """The folders of a package that hold modules."""
+    return {path.parent.name for path in (ROOT / package).glob("*/__init__.py")} - DATA_FOLDERS
+
+
+def drawn() -> dict[str, Arrows]:
+    """The arrows of each subgraph of the drawing, by package."""
+    (drawing,) = re.findall(r"```mermaid\nflowchart TD\n(.*?)```", TEXT, re.DOTALL)
+    labels = dict(re.findall(r"(\w+)\[(\w+)\]", drawing))
+    found = {}
+    for package, body in re.findall(r"subgraph (\w+)\n(.*?)\n  end", drawing, re.DOTALL):
+        arrows: Arrows = set()
+        for line in re.sub(r"\[\w+\]", "", body).splitlines():
+            steps = [[labels.get(n, n) for n in re.findall(r"\w+", s)] for s in line.split("-->")]
+            arrows |= {pair for ends in pairwise(steps) for pair in product(*ends)}
+        found[package] = arrows
+    return found
+
+
+def imported() -> dict[str, Arrows]:
+    """The arrows between rooms of one package that modules really have, by package."""
+    graph = grimp.build_graph(*PACKAGES)
+    found: dict[str, Arrows] = {package: set() for package in PACKAGES}
+    for module in graph.modules:
+        for target in graph.find_modules_directly_imported_by(module):
+            ends = [name.split(".")[:2] for name in (module, target)]
+            if ends[0][0] == ends[1][0] and all(e[-1] in rooms(e[0]) for e in ends):
+                found[ends[0][0]].add((ends[0][1], ends[1][1]))
+    return {package: {a for a in arrows if a[0] != a[1]} for package, arrows in found.items()}
+
+
+def closed(arrows: Arrows) -> Arrows:
+    """The arrows with all that follow from them."""
+    known = set(arrows)
+    while more := {(a, d) for a, b in known for c, d in known if b == c} - known:
+        known |= more
+    return known
+
+
+def test_the_drawing_shows_the_imports_between_rooms() -> None:
+    real = imported()
+    for package, arrows in drawn().items():
+        assert arrows <= real[package], "drawn, but not imported"
+        assert real[package] <= closed(arrows), "imported, but not drawn"
+    assert set(drawn()) == set(PACKAGES)
+
+
+def test_every_room_is_named() -> None:
+    for package in PACKAGES:
+        for room in rooms(package):
+            assert f"`{package}/{room}`" in TEXT, f"{package}/{room}"
+
+
+def test_the_page_stays_short() -> None:
+    assert len(TEXT.encode()) <= LARGEST
