@@ -5,11 +5,11 @@
     │   ├── DomainError        attributes, labels, records of a local table
     │   └── PlanError          a plan document or a request for one
     ├── Rejection              bad input in the stream: counted by reason and kept, never fatal
-    ├── RecoverableError       worth another try within a budget (a broker that does not answer)
-    └── FatalError             stop loudly, exit code 1, say the remedy
-        └── ForeignRecord      somebody else wrote to a topic of ours; readers go past it
+    ├── RecoverableError       the same call may succeed later (a broker that does not answer)
+    └── FatalError             stop with exit code 1 and state the remedy
+        └── ForeignRecord      another program wrote to a topic of calmstream; readers skip it
 
-Messages say what was expected and what came. They never contain a report or a record.
+Messages state what was expected and what came. They never contain a report or a record.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class CalmstreamError(Exception):
     """Root of every deliberate error; its text is fit to be shown to a person as it is."""
 
 
-class InvalidInput(CalmstreamError):  # noqa: N818 - named for what the receiver is told
+class InvalidInput(CalmstreamError):  # noqa: N818 - names the cause, not the defect
     """Something a person supplied cannot be used; nothing was done."""
 
 
@@ -38,14 +38,14 @@ class RecoverableError(CalmstreamError):
 
 
 class FatalError(CalmstreamError):
-    """Going on could lose or double a report; the process must stop and say the remedy."""
+    """Going on could lose or double a report; the process must stop and state the remedy."""
 
 
 class ForeignRecord(FatalError):  # noqa: N818 - named for what was found
     """A record of the state, snapshots or dead-letter topic that calmstream did not write.
 
-    Whoever reads a topic goes past it and reports it. Code that has no way to go on lets it end the
-    process, as any :class:`FatalError` does.
+    Readers of a topic skip it and report it. Code that cannot go on without it ends the process, as
+    for any :class:`FatalError`.
     """
 
 
@@ -53,7 +53,7 @@ class Reason(StrEnum):
     """Why a record of a reports topic was refused. Closed: a new reason is a new wire minor.
 
     The first three can only come from a foreign or broken sender; the next six from a sender that
-    speaks the format but breaks the plan; the next four depend on the log's clock. The last one is
+    uses the format but violates the plan; the next four depend on the log's clock. The last one is
     a limit that plans state from version 2 on.
     """
 

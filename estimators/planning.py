@@ -1,10 +1,10 @@
-"""From a request to a plan: the checks that belong to no method, and the defaults."""
+"""From a request to a plan: the checks that no method makes itself, and the defaults."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Required, TypedDict, Unpack
 
 from estimators import methods
 from estimators.errors import InvalidInput, PlanError
@@ -27,36 +27,44 @@ MAX_PUBLISHED_CELLS = 1 << 17
 """Largest table that is published at every window: at 50 bytes a cell it fits a snapshot record."""
 
 
-def draft(  # noqa: D417 - the plan documents most of them, field by field
+class PlanTerms(TypedDict, total=False):
+    """The fields of a plan that neither the method nor the request determines.
+
+    The fields are those of :class:`estimators.plan.Plan`; required ones are marked.
+    """
+
+    name: Required[str]
+    purpose: Required[str]
+    owner: Required[str]
+    lineage: Required[str]
+    start: Required[int]
+    window: Required[int]
+    grace: Required[int]
+    skew: Required[int]
+    partitions: Required[int]
+    guarantee: Required[Guarantee]
+    lineage_epsilon: str
+    analysis: bool
+    on_suspicion: str
+
+
+def draft(
     method: str,
     request: Request,
     *,
-    name: str,
-    purpose: str,
-    owner: str,
-    lineage: str,
-    start: int,
-    window: int,
     windows: int,
-    grace: int,
-    skew: int,
-    partitions: int,
-    guarantee: Guarantee,
     marginals: Sequence[Attributes] | None = None,
-    lineage_epsilon: str = "",
-    analysis: bool = False,
-    on_suspicion: str = "flag",
+    **terms: Unpack[PlanTerms],
 ) -> tuple[Plan, Design]:
-    """Let a method design what is collected, and write the plan.
+    """Design what a method collects, and return the plan.
 
     Args:
         method: registry name.
-        request: what is wanted.
-        name, purpose, owner, lineage, start, window, grace, skew, partitions, guarantee,
-            lineage_epsilon, analysis, on_suspicion: as in the plan.
+        request: the requirements.
         windows: number of windows, at least 1.
         marginals: published at every window; by default all 1- and 2-way ones that the method can
             answer.
+        **terms: the other fields of the plan.
 
     Raises:
         PlanError: an absurd request, or one that the method or the plan's limits refuse; one line.
@@ -68,28 +76,16 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
     design = chosen.design(request)
     published = default_marginals(request.domain) if marginals is None else tuple(marginals)
     plan = Plan(
-        name=name,
-        purpose=purpose,
-        owner=owner,
-        lineage=lineage,
         domain=request.domain,
         epsilon=request.epsilon,
         k=request.k,
         method=method,
         parameters=design.parameters,
         groups=design.groups,
-        start=start,
-        expires=start + windows * window,
-        window=window,
+        expires=terms["start"] + windows * terms["window"],
         users=request.users,
         marginals=published,
-        guarantee=guarantee,
-        grace=grace,
-        skew=skew,
-        partitions=partitions,
-        lineage_epsilon=lineage_epsilon,
-        analysis=analysis,
-        on_suspicion=on_suspicion,
+        **terms,
     )
     _check_sizes(request.domain, published)
     answers = chosen.fit(plan, empty_tallies(plan))
@@ -98,7 +94,7 @@ def draft(  # noqa: D417 - the plan documents most of them, field by field
 
 
 def _collecting(name: str) -> Method:
-    """A method that plans may collect for.
+    """Return the method, if plans may collect for it.
 
     Raises:
         PlanError: there is none of that name, or it is for evaluation only.
@@ -113,10 +109,10 @@ def _collecting(name: str) -> Method:
 
 
 def _check_sizes(domain: Domain, published: Sequence[Attributes]) -> None:
-    """Whether every published table fits a snapshot record.
+    """Check that every published table fits a snapshot record.
 
     Raises:
-        PlanError: the first that does not.
+        PlanError: with the first one that does not.
     """
     for attributes in published:
         if (cells := domain.size(attributes)) > MAX_PUBLISHED_CELLS:
@@ -128,13 +124,13 @@ def _check_sizes(domain: Domain, published: Sequence[Attributes]) -> None:
 
 
 def require_answers(plan: Plan) -> None:
-    """Whether the plan's method can answer every marginal that the plan publishes.
+    """Check that the plan's method can answer every marginal that the plan publishes.
 
-    For a plan that somebody else wrote: `draft` has made sure of its own.
+    It is for plans from elsewhere; `draft` checks its own.
 
     Raises:
-        PlanError: the first that it cannot answer, in the method's words; or parameters that its
-            totals could not be made with.
+        PlanError: with the first that it cannot answer and the method's reason; or the parameters
+            do not allow totals.
     """
     method = methods.get(plan.method)
     if isinstance(method, Follows):
@@ -145,7 +141,7 @@ def require_answers(plan: Plan) -> None:
 
 
 def empty_tallies(plan: Plan) -> list[Tally]:
-    """No reports at all: one tally per group."""
+    """Return the tallies of no reports: one per group."""
     return [
         Tally.zero(len(group.views), mechanism.width)
         for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
@@ -153,10 +149,10 @@ def empty_tallies(plan: Plan) -> list[Tally]:
 
 
 def _answers(model: Model, attributes: Attributes, *, explain: bool) -> bool:
-    """Whether a model can ever answer a marginal; with ``explain`` it must.
+    """Return whether a model can ever answer a marginal.
 
     Raises:
-        PlanError: it cannot, in its own words.
+        PlanError: it cannot, with the model's reason; only if ``explain``.
     """
     try:
         model.marginal(attributes)
@@ -168,7 +164,7 @@ def _answers(model: Model, attributes: Attributes, *, explain: bool) -> bool:
 
 
 def check(request: Request) -> None:
-    """Refuse what no method could serve.
+    """Check what no method could serve.
 
     Raises:
         PlanError: epsilon, k, users or max_groups out of range.
@@ -184,6 +180,6 @@ def check(request: Request) -> None:
 
 
 def default_marginals(domain: Domain) -> tuple[Attributes, ...]:
-    """All 1-way and all 2-way marginals, in that order."""
+    """Return all 1-way and all 2-way marginals, in that order."""
     attributes = range(len(domain))
     return tuple((i,) for i in attributes) + tuple(combinations(attributes, 2))

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 def analyse(
     model: Model, domain: Domain, marginals: Sequence[Attributes], n: int
 ) -> dict[str, Any]:
-    """Mutual information, Cramér's V and the test of independence of every pair; a tree over them.
+    """Return how every published pair is associated, and a dependence tree over all attributes.
 
     Args:
         model: fitted.
         domain: of the plan.
-        marginals: those of two attributes are looked at.
+        marginals: only those of two attributes are used.
         n: reports, at least 1.
 
     Returns:
@@ -41,24 +41,10 @@ def analyse(
     """
     pairs, information = [], {}
     for attributes in marginals:
-        if len(attributes) != 2:
-            continue
-        shape = domain.shape(attributes)
-        found = model.marginal(attributes)
-        table = np.maximum(found.table, 0.0).reshape(shape)
-        information[attributes[0], attributes[1]] = mutual_information(table)
-        test = check_pair(model, domain, attributes, n)
-        raw = table
-        if isinstance(model, LinearAnswers) and test is not None:
-            raw = model.unclipped(attributes).reshape(shape)
-        pair: dict[str, Any] = {
-            "attributes": [domain.names[i] for i in attributes],
-            "mutual_information": information[attributes[0], attributes[1]],
-            "cramers_v": cramers_v(raw, np.square(found.stderr).reshape(shape)),
-        }
-        if test is not None:
-            pair["chi_square"] = asdict(test) | {"dependent": test.dependent}
-        pairs.append(pair)
+        if len(attributes) == 2:
+            pair = _pair(model, domain, attributes, n)
+            information[attributes[0], attributes[1]] = pair["mutual_information"]
+            pairs.append(pair)
     tree = [
         {
             "attributes": [domain.names[edge.first], domain.names[edge.second]],
@@ -69,8 +55,26 @@ def analyse(
     return {"pairs": pairs, "tree": tree}
 
 
+def _pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> dict[str, Any]:
+    shape = domain.shape(attributes)
+    found = model.marginal(attributes)
+    table = np.maximum(found.table, 0.0).reshape(shape)
+    test = check_pair(model, domain, attributes, n)
+    raw = table
+    if isinstance(model, LinearAnswers) and test is not None:
+        raw = model.unclipped(attributes).reshape(shape)
+    pair: dict[str, Any] = {
+        "attributes": [domain.names[i] for i in attributes],
+        "mutual_information": mutual_information(table),
+        "cramers_v": cramers_v(raw, np.square(found.stderr).reshape(shape)),
+    }
+    if test is not None:
+        pair["chi_square"] = asdict(test) | {"dependent": test.dependent}
+    return pair
+
+
 def check_pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> Independence | None:
-    """The noise-aware test of one pair; None where the method has no unbiased table of it."""
+    """Test one pair for independence; None if the method has no unbiased table of it."""
     if not isinstance(model, LinearAnswers):
         return None
     shape = domain.shape(attributes)

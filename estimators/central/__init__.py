@@ -1,6 +1,6 @@
-"""Marginals in the central model: a trusted aggregator sees raw records.
+"""Marginals in the central model: a trusted aggregator receives raw records.
 
-`docs/central-privacy.md` says what is promised, on which assumptions, and why it holds.
-
-Nothing here is local differential privacy: records enter in the clear, and what leaves is noisy.
+This is not local differential privacy: records arrive in the clear, and only the releases are
+noisy. The package computes a release, its privacy cost and the budget that is left. The promise,
+its assumptions and its proof are in docs/central-privacy.md.
 """

@@ -1,7 +1,7 @@
-"""What every local method is: a design (views × mechanism) and a recovery (tallies → marginals).
+"""The contract of every local method: a design (views and mechanisms) and a recovery of tables.
 
-A new method is a new file beside this one and one line in the registry; planning, the edge, the
-stream, publishing and evaluation know only this protocol.
+A new method is a new file beside this one and one line in the registry; planning, devices, the
+stream, publishing and evaluation use only this protocol.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from estimators.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What a method would collect.
+    """The groups and parameters with which a method would collect.
 
     Attributes:
         groups: goes into the plan.
@@ -31,7 +31,7 @@ class Design:
         reason: for people: the choices made and why, one line each.
         expected_sse: expected sum of squared errors of one marginal, by its size, from noise and
             sampling alone, averaged over the marginals of that size; what reconstruction adds
-            depends on the data. Empty where the method cannot say.
+            depends on the data. Empty where the method states none.
     """
 
     groups: tuple[Group, ...]
@@ -41,7 +41,7 @@ class Design:
 
 
 class Model(Protocol):
-    """Everything learnt from one set of tallies; answers any marginal.
+    """The result of a fit to one set of tallies; answers marginals.
 
     A model may have ``processing``, a tuple of the steps taken from raw estimates to its answers,
     in order; snapshots carry it.
@@ -51,7 +51,7 @@ class Model(Protocol):
         """The estimate over the given ascending positions; a pure function.
 
         Raises:
-            InvalidInput: the method never collected what this marginal needs.
+            InvalidInput: the plan does not collect what this marginal needs.
         """
 
 
@@ -59,13 +59,13 @@ class Model(Protocol):
 class LinearAnswers(Model, Protocol):
     """A model whose answers before non-negativity are unbiased and linear in the counters.
 
-    What error formulas and tests of association speak about; `marginal` publishes the clipped table
-    with the standard errors of this one.
+    Error formulas and tests of association refer to these answers. `marginal` publishes the clipped
+    table with the standard errors of this one.
     """
 
     everyone: ClassVar[bool]
-    """Whether every device reports on everything: then the covariance is given their records and
-    holds nothing of how the devices were drawn from a population; otherwise it does."""
+    """Whether every device reports on everything. Then the covariance is conditional on the
+    records; otherwise it includes that the devices of a group are a sample."""
 
     def unclipped(self, attributes: Attributes) -> NDArray[np.float64]:
         """Unbiased table: shape (cells,), may be negative.
@@ -86,20 +86,20 @@ Answers = Literal["interactions", "tables", "coefficients", "blocks", "fitted"]
 """How a method's unbiased answers follow from the views' estimates.
 
 ``interactions``: each interaction is averaged over the views that hold it, then the table is made
-plausible. ``tables``: the average of the views that hold the whole table. ``coefficients``: an
+non-negative. ``tables``: the average of the views that hold the whole table. ``coefficients``: an
 inverse transform. ``blocks``: the inverse of randomised response block by block. ``fitted``: by a
 fit that is not linear in any of these.
 """
 
 
 class Method(Protocol):
-    """A way to collect marginals, and to recover them."""
+    """A way to collect marginals and to recover them."""
 
     name: ClassVar[str]
     """Registry name."""
 
     baseline: ClassVar[bool]
-    """For comparison only: learns nothing from reports, so no plan may collect them for it."""
+    """Whether the method is for evaluation only, so that no plan may collect reports for it."""
 
     answers: ClassVar[Answers]
     """How tables follow from the views, see :data:`Answers`."""
@@ -120,10 +120,10 @@ class Method(Protocol):
 
 @runtime_checkable
 class Piloted(Protocol):
-    """A method whose parameters are learnt from another method's answers first.
+    """A method whose parameters come from another method's answers (the pilot).
 
-    In a stream the pilot is a plan of its own with the same lineage, so that its devices are not
-    asked again.
+    In a stream the pilot is a plan of its own with the same lineage, so that each of its devices
+    reports only once.
     """
 
     pilot: ClassVar[str]
@@ -135,9 +135,9 @@ class Piloted(Protocol):
 
 @runtime_checkable
 class Follows(Protocol):
-    """A method whose plans can continue an earlier plan of their lineage that asked other devices.
+    """A method whose plans can continue an earlier plan of their lineage with other devices.
 
-    The parameters of such a plan carry what the earlier one counted, so it needs nothing else.
+    The parameters of such a plan contain the counts of the earlier one.
     """
 
     teachers: ClassVar[tuple[str, ...]]
@@ -147,11 +147,11 @@ class Follows(Protocol):
         """Parameters for the plan that continues ``plan``, from its tallies, one per group.
 
         Raises:
-            PlanError: they hold no reports, or are too large to stand in a plan.
+            PlanError: they hold no reports, or are too large for a plan.
         """
 
     def fit_total(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
-        """As `Method.fit`, of everything that these tallies and the earlier plans' counted.
+        """Fit as `Method.fit`, to these tallies and those of the earlier plans together.
 
         Raises:
             PlanError: the plan's parameters are malformed.
@@ -163,4 +163,4 @@ class ReadsReports(Protocol):
     """A method without a small streaming statistic: it needs every report, so it only evaluates."""
 
     def fit_reports(self, plan: Plan, reports: Reports) -> Model:
-        """The model of the reports of a plan with one group and one view."""
+        """Fit the model to the reports of a plan with one group and one view."""

@@ -67,10 +67,10 @@ def read_plan(raw: bytes) -> Plan:
 
 
 def parse(raw: bytes) -> object:
-    """The JSON document in ``raw``, of whatever form.
+    """Return the JSON document in ``raw``, whatever its form.
 
     Raises:
-        PlanError: not JSON, or a field that stands twice in one object.
+        PlanError: not JSON, or a field that occurs twice in one object.
     """
     try:
         document = orjson.loads(raw)
@@ -83,7 +83,7 @@ def parse(raw: bytes) -> object:
 def plan_of(
     document: object, check: Callable[[tuple[Group, ...], str], None] | None = None
 ) -> Plan:
-    """The plan that a document states.
+    """Return the plan that a document states.
 
     Args:
         document: decoded JSON.
@@ -93,11 +93,6 @@ def plan_of(
     Raises:
         PlanError: as :func:`read_plan`.
     """
-    if isinstance(document, dict) and "model" in document:
-        raise PlanError(
-            f"model: this is a {document['model']} plan, for raw records and a trusted aggregator; "
-            "local reports take none of it: calmstream central"
-        )
     fields = _fields(document)
     try:
         domain = Domain.from_json(fields["domain"])
@@ -130,7 +125,16 @@ def plan_of(
 
 
 def _fields(document: object) -> dict[str, Any]:
-    """The fields of a document of either version."""
+    """Return the fields of a document of either version.
+
+    Raises:
+        PlanError: a central plan, another version, or wrong fields.
+    """
+    if isinstance(document, dict) and "model" in document:
+        raise PlanError(
+            f"model: this is a {document['model']} plan, for raw records and a trusted aggregator; "
+            "local reports take none of it: calmstream central"
+        )
     version = document.get("version", 1) if isinstance(document, dict) else 1
     if version == 1:
         return _object(document, "plan", _FIELDS, _OPTIONAL)
@@ -140,7 +144,7 @@ def _fields(document: object) -> dict[str, Any]:
 
 
 def _since_2(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plan of version 2 states beyond version 1."""
+    """Return the fields that a plan of version 2 has beyond version 1."""
     if fields["version"] == 1:
         return {"version": 1}
     limits = _object(fields["limits"], "limits", {"batch_reports": int, "batches": int})
@@ -155,7 +159,7 @@ def _since_2(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_groups(entries: object, where: str) -> tuple[Group, ...]:
-    """Groups as a plan document lists them.
+    """Read the groups of a plan document.
 
     Args:
         entries: decoded JSON.
@@ -205,7 +209,7 @@ def _each(entries: list[Any], where: str, read: Callable[[object, str], T]) -> t
 
 
 def _refuse_repeats(raw: bytes) -> None:
-    """No object may name a field twice: readers of JSON disagree about which of the two counts."""
+    """Check that no object names a field twice: JSON readers disagree about which one counts."""
 
     def unique(pairs: list[tuple[str, Any]]) -> None:
         seen = set()

@@ -1,4 +1,4 @@
-"""How much one device can lose to a plan: exact decimals from a plan's times and guarantee.
+"""How much privacy one device can lose under a plan, in exact decimals.
 
 What a device loses is the sum of the epsilons of its reports. Under ``once`` it makes one report;
 under ``w-event`` at most one in every w windows begun. Reports under other plans are not counted
@@ -36,11 +36,11 @@ class Loss:
 
     @classmethod
     def of(cls, plan: Plan) -> Loss:
-        """Of a plan."""
+        """Return the loss under a plan."""
         return loss(plan.epsilon, plan.guarantee, plan.window, plan.windows)
 
     def to_json(self) -> dict[str, str]:
-        """Decimal strings."""
+        """Return the JSON object; values are decimal strings."""
         return {"report": f"{self.report:f}", "year": f"{self.year:f}", "plan": f"{self.plan:f}"}
 
 

@@ -1,4 +1,4 @@
-"""The plan: one immutable document that both sides obey, whose digest is its id."""
+"""The plan: one immutable document that all parties follow; its digest is its id."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Group:
         return sum(self.shares)
 
     def build(self, epsilon: str) -> Mechanism:
-        """The mechanism under this epsilon, one object however often it is asked for.
+        """Return the mechanism under this epsilon; repeated calls return the same object.
 
         Raises:
             PlanError: there is no such mechanism.
@@ -282,7 +282,7 @@ class Plan:
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why a record of this plan can be rejected."""
+        """Reasons for which a record of this plan can be rejected."""
         return tuple(r for r in Reason if self.limits is not None or r is not Reason.OVER_LIMIT)
 
     @cached_property
@@ -332,7 +332,7 @@ class Plan:
 
     @cached_property
     def derived(self) -> dict[str, Any]:
-        """Results that follow from the plan alone, kept here by whoever computes them."""
+        """Results that follow from the plan alone, kept here by the code that computes them."""
         return {}
 
     @cached_property
@@ -353,7 +353,7 @@ class Plan:
         return (milliseconds - self.start * 1000) // (self.window * 1000)
 
     def to_json(self) -> dict[str, Any]:
-        """The document; an optional field stands in it only when it says something."""
+        """Return the document; optional fields are in it only if they differ from the default."""
         optional: dict[str, Any] = {"analysis": True} if self.analysis else {}
         if self.limits is not None:
             optional |= {"limits": self.limits.to_json(), "on_suspicion": self.on_suspicion}

@@ -1,4 +1,4 @@
-"""What a person asks a method to plan for."""
+"""The request from which a method designs a plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from estimators.plan.plan import MAX_GROUPS
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person asks for.
+    """Requirements for a plan; immutable, so that no method can change what was required.
 
     Attributes:
         domain: what a record is.
