@@ -1,1 +1,1 @@
-"""The leaf that carries bytes: protocols, an in-process broker, and Apache Kafka behind them."""
+"""Transport of bytes: the protocols of a broker, an in-process broker, and Apache Kafka."""

@@ -1,9 +1,9 @@
-"""What a metric is, as data: the code registers it, the documentation lists it.
+"""Definitions of metrics: the code registers them, the documentation lists them.
 
 Names start with ``calmstream_``; units are base units (seconds, records, reports). Label values:
-``plan`` is the plan's name, a hyphen and the first 8 digits of its digest, as in the names of its
-topics; ``group`` the group's number; ``reason`` a rejection reason or why reports were given up;
-``topic`` and ``partition`` an input partition.
+``plan`` is the plan's name, a hyphen and the first 8 digits of its digest, as in topic names;
+``group`` is the group's number; ``reason`` is a rejection reason or the reason why reports were
+given up; ``topic`` and ``partition`` name an input partition.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class MetricDefinition:
     Attributes:
         name: full name; counters end in ``_total``.
         kind: counter, gauge or histogram.
-        unit: what one is, in words fit for a table.
+        unit: what the metric counts or measures, for a table.
         labels: label names.
-        help: what it says; one sentence.
+        help: the meaning, in one sentence.
         action: what to do about an unusual value.
         buckets: upper bounds of a histogram, ascending.
     """

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to, exactly as Kafka's own clients decide it."""
+"""The partition of a key, computed as Kafka's own clients compute it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ _SEED = 0x9747B28C
 
 
 def murmur2(data: bytes) -> int:
-    """MurmurHash2 with Kafka's seed: an unsigned 32-bit integer.
+    """Return MurmurHash2 with Kafka's seed: an unsigned 32-bit integer.
 
-    Source: org.apache.kafka.common.utils.Utils.murmur2. Cost: O(len(data)), about a microsecond
-    for a batch id of 16 bytes.
+    Source: org.apache.kafka.common.utils.Utils.murmur2. Cost: O(len(data)).
     """
     length = len(data)
     whole = length - length % 4
@@ -31,5 +30,5 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition, in [0, partitions), that Kafka's default partitioner gives this key."""
+    """Return the partition, in [0, partitions), that Kafka's default partitioner chooses."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions

@@ -1,6 +1,6 @@
-"""Who may do what: the access rules that each role of a plan needs, and no others.
+"""The access rules that each role of a plan needs.
 
-As data, so that they can be printed, applied and tested alike. In Kafka READ and WRITE include
+The rules are data, so that they can be printed, applied and tested. In Kafka READ and WRITE include
 DESCRIBE; an idempotent producer needs nothing beyond WRITE.
 """
 
@@ -16,13 +16,13 @@ from estimators.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True, order=True)
 class Permission:
-    """One thing that a role may do.
+    """One operation that a role may perform.
 
     Attributes:
-        kind: of resource.
-        name: of the topic or group; with ``prefixed`` what its name starts with.
-        operation: by Kafka's name.
-        prefixed: see name.
+        kind: kind of resource.
+        name: name of the topic or group, or with ``prefixed`` the beginning of its name.
+        operation: Kafka's name of the operation.
+        prefixed: whether ``name`` is a prefix.
     """
 
     kind: Literal["topic", "group"]
@@ -31,14 +31,14 @@ class Permission:
     prefixed: bool = False
 
 
-_LOOK = ("DESCRIBE", "DESCRIBE_CONFIGS")
+_DESCRIBE = ("DESCRIBE", "DESCRIBE_CONFIGS")
 
 
 def permissions(role: str, names: TopicNames) -> tuple[Permission, ...]:
-    """What a role needs on the topics and groups of one plan.
+    """Return the permissions of a role on the topics and groups of one plan.
 
     Raises:
-        InvalidInput: no such role.
+        InvalidInput: there is no such role.
     """
     if role not in ROLES:
         raise InvalidInput(f"no role {role!r}; there are {', '.join(ROLES)}")
@@ -46,7 +46,7 @@ def permissions(role: str, names: TopicNames) -> tuple[Permission, ...]:
 
 
 def _reports(names: TopicNames, *operations: str) -> list[Permission]:
-    """All reports topics of the plan by their common prefix."""
+    """Return permissions on all reports topics of the plan, by their common prefix."""
     return [Permission("topic", f"{names.prefix}.reports.g", o, True) for o in operations]
 
 
@@ -63,23 +63,23 @@ def _edge(names: TopicNames) -> list[Permission]:
 
 
 def _tally(names: TopicNames) -> list[Permission]:
-    # It writes to the reports topics too: ticks.
+    # Workers write ticks to the reports topics.
     return [
         *_reports(names, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.state, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.dead_letters, "WRITE", "DESCRIBE_CONFIGS"),
-        *_topic(names.snapshots, *_LOOK),
+        *_topic(names.snapshots, *_DESCRIBE),
         *_group(names, "tally"),
     ]
 
 
 def _publisher(names: TopicNames) -> list[Permission]:
-    # Where the reports topics start decides what may be deleted from the state topic.
+    # The starts of the reports topics decide what may be deleted from the state topic.
     return [
-        *_reports(names, *_LOOK),
+        *_reports(names, *_DESCRIBE),
         *_topic(names.state, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.snapshots, "READ", "WRITE", "DESCRIBE_CONFIGS"),
-        *_topic(names.dead_letters, *_LOOK),
+        *_topic(names.dead_letters, *_DESCRIBE),
         *_group(names, "publisher"),
     ]
 
@@ -120,4 +120,4 @@ ROLES: Mapping[str, Callable[[TopicNames], list[Permission]]] = {
     "replay": _replay,
     "operator": _operator,
 }
-"""``operator``: creates, inspects and retires; hence the only one that can delete."""
+"""The permissions of each role. Only ``operator``, which retires plans, can delete."""

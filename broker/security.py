@@ -1,4 +1,4 @@
-"""How to reach a broker safely: TLS and SASL settings, from arguments, files or the environment."""
+"""TLS and SASL settings of a connection, from arguments, files or the environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Settings of one connection. The password never shows in ``repr``.
+    """Settings of one connection. ``repr`` omits the password.
 
     Attributes:
         protocol: one of :data:`PROTOCOLS`.
@@ -31,7 +31,7 @@ class Security:
         check_hostname: whether the certificate must name the host.
 
     Raises:
-        InvalidInput: settings that contradict each other, or a file that is not there.
+        InvalidInput: settings contradict each other, or a file does not exist.
     """
 
     protocol: str = "PLAINTEXT"
@@ -61,7 +61,7 @@ class Security:
 
     @property
     def sasl(self) -> bool:
-        """Whether the client names itself."""
+        """Whether the client authenticates by SASL."""
         return self.protocol.startswith("SASL_")
 
     @property
@@ -70,7 +70,7 @@ class Security:
         return self.protocol.endswith("SSL")
 
     def client_settings(self, env: Mapping[str, str] = os.environ) -> dict[str, Any]:
-        """The Kafka client's own keyword arguments. Reads the password; the result is secret.
+        """Return the Kafka client's keyword arguments, with the password.
 
         Raises:
             InvalidInput: the environment variable is not set or the password is empty.

@@ -1,7 +1,7 @@
-"""What calmstream needs of a log broker, as contracts: when a call may block, what it may raise.
+"""The protocols of a log broker: what each call does, when it may block, what it may raise.
 
-Everything above this package speaks these protocols only. Two implementations exist, held to one
-contract suite: ``broker.in_process`` (the embedded default) and ``broker.kafka``.
+All other packages use these protocols only. The two implementations, ``broker.in_process`` (the
+embedded default) and ``broker.kafka``, pass the same contract tests.
 
 An *offset* is always the next position to read or to be written, as in Kafka. Times are integer
 milliseconds since the epoch. A partition is named ``(topic, number)``.
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 Headers = tuple[tuple[str, bytes], ...]
-"""Names and contents. Whoever reads the headers of strangers' records expects any names."""
+"""Names and contents; records of unknown senders can have any names."""
 
 
 class Partition(NamedTuple):
@@ -54,7 +54,7 @@ class Record:
     They are returned as one record with ``damage``, so that a reader can go past them.
 
     Attributes:
-        partition: where it lies.
+        partition: the partition that holds it.
         offset: its position there; with damage that of the last one.
         timestamp: milliseconds since the epoch.
         append_time: whether the broker set the timestamp (LogAppendTime) or the sender did.
@@ -98,10 +98,10 @@ class TopicInfo:
 
 
 class Delivery(Protocol):
-    """A send on its way."""
+    """A send that has been handed over."""
 
     def wait(self, timeout: float) -> int:
-        """Block until the broker has acknowledged; the record's offset.
+        """Block until the broker has acknowledged; return the record's offset.
 
         Raises:
             RecoverableError: not acknowledged within ``timeout`` seconds, or the send failed in a
@@ -110,16 +110,16 @@ class Delivery(Protocol):
         """
 
     def done(self) -> bool:
-        """Whether :meth:`wait` would return or raise at once. Never blocks."""
+        """Return whether :meth:`wait` would return or raise at once. Never blocks."""
 
 
 class Sink(Protocol):
     """Appends records. Safe for use from several threads."""
 
     def prepare(self, topics: Iterable[str]) -> None:
-        """Learn beforehand what sends to these topics need to know, so that none blocks for it.
+        """Request the metadata of topics, so that later sends to them do not block for it.
 
-        Not needed for anything else: a first send asks by itself.
+        Optional: the first send to a topic requests it otherwise.
 
         Raises:
             FatalError: a topic does not exist.
@@ -137,8 +137,8 @@ class Sink(Protocol):
         """Hand a record over; order per partition is the order of the calls.
 
         Without ``partition`` it is murmur2(key) mod the partition count, as Kafka does. May block
-        up to the sink's configured limit for buffer space, and the first send to a topic for what
-        there is to know about it; see :meth:`prepare`.
+        up to the sink's configured limit for buffer space, and the first send to a topic for its
+        metadata; see :meth:`prepare`.
         """
 
     def flush(self, timeout: float) -> None:
@@ -159,37 +159,37 @@ class Reader(Protocol):
     """
 
     def assign(self, partitions: Collection[Partition]) -> None:
-        """Read exactly these from now on; new ones must be sought before the next poll.
+        """Read exactly these partitions; new ones must be sought before the next poll.
 
-        Those read before keep their positions.
+        Partitions that were read before keep their positions.
 
         Raises:
             FatalError: a partition does not exist.
         """
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Set the position; does not check it against the log."""
+        """Set the position, without a check against the log."""
 
     def position(self, partition: Partition) -> int:
-        """Offset of the next record that poll will return, or skip as compacted away."""
+        """Return the offset of the next record that poll returns, or skips after compaction."""
 
     def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
-        """Records in offset order per partition; empty after ``timeout`` seconds without any.
+        """Return records in offset order per partition; none after ``timeout`` seconds.
 
         Raises:
             FatalError: a position lies outside the log (trimmed or truncated).
         """
 
     def close(self) -> None:
-        """Release resources. Never raises; idempotent."""
+        """Release all resources. Never raises; idempotent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What happened to a group member's assignment since it was last asked.
+    """Changes of a group member's assignment since the last call.
 
-    ``revoked`` partitions were given up in good order; ``lost`` ones may already belong to another
-    member. A partition can be gone and added again within one answer: gone comes first.
+    The member gave up ``revoked`` partitions itself; ``lost`` ones may already belong to another
+    member. A partition that is both gone and added was lost first and then assigned again.
     """
 
     revoked: frozenset[Partition] = frozenset()
@@ -216,25 +216,26 @@ class GroupReader(Protocol):
         """
 
     def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
-        """As :meth:`Reader.poll`, for assigned and not paused partitions; also the heartbeat.
+        """Return records as :meth:`Reader.poll`, of assigned partitions that are not paused.
 
-        Must be called more often than the session limit even when everything is paused.
+        It is also the heartbeat: it must be called more often than the session limit, even when
+        all partitions are paused.
         """
 
     def take_changes(self) -> Changes:
-        """Assignment changes since the last call. Never blocks."""
+        """Return the assignment changes since the last call. Never blocks."""
 
     def assignment(self) -> frozenset[Partition]:
-        """What this member owns now."""
+        """Return the partitions that this member owns."""
 
     def seek(self, partition: Partition, offset: int) -> None:
         """Set the position of an assigned partition."""
 
     def position(self, partition: Partition) -> int:
-        """As :meth:`Reader.position`."""
+        """Return the position as :meth:`Reader.position`."""
 
     def pause(self, partitions: Collection[Partition]) -> None:
-        """Stop returning records of these; polling goes on. Unassigned ones are ignored."""
+        """Stop returning records of these partitions; unassigned ones are ignored."""
 
     def resume(self, partitions: Collection[Partition]) -> None:
         """Undo :meth:`pause`. Unassigned ones are ignored.
@@ -244,15 +245,15 @@ class GroupReader(Protocol):
         """
 
     def end_offset(self, partition: Partition) -> int | None:
-        """Offset after the last record as fetches have shown it since the partition was assigned.
+        """Return the end of the log, as fetches have reported it since the partition was assigned.
 
-        None before the first time. That can last for as long as nothing is appended: to a member
-        that lost a partition and got it back, the broker does not show an end again that it has
-        shown before. Whoever needs to know asks :meth:`Topics.log_ends`.
+        None before the first report. That can last until a record is appended: to a member that
+        lost a partition and got it back, the broker does not repeat an end that it has reported.
+        Callers that need the end use :meth:`Topics.log_ends`.
         """
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit for lag tools, best effort; nothing depends on it. Never raises or blocks long."""
+        """Commit offsets for lag tools only, best effort. Never raises or blocks long."""
 
     def close(self, timeout: float) -> None:
         """Leave the group. Never raises; idempotent."""
@@ -262,23 +263,23 @@ class Topics(Protocol):
     """Administration. Calls block up to the configured request timeout."""
 
     def create(self, specs: Sequence[TopicSpec]) -> list[str]:
-        """Create the topics that do not exist; the names that were created."""
+        """Create the topics that do not exist; return their names."""
 
     def describe(self, names: Sequence[str]) -> dict[str, TopicInfo]:
-        """The existing ones among ``names``, settings included."""
+        """Return the topics among ``names`` that exist, with their settings."""
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete the existing ones among ``names``."""
+        """Delete the topics among ``names`` that exist."""
 
     def log_starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Offset of the oldest record kept, or the end where there is none.
+        """Return the offset of the oldest record of each partition, or the end of an empty one.
 
         Raises:
             FatalError: a partition does not exist.
         """
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Offset after the last record."""
+        """Return the offset after the last record of each partition."""
 
     def trim(self, offsets: Mapping[Partition, int]) -> None:
         """Delete all records below the given offsets."""
@@ -291,23 +292,23 @@ class Topics(Protocol):
         """
 
     def close(self) -> None:
-        """Release resources. Never raises; idempotent."""
+        """Release all resources. Never raises; idempotent."""
 
 
 class Broker(Protocol):
-    """A way to reach one broker; hands out clients, each to be closed by its taker."""
+    """The connection to one broker; it makes clients, which the caller closes."""
 
     def sink(self) -> Sink:
-        """A new sink."""
+        """Return a new sink."""
 
     def reader(self) -> Reader:
-        """A new self-assigning reader."""
+        """Return a new self-assigning reader."""
 
     def group_reader(self, group: str, *, member: str | None = None) -> GroupReader:
-        """A new member of ``group``; ``member`` makes the membership static."""
+        """Return a new member of ``group``; ``member`` makes the membership static."""
 
     def topics(self) -> Topics:
-        """A new administrator."""
+        """Return a new administrator."""
 
     def close(self) -> None:
-        """Close whatever was handed out and is still open. Never raises; idempotent."""
+        """Close all clients that are still open. Never raises; idempotent."""

@@ -1,6 +1,6 @@
-"""The edge: records become perturbed reports, reports become batches, batches reach the broker.
+"""The edge: it perturbs records into reports, merges reports into batches and sends batches.
 
-What a device needs (:class:`Reporter` and its store) depends on numpy and orjson alone.
+The part for devices (:class:`Reporter` and its store) depends on numpy and orjson only.
 """
 
 from producer.device.ledger import Status

@@ -1,7 +1,7 @@
-"""A broker inside this process: the embedded default, and the bench for faults.
+"""A broker inside this process, for embedded use and for tests of faults.
 
-It keeps Kafka's rules that calmstream depends on (append times, compaction by key, trims, size
-limits, consumer groups with generations, topic ids) in memory, so nothing outlives the process.
+It follows those rules of Kafka that calmstream depends on: append times, compaction by key, trims,
+size limits, consumer groups with generations, topic ids. Everything is in memory.
 """
 
 from broker.in_process.broker import InProcessBroker

@@ -1,4 +1,4 @@
-"""The in-process broker itself: hands out clients, and has the handles that tests need."""
+"""The in-process broker: makes clients, and has further methods for tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class InProcessBroker:
 
     Args:
         clock: the broker's time in milliseconds, for append times, retention and tombstones.
-            It may jump or go back; nothing else depends on it.
+            It may jump or go back.
         assignor: ``round-robin`` or ``range``.
         session_seconds: a group member that has not polled for so long loses its partitions when
             another member polls.
@@ -31,9 +31,9 @@ class InProcessBroker:
     Attributes:
         faults: what happens to sends.
 
-    Besides the protocol it offers what only a test bench has: :meth:`compact`,
+    Further methods for tests: :meth:`compact`,
     :meth:`apply_retention`, :meth:`stall`, :meth:`release`, :meth:`append_batch`, :meth:`records`,
-    and on its group readers ``expire()``, which makes the member a zombie.
+    and ``expire()`` of its group readers, which expels the member.
     """
 
     def __init__(
@@ -50,25 +50,25 @@ class InProcessBroker:
         self.faults: Faults = self._cluster.faults
 
     def sink(self) -> InProcessSink:
-        """A new sink."""
+        """Return a new sink."""
         sink = InProcessSink(self._cluster)
         self._closers.append(lambda: sink.close(0.0))
         return sink
 
     def reader(self) -> InProcessReader:
-        """A new self-assigning reader."""
+        """Return a new self-assigning reader."""
         reader = InProcessReader(self._cluster)
         self._closers.append(reader.close)
         return reader
 
     def group_reader(self, group: str, *, member: str | None = None) -> InProcessGroupReader:
-        """A new member of ``group``; ``member`` makes the membership static."""
+        """Return a new member of ``group``; ``member`` makes the membership static."""
         reader = InProcessGroupReader(self._cluster, group, member, self._seconds)
         self._closers.append(lambda: reader.close(0.0))
         return reader
 
     def topics(self) -> InProcessTopics:
-        """A new administrator."""
+        """Return a new administrator."""
         return InProcessTopics(self._cluster)
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class InProcessBroker:
 
         Args:
             topic: its name; one without ``compact`` in its policy stays as it is.
-            active: the newest records of each partition that are left alone, 0 for none.
+            active: number of newest records of each partition that are kept.
             tombstones: drop tombstones at once, not after ``delete.retention.ms``.
         """
         with self._cluster.monitor:
@@ -90,24 +90,24 @@ class InProcessBroker:
             )
 
     def apply_retention(self, topic: str) -> None:
-        """Drop what is older than ``retention.ms`` now; appends do it now and then."""
+        """Drop records older than ``retention.ms`` now; appends do it from time to time."""
         with self._cluster.monitor:
             self._cluster.clean(topic, lambda log, now: log.expire(now))
 
     def stall(self, partition: Partition) -> None:
-        """The partition stops answering: reads find nothing, sends wait unacknowledged."""
+        """Stop answering for a partition: reads return nothing, sends wait."""
         with self._cluster.monitor:
             self._cluster.stall(partition)
 
     def release(self, partition: Partition) -> None:
-        """End a stall: what waited is appended in order and acknowledged."""
+        """End a stall: waiting records are appended in order and acknowledged."""
         with self._cluster.monitor:
             self._cluster.release(partition)
 
     def append_batch(self, partition: Partition, raw: bytes) -> int:
-        """Append a record batch in Kafka's own encoding, damaged or not; its first offset.
+        """Append a record batch in Kafka's own encoding, damaged or not; return its first offset.
 
-        Kafka sets the batch's first offset when it appends it, so here it is stated as 0.
+        The batch states 0 as its first offset, because Kafka sets it when it appends.
         """
         with self._cluster.monitor:
             offset = self._cluster.log(partition).append_batch(raw, self._cluster.clock())
@@ -115,17 +115,17 @@ class InProcessBroker:
             return offset
 
     def records(self, partition: Partition) -> list[Record]:
-        """All records that the partition holds now."""
+        """Return all records of a partition."""
         with self._cluster.monitor:
             log = self._cluster.log(partition)
             return log.read(log.start, len(log))
 
     def generation(self, group: str) -> int:
-        """The group's generation: grows with every change of members or topics."""
+        """Return the group's generation, which grows with every change of members or topics."""
         with self._cluster.monitor:
             return self._cluster.group(group).generation
 
     def committed(self, group: str) -> dict[Partition, int]:
-        """Offsets committed by the group for lag tools."""
+        """Return the offsets that the group committed for lag tools."""
         with self._cluster.monitor:
             return dict(self._cluster.group(group).committed)

@@ -1,4 +1,4 @@
-"""The shared heart of an in-process broker: topics, groups and faults under one lock."""
+"""The shared state of an in-process broker: topics, groups and faults under one lock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from estimators.errors import CalmstreamError, FatalError, RecoverableError
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a sender hands over for one partition."""
+    """A record to append to one partition."""
 
     partition: Partition
     key: bytes | None
@@ -28,7 +28,7 @@ class Message:
 
 
 Acknowledge = Callable[[int | CalmstreamError], None]
-"""Called under the lock, once: the offset, or why there is none."""
+"""Called once, under the lock, with the offset or the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Cluster:
     # Topics
 
     def create(self, spec: TopicSpec) -> bool:
-        """Create the topic unless it exists; whether it was created."""
+        """Create a topic unless it exists; return whether it was created."""
         if spec.name in self._topics:
             return False
         if spec.partitions < 1:
@@ -98,16 +98,16 @@ class Cluster:
             self.monitor.notify()
 
     def info(self, name: str) -> TopicInfo | None:
-        """The topic's description, None if there is no such topic."""
+        """Return a topic's description, None if there is no such topic."""
         topic = self._topics.get(name)
         return None if topic is None else topic.info
 
     def sizes(self) -> dict[str, int]:
-        """All topics with their partition counts."""
+        """Return all topics with their partition counts."""
         return {name: len(topic.logs) for name, topic in self._topics.items()}
 
     def log(self, partition: Partition) -> PartitionLog:
-        """The partition's log.
+        """Return a partition's log.
 
         Raises:
             FatalError: no such partition.
@@ -118,7 +118,7 @@ class Cluster:
         return logs[partition.number]
 
     def logs(self, topic: str) -> tuple[PartitionLog, ...]:
-        """All logs of a topic.
+        """Return all logs of a topic.
 
         Raises:
             FatalError: no such topic.
@@ -130,7 +130,7 @@ class Cluster:
     # Sends
 
     def choose(self, topic: str, key: bytes | None, partition: int | None) -> Partition:
-        """Where a record goes: as told, by its key, or in turn.
+        """Return the partition of a record: the given one, by its key, or the next in turn.
 
         Raises:
             FatalError: no such topic or partition.
@@ -144,7 +144,7 @@ class Cluster:
         return Partition(topic, self._turn % count)
 
     def send(self, message: Message, acknowledge: Acknowledge) -> None:
-        """Append a message, unless its partition stalls or a fault is planned for it."""
+        """Append a message, unless its partition is stalled or a fault is planned for it."""
         held = self._stalled.get(message.partition)
         if held is not None:
             held.append((message, acknowledge))
@@ -177,33 +177,33 @@ class Cluster:
     # Stalls
 
     def stall(self, partition: Partition) -> None:
-        """From now on the partition answers neither reads nor sends; sends wait in order."""
+        """Stop answering reads and sends of a partition; sends wait in order."""
         self._stalled.setdefault(partition, deque())
 
     def release(self, partition: Partition) -> None:
-        """End a stall and append what waited."""
+        """End a stall and append the waiting messages."""
         for message, acknowledge in self._stalled.pop(partition, deque()):
             acknowledge(self._append(message))
         self.monitor.notify()
 
     def stalls(self, partition: Partition) -> bool:
-        """Whether the partition does not answer."""
+        """Return whether a partition is stalled."""
         return partition in self._stalled
 
     # Groups
 
     def group(self, name: str) -> Group:
-        """The group of this name, made on first use."""
+        """Return the group of this name; create it on first use."""
         if name not in self._groups:
             self._groups[name] = Group(name, self._assignor, self._session)
         return self._groups[name]
 
     def clean(self, topic: str, clean: Callable[[PartitionLog, int], None]) -> None:
-        """Apply a cleaning to every log of a topic at the present time."""
+        """Apply a cleaning to every log of a topic, at the present time."""
         for log in self.logs(topic):
             clean(log, self.clock())
         self.monitor.notify()
 
     def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
-        """The existing ones among these topics."""
+        """Return the descriptions of the topics that exist."""
         return {name: self._topics[name].info for name in names if name in self._topics}

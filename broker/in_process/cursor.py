@@ -10,12 +10,13 @@ from estimators.errors import FatalError
 
 
 class Cursor:
-    """Where a reader stands. Every method must be called under the cluster's lock.
+    """The positions of a reader. Every method must be called under the cluster's lock.
 
-    Ends are shown as by Kafka's incremental fetch sessions (KIP-227): the broker answers for a
-    partition only where there is news, which is a record or another end than the one it showed
-    last. It forgets a partition when a fetch goes without it. A reader that loses its partitions
-    and gets them back before its next fetch is therefore not shown the end of a silent log.
+    Ends are reported as by Kafka's incremental fetch sessions (KIP-227): the broker answers for a
+    partition only if there is a record or another end than the one it reported last. It forgets a
+    partition that is missing from a fetch. A reader that loses its partitions
+    and gets them back before its next fetch does not learn the end of a log without
+    new records.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -27,18 +28,18 @@ class Cursor:
         self._turn = 0
 
     def partitions(self) -> frozenset[Partition]:
-        """What is being read."""
+        """Return the partitions that are being read."""
         return frozenset(self._positions)
 
     def add(self, partitions: Iterable[Partition], *, paused: bool) -> None:
-        """Read these too, without a position yet."""
+        """Read these partitions too, without a position yet."""
         for partition in partitions:
             self._positions[partition] = None
             if paused:
                 self._paused.add(partition)
 
     def drop(self, partitions: Iterable[Partition]) -> None:
-        """Read these no more."""
+        """Stop reading these partitions."""
         for partition in list(partitions):
             self._positions.pop(partition, None)
             self._ends.pop(partition, None)
@@ -52,7 +53,7 @@ class Cursor:
         self._positions[partition] = offset
 
     def position(self, partition: Partition) -> int:
-        """The position of a partition that is being read."""
+        """Return the position of a partition that is being read."""
         self._require(partition)
         position = self._positions[partition]
         if position is None:
@@ -60,15 +61,15 @@ class Cursor:
         return position
 
     def end(self, partition: Partition) -> int | None:
-        """The end as it was shown last since the partition was added; None before."""
+        """Return the end that was reported last since the partition was added; None before."""
         return self._ends.get(partition)
 
     def pause(self, partitions: Collection[Partition]) -> None:
-        """Do not fetch from these; those not being read are ignored."""
+        """Stop fetching from these partitions; others than those being read are ignored."""
         self._paused |= set(partitions) & self._positions.keys()
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """Fetch from these again; those not being read are ignored.
+        """Fetch from these partitions again; others than those being read are ignored.
 
         Raises:
             FatalError: one has no position yet.
@@ -79,14 +80,14 @@ class Cursor:
         self._paused -= wanted
 
     def fetch(self, limit: int) -> list[Record]:
-        """At most ``limit`` records; the partition to begin with takes turns.
+        """Return at most ``limit`` records, beginning with another partition each time.
 
         Raises:
             FatalError: a position is missing or outside the log, or a partition does not exist.
         """
         active = sorted(self._positions.keys() - self._paused)
         if active:
-            # With nothing to ask for no fetch is made, and the session stays as it is.
+            # Without partitions to fetch there is no request, and the session stays unchanged.
             self._session = {p: end for p, end in self._session.items() if p in active}
         self._turn += 1
         turn = self._turn % len(active) if active else 0

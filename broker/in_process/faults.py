@@ -1,4 +1,4 @@
-"""Faults on demand: what happens to a send, and which partitions do not answer."""
+"""Faults of sends that a test plans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from broker.transport import Partition
 
 
 class SendFault(Enum):
-    """What becomes of one send."""
+    """Outcome of one send."""
 
     NONE = "appended and acknowledged"
     FAIL = "not appended; the delivery raises RecoverableError"
@@ -23,7 +23,7 @@ SendHook = Callable[[Partition, bytes | None, bytes | None], SendFault]
 
 
 class Faults:
-    """The fault bench of one in-process broker. Safe for use from several threads.
+    """Planned faults of one in-process broker. Safe for use from several threads.
 
     Attributes:
         on_send: asked about every send that no planned fault covers, if set.

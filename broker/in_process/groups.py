@@ -2,8 +2,8 @@
 
 The rebalance is cooperative. A change of members or topics computes a new target at once; a
 partition moves when its owner gives it up in a poll of its own, and the new owner takes it in a
-later poll. An expired member is not asked: its partitions are free at once, and it finds out when
-it polls again. No locks here; the cluster has them.
+later poll. The partitions of an expired member are free at once; the member learns of it at its
+next poll. The cluster holds the locks, not this module.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from broker.transport import Partition
 from estimators.errors import FatalError
 
 Assignor = Callable[[Mapping[str, int], Mapping[str, frozenset[str]]], dict[Partition, str]]
-"""From topics with their partition counts and members with their topics to partition owners."""
+"""Maps topics with their partition counts and members with their topics to partition owners."""
 
 
 def round_robin(
     topics: Mapping[str, int], members: Mapping[str, frozenset[str]]
 ) -> dict[Partition, str]:
-    """Deal all partitions out one by one over the members, in the order given."""
+    """Assign the partitions one by one to the members in turn."""
     target: dict[Partition, str] = {}
     turn = 0
     order = list(members)
     for topic in sorted(topics):
-        takers = {name for name in order if topic in members[name]}
-        for number in range(topics[topic] if takers else 0):
-            while order[turn % len(order)] not in takers:
+        subscribers = {name for name in order if topic in members[name]}
+        for number in range(topics[topic] if subscribers else 0):
+            while order[turn % len(order)] not in subscribers:
                 turn += 1
             target[Partition(topic, number)] = order[turn % len(order)]
             turn += 1
@@ -38,12 +38,14 @@ def round_robin(
 def ranges(
     topics: Mapping[str, int], members: Mapping[str, frozenset[str]]
 ) -> dict[Partition, str]:
-    """Give each member one contiguous range of every topic."""
+    """Assign one contiguous range of every topic to each member."""
     target: dict[Partition, str] = {}
     for topic, count in topics.items():
-        takers = [name for name, wanted in members.items() if topic in wanted]
-        for number in range(count if takers else 0):
-            taker = takers[number * len(takers) // count if count > len(takers) else number]
+        subscribers = [name for name, wanted in members.items() if topic in wanted]
+        for number in range(count if subscribers else 0):
+            taker = subscribers[
+                number * len(subscribers) // count if count > len(subscribers) else number
+            ]
             target[Partition(topic, number)] = taker
     return target
 
@@ -80,30 +82,30 @@ class Group:
         self._joined = 0
 
     def join(self, topics: frozenset[str], instance: str | None, now: float) -> str:
-        """Enter as a new member, or take the place of the one with the same instance; its id."""
+        """Add a member, or replace the one with the same instance; return the new id."""
         self._joined += 1
         member = f"{instance or 'member'}-{self._joined}"
-        twin = next(
+        previous = next(
             (m for m, s in self._members.items() if instance and s.instance == instance), ""
         )
-        if not twin:
+        if not previous:
             self._members[member] = _Member(topics, instance, now)
             self._rebalance()
             return member
-        self._fenced.add(twin)
-        same = self._members[twin].topics == topics
+        self._fenced.add(previous)
+        same = self._members[previous].topics == topics
         self._members = {
-            (member if name == twin else name): state for name, state in self._members.items()
+            (member if name == previous else name): state for name, state in self._members.items()
         }
         self._members[member] = _Member(topics, instance, now)
-        self._owners = {p: member if o == twin else o for p, o in self._owners.items()}
-        self._target = {p: member if o == twin else o for p, o in self._target.items()}
+        self._owners = {p: member if o == previous else o for p, o in self._owners.items()}
+        self._target = {p: member if o == previous else o for p, o in self._target.items()}
         if not same:
             self._rebalance()
         return member
 
     def remove(self, member: str) -> None:
-        """A member left or expired: what it owned is free. An unknown one changes nothing."""
+        """Remove a member and free its partitions; an unknown member changes nothing."""
         if self._members.pop(member, None) is not None:
             self._owners = {p: o for p, o in self._owners.items() if o != member}
             self._rebalance()
@@ -111,7 +113,7 @@ class Group:
     def sync(
         self, member: str, topics: Mapping[str, int], now: float
     ) -> frozenset[Partition] | None:
-        """One poll of a member: give up, take over; what it owns now, None if it is expelled.
+        """Handle one poll of a member; return what it owns now, None if it is expelled.
 
         ``topics`` are the broker's topics with their partition counts; ``now`` is in seconds.
 
@@ -135,15 +137,15 @@ class Group:
         return self.owned(member)
 
     def owned(self, member: str) -> frozenset[Partition]:
-        """The partitions that belong to this member."""
+        """Return the partitions that belong to this member."""
         return frozenset(p for p, owner in self._owners.items() if owner == member)
 
     def members(self) -> int:
-        """How many members there are."""
+        """Return the number of members."""
         return len(self._members)
 
     def _notice(self, topics: Mapping[str, int]) -> None:
-        """Rebalance if a topic that somebody wants has come, gone or grown."""
+        """Rebalance if a subscribed topic was created, deleted or extended."""
         wanted: set[str] = set().union(*(state.topics for state in self._members.values()))
         seen = {name: count for name, count in topics.items() if name in wanted}
         if seen != self._topics:
@@ -167,10 +169,10 @@ class Group:
 
 
 def assignor_named(name: str) -> Assignor:
-    """The assignor of this name.
+    """Return the assignor of this name.
 
     Raises:
-        FatalError: there is none.
+        FatalError: there is no such assignor.
     """
     if name not in ASSIGNORS:
         raise FatalError(f"assignor must be one of {_listed(ASSIGNORS)}, not {name!r}")

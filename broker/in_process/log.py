@@ -1,4 +1,4 @@
-"""One partition's log: append, read, compact, trim. No locks and no clock; the cluster has both."""
+"""One partition's log: append, read, compact, trim. The cluster holds the locks and the clock."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _HEADER_OVERHEAD = 10
 # A compacted log cleans itself once it has doubled since the last cleaning and is above these.
 _AUTO_RECORDS = 1000
 _AUTO_BYTES = 64 << 20
-# What an automatic cleaning leaves alone, as Kafka does its active segment.
+# Newest records that an automatic cleaning keeps, like Kafka's active segment.
 _ACTIVE_RECORDS = 64
 _ACTIVE_BYTES = 8 << 20
-# How often, in appends, old records of an ordinary log are looked for.
+# Number of appends between two searches for old records in a log without compaction.
 _RETENTION_EVERY = 1000
 
 
 def stored_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """Bytes that Kafka counts against ``max.message.bytes``, rounded up by at most 21."""
+    """Return the bytes that Kafka counts against ``max.message.bytes``, at most 21 too many."""
     extra = sum(len(name) + len(content) + _HEADER_OVERHEAD for name, content in headers)
     return _BATCH_OVERHEAD + _RECORD_OVERHEAD + len(key or b"") + len(value or b"") + extra
 
@@ -55,11 +55,11 @@ class PartitionLog:
         return len(self._records)
 
     def obey(self, rules: LogRules) -> None:
-        """Follow other rules from now on; what is there stays."""
+        """Follow other rules from now on; existing records stay."""
         self._rules = rules
 
     def check(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        """Whether the broker would take this record.
+        """Check that the broker accepts a record.
 
         Raises:
             FatalError: too large, or without the key that compaction needs.
@@ -76,16 +76,16 @@ class PartitionLog:
             )
 
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, now: int) -> int:
-        """Add a checked record, stamped ``now``; its offset. Amortised O(1)."""
+        """Add a checked record with time ``now``; return its offset. Amortised O(1)."""
         offset = self.end
         append_time = self._rules.append_time
         self._add(Record(self.partition, offset, now, append_time, key, value, headers), now)
         return offset
 
     def append_batch(self, raw: bytes, now: int) -> int:
-        """Add a record batch as a sender of Kafka's protocol encoded it; its first offset.
+        """Add a record batch in Kafka's own encoding; return its first offset.
 
-        What it holds is looked at when it is read, as with Kafka; here that is now.
+        Kafka decodes a batch when it is read; here it is decoded now, with the same result.
         """
         first = self.end
         (piece,) = decode_batches(raw)
@@ -115,7 +115,7 @@ class PartitionLog:
         self._keep_bounded(now)
 
     def read(self, position: int, limit: int) -> list[Record]:
-        """At most ``limit`` records from ``position`` on; empty at the end.
+        """Return at most ``limit`` records from ``position`` on; none at the end.
 
         Raises:
             FatalError: the position lies outside [start, end].
@@ -154,9 +154,9 @@ class PartitionLog:
     def compact(self, now: int, *, active: int, tombstones: bool) -> None:
         """Keep the last record of each key below the ``active`` newest records.
 
-        Records among the active ones neither go nor make older ones go, as with Kafka's active
-        segment. A tombstone goes when ``delete.retention.ms`` has passed since a cleaning first
-        met it, or at once with ``tombstones``. Offsets never change. O(records).
+        Active records are neither removed nor remove older ones, as in Kafka's active segment. A
+        tombstone is removed when ``delete.retention.ms`` has passed since its first cleaning, or
+        at once with ``tombstones``. Offsets never change. O(records).
         """
         if not self._rules.compacted:
             return
@@ -194,7 +194,7 @@ class PartitionLog:
             self.expire(now)
 
     def _active(self) -> int:
-        """How many of the newest records an automatic cleaning leaves alone; at least one."""
+        """Return how many of the newest records an automatic cleaning keeps; at least one."""
         size = 0
         for count, record in enumerate(reversed(self._records)):
             size += stored_bytes(record.key, record.value, record.headers)

@@ -26,11 +26,11 @@ class Monitor:
         self._condition.__exit__(kind, error, trace)
 
     def notify(self) -> None:
-        """Wake everybody who waits."""
+        """Wake all waiting threads."""
         self._condition.notify_all()
 
     def wait(self, deadline: float) -> bool:
-        """Give the lock up until something changes; False once ``deadline`` (monotonic) is past."""
+        """Release the lock until a change; return False after ``deadline`` (monotonic seconds)."""
         left = deadline - time.monotonic()
         if left <= 0:
             return False
@@ -38,7 +38,7 @@ class Monitor:
         return True
 
     def wait_for(self, happened: Callable[[], bool], deadline: float) -> bool:
-        """Give the lock up until ``happened``; False if it has not by the deadline."""
+        """Release the lock until ``happened``; return False after the deadline."""
         while not happened():
             if not self.wait(deadline):
                 return False

@@ -14,7 +14,7 @@ DEFAULT_MAX_RECORDS = 500
 
 
 class _ReaderBase:
-    """What both readers share: a cursor, and a poll that waits for records."""
+    """The operations that both readers have: a cursor, and a poll that waits for records."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -28,12 +28,12 @@ class _ReaderBase:
             self._cursor.seek(partition, offset)
 
     def position(self, partition: Partition) -> int:
-        """Offset of the next record."""
+        """Return the offset of the next record."""
         with self._monitor:
             return self._cursor.position(partition)
 
     def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
-        """Records, as soon as there are any; also returns early when the assignment changes."""
+        """Return records as soon as there are any; returns early when the assignment changes."""
         deadline = time.monotonic() + timeout
         with self._monitor:
             while True:
@@ -45,7 +45,7 @@ class _ReaderBase:
                     return records
 
     def _heartbeat(self) -> bool:
-        """Whatever is due at a poll; whether the assignment changed. Called under the lock."""
+        """Do what is due at a poll, under the lock; return whether the assignment changed."""
         return False
 
 
@@ -53,7 +53,7 @@ class InProcessReader(_ReaderBase):
     """Reads what it assigns to itself; see :class:`broker.transport.Reader`."""
 
     def assign(self, partitions: Collection[Partition]) -> None:
-        """Read exactly these; those kept keep their positions."""
+        """Read exactly these partitions; those read before keep their positions."""
         with self._monitor:
             for partition in partitions:
                 self._cluster.log(partition)
@@ -98,45 +98,45 @@ class InProcessGroupReader(_ReaderBase):
             self._topics = wanted
 
     def take_changes(self) -> Changes:
-        """Assignment changes since the last call."""
+        """Return the assignment changes since the last call."""
         with self._monitor:
             changes, self._changes = self._changes, Changes()
             return changes
 
     def assignment(self) -> frozenset[Partition]:
-        """What this member owned at its last poll."""
+        """Return what this member owned at its last poll."""
         with self._monitor:
             return self._cursor.partitions()
 
     def pause(self, partitions: Collection[Partition]) -> None:
-        """Stop returning records of these."""
+        """Stop returning records of these partitions."""
         with self._monitor:
             self._cursor.pause(partitions)
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """Return records of these again."""
+        """Return records of these partitions again."""
         with self._monitor:
             self._cursor.resume(partitions)
 
     def end_offset(self, partition: Partition) -> int | None:
-        """The end as the last fetch saw it."""
+        """Return the end of the log as of the last fetch."""
         with self._monitor:
             return self._cursor.end(partition)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Note these for lag tools, unless the group has given the partitions to another."""
+        """Record offsets for lag tools, for partitions that this member still owns."""
         with self._monitor:
             owned = self._group.owned(self._member or "")
             self._group.committed.update({p: o for p, o in offsets.items() if p in owned})
 
     def expire(self) -> None:
-        """The group gives this member up, as after a missed session; it learns at its next poll."""
+        """Expel this member, as after a missed session; it learns of it at its next poll."""
         with self._monitor:
             if self._member is not None:
                 self._group.remove(self._member)
                 self._monitor.notify()
 
-    def close(self, timeout: float) -> None:  # noqa: ARG002 - the protocol's; nothing blocks here
+    def close(self, timeout: float) -> None:  # noqa: ARG002 - part of the protocol
         """Leave the group; a static member keeps its place until its session ends."""
         with self._monitor:
             if not self._closed:
@@ -168,14 +168,14 @@ class InProcessGroupReader(_ReaderBase):
         return owned != held
 
     def _note(self, *, gone: frozenset[Partition], lost: bool, added: frozenset[Partition]) -> None:
-        """Apply a change to the cursor and add it to what take_changes will tell."""
+        """Apply a change to the cursor and add it to the changes of take_changes."""
         self._cursor.drop(gone)
         self._cursor.add(added, paused=True)
         if gone or added:
-            told = self._changes
+            before = self._changes
             self._changes = Changes(
-                revoked=told.revoked if lost else told.revoked | gone,
-                lost=told.lost | gone if lost else told.lost,
-                added=(told.added - gone) | added,
+                revoked=before.revoked if lost else before.revoked | gone,
+                lost=before.lost | gone if lost else before.lost,
+                added=(before.added - gone) | added,
             )
             self._monitor.notify()

@@ -1,4 +1,4 @@
-"""Topic settings by their Kafka names: the defaults, what is refused, and what the log obeys."""
+"""Topic settings by their Kafka names: defaults, checks, and the rules of a log."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from estimators.errors import FatalError
 
-# Kafka 4.1's topic settings and their defaults. The ones that the log below does not obey are kept
-# so that a setting that Kafka would refuse is refused here too.
+# Kafka 4.1's topic settings and their defaults. Settings without effect here are listed too,
+# so that exactly the names that Kafka refuses are refused.
 DEFAULTS: Mapping[str, str] = {
     "cleanup.policy": "delete",
     "compression.gzip.level": "-1",
@@ -48,7 +48,7 @@ DEFAULTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LogRules:
-    """What a partition's log obeys. Sizes in bytes, times in milliseconds, -1 = unlimited."""
+    """Rules of a partition's log. Sizes in bytes, times in milliseconds, -1 = unlimited."""
 
     append_time: bool
     compacted: bool
@@ -59,7 +59,7 @@ class LogRules:
 
 
 def complete(settings: Mapping[str, str]) -> dict[str, str]:
-    """All settings of a topic, defaults included.
+    """Return all settings of a topic, with defaults.
 
     Raises:
         FatalError: a setting that Kafka does not have.
@@ -71,7 +71,7 @@ def complete(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def rules(settings: Mapping[str, str]) -> LogRules:
-    """The rules in complete settings.
+    """Return the rules that complete settings state.
 
     Raises:
         FatalError: a value that Kafka would refuse.

@@ -12,7 +12,7 @@ from estimators.errors import CalmstreamError, FatalError, RecoverableError
 
 
 class InProcessDelivery:
-    """A send on its way; see :class:`broker.transport.Delivery`."""
+    """A send that has been handed over; see :class:`broker.transport.Delivery`."""
 
     def __init__(self, topic: str, monitor: Monitor) -> None:
         self._topic = topic
@@ -20,12 +20,12 @@ class InProcessDelivery:
         self._outcome: int | CalmstreamError | None = None
 
     def settle(self, outcome: int | CalmstreamError) -> None:
-        """Note how it ended. Called under the lock."""
+        """Record the outcome. Called under the lock."""
         if self._outcome is None:
             self._outcome = outcome
 
     def wait(self, timeout: float) -> int:
-        """The offset, once acknowledged."""
+        """Wait for the acknowledgement and return the offset."""
         deadline = time.monotonic() + timeout
         with self._monitor:
             self._monitor.wait_for(self.done, deadline)
@@ -37,7 +37,7 @@ class InProcessDelivery:
         return outcome
 
     def done(self) -> bool:
-        """Whether it has been acknowledged or has failed."""
+        """Return whether the send was acknowledged or has failed."""
         return self._outcome is not None
 
 
@@ -51,7 +51,7 @@ class InProcessSink:
         self._closed = False
 
     def prepare(self, topics: Iterable[str]) -> None:
-        """Only see that they exist: no send blocks here."""
+        """Check that the topics exist; no send blocks here."""
         with self._monitor:
             for topic in topics:
                 self._cluster.logs(topic)

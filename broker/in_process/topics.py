@@ -15,28 +15,28 @@ class InProcessTopics:
         self._cluster = cluster
 
     def create(self, specs: Sequence[TopicSpec]) -> list[str]:
-        """Create the topics that do not exist; the names that were created."""
+        """Create the topics that do not exist; return their names."""
         with self._cluster.monitor:
             return [spec.name for spec in specs if self._cluster.create(spec)]
 
     def describe(self, names: Sequence[str]) -> dict[str, TopicInfo]:
-        """The existing ones among ``names``."""
+        """Return the topics among ``names`` that exist."""
         with self._cluster.monitor:
             return self._cluster.describe(names)
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete the existing ones among ``names``."""
+        """Delete the topics among ``names`` that exist."""
         with self._cluster.monitor:
             for name in names:
                 self._cluster.delete(name)
 
     def log_starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Where each log starts."""
+        """Return the first offset of each log."""
         with self._cluster.monitor:
             return {p: self._cluster.log(p).start for p in partitions}
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Where each log ends."""
+        """Return the end offset of each log."""
         with self._cluster.monitor:
             return {p: self._cluster.log(p).end for p in partitions}
 
@@ -47,10 +47,10 @@ class InProcessTopics:
                 self._cluster.log(partition).trim(offset)
 
     def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
-        """Change these settings of existing topics."""
+        """Change settings of existing topics."""
         with self._cluster.monitor:
             for name in names:
                 self._cluster.alter(name, settings)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""

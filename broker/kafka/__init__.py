@@ -1,4 +1,4 @@
-"""Apache Kafka behind the transport protocols, by kafka-python."""
+"""Apache Kafka as a transport, by kafka-python."""
 
 from broker.kafka.broker import KafkaBroker, connect
 from broker.kafka.limits import Limits

@@ -1,1 +1,1 @@
-"""On the device: the reporter, its ledger of spent epsilon, its store, and plan checks."""
+"""On a device: the reporter, the ledger of its privacy loss, its store, and plan checks."""

@@ -1,13 +1,13 @@
-"""Where a device belongs: its view (hence its group) and its slot, fixed by a keyed hash.
+"""The view (hence the group) and the slot of a device, fixed by a keyed hash.
 
 A device draws a secret of 128 bits once, keeps it, and never sends it. HMAC-SHA256 under that
 secret, over a purpose and the plan's lineage, gives a word of 64 bits that nobody else can predict
-and that never changes: the group is not redrawn per window, and plans of one lineage find a device
-in the same place. The purposes are hashed apart, so a device's slot says nothing about its group.
+and that never changes: the group stays the same in all windows and in all plans of one lineage.
+Each purpose has its own hash, so a device's slot says nothing about its group.
 
 A word w is mapped to [0, total) as floor(w · total / 2^64), exactly, in integers. A view then holds
-either the floor or the ceiling of its exact share of the 2^64 words: its probability is off by less
-than 2^-64, which no number of devices could show.
+either the floor or the ceiling of its exact share of the 2^64 words. Its probability is off by less
+than 2^-64, which no number of devices can show.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Words = NDArray[np.uint64]
 
 
 def new_secret() -> bytes:
-    """A device's secret: 16 bytes from the operating system."""
+    """Return a new secret: 16 bytes from the operating system."""
     return os.urandom(SECRET_BYTES)
 
 
@@ -42,7 +42,7 @@ def _message(lineage: str, purpose: bytes) -> bytes:
 
 
 def keyed_word(secret: bytes, lineage: str, purpose: bytes) -> int:
-    """The device's word for one purpose: an integer in [0, 2^64).
+    """Return the device's word for one purpose: an integer in [0, 2^64).
 
     Args:
         secret: 16 bytes.
@@ -53,7 +53,7 @@ def keyed_word(secret: bytes, lineage: str, purpose: bytes) -> int:
 
 
 def keyed_words(secrets: NDArray[np.uint8], lineage: str, purpose: bytes) -> Words:
-    """:func:`keyed_word` of many devices: shape (n,), uint64. About 2.5 µs a device.
+    """Return :func:`keyed_word` of many devices: shape (n,), uint64. O(n).
 
     Args:
         secrets: shape (n, 16), one device a row.
@@ -69,7 +69,7 @@ def keyed_words(secrets: NDArray[np.uint8], lineage: str, purpose: bytes) -> Wor
 
 
 def thresholds(cumulative: Iterable[int]) -> Words:
-    """Smallest word that lies beyond each part but the last: shape (parts - 1,), uint64, ascending.
+    """Return the smallest word beyond each part but the last: shape (parts - 1,), ascending.
 
     Args:
         cumulative: running sums of positive integer shares; their total is below 2^63.
@@ -81,7 +81,7 @@ def thresholds(cumulative: Iterable[int]) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one device belongs under a plan.
+    """Group, view and slot of one device under a plan.
 
     Attributes:
         group: index into the plan's groups.
@@ -96,7 +96,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Where many devices belong: :class:`Place` as columns.
+    """Views and slots of many devices: :class:`Place` as columns.
 
     Attributes:
         flat: shape (n,), int64, index of the view among all views of the plan, group by group.
@@ -108,7 +108,7 @@ class Places:
 
 
 def place(plan: Plan, secret: bytes) -> Place:
-    """The place of one device; a function of its secret and the plan, forever the same."""
+    """Return the place of one device, a fixed function of its secret and the plan."""
     word = keyed_word(secret, plan.lineage, GROUP)
     cumulative = plan.cumulative_shares
     flat = int(np.searchsorted(cumulative, word * int(cumulative[-1]) >> WORD_BITS, side="right"))
@@ -119,10 +119,10 @@ def place(plan: Plan, secret: bytes) -> Place:
 
 
 def places(plan: Plan, secrets: NDArray[np.uint8]) -> Places:
-    """:func:`place` of many devices at once.
+    """Return :func:`place` of many devices at once.
 
     Args:
-        plan: whose shares and guarantee apply.
+        plan: defines shares and guarantee.
         secrets: shape (n, 16), uint8.
     """
     words = keyed_words(secrets, plan.lineage, GROUP)
@@ -139,6 +139,6 @@ def _slots(plan: Plan, secrets: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def group_of(plan: Plan, flat: Any) -> Any:
-    """Group of a flat view index; an array gives an array."""
+    """Return the group of a flat view index; an array gives an array."""
     group = np.searchsorted(plan.first_view, flat, side="right") - 1
     return group if np.ndim(flat) else int(group)

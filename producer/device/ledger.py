@@ -1,19 +1,19 @@
-"""What a device has spent, and whether it may report now: pure rules over plain values.
+"""The privacy loss that a device has spent, and whether it may report now.
 
 The decision depends on time, the device's secret (through its slot) and its ledger, never on a
-record; a device's silence therefore says nothing about its value.
+record; a device without a report therefore reveals nothing about its value.
 
 Accounting across plans of one lineage. A plan's ``lineage_epsilon`` bounds what a device may spend
-under the lineage: ever, or within any w windows where both plans are w-event. Reports under the
-plan itself are kept apart by its own guarantee; reports under *another* plan count in full, unless
+under the lineage: ever, or within any w windows where both plans are w-event. The plan's own
+guarantee limits reports under the plan itself. Reports under *another* plan count in full, unless
 both plans are w-event and the other's last report lies further back than the longer of the two
-horizons. Counting all earlier reports of the other plan until then is too much rather than too
-little: a device is at worst silent for a while.
+horizons. Until then all earlier reports of the other plan are counted, which can only be too much:
+at worst a device does not report for a while.
 
 Plans of version 2 cannot raise that bound afterwards. The ledger keeps the ``lineage_epsilon`` of
 every plan of version 2 that the device answered, and the smallest of them binds every later plan of
 the lineage, whatever that plan states and for as long as the ledger exists. A plan of version 1
-leaves no bound: after it, only what the asking plan states counts.
+leaves no bound: after it, only the bound of the present plan counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 from estimators.plan import Plan
 
 FOREVER = 0
-"""Horizon of a plan under which a device reports once."""
+"""Horizon of a plan with the guarantee ``once``."""
 
 
 class Status(StrEnum):
@@ -81,10 +81,10 @@ Entries = Mapping[str, Spent]
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """All that a device keeps.
+    """Everything that a device stores.
 
     Attributes:
-        secret: 16 bytes, never sent; ``repr`` leaves it out.
+        secret: 16 bytes, never sent; ``repr`` omits it.
         lineages: lineage to what was spent under its plans.
     """
 
@@ -92,11 +92,11 @@ class DeviceState:
     lineages: Mapping[str, Entries] = field(default_factory=lambda: MappingProxyType({}))
 
     def under(self, lineage: str) -> Entries:
-        """What was spent under one lineage; empty for a new one."""
+        """Return what was spent under one lineage; empty for a new lineage."""
         return self.lineages.get(lineage, {})
 
     def spend(self, plan: Plan, window: int) -> DeviceState:
-        """The state after one more report."""
+        """Return the state after one more report."""
         entries = self.under(plan.lineage)
         before = entries.get(plan.digest)
         reports = 1 + (before.reports if before else 0)
@@ -107,22 +107,22 @@ class DeviceState:
 
 
 def horizon(plan: Plan) -> int:
-    """Seconds within which the plan's guarantee counts; ``FOREVER`` where it asks once."""
+    """Return the seconds that the plan's guarantee spans; ``FOREVER`` under ``once``."""
     if plan.guarantee.kind == "once":
         return FOREVER
     return plan.guarantee.windows * plan.window
 
 
 def bound(plan: Plan) -> str:
-    """What a plan that was answered allows under its lineage for ever; empty where it says nothing.
+    """Return the bound that an answered plan sets for its lineage; empty if it sets none.
 
-    Version 1 was written when a later plan of the lineage could state a larger sum.
+    Plans of version 1 set none: later plans of the lineage may state a larger sum.
     """
     return plan.lineage_epsilon if plan.version > 1 else ""
 
 
 def allowance(plan: Plan, bounds: Iterable[str]) -> Decimal:
-    """Most that a device may spend under the lineage when this plan asks.
+    """Return the most that a device may spend under the lineage when this plan asks.
 
     Args:
         plan: the plan that asks.
@@ -132,7 +132,7 @@ def allowance(plan: Plan, bounds: Iterable[str]) -> Decimal:
 
 
 def counts(plan: Plan, window: int, ends: Any, other: int) -> Any:
-    """Whether an earlier report under another plan counts against a report now.
+    """Return whether an earlier report under another plan counts against a report now.
 
     Args:
         plan: the plan that asks now.
@@ -148,7 +148,7 @@ def counts(plan: Plan, window: int, ends: Any, other: int) -> Any:
 
 
 def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
-    """Whether a device may report.
+    """Return whether a device may report, or why not.
 
     Args:
         plan: the plan that asks.
@@ -162,7 +162,7 @@ def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
     if window >= plan.windows:
         return Status.OVER
     own = entries.get(plan.digest)
-    # A clock that went back gives a negative distance: silent as well.
+    # A clock that went back gives a negative distance, which also means no report.
     if own is not None and (plan.guarantee.kind == "once" or window - own.window < w):
         return Status.ALREADY_REPORTED
     if window % w != slot:
@@ -174,7 +174,7 @@ def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
 
 
 def spent_elsewhere(plan: Plan, window: int, entries: Entries) -> Decimal:
-    """What counts of the reports under the other plans of the lineage."""
+    """Return the loss that counts from reports under other plans of the lineage."""
     others = (spent for digest, spent in entries.items() if digest != plan.digest)
     return sum(
         (s.total for s in others if counts(plan, window, s.ends, s.horizon)), start=Decimal(0)

@@ -15,7 +15,7 @@ from estimators.wire.batch import MAX_BATCH_BYTES
 from producer.device.encoding import FRAME_BYTES, HEAD_BYTES
 
 MAX_DEVICE_PLAN_BYTES = 8 << 20
-"""Far above the plans that `calmstream plan` writes; a pilot's counters take up to 2 MB."""
+"""Far above the size of plans that `calmstream plan` writes."""
 
 MAX_TOKENS = 1 << 20
 """Commas, colons and opening brackets outside strings: time and memory of reading grow with them.
@@ -49,10 +49,9 @@ _OPENING, _CLOSING, _SEPARATING = b"[{", b"]}", b",:"
 
 
 def read_device_plan(raw: bytes) -> Plan:
-    """The plan in ``raw``, for a device; any bytes are read or refused at a bounded cost.
+    """Read a plan on a device; any bytes are read or refused at a bounded cost.
 
-    Cost: bounded by the constants of this module; on a common machine within a second and 400 MB,
-    whatever the bytes.
+    Cost: bounded by the constants of this module, whatever the bytes.
 
     Raises:
         PlanError: as :func:`estimators.plan.document.read_plan`; or too large, nested too deeply,

@@ -1,4 +1,4 @@
-"""The device's side: a record goes in, one perturbed report comes out, or nothing at all."""
+"""Turns a device's record into one perturbed report, or into none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from producer.device.store import DeviceStore
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """What leaves a device: a value that can be sent again and is then the same.
+    """A perturbed report; it can be sent again unchanged.
 
     Attributes:
         group: index of the device's group.
@@ -38,13 +38,13 @@ class Report:
     columns: Reports
 
     def encode(self, plan: Plan) -> bytes:
-        """The report as a batch of one, the form in which a device hands it to a gateway."""
+        """Return the report as a batch of one, the form in which devices send it to a gateway."""
         view = np.array([self.view], np.int64)
         return encode_reports(plan, self.group, self.period, view, self.columns)
 
     @classmethod
     def decode(cls, plan: Plan, raw: bytes) -> Report:
-        """Inverse of :meth:`encode`, for a gateway that takes reports from devices.
+        """Decode a report, for a gateway that receives reports from devices.
 
         A :class:`producer.gateway.batcher.Batcher` of the same plan takes what this returns, and
         a worker never refuses it except for time.
@@ -54,7 +54,7 @@ class Report:
             raw: any bytes.
 
         Raises:
-            Rejection: with the reason that a worker would give; nothing else, whatever the bytes.
+            Rejection: with the reason that a worker would give; no other error for any bytes.
         """
         group, batch = decode_report(plan, raw)
         view = 0 if batch.view is None else int(batch.view[0])
@@ -67,7 +67,7 @@ class Reporter:
     Args:
         plan: the plan that asks.
         store: keeps the device's secret and ledger; use a :class:`producer.device.store.FileStore`.
-        randomness: perturbs; leave it alone outside tests.
+        randomness: perturbs; set it in tests only.
         clock: milliseconds since the epoch.
     """
 
@@ -84,7 +84,7 @@ class Reporter:
         self._clock = clock
 
     def status(self, now: int | None = None) -> Status:
-        """Whether :meth:`report` would report, and if not, why; the same for every record.
+        """Return whether :meth:`report` would report, or why not; the same for every record.
 
         Args:
             now: milliseconds since the epoch; the clock's time by default.
@@ -95,10 +95,10 @@ class Reporter:
         return self._status(self._store.read(), self._clock() if now is None else now)
 
     def report(self, record: Mapping[str, object]) -> Report | None:
-        """The device's report, or None when it must not report now.
+        """Return the device's report, or None when it must not report now.
 
-        Which of the two depends on time, secret and ledger only, and is decided before the record
-        is looked at. Every record gives a report: a label that is unknown, missing or unreadable
+        This decision depends on time, secret and ledger only, and is made before the record is
+        read. Every record gives a report: a label that is unknown, missing or unreadable
         counts as the attribute's ``other`` label, or as a uniformly random one where it has none;
         an integer stands for the label that spells it. Only the attributes of the device's own view
         are looked at, and integers of numpy count as Python's own.
@@ -106,7 +106,7 @@ class Reporter:
         The ledger is written last, when nothing else can fail. A failure before that leaves the
         ledger as it was, and the device reports at the next call. When this returns a report, the
         ledger already says durably that it was made. A report lost between here and the broker is
-        lost for good; it must never be drawn again, only resent.
+        lost; it must be resent unchanged, never drawn again.
 
         Raises:
             CalmstreamError: the store cannot be read or written; nothing was reported. Never
@@ -121,7 +121,7 @@ class Reporter:
         return report if self._claim(state.secret, now) else None
 
     def _claim(self, secret: bytes, now: int) -> bool:
-        """Enter a report into the ledger, durably; False where another report came first."""
+        """Write a report to the ledger, durably; return False if another report came first."""
         claimed = False
 
         def claim(state: DeviceState) -> DeviceState:
@@ -133,10 +133,10 @@ class Reporter:
         return claimed
 
     def _checked(self, report: Report) -> Report:
-        """The report, if a gateway can read it.
+        """Return the report if a gateway can read it.
 
         Raises:
-            FatalError: it cannot read it: a defect, or a plan that a device should refuse.
+            FatalError: it cannot, because of a defect or of a plan that a device should refuse.
         """
         try:
             Report.decode(self._plan, report.encode(self._plan))
@@ -161,7 +161,7 @@ class Reporter:
         return Report(where.group, window, where.view, _frozen(columns))
 
     def _code(self, record: Mapping[str, object], j: int) -> int:
-        """Code of attribute j; total, whatever the record is."""
+        """Return the code of attribute j; defined for every record."""
         attribute = self._plan.domain.attributes[j]
         try:
             code = self._plan.domain.code(j, record[attribute.name])

@@ -1,4 +1,4 @@
-"""Where a device keeps its secret and its ledger."""
+"""Storage of a device's secret and ledger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from producer.device.assignment import SECRET_BYTES, new_secret
 from producer.device.ledger import DeviceState, Spent
 
 STORE_VERSION = 2
-"""Written. Version 1 is read as well: its entries have no ``bound``."""
+"""Version that is written. Version 1 can be read too; its entries have no ``bound``."""
 
 Change = Callable[[DeviceState], DeviceState]
 
@@ -32,15 +32,15 @@ class DeviceStore(Protocol):
     """
 
     def read(self) -> DeviceState:
-        """The state.
+        """Return the state.
 
         Raises:
             FatalError: it is damaged or cannot be read.
-            RecoverableError: a new device's could not be written.
+            RecoverableError: the state of a new device could not be written.
         """
 
     def update(self, change: Change) -> DeviceState:
-        """Apply ``change`` with nobody else reading or writing; returns the new state.
+        """Apply ``change`` under a lock; return the new state.
 
         On return the new state is durable. Where ``change`` returns its argument itself, nothing is
         written. Where it raises, nothing has changed.
@@ -75,9 +75,8 @@ class MemoryStore:
 class FileStore:
     """Keeps the state in one small JSON file, mode 0600, replaced whole and flushed to disk.
 
-    A missing file is a new device. Who deletes the file, or puts an old copy back, makes the device
-    report again: nothing on the device can prevent that, so keep the file out of backups and
-    images.
+    A missing file is a new device. Deleting the file, or restoring an old copy, makes the device
+    report again. Nothing on the device can prevent that: keep the file out of backups and images.
 
     Args:
         path: the file, or a symbolic link to it; ``<file>.lock`` appears beside the file itself.
@@ -121,7 +120,7 @@ class FileStore:
 
 
 def to_bytes(state: DeviceState) -> bytes:
-    """The state as JSON, with a SHA-256 over everything else."""
+    """Return the state as JSON, with a SHA-256 over everything else."""
     lineages = {
         lineage: {digest: asdict(spent) for digest, spent in entries.items()}
         for lineage, entries in state.lineages.items()
@@ -131,10 +130,10 @@ def to_bytes(state: DeviceState) -> bytes:
 
 
 def from_bytes(raw: bytes) -> DeviceState:
-    """Inverse of :func:`to_bytes`.
+    """Decode the output of :func:`to_bytes`.
 
     Raises:
-        ValueError: anything but what :func:`to_bytes` writes; says nothing of the content.
+        ValueError: the bytes are anything else; the message contains no content.
     """
     document = _document(raw)
     if document.pop("sha256", None) != _checksum(document):
@@ -167,7 +166,7 @@ def _document(raw: bytes) -> dict[str, Any]:
 
 
 def _spent_1(entry: Mapping[str, Any]) -> Spent:
-    """An entry of version 1, which says nothing of a bound."""
+    """Decode an entry of version 1, which has no bound."""
     if "bound" in entry:
         raise TypeError("version 1 has no bounds")
     return _spent({**entry, "bound": ""})

@@ -1,1 +1,1 @@
-"""Beside the broker: reports become batches, and batches are sent exactly once."""
+"""On a gateway: reports are merged into batches, and every batch is counted at most once."""

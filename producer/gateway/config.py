@@ -15,11 +15,11 @@ _DEFAULT = Budget()
 
 
 class ProducerSettings(BaseSettings):
-    """How a producer batches and how hard it tries; times in seconds.
+    """Settings of batching and delivery; times in seconds.
 
     Every field is read from ``CALMSTREAM_<FIELD>``, for example ``CALMSTREAM_BATCH_SIZE``.
-    ``min_batch`` and ``small`` are a gateway's: `calmstream produce` takes its devices in random
-    order, so that the time of a report says nothing of any of them, and sends whatever is due.
+    ``min_batch`` and ``small`` apply to gateways only: `calmstream produce` takes its devices in
+    random order, so that the time of a report says nothing about a device.
     """
 
     model_config = SettingsConfigDict(env_prefix="CALMSTREAM_", extra="forbid", frozen=True)
@@ -47,7 +47,7 @@ class ProducerSettings(BaseSettings):
         }
 
     def budget(self) -> Budget:
-        """The delivery budget that these settings state."""
+        """Return the delivery budget that these settings state."""
         return Budget(
             in_flight=self.max_in_flight,
             attempts=self.delivery_attempts,

@@ -1,4 +1,4 @@
-"""What a producer tells Prometheus: how many batches fared how, per group.
+"""The metrics of a producer: batches and reports per group.
 
 A device's group follows from its secret alone, so nothing here depends on a record.
 """
@@ -60,7 +60,7 @@ PRODUCER_METRICS: tuple[MetricDefinition, ...] = (SENT, RETRIED, FAILED, SMALL, 
 
 
 class ProducerMetrics:
-    """A :class:`producer.gateway.totals.Observer` that counts.
+    """A :class:`producer.gateway.totals.Observer` that counts events in metrics.
 
     Args:
         plan: gives the ``plan`` label and the groups, whose series all exist at zero from the

@@ -1,4 +1,4 @@
-"""Accounts of reports: at every moment each report taken is sent, failed or waiting."""
+"""Accounts of reports: at every moment each accepted report is sent, failed or waiting."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What became of everything handed over so far; ``failed`` means given up.
+    """Outcomes of everything handed over so far; ``failed`` means given up.
 
     ``reports_taken == reports_sent + reports_failed + reports_waiting`` always holds. A batch that
-    failed may be in the log all the same: its acknowledgement may be what was lost.
+    failed may still be in the log, if only its acknowledgement was lost.
 
     Attributes:
         batches_sent: acknowledged.
@@ -71,17 +71,17 @@ class Observer(Protocol):
         """A batch is sent again."""
 
     def failed(self, group: int, reports: int, why: Failure) -> None:
-        """A batch, or so many reports alone, was given up."""
+        """A batch, or a number of reports, was given up."""
 
     def small(self, group: int, reports: int) -> None:
         """A batch below the least size left."""
 
     def in_flight(self, batches: int) -> None:
-        """So many batches are unacknowledged now."""
+        """The number of unacknowledged batches has changed."""
 
 
 class Unobserved:
-    """An :class:`Observer` that looks away."""
+    """An :class:`Observer` that ignores everything."""
 
     def sent(self, group: int, reports: int) -> None:
         """See :class:`Observer`."""
@@ -118,7 +118,7 @@ class Accounts:
         self._batches_sent = self._batches_failed = self._retries = self._small = 0
 
     def totals(self) -> Totals:
-        """All counts as of one moment. O(groups)."""
+        """Return all counts at one moment. O(groups)."""
         with self._lock:
             return Totals(
                 batches_sent=self._batches_sent,
@@ -132,13 +132,13 @@ class Accounts:
             )
 
     def unsettled(self) -> dict[int, int]:
-        """Reports that wait, by group; groups without any are left out."""
+        """Return the waiting reports by group, without groups that have none."""
         with self._lock:
             left = {g: n - self._sent[g] - self._failed[g] for g, n in self._taken.items()}
         return {group: reports for group, reports in left.items() if reports}
 
     def taken(self, group: int, reports: int) -> None:
-        """So many reports were handed over."""
+        """Count reports that were handed over."""
         with self._lock:
             self._taken[group] += reports
 

@@ -1,6 +1,6 @@
-"""The secrets and ledgers of a whole simulated population, as columns.
+"""The secrets and ledgers of a simulated population, as columns.
 
-The rules are those of :mod:`producer.device.ledger`, a population at a time.
+The rules are those of :mod:`producer.device.ledger`, applied to all devices at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from producer.device.assignment import SECRET_BYTES
 from producer.device.ledger import allowance, bound, counts, horizon
 
 FLEET_VERSION = 2
-"""Written. Version 1 is read as well: its accounts have no ``bound``."""
+"""Version that is written. Version 1 can be read too; its accounts have no ``bound``."""
 
 Mask = NDArray[np.bool_]
 
@@ -83,17 +83,17 @@ class Fleet:
 
     @classmethod
     def new(cls, n: int, lineage: str, randomness: Randomness | None = None) -> Fleet:
-        """Devices that have never reported, with secrets from the operating system by default."""
+        """Make devices that have never reported; the operating system draws their secrets."""
         raw = (randomness or SystemRandomness()).bytes(n * SECRET_BYTES)
         return cls(lineage, np.frombuffer(raw, np.uint8).reshape(n, SECRET_BYTES))
 
     @classmethod
     @contextlib.contextmanager
     def open(cls, path: str | Path, n: int, lineage: str) -> Iterator[Fleet]:
-        """The devices kept in a file, made new where there is none; locked until left.
+        """Open the devices of a file, or make new ones if it does not exist; holds a lock.
 
         Raises:
-            InvalidInput: the file is about another number of devices or another lineage.
+            InvalidInput: the file has another number of devices or another lineage.
             FatalError: it is damaged; it is never replaced by new devices.
             RecoverableError: another process has it open, or it cannot be written.
         """
@@ -113,7 +113,7 @@ class Fleet:
         return len(self.secrets)
 
     def may_report(self, plan: Plan, window: int, slot: NDArray[np.int64]) -> Mask:
-        """Which devices may report now: shape (n,); O(n) for every plan asked so far.
+        """Return which devices may report now: shape (n,). O(n) for every earlier plan.
 
         Args:
             plan: the plan that asks.
@@ -132,10 +132,10 @@ class Fleet:
         return may
 
     def claim(self, plan: Plan, window: int, devices: NDArray[np.int64]) -> None:
-        """Enter one report of each device; durable on return where the fleet has a file.
+        """Record one report of each device; durable on return if the fleet has a file.
 
-        Must come before anything of these reports leaves, and only for devices that
-        :meth:`may_report` has named.
+        Call it before any of these reports is sent, and only for devices that :meth:`may_report`
+        allows.
         """
         account = self.accounts.get(plan.digest)
         if account is None:
@@ -160,7 +160,7 @@ class Fleet:
             return np.ones(len(self), np.bool_)
         counted = [a.reports * counts(plan, window, a.ends, a.horizon) for a in others]
         answered = [a.reports > 0 for a in others]
-        # Few distinct rows: exact decimals for each cost nothing.
+        # There are few distinct rows, so exact decimals are cheap.
         rows, which = np.unique(np.stack(counted + answered, axis=1), axis=0, return_inverse=True)
         fits = [
             _fits(plan, others, row[: len(others)], row[len(others) :]) for row in rows.tolist()
@@ -168,7 +168,7 @@ class Fleet:
         return np.array(fits, np.bool_)[which.reshape(-1)]
 
     def save(self) -> None:
-        """Write the file, where there is one; durable on return."""
+        """Write the file, if there is one; durable on return."""
         if self._path is not None:
             write_durably(self._path, self._to_bytes())
 
@@ -191,7 +191,7 @@ class Fleet:
 def _fits(
     plan: Plan, others: Sequence[Account], counted: Sequence[int], answered: Sequence[int]
 ) -> bool:
-    """Whether one more report fits what one device has spent under the other plans.
+    """Return whether one more report fits into the allowance of one device.
 
     Args:
         plan: the plan that asks.

@@ -28,10 +28,10 @@ from producer.simulation.fleet import Fleet
 from producer.simulation.simulate import Indices, Population
 
 NAP_SECONDS = 0.2
-"""Longest sleep between two looks at deliveries, the stop signal and the window."""
+"""Longest sleep between two checks of deliveries, the stop signal and the window."""
 
 STOP_SECONDS = 20.0
-"""How long deliveries are awaited once the producer has been asked to stop."""
+"""Longest wait for deliveries after the producer has been asked to stop."""
 
 CLOSE_SECONDS = 2.0
 SHOW_SECONDS = 0.1
@@ -39,7 +39,7 @@ SHOW_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How far a run has come; also its progress and its result.
+    """State of a run: its progress, and at the end its result.
 
     Attributes:
         devices: size of the population.
@@ -56,7 +56,7 @@ class Summary:
             make it, under ``w-event`` reports (a device's in one window) whose window ended first.
             Known at the end.
         expired: whether the plan's end was the end of the run.
-        error: what made the run stop early, or None.
+        error: the error that stopped the run, or None.
     """
 
     devices: int
@@ -117,7 +117,7 @@ def produce(
             devices and asks nobody twice; None makes new devices for this run only.
         spool: directory that keeps batches until they are acknowledged; what is there goes first.
         budget: how hard a batch is tried.
-        observer: is told what happens to batches.
+        observer: receives what happens to batches.
         progress: is called with the state of things several times a second.
         stop: set it to stop asking devices, await deliveries for 20 s and return.
         clock: time and sleep.
@@ -168,7 +168,7 @@ def _check_pace(rate: float | None, batch_size: int, linger: float, windows: int
 
 
 def _refuse_when_over(plan: Plan, now: int) -> None:
-    """A plan that has expired asks nobody. ``now`` in milliseconds."""
+    """Refuse a plan that has expired. ``now`` in milliseconds."""
     if plan.window_at(now) >= plan.windows:
         end = datetime.fromtimestamp(plan.expires, UTC)
         raise InvalidInput(f"plan {plan.name} is over: it expired at {end:%Y-%m-%d %H:%M:%S} UTC")
@@ -218,7 +218,7 @@ class _Run:
         self.summary = Summary(len(population))
 
     def resend(self, spool: Spool | None) -> None:
-        """Send what an earlier run left behind."""
+        """Send the batches that an earlier run left."""
         for batch in spool.pending() if spool is not None else ():
             self.summary = replace(self.summary, resent=self.summary.resent + batch.n)
             self._submit(batch)
@@ -238,7 +238,7 @@ class _Run:
         self.summary = replace(self.summary, expired=over)
 
     def finish(self) -> Summary:
-        """Await what is in flight."""
+        """Wait for the batches in flight and return the summary."""
         while self._sender.in_flight:
             self._sender.step(POLL_SECONDS)
             self._abandon_in_time()
@@ -254,7 +254,7 @@ class _Run:
         return self._missed
 
     def _submit(self, batch: EncodedBatch) -> None:
-        """Hand a batch over, waiting for room, but not for long once told to stop."""
+        """Hand a batch over and wait for room, but not for long after a stop was requested."""
         while self._sender.full:
             self._sender.step(POLL_SECONDS)
             self._abandon_in_time()
@@ -285,7 +285,7 @@ class _Run:
             self.summary = replace(self.summary, reported=self.summary.reported + batch.n)
             self._submit(batch)
         if self._rate is not None:
-            # From now, not from the start: a stall is not followed by a burst.
+            # Paced from now, not from the start, so that no burst follows a stall.
             self._next = max(self._next, self._clock.monotonic() - 1.0) + len(devices) / self._rate
             self._sleep(lambda: self._next - self._clock.monotonic())
 

@@ -1,6 +1,6 @@
-"""A table of records as a population of devices, each of which keeps its guarantee.
+"""Simulates a population of devices from a table of records.
 
-Nothing here loops over devices in Python: a group is perturbed in one call.
+No Python loop runs over devices: one call perturbs all reports of a group.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Indices = NDArray[np.int64]
 
 
 class Population:
-    """Device i holds row i of a table.
+    """A population in which device i holds row i of a table.
 
     Args:
         plan: the plan that asks.
         codes: shape (n, d), uint16, every device's record.
-        fleet: the devices' secrets and ledgers; new devices by default, which is right for a
-            simulation and means that a second run has *other* devices.
+        fleet: the devices' secrets and ledgers; by default new devices, so that a second run has
+            *other* devices.
         arrivals: shape (n,), window on which each device first turns up, where the plan asks once;
             None lets all of them report on whichever window comes first. See :func:`spread`.
         randomness: makes secrets, perturbs and shuffles; the operating system's by default, seeded
@@ -70,7 +70,7 @@ class Population:
         return len(self._codes)
 
     def due(self, window: int) -> Indices:
-        """Devices that may report in this window and have not: ascending. O(n).
+        """Return the devices that may report in this window and have not, ascending. O(n).
 
         Depends on secrets, ledgers and arrivals, never on a record.
         """
@@ -80,7 +80,7 @@ class Population:
         return np.flatnonzero(may)
 
     def finished(self, window: int) -> bool:
-        """Whether no device will ever report in this window or a later one."""
+        """Return whether no device can report in this window or a later one."""
         if window >= self.plan.windows:
             return True
         if self.plan.guarantee.kind != "once":
@@ -93,7 +93,7 @@ class Population:
     def reports(
         self, window: int, devices: Indices, batch_size: int = DEFAULT_SIZE
     ) -> Iterator[EncodedBatch]:
-        """The reports of these devices for this window, as batches of random composition.
+        """Yield the reports of devices for a window, as batches of random composition.
 
         All ledger entries are made, and are durable where the fleet has a file, before the first
         batch appears. Groups come in order, their devices shuffled, in batches of nearly equal
@@ -129,7 +129,7 @@ class Population:
             yield make_batch(self.plan, g, window, view[rows], part)
 
     def _inputs(self, g: int, view: Indices, members: Indices) -> Indices:
-        """Every member's input to the group's mechanism; one pass per view that is present."""
+        """Return every member's input to the group's mechanism. One pass per view."""
         views, domain = self.plan.groups[g].views, self.plan.domain
         if len(views) == 1:
             return views[0].inputs(self._codes[members], domain)
@@ -142,7 +142,7 @@ class Population:
 
 
 def spread(n: int, windows: range, randomness: Randomness | None = None) -> Indices:
-    """Arrivals of n devices, as evenly as possible and at random over ``windows``: shape (n,)."""
+    """Draw arrivals of n devices, spread evenly and at random over ``windows``: shape (n,)."""
     order = permutation(n, randomness or SystemRandomness())
     return windows.start + windows.step * (order % len(windows))
 
@@ -154,7 +154,7 @@ def encoded_batches(
     *,
     batch_size: int = DEFAULT_SIZE,
 ) -> Iterator[EncodedBatch]:
-    """All reports that the population owes for one window, as batches ready to be sent.
+    """Yield all reports of the population for one window, as batches ready to be sent.
 
     Args:
         plan: the population's plan.
