@@ -76,7 +76,7 @@ class Domain:
 
     @classmethod
     def binary(cls, d: int) -> Domain:
-        """A domain of d attributes named a0.. with labels "0" and "1"."""
+        """Return a domain of d attributes named a0.. with labels "0" and "1"."""
         return cls(tuple(Attribute(f"a{j}", ("0", "1")) for j in range(d)))
 
     @cached_property
@@ -98,7 +98,7 @@ class Domain:
         return {}
 
     def _codes_of(self, j: int) -> dict[str, int]:
-        """Code of every label of attribute j; made when asked for, as a device needs few."""
+        """Return the code of every label of attribute j; computed on first use."""
         known = self._codes.get(j)
         if known is None:
             known = {label: c for c, label in enumerate(self.attributes[j].labels)}
@@ -109,7 +109,7 @@ class Domain:
         return len(self.attributes)
 
     def index(self, names: Iterable[str]) -> Attributes:
-        """Sorted attribute positions of the given names.
+        """Return sorted attribute positions of the given names.
 
         Raises:
             DomainError: a name is unknown or given twice.
@@ -128,11 +128,11 @@ class Domain:
         return tuple(self.cardinalities[i] for i in attributes)
 
     def size(self, attributes: Sequence[int] | None = None) -> int:
-        """Number of cells of the table over the given attributes (all of them by default)."""
+        """Return the number of cells over the given attributes (by default all)."""
         return math.prod(self.cardinalities if attributes is None else self.shape(attributes))
 
     def cells(self, codes: NDArray[Any], attributes: Sequence[int]) -> NDArray[np.int64]:
-        """Cell index of every record in the table over ``attributes``.
+        """Return the cell index of every record in the table over ``attributes``.
 
         Args:
             codes: shape (n, d), integers, each below its attribute's cardinality.
@@ -150,11 +150,11 @@ class Domain:
         return cell
 
     def histogram(self, codes: NDArray[Any], attributes: Sequence[int]) -> NDArray[np.int64]:
-        """True counts of the table over ``attributes``: shape (size,), int64, sums to n."""
+        """Return true counts of the table over ``attributes``: shape (size,), int64, sums to n."""
         return np.bincount(self.cells(codes, attributes), minlength=self.size(attributes))
 
     def encode(self, columns: Mapping[str, Sequence[object]]) -> Codes:
-        """Codes of a local table; strict, for tools only (the edge never fails, see producer).
+        """Encode a local table, strictly; for tools (devices map what they do not know).
 
         Args:
             columns: for every attribute its labels, all of one length n; integers as in `code`.
@@ -200,7 +200,7 @@ class Domain:
         return self.attributes[j].other if code is None else code
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The domain as it stands in a plan document."""
+        """Return the domain as it stands in a plan document."""
         return [
             {"name": a.name, "labels": list(a.labels)}
             | ({} if a.other is None else {"other": a.labels[a.other]})
@@ -209,7 +209,7 @@ class Domain:
 
     @classmethod
     def from_json(cls, document: object) -> Domain:
-        """Inverse of :meth:`to_json`; also the data dictionary that ``calmstream plan`` reads.
+        """Read what :meth:`to_json` wrote, or the data dictionary of ``calmstream plan``.
 
         Raises:
             DomainError: anything unknown, missing or of the wrong type, naming the attribute.

@@ -101,7 +101,7 @@ class LinearModel(ABC):
         return Marginal(attributes, table, stderr, found.reports, tuple(flags))
 
     def unclipped(self, attributes: Attributes) -> Floats:
-        """The raw table: shape (cells,), unbiased, may be negative.
+        """Return the raw table: shape (cells,), unbiased, may be negative.
 
         Raises:
             InvalidInput: as `marginal`.
@@ -117,7 +117,7 @@ class LinearModel(ABC):
 
 
 def require_at_most(k: int, attributes: Attributes, domain: Domain, method: str) -> None:
-    """Refuse a marginal of more attributes than the plan was made for.
+    """Check that a marginal has no more attributes than the plan is made for.
 
     Raises:
         InvalidInput: naming them.
@@ -131,7 +131,7 @@ def require_at_most(k: int, attributes: Attributes, domain: Domain, method: str)
 
 
 def collapse(matrix: Floats, into: NDArray[np.int64], cells: int) -> Floats:
-    """Rows summed by target cell: shape (cells, columns)."""
+    """Sum rows by target cell: shape (cells, columns)."""
     out = np.zeros((cells, matrix.shape[1]))
     np.add.at(out, into, matrix)
     return out

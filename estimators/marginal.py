@@ -46,7 +46,7 @@ class Marginal:
 
 
 def is_noise(table: Floats, stderr: Floats) -> bool:
-    """Whether the noise floor leaves a table nothing to say.
+    """Return whether the noise floor is too high for a table to be informative.
 
     It does above the table's own squared distance from the uniform one, and above an eighth of
     ``1 - 1 / cells``, the most that any distribution has: two standard errors of the table then
@@ -58,7 +58,7 @@ def is_noise(table: Floats, stderr: Floats) -> bool:
 
 
 def uniform(attributes: Attributes, cells: int) -> Marginal:
-    """The answer when no report spoke about any of the attributes.
+    """Return the answer where no view with reports holds any of the attributes.
 
     The standard error is a cell's spread if all mass lay in one cell, any cell being as likely.
     """
@@ -68,15 +68,15 @@ def uniform(attributes: Attributes, cells: int) -> Marginal:
 
 
 def sse(table: Floats, truth: Floats) -> float:
-    """Sum over cells of squared error (CALM's measure)."""
+    """Return the sum over cells of squared error (CALM's measure)."""
     return float(np.square(table - truth).sum())
 
 
 def total_variation(table: Floats, truth: Floats) -> float:
-    """Half the L1 distance (Cormode et al.'s measure)."""
+    """Return half the L1 distance (Cormode et al.'s measure)."""
     return float(np.abs(table - truth).sum() / 2)
 
 
 def largest_error(table: Floats, truth: Floats) -> float:
-    """Largest absolute error of a cell; its mean over subsets is Castell's AVD."""
+    """Return the largest absolute error of a cell; its mean over subsets is Castell's AVD."""
     return float(np.abs(table - truth).max())

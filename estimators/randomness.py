@@ -51,7 +51,7 @@ class Randomness(Protocol):
     """A source of independent uniform bytes."""
 
     def bytes(self, count: int) -> bytes:
-        """Exactly ``count`` uniform bytes."""
+        """Return exactly ``count`` uniform bytes."""
 
 
 class SystemRandomness:
@@ -76,7 +76,7 @@ class SeededRandomness:
 
 
 def parse_epsilon(text: str) -> Decimal:
-    """The privacy loss as an exact decimal.
+    """Return the privacy loss as an exact decimal.
 
     Raises:
         PlanError: not a plain decimal string such as "0.5", or outside [0.001, 128].
@@ -145,7 +145,7 @@ def _word(bound: int) -> str:
 
 
 def uniform_bytes(bound: int, size: int) -> int:
-    """Most random bytes that :func:`uniform_below` draws, but for a chance below 2^-60.
+    """Return the most bytes that :func:`uniform_below` draws, except with probability 2^-60.
 
     A word is thrown away with a chance of at most 1/3.
     """
@@ -154,7 +154,7 @@ def uniform_bytes(bound: int, size: int) -> int:
 
 
 def coins_bytes(size: int) -> int:
-    """Most random bytes that :func:`coins` draws, whatever the odds; same chance of more.
+    """Return the most random bytes that :func:`coins` draws for any odds, with the same exception.
 
     Of 8 · ``size`` coins no more than one in 64, and 64, are tied.
     """
@@ -164,7 +164,7 @@ def coins_bytes(size: int) -> int:
 def _words_below(
     bound: int, size: int, randomness: Randomness, word: np.dtype[np.unsignedinteger[Any]]
 ) -> NDArray[Any]:
-    """Words that are uniform below the largest multiple of ``bound``."""
+    """Return words that are uniform below the largest multiple of ``bound``."""
     wide = 1 << 8 * word.itemsize
     last = wide - wide % bound - 1
     words = np.frombuffer(randomness.bytes(word.itemsize * size), word)

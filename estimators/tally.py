@@ -1,4 +1,4 @@
-"""Mergeable integer counters: the only thing the service remembers about reports.
+"""Mergeable integer counters: the only information about reports that the service keeps.
 
 A tally belongs to one group. Addition is associative and commutative with ``Tally.zero`` as its
 identity, so partitions, workers and windows can be merged in any order with the same result.
@@ -29,7 +29,7 @@ class Tally:
 
     @classmethod
     def zero(cls, views: int, width: int) -> Self:
-        """The identity of addition."""
+        """Return the identity of addition."""
         return cls(np.zeros(views, np.int64), np.zeros((views, width), np.int64))
 
     def __add__(self, other: Tally) -> Tally:
@@ -52,7 +52,7 @@ class Tally:
         return int(self.n.sum())
 
     def to_json(self) -> dict[str, Any]:
-        """Nested lists of integers; inverse of :meth:`from_json`."""
+        """Return nested lists of integers; inverse of :meth:`from_json`."""
         return {"n": self.n.tolist(), "counts": self.counts.tolist()}
 
     @classmethod

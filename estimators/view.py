@@ -1,4 +1,4 @@
-"""Views: what a device reports on, as a function from a record to a mechanism's input."""
+"""Views: the function from a record to a mechanism's input that a device reports on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class View:
             raise PlanError("a modulus of at least 2 goes with a character view, and only there")
 
     def check(self, domain: Domain) -> None:
-        """Whether the view exists over this domain.
+        """Check that the view exists over this domain.
 
         Raises:
             PlanError: an attribute or factor is out of range.
@@ -64,13 +64,13 @@ class View:
                 raise PlanError(f"character factor {factor} does not fit attribute {i}")
 
     def cells(self, domain: Domain) -> int:
-        """Number of inputs."""
+        """Return the number of inputs."""
         if self.kind == "cell":
             return domain.size(self.attributes)
         return 2 if self.kind == "parity" else self.modulus
 
     def inputs(self, codes: NDArray[Any], domain: Domain) -> NDArray[np.int64]:
-        """The input of every record: shape (n,), int64, in [0, cells). Cost O(n · attributes)."""
+        """Return every record's input: shape (n,), int64. Cost O(n · attributes)."""
         if self.kind == "cell":
             return domain.cells(codes, self.attributes)
         out = np.zeros(len(codes), np.int64)
@@ -83,7 +83,7 @@ class View:
         return out if self.kind == "parity" else out % self.modulus
 
     def to_json(self) -> dict[str, Any]:
-        """The view as it stands in a plan document."""
+        """Return the view as it stands in a plan document."""
         document: dict[str, Any] = {"attributes": list(self.attributes)}
         if self.kind != "cell":
             document[self.kind] = list(self.factors)
@@ -93,7 +93,7 @@ class View:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> View:
-        """Inverse of :meth:`to_json`; the caller has checked that the values are integers."""
+        """Read what :meth:`to_json` wrote; the caller has checked that values are integers."""
         kinds: list[Kind] = [kind for kind in ("parity", "character") if kind in document]
         if len(kinds) > 1:
             raise PlanError("a view is a parity or a character, not both")

@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def mutual_information(table: Floats) -> float:
-    """Mutual information of two attributes in nats: 0 when independent.
+    """Return the mutual information of two attributes in nats: 0 when independent.
 
     Args:
         table: shape (r, s), non-negative, any positive sum.
@@ -27,7 +27,7 @@ def mutual_information(table: Floats) -> float:
 
 
 def conditional(table: Floats, given: int) -> Floats:
-    """Distribution of the other attributes for every value of one.
+    """Return the distribution of the other attributes for every value of one.
 
     Args:
         table: shape (r_1, ..., r_k), non-negative.

@@ -1,11 +1,11 @@
 """How far forged reports can move a published table.
 
-Whoever forges reports chooses the view and the report. If a share b of all reports is forged and
+A forger chooses the view and the report. If a share b of all reports is forged and
 all of it sits in a view whose planned share is f, then of that view
 ``b' = (b / f) / (1 - b + b / f)`` is forged. An estimate is a mean over a view's reports, so a cell
-moves by ``b'`` times the difference between what the forged report says about it and what the
-honest ones said. The *leverage* of a table is the largest such move over its cells, over the views
-that speak about it, over all reports that can be sent and over all honest populations, in either
+moves by ``b'`` times the difference between its estimates from the forged report and from honest
+ones. The *leverage* of a table is the largest such move over its cells, over the views
+that contribute to it, over all reports that can be sent and over all honest populations, in either
 direction, and at most 1.
 
 Exact for answers that are linear in the views' estimates. Answers that are fitted, or made
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 FORGED_SHARE = 0.01
-"""Share of all reports that is taken to be forged where nobody says otherwise."""
+"""Share of all reports that is taken to be forged by default."""
 
 REFERENCE_REPORTS = 1 << 20
 """Only ratios between views matter; this many reports a plan stand for any number."""
@@ -60,7 +60,7 @@ class Leverage:
 
 
 def leverages(plan: Plan, forged: float = FORGED_SHARE) -> tuple[Leverage, ...]:
-    """The leverage of every published table, in the plan's order, by the plan alone.
+    """Return the leverage of every published table, in the plan's order, by the plan alone.
 
     Args:
         plan: its views, their shares and mechanisms, its method, and what it publishes.
@@ -139,7 +139,7 @@ class _Views:
         return self.known[key]
 
     def noise(self, view: int) -> float:
-        """Variance of a cell of a view from one of the plan's reports, apart from the total."""
+        """Return a cell's variance from one of the plan's reports, apart from the total."""
         mechanism = self.mechanisms[view]
         if mechanism not in self.noises:
             even = np.full(mechanism.cells, 1.0 / mechanism.cells)
@@ -162,10 +162,10 @@ class _Part:
 
 
 class _Frame(Protocol):
-    """How tables follow from views."""
+    """The way in which tables follow from views."""
 
     def parts(self, attributes: Attributes) -> Iterator[_Part]:
-        """The views' parts in the cells of a table; parts of alike cells are yielded once."""
+        """Yield the views' parts in the cells of a table, once for cells that are alike."""
 
 
 class _Interactions:
@@ -247,7 +247,7 @@ class _Coefficients:
         self._recovery = Recovery(structure, reports, precision(views.mechanisms), _no_evidence)
 
     def parts(self, attributes: Attributes) -> Iterator[_Part]:
-        """Every distinct row of weights of a view."""
+        """Return every distinct row of weights of a view."""
         for view, operator in self._recovery.operators(attributes):
             for row in np.unique(operator.round(12), axis=0):
                 yield _Part(view, row, np.ones(len(row)))

@@ -24,7 +24,7 @@ class Edge:
 
 
 def chow_liu(d: int, information: Mapping[tuple[int, int], float]) -> tuple[Edge, ...]:
-    """The tree over d attributes whose edges carry the most mutual information together.
+    """Return the tree over d attributes whose edges carry the most mutual information together.
 
     The product of its edges' conditional distributions is the tree-shaped distribution nearest to
     the joint in Kullback-Leibler distance.

@@ -1,4 +1,4 @@
-"""One group, every attribute: designs of the methods that randomise whole records."""
+"""Designs of the methods that randomise whole records: one group, one view of all attributes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SAMPLED = 400
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Which joint counts of the randomised records are kept.
+    """The tables of randomised records whose counts are kept.
 
     Attributes:
         sets: ascending attribute positions.
@@ -47,7 +47,7 @@ class Tables:
 def choose_tables(
     domain: Domain, k: int, parameters: Mapping[str, Any], *, least: int = 2
 ) -> Tables:
-    """The asked tables and all pairs, else the joint or all k-way tables, whichever are smaller.
+    """Choose the requested tables and all pairs, or else the smaller of joint and k-way tables.
 
     A k-way table contains all smaller ones, because every table counts every report. Sparse
     counters are not kept: a randomised record is new nearly every time while the domain is larger
@@ -81,7 +81,7 @@ def choose_tables(
 
 
 def _asked(domain: Domain, sets: tuple[Attributes, ...], least: int) -> Tables:
-    """The asked tables, and those of ``least`` attributes that they do not contain."""
+    """Return the requested tables, and those of ``least`` attributes that they do not contain."""
     held = {small for s in sets for small in combinations(s, min(least, len(s)))}
     missing = [
         small
@@ -100,7 +100,7 @@ def _asked(domain: Domain, sets: tuple[Attributes, ...], least: int) -> Tables:
 
 
 def attribute_sets(what: str, value: object, domain: Domain) -> tuple[Attributes, ...]:
-    """Lists of attribute names or positions as sorted tuples of positions.
+    """Read lists of attribute names or positions as sorted tuples of positions.
 
     Raises:
         PlanError: anything else, or an unknown attribute.
@@ -118,7 +118,7 @@ def attribute_sets(what: str, value: object, domain: Domain) -> tuple[Attributes
 
 
 def record_view(domain: Domain) -> View:
-    """The view of a whole record as one number.
+    """Return the view of a whole record as one number.
 
     Raises:
         PlanError: a record has 2^62 values or more.
@@ -134,7 +134,7 @@ def record_view(domain: Domain) -> View:
 def product_group(
     request: Request, blocks: Sequence[Attributes], tables: Sequence[Attributes]
 ) -> tuple[Group, ProductGRR]:
-    """The one group of a product plan and its mechanism."""
+    """Return the one group of a product plan and its mechanism."""
     view = record_view(request.domain)
     mechanism = ProductGRR(
         request.epsilon,
@@ -147,7 +147,7 @@ def product_group(
 
 
 def expected_errors(mechanism: ProductGRR, request: Request, *, joint: bool) -> dict[int, float]:
-    """Mean expected SSE of marginals of each size up to k, over an even sample of them.
+    """Return the mean expected SSE of marginals of each size up to k, over an even sample of them.
 
     Exact for the joint inverse. For products of blocks only what noise adds on uniform data.
     """
@@ -165,7 +165,7 @@ def expected_errors(mechanism: ProductGRR, request: Request, *, joint: bool) -> 
 
 
 def loss_reason(mechanism: ProductGRR) -> str:
-    """How epsilon is split, for people."""
+    """Return how epsilon is split, as one line of text."""
     shares = sorted({len(block) for block in mechanism.blocks})
     d = len(mechanism.axes)
     each = ", ".join(

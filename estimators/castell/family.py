@@ -1,4 +1,4 @@
-"""What the recoveries of all methods share whose devices report whole records."""
+"""Recovery that is common to methods whose devices report whole records."""
 
 from __future__ import annotations
 

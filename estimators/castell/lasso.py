@@ -33,7 +33,7 @@ def nonnegative_lasso(
     penalty: float,
     allowed: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """The minimiser, to an absolute accuracy of about 1e-8 per step.
+    """Return the minimiser, to an absolute accuracy of about 1e-8 per step.
 
     Args:
         scores: ``M^T y``, one axis per attribute.

@@ -59,7 +59,7 @@ class ProductModel:
         self.processing = PROCESSING[scheme]
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """The scheme's estimate: flag ``raw`` always, since no scheme normalises.
+        """Return the scheme's estimate: flag ``raw`` always, since no scheme normalises.
 
         ``covered`` where the joint channel was inverted, ``maxent`` where blocks were multiplied,
         ``noise`` where the noise floor leaves nothing to say: a hopeless joint estimate.
@@ -96,7 +96,7 @@ class ProductModel:
         return SCHEMES[self._scheme](self._observed(attributes), factors, self._n)
 
     def _parts(self, attributes: Attributes) -> list[Estimate]:
-        """Each block's own estimate, from whatever table holds it, broadcast to the query."""
+        """Return each block's estimate, from a table that holds it, broadcast to the query."""
         shape = self._domain.shape(attributes)
         parts = []
         for block in self._mechanism.blocks:

@@ -1,7 +1,8 @@
-"""What is made of one table of observed frequencies: joint, independent, hybrid, truncated.
+"""Four schemes that estimate a table from observed frequencies of randomised records.
 
-Every scheme sees the table of *randomised* records over the asked attributes and the channel of
-each block; the tables returned are unbiased only where said so, and none is normalised.
+They are called joint, independent, hybrid and truncated. Each takes the table of *randomised*
+records over the requested attributes and the channel of each block. Only the first is
+unbiased for every population; no scheme normalises its result.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def independent(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Est
 
 
 def multiply(parts: Sequence[Estimate]) -> Estimate:
-    """The product of independent estimates that broadcast against each other."""
+    """Return the product of independent estimates that broadcast against each other."""
     if len(parts) == 1:
         return parts[0]
     table, square, spread = (np.ones((1,) * parts[0].table.ndim) for _ in range(3))
@@ -100,7 +101,7 @@ def truncated(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estim
 
 
 def independent_error(moments: Sequence[float], cells: Sequence[int], n: int) -> float:
-    """Expected noise part of RR-Independent's squared error on uniform data.
+    """Return the expected noise part of RR-Independent's squared error on uniform data.
 
     ``prod(1 / r + (M - 1) / n) - prod(1 / r)``: no formula knows the part that dependence adds.
     """

@@ -48,7 +48,7 @@ class Spend:
         return Spend(self.rho + other.rho, self.delta + other.delta)
 
     def fits(self, budget: Spend) -> bool:
-        """Whether it stays within a budget."""
+        """Return whether the cost is within a budget."""
         return self.rho <= budget.rho and self.delta <= budget.delta
 
 
@@ -67,7 +67,7 @@ def parse_delta(text: object) -> Decimal:
 
 
 def whole_budget(epsilon: str, delta: str) -> Spend:
-    """Everything that (epsilon, delta)-DP allows, rounded down by less than 1e-50 relative.
+    """Return everything that (epsilon, delta)-DP allows, rounded down by less than 1e-50 relative.
 
     Half of delta is in ``Spend.delta``, the other half pays for the conversion.
     """
@@ -80,7 +80,7 @@ def whole_budget(epsilon: str, delta: str) -> Spend:
 
 
 def epsilon_of(rho: Fraction, delta: str) -> Decimal:
-    """The epsilon of rho at half of delta, rho + 2 sqrt(rho ln(2/delta)), rounded up."""
+    """Return the epsilon of rho at half of delta, rho + 2 sqrt(rho ln(2/delta)), rounded up."""
     exact = _UP.divide(Decimal(rho.numerator), Decimal(rho.denominator))
     root = _root(_UP.multiply(exact, _log_two_over(parse_delta(delta))))
     return _UP.add(exact, _UP.multiply(Decimal(2), root))

@@ -87,7 +87,7 @@ def _above(cells: Cells, counts: Mapping[Columns, Integers], least: int) -> Cell
 def candidates(
     previous: Cells, k: int, cardinalities: tuple[int, ...], alive: Alive = lambda: None
 ) -> Cells:
-    """All k-tuples whose (k-1)-subtuples all stand in ``previous``."""
+    """Return all k-tuples whose (k-1)-subtuples all stand in ``previous``."""
     found: dict[Columns, Integers] = {}
     for key in _column_sets(previous, k, cardinalities):
         parts = []
@@ -101,7 +101,7 @@ def candidates(
 
 
 def _fits(cells: Cells, k: int, cardinalities: tuple[int, ...], alive: Alive) -> bool:
-    """Whether the joins that the candidates are taken from stay within both limits."""
+    """Return whether the joins that the candidates are taken from stay within both limits."""
     total = 0
     for number, key in enumerate(_column_sets(cells, k, cardinalities), start=1):
         alive()
@@ -113,7 +113,7 @@ def _fits(cells: Cells, k: int, cardinalities: tuple[int, ...], alive: Alive) ->
 
 
 def _column_sets(cells: Cells, k: int, cardinalities: tuple[int, ...]) -> Iterator[Columns]:
-    """Sets of k columns all of whose subsets of k-1 columns have tuples, ascending."""
+    """Return sets of k columns all of whose subsets of k-1 columns have tuples, ascending."""
     columns = sorted({i for key in cells for i in key})
     for head in sorted(cells):
         for last in columns:
@@ -141,7 +141,7 @@ def _matches(
 
 
 def _joined(cells: Cells, key: Columns, cardinalities: tuple[int, ...]) -> Iterator[Integers]:
-    """The join of the two, ascending, in parts of about a million."""
+    """Return the join of the two, ascending, in parts of about a million."""
     heads, lasts = cells[key[:-1]], cells[key[:-2] + key[-1:]] % cardinalities[key[-1]]
     low, high = _matches(cells, key, cardinalities)
     before = np.concatenate([[0], np.cumsum(high - low)])

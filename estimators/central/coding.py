@@ -45,7 +45,7 @@ def pack(timestamp: int, partition: int, offset: int, row: int, values: Sequence
 
 
 def most_raw_bytes(plan: CentralPlan) -> int:
-    """Most memory for one window's raw records, by the users that the plan is meant for.
+    """Return the most memory for one window's raw records, by the users that the plan is meant for.
 
     Whatever the records say; 0 where the plan does not state its users. How many of them are in the
     sample is random: this allows for seven standard deviations more than the mean.
@@ -62,7 +62,7 @@ def most_raw_bytes(plan: CentralPlan) -> int:
 def code_records(
     rows: list[bytes], columns: int, alive: Callable[[], None] = lambda: None
 ) -> tuple[Records, tuple[list[bytes], ...]]:
-    """Packed records in codes. Empties ``rows`` on the way, so that memory is not needed twice.
+    """Turn packed records into codes; ``rows`` is emptied meanwhile to save memory.
 
     A code is the rank of its label among the labels of its column: which code a value has, and so
     the order of what is released, says nothing of the order of records.

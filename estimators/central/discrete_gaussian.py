@@ -34,7 +34,7 @@ _LARGEST_ROOT = isqrt((1 << 63) - 1)
 
 
 def round_variance(variance: Fraction) -> Fraction:
-    """The variance rounded up to a fraction that the sampler can use.
+    """Return the variance rounded up to a fraction that the sampler can use.
 
     It grows by less than 2^-24 of ``(sqrt(variance) + 1)^2``.
 
@@ -75,7 +75,7 @@ def discrete_gaussian(variance: Fraction, size: int, randomness: Randomness) -> 
 
 
 def _accept(proposed: Integers, a: int, b: int, scale: int, randomness: Randomness) -> Flags:
-    """Coins with odds exp(-(|y| - variance / scale)^2 / (2 variance))."""
+    """Draw coins with odds exp(-(|y| - variance / scale)^2 / (2 variance))."""
     bound = (_LARGEST_ROOT + a) // (b * scale)
     size = np.abs(proposed)
     far = size > bound
@@ -102,7 +102,7 @@ def discrete_laplace(scale: int, size: int, randomness: Randomness) -> Integers:
 
 
 def _geometric(size: int, randomness: Randomness) -> Integers:
-    """Successes of coins with odds exp(-1) before the first failure."""
+    """Count successes of coins with odds exp(-1) before the first failure."""
     count = np.zeros(size, np.int64)
     active = np.arange(size)
     while len(active):
@@ -112,7 +112,7 @@ def _geometric(size: int, randomness: Randomness) -> Integers:
 
 
 def bernoulli_exp(numerators: Integers, denominator: int, randomness: Randomness) -> Flags:
-    """Coins with odds exactly exp(-numerator / denominator).
+    """Draw coins with odds exactly exp(-numerator / denominator).
 
     Args:
         numerators: shape (n,), non-negative.
@@ -129,7 +129,7 @@ def bernoulli_exp(numerators: Integers, denominator: int, randomness: Randomness
 def bernoulli_exp_parts(
     whole: Integers, part: Integers, denominator: int, randomness: Randomness
 ) -> Flags:
-    """Coins with odds exactly exp(-(whole + part / denominator)).
+    """Draw coins with odds exactly exp(-(whole + part / denominator)).
 
     Args:
         whole: shape (n,), non-negative.
@@ -155,7 +155,7 @@ def bernoulli_exp_parts(
 
 
 def _alternating(part: Integers, denominator: int, randomness: Randomness) -> Flags:
-    """Coins with odds exp(-part / denominator) for ratios in [0, 1].
+    """Draw coins with odds exp(-part / denominator) for ratios in [0, 1].
 
     Toss coins with odds ratio / K for K = 1, 2, ... until one fails; K is odd with probability
     exp(-ratio). Odds ratio / K are two independent coins, ratio and 1 / K.
@@ -174,7 +174,7 @@ def _alternating(part: Integers, denominator: int, randomness: Randomness) -> Fl
 
 
 def _bernoulli_exp_wide(gamma: Fraction, randomness: Randomness) -> bool:
-    """One coin with odds exp(-gamma), with integers of any size."""
+    """Draw one coin with odds exp(-gamma), with integers of any size."""
     whole, rest = divmod(gamma, 1)
     for ratio in chain(repeat(Fraction(1), min(int(whole), 1 << 62)), [rest]):
         k = 1

@@ -48,7 +48,7 @@ Alive = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the paper leaves to the user.
+    """The parameters that the paper leaves to the user.
 
     Attributes:
         quantile: Q, the share of users whose tuples should all count; in (0, 1].
@@ -101,7 +101,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
-    """What leaves the aggregator.
+    """The result of one release.
 
     Attributes:
         values: for each column the codes of its extracted values, ascending; cells of every level
@@ -114,7 +114,7 @@ class Release:
 
 
 def check_allocation(allocation: Allocation) -> int:
-    """The largest contribution limit whose noise can be drawn; to be called before paying.
+    """Return the largest contribution limit whose noise can be drawn; to be called before paying.
 
     Raises:
         PlanError: not even the noise for a limit of 1 can be.
@@ -179,12 +179,12 @@ def release(
 
 
 def _single(records: Records) -> Cells:
-    """Every value of every column; those that nobody holds are dropped before noise is added."""
+    """Count every value of every column; values that no record holds get no noise."""
     return {(i,): np.arange(r) for i, r in enumerate(records.cardinalities) if r}
 
 
 def _renumbered(level: Level, cardinalities: tuple[int, ...]) -> Level:
-    """The first level in the numbering of the later ones."""
+    """Return the first level in the numbering of the later ones."""
     cells = {key: np.arange(len(own)) for key, own in level.cells.items()}
     return replace(level, cells=cells, cardinalities=cardinalities)
 

@@ -61,7 +61,7 @@ class Ledger:
 
     @property
     def budget(self) -> Spend:
-        """Everything that may be spent."""
+        """The whole budget."""
         return whole_budget(self.epsilon, self.delta)
 
     @property
@@ -70,7 +70,7 @@ class Ledger:
         return sum((entry.cost for entry in self.entries), Spend(Fraction(0), Fraction(0)))
 
     def bind(self, topic: str) -> Ledger:
-        """The ledger as that of one releases topic, for good.
+        """Return the ledger as that of one releases topic, for good.
 
         Args:
             topic: the topic's id, which another topic of the same name does not have.
@@ -87,7 +87,7 @@ class Ledger:
         return replace(self, topic=topic)
 
     def pay(self, release: str, cost: Spend) -> Ledger:
-        """The ledger with the release paid for; to be made durable before the release is computed.
+        """Return the ledger with the release paid for; store it before the release is computed.
 
         Raises:
             BudgetSpent: it was paid for before, or the budget does not cover it.
@@ -106,7 +106,7 @@ class Ledger:
         return replace(self, entries=(*self.entries, Entry(release, cost)))
 
     def finish(self, release: str) -> Ledger:
-        """The ledger with the release marked as published; changes nothing about what is spent.
+        """Return the ledger with the release marked as published; what is spent stays.
 
         Raises:
             ValueError: it was never paid for.
@@ -120,7 +120,7 @@ class Ledger:
         return replace(self, entries=tuple(entries))
 
     def summary(self) -> str:
-        """What is spent, in one line for people."""
+        """Return what is spent, as one line of text."""
         spent = self.spent
         shown = f"{float(epsilon_of(spent.rho, self.delta)):.4g}" if spent.rho else "0"
         return (
@@ -129,7 +129,7 @@ class Ledger:
         )
 
     def to_bytes(self) -> bytes:
-        """A JSON document with its own SHA-256."""
+        """Return a JSON document with its own SHA-256."""
         body: dict[str, Any] = {
             "version": LEDGER_VERSION if self.topic else UNBOUND_VERSION,
             "plan": self.plan,
@@ -152,7 +152,7 @@ class Ledger:
 
 
 def read_ledger(raw: bytes) -> Ledger:
-    """Inverse of :meth:`Ledger.to_bytes`.
+    """Read what :meth:`Ledger.to_bytes` wrote.
 
     Raises:
         FatalError: anything but an undamaged ledger of this version: nothing may be released.

@@ -146,7 +146,7 @@ class CentralPlan:
         return (self.start + (window + 1) * self.window) * 1000
 
     def window_at(self, milliseconds: int) -> int:
-        """Number of the window that contains a time; negative before the start."""
+        """Return the number of the window that contains a time; negative before the start."""
         return (milliseconds - self.start * 1000) // (self.window * 1000)
 
     @cached_property
@@ -155,7 +155,7 @@ class CentralPlan:
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """The document."""
+        """Return the document."""
         fields: dict[str, Any] = {name: getattr(self, name, None) for name in _FIELDS}
         own = {"version": CENTRAL_VERSION, "model": MODEL, "columns": list(self.columns)}
         later = {name: getattr(self, name) for name in _OPTIONAL}
@@ -163,7 +163,7 @@ class CentralPlan:
         return fields | own | {n: v for n, v in later.items() if v != _OPTIONAL[n]}
 
     def to_bytes(self) -> bytes:
-        """Canonical bytes: sorted keys, no spaces."""
+        """Return canonical bytes: sorted keys, no spaces."""
         return orjson.dumps(self.to_json(), option=orjson.OPT_SORT_KEYS)
 
 
@@ -174,7 +174,7 @@ def _ratio(plan: CentralPlan, field: str) -> Fraction:
 
 
 def read_central_plan(raw: bytes) -> CentralPlan:
-    """The central plan in ``raw``, read strictly.
+    """Return the central plan in ``raw``, read strictly.
 
     Raises:
         PlanError: not one, with what is wrong; a plan for local reports is named as such.

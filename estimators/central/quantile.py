@@ -29,7 +29,7 @@ def private_quantile(
     epsilon: Fraction,
     randomness: Randomness,
 ) -> int:
-    """An integer near the quantile, epsilon-DP.
+    """Return an integer near the quantile, epsilon-DP.
 
     Weights ``exp(epsilon · u(x) / 2)`` over x in 0..largest with utility
     ``u(x) = -|#{sizes <= x} - quantile · N|``. Adding or removing one user moves the two terms by

@@ -128,7 +128,7 @@ class ReleaseFold:
 
 
 def _document(value: bytes | None, plan: str) -> dict[str, Any] | None:
-    """A record about a window of the plan, None for anything else."""
+    """Return a record about a window of the plan, None for anything else."""
     try:
         body = orjson.loads(value or b"")
     except orjson.JSONDecodeError:
@@ -144,7 +144,7 @@ def _document(value: bytes | None, plan: str) -> dict[str, Any] | None:
 
 
 def _well_formed(body: dict[str, Any]) -> bool:
-    """Whether a level or a manifest has what readers rely on."""
+    """Return whether a level or a manifest has what readers rely on."""
     fields = _LEVEL if "k" in body else _MANIFEST
     for name, kind in fields.items():
         if not isinstance(body.get(name), kind) or isinstance(body[name], bool):

@@ -29,12 +29,12 @@ _LEAST_TUPLE_BYTES = 6
 
 
 def claim_key(nonce: str) -> bytes:
-    """A key of its own for every claim, so that compaction never drops one."""
+    """Return a key of its own for every claim, so that compaction never drops one."""
     return f"claim/{nonce}".encode()
 
 
 def encode_claim(plan: CentralPlan, window: int, nonce: str) -> bytes:
-    """The claim of one window; ``nonce`` is random, 32 hexadecimal digits."""
+    """Return the claim of one window; ``nonce`` is random, 32 hexadecimal digits."""
     return orjson.dumps({"v": VERSION, "plan": plan.digest, "claim": nonce, "window": window})
 
 
@@ -63,7 +63,7 @@ def encode_level(
 
 
 def _cut(level: Level) -> int:
-    """A count up to which tuples are surely too many for a record; at least the threshold."""
+    """Return a count, not below the threshold, up to which tuples cannot fit a record."""
     room = MAX_LEVEL_BYTES // _LEAST_TUPLE_BYTES
     counts = np.concatenate([np.empty(0, np.int64), *level.counts.values()])
     if len(counts) <= room:
@@ -109,7 +109,7 @@ def _level_body(
 def encode_manifest(
     plan: CentralPlan, window: int, nonce: str, released: Release, ledger: Ledger, software: str
 ) -> bytes:
-    """What a reader must know of one release; written after its levels."""
+    """Return the manifest of one release; it is written after the levels."""
     cost = plan.allocation.cost
     return orjson.dumps(
         {

@@ -48,7 +48,7 @@ class Records:
         object.__setattr__(self, "codes", np.asfortranarray(self.codes, np.int32))
 
     def cells(self, columns: Columns) -> Integers:
-        """Cell of every record over the columns, -1 where any value is missing: shape (n,)."""
+        """Return every record's cell over the columns, -1 if a value is missing: shape (n,)."""
         cell = np.zeros(len(self.codes), np.int64)
         missing = np.zeros(len(self.codes), np.bool_)
         for i in columns:
@@ -72,7 +72,7 @@ class Records:
 
 
 def size(cells: Cells) -> int:
-    """Number of tuples."""
+    """Return the number of tuples."""
     return sum(len(own) for own in cells.values())
 
 
@@ -93,7 +93,7 @@ class Locator:
         self._alive = alive
 
     def place(self, columns: Columns) -> Integers:
-        """Index of every record's tuple over ``columns`` among its cells, -1 where it has none."""
+        """Return the index of every record's tuple over ``columns`` among the cells, or -1."""
         self._alive()
         wanted = self._universe[columns]
         cell = self._records.cells(columns)
@@ -115,7 +115,7 @@ class Locator:
     def count(
         self, held: Integers, limit: int, randomness: Randomness
     ) -> Iterator[tuple[Columns, Integers]]:
-        """Counts of every candidate when each record contributes ``limit`` of its tuples at most.
+        """Count every candidate, with at most ``limit`` tuples of each record.
 
         A record with more keeps a uniformly random subset: its tuples are met one after another and
         each is kept with odds (still allowed) / (still to come). That the subset is uniform serves

@@ -89,7 +89,7 @@ def encode_batches(
     columns: Sequence[Sequence[object]],
     batch_size: int,
 ) -> Iterator[tuple[int, bytes]]:
-    """Bodies of batches with all records that have a user, in order.
+    """Return bodies of batches with all records that have a user, in order.
 
     Blocks of ``batch_size`` records; a block whose text is too large for one batch is halved until
     its parts fit, so that long values never reach beyond their own block.
@@ -130,7 +130,7 @@ def _halved(
 
 
 def _check_room(plan: CentralPlan) -> None:
-    """Whether the largest possible record fits a batch; depends on the plan alone."""
+    """Check that the largest possible record fits a batch; depends on the plan alone."""
     texts = (len(plan.columns) + 1) * (_JSON_CHARACTER_BYTES * MAX_TEXT + 3)
     if len(_body(plan, [], [[]] * len(plan.columns))) + texts > MAX_BATCH_BYTES:
         raise InvalidInput(
@@ -142,7 +142,7 @@ def _check_room(plan: CentralPlan) -> None:
 def encode_raw(
     plan: CentralPlan, users: Sequence[object], columns: Sequence[Sequence[object]]
 ) -> bytes:
-    """The body of one batch, with the records that have a user.
+    """Return the body of one batch, with the records that have a user.
 
     Raises:
         InvalidInput: no record has one, or one batch cannot hold them all.
@@ -172,7 +172,7 @@ def _body(plan: CentralPlan, users: Sequence[str], columns: Sequence[Sequence[ob
 
 
 def decode_raw(plan: CentralPlan, key: bytes | None, value: bytes | None) -> RawBatch:
-    """The batch in a record of the raw topic; entries that are unusable are "" in it.
+    """Return the batch in a record of the raw topic; entries that are unusable are "" in it.
 
     Raises:
         Rejection: the frame is unusable; nothing else is raised, whatever the bytes.

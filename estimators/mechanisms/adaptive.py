@@ -37,7 +37,7 @@ def adaptive(epsilon: str, cells: int) -> GRR | OUE:
 
 
 def best_oracle(epsilon: str, cells: int) -> SupportOracle:
-    """The oracle with the least summed variance over a table of ``cells``, by exact comparison.
+    """Return the oracle with the least summed variance over a table, by exact comparison.
 
     What characters and noise-aware allocation use on small tables. Of equals, the cheapest.
     """

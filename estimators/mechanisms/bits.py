@@ -49,7 +49,7 @@ def random_rows(n: int, bits: int, odds: Fraction, randomness: Randomness) -> Ro
 
 
 def count_bits(rows: Rows, bits: int, view: NDArray[Any] | None, views: int) -> Counts:
-    """Ones per view and position.
+    """Count ones per view and position.
 
     Args:
         rows: shape (n, row_bytes(bits)), uint8.
@@ -84,7 +84,7 @@ def _unpack(rows: Rows) -> Rows:
 
 
 def _ones(rows: Rows) -> Counts:
-    """Ones per position, unused ones included: shape (8 · row bytes,), int64."""
+    """Count ones per position, unused ones included: shape (8 · row bytes,), int64."""
     total = np.zeros(8 * rows.shape[1], np.int64)
     step = max(24, BLOCK_BYTES // rows.shape[1] // 24 * 24)
     for start in range(0, len(rows), step):

@@ -54,7 +54,7 @@ def comparisons(cardinality: int, bits: int) -> int:
 
 @lru_cache(maxsize=1024)
 def facts(axis: int, cardinality: int, bits: int, hashes: int) -> Facts:
-    """The facts of an axis.
+    """Return the facts of an axis.
 
     Cost: O(cardinality · (bits + hashes)), and at most :func:`comparisons`; far fewer where two of
     the heaviest filters have no bit in common, as nearly always. Memory: the packed filters, and a
@@ -78,7 +78,7 @@ def _same_filter() -> PlanError:
 
 
 def _packed(axis: int, cardinality: int, bits: int, hashes: int) -> NDArray[np.uint64]:
-    """All filters as words: shape (cardinality, words)."""
+    """Return all filters as words: shape (cardinality, words)."""
     words = np.zeros((cardinality, -(-bits // 64)), np.uint64)
     packed = words.view(np.uint8)
     for start in range(0, cardinality, _VALUES):
@@ -89,7 +89,7 @@ def _packed(axis: int, cardinality: int, bits: int, hashes: int) -> NDArray[np.u
 
 
 def _farthest(words: NDArray[np.uint64], ones: NDArray[np.int64]) -> int:
-    """Most bits in which two rows differ; rows stand in descending order of their ``ones``.
+    """Return the most bits in which two rows differ; rows are in descending order of ``ones``.
 
     Two rows differ in no more bits than they have together, so that rows with few are passed over
     once a large distance is found.

@@ -178,7 +178,7 @@ class BloomRR:
         return reports
 
     def _packed(self, axis: int, code: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Packed filter of every report's value; a table of all only where there are more."""
+        """Return the packed filter of every report's value."""
         if len(code) < self.axes[axis]:
             return np.packbits(self._rows(axis, code), axis=1, bitorder="little")
         table = np.packbits(self.filters[axis], axis=1, bitorder="little")
@@ -196,7 +196,7 @@ class BloomRR:
         )
 
     def _count(self, ones: list[NDArray[np.float32]]) -> Counts:
-        """The counters of one view: shape (width,).
+        """Return the counters of one view: shape (width,).
 
         Tables that differ in their last axis only share the products of the others.
         """
@@ -221,7 +221,7 @@ class BloomRR:
         return found
 
     def scores(self, counts: Counts, n: int, attributes: tuple[int, ...]) -> Floats:
-        """Unbiased ``filters · bit frequencies`` of every value of ascending ``attributes``.
+        """Return unbiased ``filters · bit frequencies`` of every value of ascending ``attributes``.
 
         That is what a regression of the joint bit frequencies on the values' filters needs, apart
         from the Gram matrices.
@@ -276,7 +276,7 @@ class BloomRR:
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def noise(self, frequencies: Floats, attributes: tuple[int, ...], n: int) -> Floats:
-        """Variance of least squares over ``attributes`` for given frequencies; their shape."""
+        """Return the variance of least squares over ``attributes``: shape of frequencies."""
         moment = frequencies
         for axis, i in enumerate(attributes):
             shape = [1] * frequencies.ndim
@@ -334,7 +334,7 @@ def _spelt(bits: NDArray[np.uint8]) -> int:
 
 
 def _products(first: list[NDArray[np.float32]], last: NDArray[np.float32]) -> Counts:
-    """Sum over reports of the outer products of their entries.
+    """Return the sum over reports of the outer products of their entries.
 
     Args:
         first: shape (length, n) each; reports last, so that products run along memory.

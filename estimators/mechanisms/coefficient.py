@@ -98,7 +98,7 @@ class HadamardCoefficient(SupportOracle):
         return ((self.p, self.q), (self.q, self.p))
 
     def worst_ratio(self) -> Fraction:
-        """Exactly p / q."""
+        """Return p / q."""
         return self.p / self.q
 
 

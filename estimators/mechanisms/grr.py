@@ -66,7 +66,7 @@ class GRR(SupportOracle):
         return {"v": respond(np.asarray(values), self.cells, self.weight, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Reports per view and cell."""
+        """Count reports per view and cell."""
         return count_cells(reports["v"], self.cells, view, views)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
@@ -93,7 +93,7 @@ class GRR(SupportOracle):
         )
 
     def worst_ratio(self) -> Fraction:
-        """Exactly p / q: an output is its input's truth or one of the equally likely others."""
+        """Return p / q: an output is the true cell or one of the equally likely others."""
         return self.p / self.q
 
 

@@ -78,7 +78,7 @@ class JointTables:
     def count(
         self, digits: Mapping[int, NDArray[Any]], view: NDArray[Any] | None, views: int
     ) -> Counts:
-        """Reports per view and cell of every table: shape (views, width), int64.
+        """Count reports per view and cell of every table: shape (views, width), int64.
 
         Args:
             digits: for every axis that some table holds its codes, shape (n,).
@@ -113,7 +113,7 @@ class JointTables:
                 into[start : start + size] = cube.sum(axis=others).reshape(-1)
 
     def holder(self, attributes: Sequence[int]) -> tuple[int, ...] | None:
-        """The smallest table that holds all of the attributes, or None."""
+        """Return the smallest table that holds all of the attributes, or None."""
         wanted = set(attributes)
         holders = [
             (size, table)
@@ -123,7 +123,7 @@ class JointTables:
         return min(holders)[1] if holders else None
 
     def read(self, counts: Counts, attributes: Sequence[int]) -> Counts:
-        """Counts over ascending ``attributes``, shaped as their table.
+        """Return counts over ascending ``attributes``, shaped as their table.
 
         Raises:
             KeyError: no table holds them.
@@ -140,7 +140,7 @@ class JointTables:
 
 
 def digits_of(values: NDArray[Any], axes: Sequence[int]) -> list[NDArray[np.int64]]:
-    """Codes of every axis of mixed-radix numbers, the last axis varying fastest."""
+    """Return codes of every axis of mixed-radix numbers, the last axis varying fastest."""
     rest = np.asarray(values).astype(np.int64)
     digits = []
     for r in reversed(axes):
@@ -150,7 +150,7 @@ def digits_of(values: NDArray[Any], axes: Sequence[int]) -> list[NDArray[np.int6
 
 
 def integer_rows(what: str, rows: object) -> tuple[tuple[int, ...], ...]:
-    """Lists of lists of non-negative integers as a document holds them, as tuples.
+    """Read lists of lists of non-negative integers of a document, as tuples.
 
     Raises:
         PlanError: anything else.
@@ -161,7 +161,7 @@ def integer_rows(what: str, rows: object) -> tuple[tuple[int, ...], ...]:
 
 
 def integer_row(what: str, row: object) -> tuple[int, ...]:
-    """A list of non-negative integers as a tuple.
+    """Read a list of non-negative integers as a tuple.
 
     Raises:
         PlanError: anything else.

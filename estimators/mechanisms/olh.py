@@ -60,7 +60,7 @@ class OLH(SupportOracle):
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """The number of buckets with the least variance."""
+        """Return the number of buckets with the least variance."""
         return cls(epsilon, cells, (exp_weight(epsilon) + OTHER // 2) // OTHER + 1, SEED_BITS)
 
     def parameters(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class OLH(SupportOracle):
         return {"s": seeds, "y": respond(own, self.buckets, self.weight, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Supports per view and cell."""
+        """Count supports per view and cell."""
         out = np.zeros((views, self.cells), np.int64)
         seeds, low, span = self._targets(reports)
         present, starts = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -139,7 +139,7 @@ class OLH(SupportOracle):
         span: NDArray[Any],
         begins: NDArray[Any],
     ) -> Counts:
-        """Supports of one block, summed from each of ``begins`` to the next: (begins, L)."""
+        """Sum the supports of one block from each of ``begins`` to the next: (begins, L)."""
         out = np.empty((len(begins), self.cells), np.int64)
         cell_keys = self._keys
         step = max(1, BLOCK // len(seeds))

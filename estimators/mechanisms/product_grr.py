@@ -180,7 +180,7 @@ class ProductGRR:
         return self.layout.read(counts, range(len(self.axes)))
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """Unbiased joint frequencies by the axis-wise inverse; see :mod:`estimators.castell`.
+        """Return unbiased joint frequencies by the axis-wise inverse: shape (cells,).
 
         Raises:
             ValueError: the joint of all attributes is not among the tables.
@@ -280,7 +280,7 @@ class ProductGRR:
         return counts
 
     def channel(self) -> Channel:
-        """Rows by record; outputs by the blocks' cells, first block most significant."""
+        """Number rows by record and outputs by the blocks' cells, first block first."""
         require_enumerable(self.cells)
         inputs = digits_of(np.arange(self.cells), self.axes)
         odds = [self.odds(b) for b in range(len(self.blocks))]
@@ -300,7 +300,7 @@ class ProductGRR:
         )
 
     def worst_ratio(self) -> Fraction:
-        """Exactly the product over blocks of weight / 2^32: blocks are independent."""
+        """Return the product over blocks of weight / 2^32."""
         return Fraction(prod(self.weights), OTHER ** len(self.weights))
 
 

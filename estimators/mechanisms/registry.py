@@ -39,12 +39,12 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {kind.name: kind for kind in _KINDS}
 
 
 def spec(mechanism: Mechanism) -> dict[str, Any]:
-    """The mechanism as it stands in a plan: name, cells and every parameter; epsilon is apart."""
+    """Return the mechanism as in a plan: name, cells and parameters, without epsilon."""
     return {"name": mechanism.name, "cells": mechanism.cells, **mechanism.parameters()}
 
 
 def standard(name: str, epsilon: str, cells: int) -> Mechanism:
-    """The named mechanism with its recommended parameters, for planning.
+    """Return the named mechanism with its recommended parameters, for planning.
 
     Raises:
         PlanError: an unknown name, or an epsilon or a number of cells out of range.
@@ -53,7 +53,7 @@ def standard(name: str, epsilon: str, cells: int) -> Mechanism:
 
 
 def build(document: Mapping[str, Any], epsilon: str) -> Mechanism:
-    """Inverse of :func:`spec`.
+    """Build the mechanism that :func:`spec` describes.
 
     Args:
         document: ``{"name": ..., "cells": ..., **parameters}``, every parameter stated: a plan may

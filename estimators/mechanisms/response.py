@@ -82,7 +82,7 @@ class HadamardResponse(SupportOracle):
         return {"r": rows, "s": flip(parity(rows & values), 1 - self.p, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Reports per view and (row, sign)."""
+        """Count reports per view and (row, sign)."""
         return count_signs(reports["r"], self.rows, reports["s"], view, views)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
@@ -123,7 +123,7 @@ class HadamardResponse(SupportOracle):
 def count_signs(
     row: NDArray[Any], rows: int, sign: NDArray[Any], view: NDArray[Any] | None, views: int
 ) -> Counts:
-    """Reports per view and (row, sign): shape (views, 2 · rows), int64."""
+    """Count reports per view and (row, sign): shape (views, 2 · rows), int64."""
     place = row.astype(np.int64)
     if view is not None:
         place += view.astype(np.int64) * rows

@@ -128,12 +128,12 @@ class HadamardSketch:
         return {"h": hashes, "r": rows, "s": flip(signs, 1 - self.p, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Reports per view and (hash, row, sign)."""
+        """Count reports per view and (hash, row, sign)."""
         place = reports["h"].astype(np.int64) * self.buckets + reports["r"]
         return count_signs(place, self.hashes * self.buckets, reports["s"], view, views)
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """Frequencies, unbiased over the drawing of the hash functions: shape (L,).
+        """Return frequencies, unbiased over the drawing of the hash functions: shape (L,).
 
         Given the hashes, a cell also carries the cells that share its buckets, less the share that
         chance would bring. Zeros when n is 0.
@@ -151,7 +151,7 @@ class HadamardSketch:
         return self.buckets / (self.buckets - 1)
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
-        """Variance over the reports and over the drawing of the hash functions: shape (L,).
+        """Return the variance over reports and random hash functions: shape (L,).
 
         Two different cells share a share kappa of the hashes, mean 1 / w and variance
         (1 - 1 / w) / (g w) for ideal hashes; the last term, which n does not lessen, is what the

@@ -53,7 +53,7 @@ class SubsetSelection(SupportOracle):
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """The size with the least error of the whole table, exactly.
+        """Return the size with the least error of the whole table, exactly.
 
         The error falls and then rises with w, so the search walks from L / (e + 1) to the valley.
         """
@@ -69,7 +69,7 @@ class SubsetSelection(SupportOracle):
         return best
 
     def parameters(self) -> dict[str, Any]:
-        """The size of a set."""
+        """Return the size of a set."""
         return {"size": self.size}
 
     @property
@@ -137,7 +137,7 @@ class SubsetSelection(SupportOracle):
         return np.packbits(held.reshape(n, cells), axis=1, bitorder="little")
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Sets per view and cell."""
+        """Count sets per view and cell."""
         return count_bits(reports["b"], self.cells, view, views)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
@@ -174,12 +174,12 @@ class SubsetSelection(SupportOracle):
         )
 
     def worst_ratio(self) -> Fraction:
-        """A set with the own cell against one without."""
+        """Compare a set with the own cell and one without it."""
         return Fraction(self.weight, OTHER)
 
 
 def _wrap(position: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
-    """Positions in [0, 2 · cells) modulo cells, in place."""
+    """Reduce positions in [0, 2 · cells) modulo cells, in place."""
     position -= cells * (position >= cells)
     return position
 
@@ -193,7 +193,7 @@ def _advance(group: Counts, odds: NDArray[np.float64], generator: np.random.Gene
 
 
 def _draw_sets(own: Counts, free: int, size: int, generator: np.random.Generator) -> Counts:
-    """Sets per cell, cell by cell, without drawing the sets.
+    """Count sets per cell, cell by cell, without drawing the sets.
 
     Reports are counted by how many cells they still have to choose. At cell j a report that has r
     to choose from the k cells it can still choose holds j with probability r / k, independently of

@@ -54,7 +54,7 @@ class SupportOracle(ABC):
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """The mechanism with its recommended parameters."""
+        """Return the mechanism with its recommended parameters."""
         return cls(epsilon, cells)
 
     @cached_property

@@ -35,7 +35,7 @@ class UnaryOracle(SupportOracle):
         return (Column("b", "bits", self.cells),)
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Ones per view and cell."""
+        """Count ones per view and cell."""
         return count_bits(reports["b"], self.cells, view, views)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
@@ -81,7 +81,7 @@ def replace_own(rows: NDArray[np.uint8], values: NDArray[Any], own: NDArray[np.u
 def draw_supports(
     histogram: Counts, p: Fraction, q: Fraction, generator: np.random.Generator
 ) -> Counts:
-    """Support counts where reports support cells independently of each other: shape (L,), int64."""
+    """Draw support counts for cells that are supported independently: shape (L,), int64."""
     own = generator.binomial(histogram, float(p))
     others = generator.binomial(histogram.sum() - histogram, float(q))
     drawn: Counts = (own + others).astype(np.int64)

@@ -61,12 +61,12 @@ _METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 
 
 def names() -> tuple[str, ...]:
-    """Registry names, sorted."""
+    """Return registry names, sorted."""
     return tuple(sorted(_METHODS))
 
 
 def get(name: str) -> Method:
-    """The method of that name.
+    """Return the method of that name.
 
     Raises:
         PlanError: there is none; the message lists those there are.

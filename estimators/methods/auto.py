@@ -1,4 +1,4 @@
-"""Which method to use: the error that every applicable one should have, and the least of them.
+"""Choose a method by the error that is predicted for each applicable one.
 
 A design states the error of noise and sampling by size of marginal, for unbiased linear
 estimates. What it leaves out is added here from the prior interaction sizes of
@@ -49,7 +49,7 @@ joint fit and non-negativity gain is not in its prediction."""
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What one method promises.
+    """The predicted error of one method.
 
     Attributes:
         method: registry name.
@@ -68,7 +68,7 @@ class Prediction:
 
 
 def predictions(request: Request) -> tuple[Prediction, ...]:
-    """Every method that learns from reports, the least predicted error first.
+    """Return every method that learns from reports, the least predicted error first.
 
     Cost: a design of every method.
     """
@@ -81,7 +81,7 @@ def predictions(request: Request) -> tuple[Prediction, ...]:
 
 
 def choose(request: Request) -> Prediction:
-    """The method with the least predicted error; the noise-aware one of near equals.
+    """Return the method with the least predicted error; the noise-aware one of near equals.
 
     Raises:
         PlanError: no method can serve the request.
@@ -90,7 +90,7 @@ def choose(request: Request) -> Prediction:
 
 
 def pick(found: Sequence[Prediction]) -> Prediction:
-    """The choice among predictions in order of their error.
+    """Return the choice among predictions in order of their error.
 
     Raises:
         PlanError: no method can serve the request.
@@ -148,7 +148,7 @@ def _with_prior(design: Design, request: Request, largest: int) -> tuple[float, 
 
 
 def _pairs_held(design: Design, d: int) -> float:
-    """Share of the pairs of attributes that some view holds."""
+    """Return the share of the pairs of attributes that some view holds."""
     held = np.eye(d, dtype=bool)
     for group in design.groups:
         for view in group.views:
@@ -157,14 +157,14 @@ def _pairs_held(design: Design, d: int) -> float:
 
 
 def _energy(order: int) -> float:
-    """Prior mean square of one coefficient."""
+    """Return the prior mean square of one coefficient."""
     if order == 2:
         return sum(size**2 for size in PAIR_SIZES) / len(PAIR_SIZES)
     return PRIOR_SIZES[order - 1] ** 2 if order <= len(PRIOR_SIZES) else 0.0
 
 
 def _orders(stated: Mapping[int, float], cells: float) -> dict[int, float]:
-    """Error of each order in a table of that size, from the errors of whole tables.
+    """Return the error of each order in a table of that size, from the errors of whole tables.
 
     The stated sizes are consecutive from 1.
     """

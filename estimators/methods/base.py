@@ -48,7 +48,7 @@ class Model(Protocol):
     """
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """The estimate over the given ascending positions; a pure function.
+        """Return the estimate over the given ascending positions; a pure function.
 
         Raises:
             InvalidInput: the plan does not collect what this marginal needs.
@@ -68,14 +68,14 @@ class LinearAnswers(Model, Protocol):
     records; otherwise it includes that the devices of a group are a sample."""
 
     def unclipped(self, attributes: Attributes) -> NDArray[np.float64]:
-        """Unbiased table: shape (cells,), may be negative.
+        """Return unbiased table: shape (cells,), may be negative.
 
         Raises:
             InvalidInput: no view holds all of the attributes.
         """
 
     def covariance(self, attributes: Attributes) -> NDArray[np.float64]:
-        """Covariance of its cells: shape (cells, cells), at most 2^12 cells.
+        """Return the covariance of its cells: shape (cells, cells), at most 2^12 cells.
 
         Raises:
             InvalidInput: as `unclipped`, or too many cells.
@@ -112,7 +112,7 @@ class Method(Protocol):
         """
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
-        """Recover from tallies, one per group of the plan.
+        """Fit the model to tallies, one per group of the plan.
 
         Deterministic; never raises on counts that can come from a stream, including none at all.
         """
@@ -130,7 +130,7 @@ class Piloted(Protocol):
     """Registry name of the pilot's method."""
 
     def learn(self, domain: Domain, model: Model) -> dict[str, Any]:
-        """Parameters for this method from the pilot's model."""
+        """Return parameters for this method from the pilot's model."""
 
 
 @runtime_checkable
@@ -144,7 +144,7 @@ class Follows(Protocol):
     """Registry names of the methods whose counts it understands."""
 
     def follow(self, plan: Plan, tallies: Sequence[Tally]) -> dict[str, Any]:
-        """Parameters for the plan that continues ``plan``, from its tallies, one per group.
+        """Return parameters for the plan that continues ``plan``, from its tallies, one per group.
 
         Raises:
             PlanError: they hold no reports, or are too large for a plan.

@@ -124,7 +124,7 @@ def _reason(size: Size, groups: Sequence[Group], request: Request, theta: float)
 
 
 def _expected(views: Sequence[Attributes], request: Request) -> dict[int, float]:
-    """Mean over marginals of each size up to k of the summed variance, before non-negativity."""
+    """Return the mean summed variance by size of marginal, before non-negativity."""
     domain, n = request.domain, max(request.users // len(views), 1)
     by_cells: dict[int, Covariance] = {}
     for attributes in views:

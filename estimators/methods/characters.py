@@ -41,7 +41,7 @@ MAX_MODULUS = 12
 
 
 def vectors(domain: Domain, k: int) -> list[View]:
-    """Every coefficient that touches 1 to k attributes, as a view of its own."""
+    """Return every coefficient that touches 1 to k attributes, as a view of its own."""
     found = []
     for size in range(1, k + 1):
         for attributes in combinations(range(len(domain)), size):
@@ -52,7 +52,7 @@ def vectors(domain: Domain, k: int) -> list[View]:
 
 
 def order(view: View, domain: Domain) -> int:
-    """Least multiple of the factors that vanishes."""
+    """Return the least multiple of the factors that vanishes."""
     orders = [
         domain.cardinalities[i] // gcd(a, domain.cardinalities[i])
         for i, a in zip(view.attributes, view.factors, strict=True)
@@ -61,7 +61,7 @@ def order(view: View, domain: Domain) -> int:
 
 
 def generators(domain: Domain, k: int) -> list[View]:
-    """As few views as determine every coefficient: one per maximal cyclic subgroup.
+    """Choose as few views as determine every coefficient: one per maximal cyclic subgroup.
 
     Taken in the order of falling group order, a vector is a multiple of an earlier one or starts a
     group that no later one contains. For a prime r these are the lines through the origin.
@@ -127,5 +127,5 @@ class Characters:
         return Family(self.name, k, tuple(views))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
-        """The inverse transform."""
+        """Fit by the inverse transform."""
         return CoefficientModel.of(plan, tallies, self.family)

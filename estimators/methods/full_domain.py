@@ -44,7 +44,7 @@ MAX_REPORT_CELLS = 1 << 16
 
 
 class FullDomain:
-    """What the five have in common; a subclass names its oracle."""
+    """The common part of the five methods; a subclass names its oracle."""
 
     name: ClassVar[str]
     baseline: ClassVar[bool] = False
@@ -160,7 +160,7 @@ class FullTable(LinearModel):
         self._likely = positive / positive.sum() if positive.sum() > 0.0 else even
 
     def estimate(self, attributes: Attributes) -> Estimate:
-        """The projection of the whole estimated table."""
+        """Return the projection of the whole estimated table."""
         cells = self._domain.size(attributes)
         if self._n == 0:
             return Estimate(np.full(cells, 1.0 / cells), np.zeros(cells), 0)
@@ -192,7 +192,7 @@ class FullTable(LinearModel):
         return self._fold(values[:, None], attributes)[:, 0]
 
     def _fold(self, matrix: Floats, attributes: Attributes) -> Floats:
-        """Rows summed by the cell of the marginal: shape (cells, columns)."""
+        """Sum rows by the cell of the marginal: shape (cells, columns)."""
         cardinalities = self._domain.cardinalities
         others = tuple(i for i in range(len(cardinalities)) if i not in attributes)
         cube = matrix.reshape(*cardinalities, matrix.shape[1]).sum(axis=others)

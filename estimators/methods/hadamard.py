@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 
 def bits(domain: Domain) -> tuple[int, ...]:
-    """Bits of every attribute's codes."""
+    """Return bits of every attribute's codes."""
     return tuple((r - 1).bit_length() for r in domain.cardinalities)
 
 
 def parities(domain: Domain, attributes: Attributes) -> Iterator[View]:
-    """Every coefficient that touches exactly these attributes."""
+    """Return every coefficient that touches exactly these attributes."""
     masks = [range(1, 1 << (r - 1).bit_length()) for r in domain.shape(attributes)]
     for factors in product(*masks):
         yield View(attributes, "parity", factors)
 
 
 def restricted(domain: Domain, k: int) -> list[View]:
-    """Every coefficient that touches 1 to k attributes."""
+    """Return every coefficient that touches 1 to k attributes."""
     return [
         view
         for size in range(1, k + 1)
@@ -56,13 +56,13 @@ def restricted(domain: Domain, k: int) -> list[View]:
 
 
 def restricted_count(domain: Domain, k: int) -> int:
-    """Their number."""
+    """Return the number of coefficients that touch 1 to k attributes."""
     masks = [(1 << b) - 1 for b in bits(domain)]
     return sum(elementary(masks, k)[1:])
 
 
 def design_restricted(method: str, request: Request, reason: str) -> Design:
-    """The design of InpHT, which ``characters`` falls back to.
+    """Return the design of InpHT, which ``characters`` falls back to.
 
     Raises:
         PlanError: too many coefficients, with their number.
@@ -115,7 +115,7 @@ class InpHT:
         return Family(self.name, k, tuple(views))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
-        """The inverse transform."""
+        """Fit by the inverse transform."""
         return CoefficientModel.of(plan, tallies, self.family)
 
 
@@ -130,7 +130,7 @@ class FT(InpHT):
     name: ClassVar[str] = "ft"
 
     def design(self, request: Request) -> Design:
-        """All coefficients of the bit string up to that order."""
+        """Choose all coefficients of the bit string up to that order."""
         only_parameters(self.name, request.parameters)
         widths = bits(request.domain)
         string = [(i, 1 << b) for i, width in enumerate(widths) for b in range(width)]
@@ -162,7 +162,7 @@ class MargHT(InpHT):
     name: ClassVar[str] = "marg-ht"
 
     def design(self, request: Request) -> Design:
-        """All pairs of a k-way marginal and a coefficient of it, equally likely per marginal."""
+        """Choose all pairs of a k-way marginal and a coefficient of it, evenly by marginal."""
         only_parameters(self.name, request.parameters)
         domain, d, k = request.domain, len(request.domain), request.k
         widths = bits(domain)
@@ -198,7 +198,7 @@ class MargHT(InpHT):
 
 
 def owned(domain: Domain, marginal: Attributes) -> list[View]:
-    """The coefficients of a table, apart from the constant."""
+    """Return the coefficients of a table, apart from the constant."""
     return [
         view
         for size in range(1, len(marginal) + 1)

@@ -87,7 +87,7 @@ class LikelihoodModel:
         self._stop = plan.parameters.get("stop", "discrepancy")
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """The maximum-likelihood table with the standard errors of the unconstrained inverse.
+        """Fit a table; its standard errors are those of the unconstrained inverse.
 
         Raises:
             InvalidInput: the plan keeps no table that holds the attributes, or more than 1,024
@@ -111,7 +111,7 @@ class LikelihoodModel:
         return Marginal(attributes, table, stderr, self._n, tuple(flags))
 
     def fitted(self, attributes: Attributes) -> Fit:
-        """The fit by the plan's stop rule, with the number of its steps."""
+        """Return the fit by the plan's stop rule, with the number of its steps."""
         observed, factors = self._observed(attributes), channels(self._mechanism, attributes)
         if self._stop == "change":
             return expectation_maximisation(observed, factors)

@@ -72,7 +72,7 @@ class LoPub:
         return Design((group,), {"penalty": penalty}, reason, expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LoPubModel:
-        """The Lasso's model.
+        """Return the Lasso's model.
 
         Raises:
             PlanError: the plan's group is not of that kind.
@@ -159,7 +159,7 @@ class LoPubEM(LoPub):
     answers: ClassVar[Answers] = "fitted"
 
     def fit_reports(self, plan: Plan, reports: Reports) -> LoPubModel:
-        """The Lasso's model, refined."""
+        """Return the Lasso's model, refined."""
         mechanism = only_mechanism(plan, BloomRR)
         counts = mechanism.tally(reports, None, 1)[0]
         penalty = float(plan.parameters.get("penalty", PENALTY))
@@ -185,7 +185,7 @@ class _Refined(LoPubModel):
 
 
 def _score_deviation(mechanism: BloomRR, attributes: Attributes, n: int) -> float:
-    """Typical standard deviation of a candidate's score.
+    """Return the typical standard deviation of a candidate's score.
 
     A report's score is a product over attributes; the second moment of a factor is the noise of
     the value's bits plus the square of the common bits of two filters, averaged.

@@ -54,7 +54,7 @@ MAX_TOTAL_CELLS = 1 << 24
 
 
 class MarginalViews:
-    """What the three have in common; a subclass names its oracle."""
+    """The common part of the three methods; a subclass names its oracle."""
 
     name: ClassVar[str]
     baseline: ClassVar[bool] = False
@@ -65,7 +65,7 @@ class MarginalViews:
         """The mechanism over the cells of one table."""
 
     def design(self, request: Request) -> Design:
-        """All k-way marginals, a group each while they fit.
+        """Choose all k-way marginals, a group each while they fit.
 
         Raises:
             PlanError: too many or too large tables, with their number and size.
@@ -174,7 +174,7 @@ class MarginalTables(LinearModel):
         return [one[m] for m in self._mechanisms]
 
     def estimate(self, attributes: Attributes) -> Estimate:
-        """The average projection; unbiased, need not sum to 1 (unary oracles)."""
+        """Return the average projection; unbiased, need not sum to 1 (unary oracles)."""
         cells = self._domain.size(attributes)
         table, spread = np.zeros(cells), np.zeros(cells)
         parts = self._parts(attributes)

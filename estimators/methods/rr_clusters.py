@@ -51,7 +51,7 @@ class RRClusters:
     """Method of the plan that comes first."""
 
     def learn(self, domain: Domain, model: Model) -> dict[str, Any]:
-        """The parameters that a pilot's model suggests.
+        """Return the parameters that a pilot's model suggests.
 
         Attributes whose estimated Cramér's V is 0.3 or more share a cluster of up to 256 cells,
         strongest first.
@@ -80,7 +80,7 @@ class RRClusters:
         return Design((group,), {}, reason, expected_errors(mechanism, request, joint=False))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        """The product of the clusters' estimates."""
+        """Multiply the clusters' estimates."""
         return fit_product(plan, tallies, "independent")
 
 

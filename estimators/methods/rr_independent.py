@@ -38,5 +38,5 @@ class RRIndependent:
         return Design((group,), {}, reason, expected_errors(mechanism, request, joint=False))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        """The product of the 1-way estimates."""
+        """Multiply the 1-way estimates."""
         return fit_product(plan, tallies, "independent")

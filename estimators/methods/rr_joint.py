@@ -44,5 +44,5 @@ class RRJoint:
         return Design((group,), {}, reason, expected_errors(mechanism, request, joint=True))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        """The inverse of one randomised response per marginal."""
+        """Invert one randomised response per marginal."""
         return fit_product(plan, tallies, "joint")

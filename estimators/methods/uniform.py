@@ -52,5 +52,5 @@ class UniformModel:
         self._domain = domain
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """The uniform table, flag ``uniform``, no reports."""
+        """Return the uniform table, flag ``uniform``, no reports."""
         return uniform(attributes, self._domain.size(attributes))

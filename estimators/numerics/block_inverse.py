@@ -84,7 +84,7 @@ class AxisChannel:
 
 
 def channels(mechanism: BlockResponse, attributes: Sequence[int]) -> tuple[AxisChannel, ...]:
-    """The channel of a table over ascending ``attributes``: one factor per block that it meets."""
+    """Return the channel of a table over ascending ``attributes``: a factor per block."""
     found = []
     for b, block in enumerate(mechanism.blocks):
         axes = tuple(j for j, i in enumerate(attributes) if i in block)
@@ -97,7 +97,7 @@ def channels(mechanism: BlockResponse, attributes: Sequence[int]) -> tuple[AxisC
 
 
 def unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
-    """Unbiased joint frequencies from observed ones.
+    """Return unbiased joint frequencies from observed ones.
 
     Args:
         observed: shape of the table, frequencies of randomised records, sum 1.
@@ -122,7 +122,7 @@ def _square_unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
 
 
 def noise(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Floats:
-    """Unbiased estimate of each cell's variance given the data, from the observed frequencies.
+    """Return an unbiased estimate of each cell's variance, from observed frequencies.
 
     A report adds ``g(y, x) / n`` to cell x, g the inverse's entry; given the data the variance is
     ``(E g^2 - f) / n``. Shape of the table; cut off at 0, which an estimate can fall below.
@@ -150,5 +150,5 @@ def expected_sse(factors: Sequence[AxisChannel], n: int) -> float:
 
 
 def fold_axis(cube: Floats, axis: int, matrix: Floats) -> Floats:
-    """The cube with ``matrix`` applied along one axis: its length becomes the matrix's rows."""
+    """Apply ``matrix`` along one axis, whose length becomes the matrix's rows."""
     return np.moveaxis(np.tensordot(matrix, cube, axes=(1, axis)), 0, axis)

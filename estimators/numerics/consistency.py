@@ -76,7 +76,7 @@ class Structure:
         return np.concatenate(tables) if tables else np.zeros(0)
 
     def table(self, flat: Floats, view: int) -> Floats:
-        """The table of one view: shape (cells,), a view of ``flat``."""
+        """Return the table of one view: shape (cells,), a view of ``flat``."""
         return flat[self.offsets[view] : self.offsets[view + 1]]
 
     def shape(self, view: int) -> tuple[int, ...]:
@@ -84,14 +84,14 @@ class Structure:
         return tuple(self.cardinalities[i] for i in self.views[view])
 
     def rows(self) -> Iterator[Indices]:
-        """Index arrays of the tables of each size: shape (views of that size, cells)."""
+        """Return the index arrays of the tables of each size: shape (views of that size, cells)."""
         for width, views in self.widths:
             yield self.offsets[views][:, None] + np.arange(width)
 
 
 @lru_cache(maxsize=32)
 def structure(views: tuple[Attributes, ...], cardinalities: tuple[int, ...]) -> Structure:
-    """Index arrays for a family of views. Cached: a plan's views never change.
+    """Return the index arrays for a family of views. Cached: a plan's views never change.
 
     Args:
         views: ascending attribute positions each.
@@ -111,7 +111,7 @@ def structure(views: tuple[Attributes, ...], cardinalities: tuple[int, ...]) -> 
 
 
 def _closed_sets(views: tuple[Attributes, ...]) -> dict[Attributes, list[int]]:
-    """Every closed attribute set with the views that contain it."""
+    """Return every closed attribute set with the views that contain it."""
     holders: dict[Attributes, list[int]] = {}
     for number, view in enumerate(views):
         for size in range(1, len(view) + 1):
@@ -192,7 +192,7 @@ def harmonise(shared: Structure, flat: Floats, precision: Floats) -> tuple[Float
 
 
 def non_negative(shared: Structure, flat: Floats) -> Floats:
-    """Every table replaced by the nearest distribution (`simplex.project`)."""
+    """Return every table replaced by the nearest distribution (`simplex.project`)."""
     out = np.empty_like(flat)
     for rows in shared.rows():
         out[rows] = project(flat[rows])
@@ -200,7 +200,7 @@ def non_negative(shared: Structure, flat: Floats) -> Floats:
 
 
 def reconcile(shared: Structure, flat: Floats, precision: Floats) -> Floats:
-    """Tables that agree, are non-negative and sum to 1, close to the given ones.
+    """Return tables that agree, are non-negative and sum to 1, close to the given ones.
 
     Alternates `harmonise` and `non_negative` until the largest disagreement is below
     ``TOLERANCE`` or ``MAX_ROUNDS`` rounds; then one more `harmonise`, and one common mixture with

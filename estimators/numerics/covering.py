@@ -1,8 +1,8 @@
-"""Which attribute sets to collect: covering designs and balanced choices of views.
+"""Choose attribute sets to collect: covering designs and balanced families of views.
 
 A (d, l, k) *covering design* is a family of l-subsets of d attributes such that every k-subset lies
 in at least one of them; C(d, l, k) is the size of the smallest. Everything here is deterministic:
-ties go to the lexicographically first set, and effort is bounded by counts, never by a clock.
+ties go to the lexicographically first set, and effort is bounded by counts, not by time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def schoenheim(d: int, k: int, l: int) -> int:  # noqa: E741 - the papers' symbo
 
 @lru_cache(maxsize=64)
 def covering(d: int, k: int, l: int, limit: int) -> tuple[Attributes, ...] | None:  # noqa: E741
-    """A greedy covering design of at most ``limit`` sets.
+    """Return a greedy covering design of at most ``limit`` sets.
 
     Every step takes the l-set that holds most k-sets not yet covered, the lexicographically first
     of them. Where there are too many l-sets for that, a set grows from the first uncovered k-set by
@@ -197,7 +197,7 @@ def _pick_growing(d: int, l: int, m: int) -> list[Attributes]:  # noqa: E741
 
 @lru_cache(maxsize=64)
 def _subsets(d: int, size: int) -> Sets:
-    """All subsets of range(d) of one size, lexicographic: shape (C(d, size), size), read-only."""
+    """Return all subsets of one size in order: shape (C(d, size), size), read-only."""
     flat = np.fromiter(chain.from_iterable(combinations(range(d), size)), np.int64)
     sets = flat.reshape(comb(d, size), size)
     sets.flags.writeable = False

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def cramers_v(table: Floats, variance: Floats | None = None) -> float:
-    """Cramér's V of a 2-way table of frequencies: 0 for independent attributes, 1 at most.
+    """Return Cramér's V of a 2-way table of frequencies: 0 for independent attributes, 1 at most.
 
     Of a table with noise, the expected contribution of the noise to chi-square is subtracted, so
     that pure noise does not pass for dependence. There a cell's expected frequency counts as one
@@ -48,7 +48,7 @@ def cluster(
     threshold: float,
     max_cells: int,
 ) -> tuple[tuple[int, ...], ...]:
-    """Clusters of dependent attributes, greedily (Domingo-Ferrer and Soria-Comas, RR-Clusters).
+    """Cluster dependent attributes greedily (Domingo-Ferrer and Soria-Comas, RR-Clusters).
 
     Pairs are taken from the strongest dependence down to the threshold; the clusters of the two
     attributes are merged unless the merged domain is too large.

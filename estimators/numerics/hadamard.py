@@ -37,5 +37,5 @@ def transform(table: NDArray[Any]) -> NDArray[Any]:
 
 
 def power_of_two(least: int) -> int:
-    """The smallest power of two that is at least ``least``."""
+    """Return the smallest power of two that is at least ``least``."""
     return 1 << (least - 1).bit_length()

@@ -105,7 +105,7 @@ def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit:
 
 
 def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit:
-    """The smoothest table that explains the reports as well as the truth does half of the time.
+    """Return the smoothest table that explains the reports about as well as the truth.
 
     The most likely table fits the noise too. Of the tables on the way from uniform to it (the
     maxima of `barrier` for falling mu) this is the first whose deviance, twice the log-likelihood
@@ -163,5 +163,5 @@ def _value(table: Floats, seen: Floats, matrix: Floats, mu: float) -> float:
 
 
 def _shifted(factors: Sequence[AxisChannel]) -> list[AxisChannel]:
-    """The same channels on tables that have one more axis in front."""
+    """Return the same channels on tables that have one more axis in front."""
     return [type(f)(tuple(a + 1 for a in f.axes), f.cells, f.gap, f.q) for f in factors]

@@ -23,7 +23,7 @@ MANY_CELLS = 1 << 12
 def maximum_entropy(
     shape: tuple[int, ...], projections: Sequence[tuple[tuple[int, ...], Floats]]
 ) -> Floats:
-    """The distribution of largest entropy with the given projections.
+    """Return the distribution of largest entropy with the given projections.
 
     Iterative proportional fitting from the uniform table: scale the table to each projection in
     turn until none is missed by more than ``TOLERANCE`` in any cell, or ``MAX_ROUNDS`` rounds.
@@ -78,7 +78,7 @@ class _Indexed:
         self.wanted = wanted.ravel()
 
     def scale(self, table: Floats) -> Floats:
-        """Scale to the projection, in place; what it was before."""
+        """Scale to the projection, in place; return the projection before."""
         found = np.bincount(self.into, table, self.wanted.size).astype(np.float64, copy=False)
         table *= _ratio(self.wanted, found)[self.into]
         return found

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 def project(tables: Floats) -> Floats:
-    """The nearest distribution to every row.
+    """Return the nearest distribution to every row.
 
     Args:
         tables: shape (rows, cells), finite, any sign and sum.

@@ -52,7 +52,7 @@ _OPTIONAL_2: dict[str, type] = {**_OPTIONAL, "lineage_name": str}
 
 
 def read_plan(raw: bytes) -> Plan:
-    """The plan in ``raw``, for services and tools: they read every plan that is not absurd.
+    """Return the plan in ``raw``, for services and tools: they read every plan that is not absurd.
 
     A device reads plans that others hand to it with
     :func:`producer.device.read_plan.read_device_plan`.

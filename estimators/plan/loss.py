@@ -68,12 +68,12 @@ def loss(epsilon: str, guarantee: Guarantee, window: int, windows: int) -> Loss:
 
 
 def loss_window(plan: Plan) -> str:
-    """Most that one device can have spent in one window: a device reports at most once in it."""
+    """Return the most that one device can spend in one window: one report."""
     return plan.epsilon
 
 
 def loss_plan(plan: Plan) -> str:
-    """Most that one device can spend over the whole plan, as a decimal string.
+    """Return the most that one device can spend over the whole plan, as a decimal string.
 
     ``once``: epsilon as the plan spells it. ``w-event``: epsilon for every w windows begun, the
     last ones included.

@@ -349,7 +349,7 @@ class Plan:
         return self.window_start(window + 1)
 
     def window_at(self, milliseconds: int) -> int:
-        """Number of the window that contains a time; negative before the start."""
+        """Return the number of the window that contains a time; negative before the start."""
         return (milliseconds - self.start * 1000) // (self.window * 1000)
 
     def to_json(self) -> dict[str, Any]:
@@ -384,5 +384,5 @@ class Plan:
         }
 
     def to_bytes(self) -> bytes:
-        """Canonical bytes: sorted keys, no spaces."""
+        """Return canonical bytes: sorted keys, no spaces."""
         return orjson.dumps(self.to_json(), option=orjson.OPT_SORT_KEYS)

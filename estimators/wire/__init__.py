@@ -1,4 +1,4 @@
-"""What travels and what is kept: report batches, state records, snapshots, dead letters.
+"""Formats on Kafka: report batches, state records, snapshots and dead letters.
 
 Compatibility promise. Every body carries ``"v": "MAJOR.MINOR"``. Within a major, fields are only
 added, and only optional ones; readers ignore what they do not know; the meaning of a field never

@@ -56,7 +56,7 @@ class Batch:
 
 
 def encode_batch(plan: Plan, group: int, batch: Batch) -> bytes:
-    """The body of a batch. Cost O(bytes); no loop over reports in Python."""
+    """Return the body of a batch. Cost O(bytes); no loop over reports in Python."""
     columns = {
         column.name: _encode_column(column, batch.columns[column.name])
         for column in plan.mechanisms[group].columns
@@ -81,7 +81,7 @@ def _encode_column(column: Column, values: NDArray[Any]) -> Any:
 
 
 def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None) -> Batch:
-    """The batch in a record of the topic of ``group``; depends on plan and bytes only.
+    """Return the batch in a record of the topic of ``group``; depends on plan and bytes only.
 
     Checks run in the order of :class:`estimators.errors.Reason`, so that one input always gets one
     reason. Time (late, early) and duplicates are judged by the caller.
@@ -100,7 +100,7 @@ def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None)
 
 
 def decode_report(plan: Plan, value: bytes) -> tuple[int, Batch]:
-    """A batch of one as a device hands it to a gateway: its group, and the batch.
+    """Return a batch of one as a device hands it to a gateway: its group, and the batch.
 
     There is no topic that names the group and no key yet; the checks are those of
     :func:`decode_batch` otherwise, in the same order, and the window must be one of the plan's.
@@ -119,7 +119,7 @@ def decode_report(plan: Plan, value: bytes) -> tuple[int, Batch]:
 
 
 def check_window(plan: Plan, period: int) -> None:
-    """Whether the plan has such a window, with the reasons that a worker would give.
+    """Check that the plan has such a window, with the reasons of a worker.
 
     Raises:
         Rejection: after_end or late.
@@ -131,7 +131,7 @@ def check_window(plan: Plan, period: int) -> None:
 
 
 def _batch(plan: Plan, group: int, body: Mapping[str, Any], most: int) -> Batch:
-    """Everything but version, plan, key and group, in the order of the reasons."""
+    """Return everything but version, plan, key and group, in the order of the reasons."""
     n, period = body.get("n"), body.get("period")
     if type(n) is not int or type(period) is not int:
         _reject(Reason.MALFORMED, "n and period must be integers")
@@ -212,7 +212,7 @@ def _integers(name: str, values: object, n: int, bound: int) -> NDArray[np.int64
 
 
 def _canonical(text: str, raw: bytes) -> bool:
-    """Whether ``text`` is the one base64 spelling of ``raw``, not empty: O(1).
+    """Return whether ``text`` is the one base64 spelling of ``raw``, not empty: O(1).
 
     Decoders, those of Python's own releases among them, disagree about superfluous padding and
     about bits that no byte uses; what is admitted must not depend on the reader.

@@ -1,4 +1,4 @@
-"""Dead letters: what is kept of a rejected record.
+"""Dead letters: the record of a rejection, with the start of the rejected value.
 
 The value is the first 4,096 bytes of the rejected value (empty where there was none); the key is
 the rejected key, cut off likewise. Headers are UTF-8 text:
@@ -55,7 +55,7 @@ class DeadLetter:
 
     @classmethod
     def from_headers(cls, headers: Headers) -> DeadLetter:
-        """Inverse of :meth:`headers`; also reads version 1.0.
+        """Read what :meth:`headers` wrote, in this version or 1.0.
 
         Raises:
             ForeignRecord: headers that calmstream did not write.
@@ -81,5 +81,5 @@ class DeadLetter:
 
 
 def content_hash(value: bytes | None) -> str:
-    """SHA-256 of a record's value, hexadecimal; none counts as empty."""
+    """Return SHA-256 of a record's value, hexadecimal; none counts as empty."""
     return hashlib.sha256(value or b"").hexdigest()

@@ -1,11 +1,11 @@
-"""Snapshots: what subscribers read.
+"""Snapshots: the published tables that subscribers read.
 
 A *set* is all that is published for one window and kind: one record per marginal, key
 ``<window>/<kind>/<attribute>+<attribute>``, and a manifest, key ``<window>/<kind>/manifest``,
 written last. In a key ``%``, ``+`` and ``/`` of an attribute's name are written ``%25``, ``%2B``
 and ``%2F``, so that no two records share one. All records of a set carry the same *revision*: one
-input offset per partition of the plan, group by group. Nothing in them depends on when or by whom
-they were written, so the final sets are a function of the log.
+input offset per partition of the plan, group by group. Nothing in them depends on when or by
+which process they are written, so the final sets are a function of the log.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class MarginalRecord:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a set consists of and what it rests on.
+    """The contents of a set and the reports that it is computed from.
 
     Attributes:
         window, kind, revision: as in :class:`MarginalRecord`.
@@ -144,7 +144,7 @@ class Manifest:
 
 
 def marginal_key(window: int, kind: Kind, attributes: Sequence[str]) -> bytes:
-    """Key of a marginal record."""
+    """Return the key of a marginal record."""
     joined = "+".join(_escaped(name) for name in attributes)
     if joined == _MANIFEST:
         # The 1-way table of an attribute of that very name must not replace the manifest.
@@ -157,7 +157,7 @@ def _escaped(name: str) -> str:
 
 
 def manifest_key(window: int, kind: Kind) -> bytes:
-    """Key of a manifest."""
+    """Return the key of a manifest."""
     return f"{window}/{kind}/{_MANIFEST}".encode()
 
 
@@ -177,14 +177,14 @@ def parse_key(key: bytes) -> tuple[int, Kind, bool]:
 
 
 def encode(record: MarginalRecord | Manifest) -> bytes:
-    """The value of a record; finite numbers only."""
+    """Return the value of a record; finite numbers only."""
     kind = "manifest" if isinstance(record, Manifest) else "marginal"
     body = {name: getattr(record, name) for name in record.__slots__}
     return orjson.dumps({"v": VERSION, "type": kind, **body})
 
 
 def decode(raw: bytes) -> MarginalRecord | Manifest:
-    """Inverse of :func:`encode`; fields added by later minors are ignored.
+    """Read what :func:`encode` wrote; fields of later minor versions are ignored.
 
     Raises:
         InvalidInput: a snapshot of a newer major version.

@@ -1,4 +1,4 @@
-"""State records: what a tally worker has counted, together with how far it has read.
+"""State records: the counts of a tally worker, together with how far it has read.
 
 Two kinds live in the compacted state topic of a plan. The *partition record* of an input partition,
 key ``<group>/<partition>``, is rewritten at every checkpoint. The *closed record* of one of its
@@ -24,7 +24,7 @@ _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 @dataclass(frozen=True, slots=True)
 class WindowCount:
-    """What one input partition saw in one window, or in all windows up to one.
+    """The counts of one input partition for one window, or for all windows up to one.
 
     Attributes:
         tally: the group's counters.
@@ -41,7 +41,7 @@ class WindowCount:
         return WindowCount(self.tally + other.tally, rejects)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-ready; inverse of :meth:`from_json`."""
+        """Return the JSON object; inverse of :meth:`from_json`."""
         rejects = {reason.value: count for reason, count in sorted(self.rejects.items())}
         return {**self.tally.to_json(), "rejects": rejects}
 
@@ -95,12 +95,12 @@ class ClosedWindow:
 
 
 def partition_key(group: int, partition: int) -> bytes:
-    """Key of the partition record."""
+    """Return the key of the partition record."""
     return f"{group:04d}/{partition}".encode()
 
 
 def closed_key(group: int, partition: int, window: int) -> bytes:
-    """Key of a closed record."""
+    """Return the key of a closed record."""
     return f"{group:04d}/{partition}/{window}".encode()
 
 
@@ -122,7 +122,7 @@ def parse_key(key: bytes) -> tuple[int, int, int | None]:
 
 
 def encode_state(plan: Plan, state: PartitionState) -> bytes:
-    """The value of a partition record."""
+    """Return the value of a partition record."""
     return orjson.dumps(
         {
             "v": VERSION,
@@ -140,7 +140,7 @@ def encode_state(plan: Plan, state: PartitionState) -> bytes:
 
 
 def decode_state(plan: Plan, group: int, raw: bytes) -> PartitionState:
-    """Inverse of :func:`encode_state`.
+    """Read what :func:`encode_state` wrote.
 
     Raises:
         ForeignRecord: not a state record of this plan.
@@ -166,7 +166,7 @@ def decode_state(plan: Plan, group: int, raw: bytes) -> PartitionState:
 
 
 def encode_closed(plan: Plan, closed: ClosedWindow) -> bytes:
-    """The value of a closed record."""
+    """Return the value of a closed record."""
     return orjson.dumps(
         {
             "v": VERSION,
@@ -180,7 +180,7 @@ def encode_closed(plan: Plan, closed: ClosedWindow) -> bytes:
 
 
 def decode_closed(plan: Plan, group: int, raw: bytes) -> ClosedWindow:
-    """Inverse of :func:`encode_closed`; raises as :func:`decode_state`."""
+    """Read what :func:`encode_closed` wrote; raises as :func:`decode_state`."""
     body, views, width = _body(plan, group, raw)
     try:
         return ClosedWindow(

@@ -20,7 +20,7 @@ above l = 2 and some 10^7 users; then views are smaller or fewer than Algorithm 
 
 
 def mean_cells(cardinalities: Sequence[int], l: int) -> float:  # noqa: E741 - the paper's symbol
-    """Mean number of cells of the tables over l attributes: 2^l when all are binary.
+    """Return the mean number of cells of the tables over l attributes: 2^l when all are binary.
 
     The mean over all C(d, l) subsets of the product of their cardinalities. Cost O(d l).
     """
@@ -60,7 +60,7 @@ def largest_size(
 
 
 def affordable_views(cardinalities: Sequence[int], l: int) -> int:  # noqa: E741
-    """Most views of l attributes within ``MAX_VIEWS`` and, above two, ``MAX_WORK``."""
+    """Return the most views of l attributes within ``MAX_VIEWS`` and, above two, ``MAX_WORK``."""
     if l <= 2:
         return MAX_VIEWS
     return int(min(MAX_VIEWS, MAX_WORK / (mean_cells(cardinalities, l) * 2**l)))

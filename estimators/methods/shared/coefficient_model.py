@@ -55,10 +55,10 @@ class Family:
 
 @runtime_checkable
 class CoefficientMethod(Protocol):
-    """A method that can say how its views are read."""
+    """A method that states which tables each of its views may serve."""
 
     def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
-        """The views' roles."""
+        """Return the views with the tables that each may serve."""
 
 
 def weights(request: Request, touched: Sequence[int]) -> list[int]:
@@ -82,7 +82,7 @@ def weights(request: Request, touched: Sequence[int]) -> list[int]:
 
 
 def expected_errors(method: CoefficientMethod, request: Request, design: Design) -> Design:
-    """The design with its expected errors on uniform data."""
+    """Return the design with its expected errors on uniform data."""
     views = [view for group in design.groups for view in group.views]
     shares = [share for group in design.groups for share in group.shares]
     mechanisms = [
@@ -110,7 +110,7 @@ def expected_errors(method: CoefficientMethod, request: Request, design: Design)
 
 
 def precision(mechanisms: Sequence[Mechanism]) -> Floats:
-    """Inverse variance of a harmonic from one report, per view: shape (views,)."""
+    """Return the inverse variance of a harmonic from one report, per view: shape (views,)."""
     one = {m: 1.0 / float(m.variance(1).sum()) for m in set(mechanisms)}
     return np.array([one[m] for m in mechanisms])
 
@@ -130,7 +130,7 @@ class CoefficientModel(LinearModel):
         tallies: Sequence[Tally],
         family: Callable[[Domain, int, Sequence[View]], Family],
     ) -> Self:
-        """The model of a plan's tallies."""
+        """Return the model of a plan's tallies."""
         views = [view for group in plan.groups for view in group.views]
         roles = family(plan.domain, plan.k, views)
         mechanisms = [
@@ -149,7 +149,7 @@ class CoefficientModel(LinearModel):
         return cls(plan.domain, roles, recovery)
 
     def estimate(self, attributes: Attributes) -> Estimate:
-        """The raw table; with bit patterns left out it need not sum to 1."""
+        """Return the raw table; with bit patterns left out it need not sum to 1."""
         require_at_most(self._family.k, attributes, self._domain, self._family.method)
         if self._recovery.reports == 0:
             cells = self._domain.size(attributes)

@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What one view's tally says.
+    """The estimate from one view's tally.
 
     Attributes:
         table: shape (m,), unbiased frequencies of the view's inputs; zeros without reports.
@@ -62,7 +62,7 @@ class Evidence:
 
 
 def harmonics(view: View, domain: Domain) -> list[tuple[int, Key]]:
-    """Every coefficient that a view determines, with its harmonic."""
+    """Return every coefficient that a view determines, with its harmonic."""
     if view.kind == "parity":
         return [(1, (view.attributes, view.factors))]
     found = []
@@ -81,7 +81,7 @@ def harmonics(view: View, domain: Domain) -> list[tuple[int, Key]]:
 def _turns(
     shape: tuple[int, ...], axes: tuple[int, ...], factors: tuple[int, ...], binary: bool
 ) -> Floats:
-    """A character's angle at every cell of a table, in turns: the same for all alike tables."""
+    """Return a character's angle at every cell of a table, in turns (cached by shape)."""
     codes = np.indices(shape).reshape(len(shape), -1)
     turns = np.zeros(codes.shape[1])
     for axis, b in zip(axes, factors, strict=True):
@@ -136,7 +136,7 @@ class Structure:
         return bool(self.views) and self.views[0].kind == "parity"
 
     def keys(self, attributes: Attributes) -> Iterable[Key]:
-        """The coefficients of a table over ``attributes``, apart from the constant."""
+        """Return the coefficients of a table over ``attributes``, apart from the constant."""
         for size in range(1, len(attributes) + 1):
             for subset in combinations(attributes, size):
                 yield from self._touching.get(subset, ())
@@ -149,7 +149,7 @@ class Structure:
         return 1.0 / prod(cardinalities)
 
     def phase(self, key: Key, attributes: Attributes) -> Floats:
-        """The character's angle at every cell, in turns: shape (cells,)."""
+        """Return the character's angle at every cell, in turns: shape (cells,)."""
         axes = tuple(attributes.index(i) for i in key[0])
         shape = self.domain.shape(attributes)
         # Small tables are alike by the thousand; the angles of large ones are not worth keeping.
@@ -157,7 +157,7 @@ class Structure:
         return turns(shape, axes, key[1], self.binary)
 
     def allowed(self, key: Key, attributes: Attributes) -> list[Entry]:
-        """The ways to a coefficient that may serve a table over ``attributes``."""
+        """Return the ways to a coefficient that may serve a table over ``attributes``."""
         entries = self.entries[key]
         if self.owners is None:
             return entries
@@ -204,7 +204,7 @@ class Recovery:
         return int(self._reports.sum())
 
     def evidence(self, view: int) -> Evidence:
-        """What the view says, read once."""
+        """Return the estimate of a view, computed once."""
         if view not in self._cache:
             self._cache[view] = self._read(view)
         return self._cache[view]
@@ -297,11 +297,11 @@ class Recovery:
         return scale * table, np.full(table.size, scale**2 * max(spread, 0.0)), reports
 
     def variance(self, attributes: Attributes) -> Floats:
-        """Variance of cells alone: shape (cells,)."""
+        """Return the variance of cells alone: shape (cells,)."""
         return self.table(attributes)[1]
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Covariance of the cells: shape (cells, cells)."""
+        """Return the covariance of the cells: shape (cells, cells)."""
         shares, unknown = self._shares(attributes)
         cells = self._structure.domain.size(attributes)
         total = np.zeros((cells, cells))

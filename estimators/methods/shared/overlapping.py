@@ -42,7 +42,7 @@ MOVED = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """What one view's tally says.
+    """The estimate from one view's tally.
 
     Attributes:
         attributes: of the view, ascending.
@@ -121,7 +121,7 @@ class OverlappingTables:
         return Pooled(self.shared.views, self._domain.cardinalities, covariances, self._precision)
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """The estimate over the given ascending positions.
+        """Return the estimate over the given ascending positions.
 
         Covered by a view: the average of the views' projections, weighted by inverse variance.
         Otherwise maximum entropy given every largest projection that some view holds. The reports
@@ -155,7 +155,7 @@ class OverlappingTables:
         return Marginal(attributes, table, stderr, reports, tuple(flags))
 
     def unclipped(self, attributes: Attributes) -> Floats:
-        """The linear estimate over attributes that some view holds, before non-negativity.
+        """Return the linear estimate over attributes that some view holds, before non-negativity.
 
         Unbiased, sums to 1, may be negative: the standard errors of `marginal` are those of this
         table, so exact intervals are centred here.
@@ -166,7 +166,7 @@ class OverlappingTables:
         return self._project(self.linear, self._holders(attributes), attributes)
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Covariance of the cells of `unclipped`: shape (cells, cells).
+        """Return the covariance of the cells of `unclipped`: shape (cells, cells).
 
         Raises:
             InvalidInput: as `unclipped`, or more than 2^12 cells.
@@ -190,7 +190,7 @@ class OverlappingTables:
         return views
 
     def _covered(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """The table over covered attributes, and how far non-negativity moved each cell."""
+        """Return the table over covered attributes, and how far non-negativity moved each cell."""
         if attributes not in self._cache:
             wanted = frozenset(attributes)
             views = [v for v, members in enumerate(self._members) if wanted <= members]

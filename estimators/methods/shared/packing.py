@@ -34,7 +34,7 @@ class Assigned:
 
 
 def pack(assigned: Sequence[Assigned], max_groups: int, *, separate: bool) -> tuple[Group, ...]:
-    """Groups of views with one mechanism each, in the given order within a mechanism.
+    """Return groups of views with one mechanism each, in the given order within a mechanism.
 
     Args:
         assigned: at least one view.
@@ -80,7 +80,7 @@ def require_views(method: str, views: int, what: str) -> None:
 
 
 def statistic(groups: Sequence[Group], epsilon: str) -> str:
-    """What a plan keeps, for people."""
+    """Return what a plan counts, as one line of text."""
     views = sum(len(group.views) for group in groups)
     counters = sum(len(g.views) * build(g.mechanism, epsilon).width for g in groups)
     shared = "a group" if len(groups) == 1 else f"{len(groups):,} groups"
@@ -88,5 +88,5 @@ def statistic(groups: Sequence[Group], epsilon: str) -> str:
 
 
 def coverage(d: int, k: int, touched: int) -> int:
-    """Number of k-way marginals that contain a coefficient that touches so many attributes."""
+    """Return the number of k-way marginals that contain ``touched`` given attributes."""
     return comb(d - touched, k - touched)

@@ -48,7 +48,7 @@ class Pooled:
         self._mass = interaction_mass(views, self._kappa)
 
     def variance(self, attributes: Attributes) -> Floats:
-        """Variance of every cell of the linear estimate over ``attributes``: shape (cells,).
+        """Return the variance of every cell over ``attributes``: shape (cells,).
 
         Zero where no view holds any of them. Cost: O(views that meet them · their cells).
         """
@@ -67,7 +67,7 @@ class Pooled:
         return total.ravel()
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Covariance of the same linear estimate's cells: shape (cells, cells), for small tables.
+        """Return the covariance of the cells: shape (cells, cells), for small tables.
 
         Cost: O(views that meet them · cells^2).
         """
@@ -125,7 +125,7 @@ class Pooled:
 def _within(
     grid: NDArray[np.int64], attributes: Attributes, common: Attributes, shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """Each cell's index in the table over some of its attributes."""
+    """Return each cell's index in the table over some of its attributes."""
     chosen = tuple(grid[attributes.index(i)] for i in common)
     within: NDArray[np.int64] = np.ravel_multi_index(chosen, shape)
     return within
@@ -142,7 +142,7 @@ def interaction_mass(views: Sequence[Attributes], kappa: Floats) -> Mapping[Attr
 
 @lru_cache(maxsize=1 << 14)
 def subsets(attributes: Attributes) -> tuple[Attributes, ...]:
-    """All subsets in the order of binary numbers, first attribute the highest bit."""
+    """Return all subsets in the order of binary numbers, first attribute the highest bit."""
     count = len(attributes)
     return tuple(
         tuple(a for j, a in enumerate(attributes) if number >> (count - 1 - j) & 1)
