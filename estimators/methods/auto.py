@@ -28,7 +28,7 @@ import numpy as np
 from estimators import methods
 from estimators.errors import PlanError
 from estimators.methods.base import Piloted
-from estimators.noise_aware.design.allocation import PAIR_SIZES, PRIOR_SIZES
+from estimators.noise_aware.priors import PriorScales
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -158,9 +158,10 @@ def _pairs_held(design: Design, d: int) -> float:
 
 def _energy(order: int) -> float:
     """Return the prior mean square of one coefficient."""
+    prior = PriorScales()
     if order == 2:
-        return sum(size**2 for size in PAIR_SIZES) / len(PAIR_SIZES)
-    return PRIOR_SIZES[order - 1] ** 2 if order <= len(PRIOR_SIZES) else 0.0
+        return sum(scale**2 for scale in prior.pairs) / len(prior.pairs)
+    return prior.scales[order - 1] ** 2 if order <= len(prior.scales) else 0.0
 
 
 def _orders(stated: Mapping[int, float], cells: float) -> dict[int, float]:

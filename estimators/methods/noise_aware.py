@@ -1,8 +1,8 @@
-"""The noise-aware method (METHODS §6): ask where it helps, fit no further than noise allows.
+"""The noise-aware method: shares of users by expected error, shrinkage by known noise.
 
-Shares of users by expected posterior error (`estimators.noise_aware.design.allocation`); the
-best oracle on every view; recovery by two Bayesian models weighed by an unbiased estimate of their
-error (`estimators.noise_aware.model`).
+`estimators.noise_aware.design.allocation` chooses views and shares; every view has the best oracle;
+`estimators.noise_aware.model` recovers tables by Bayesian models. `docs/methods/noise-aware.md`
+derives all of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from estimators.methods.base import Answers, Design
 from estimators.methods.shared.options import only_parameters
 from estimators.methods.shared.packing import Assigned, pack, require_views
 from estimators.noise_aware.design.allocation import allocate, describe, integer_shares, oracle
-from estimators.noise_aware.design.prior_scales import learn_sizes, read_sizes
+from estimators.noise_aware.design.prior_scales import learn_scales, read_scales
 from estimators.noise_aware.input.earlier import after, pool, read_earlier
 from estimators.noise_aware.model import NoiseAwareModel
 from estimators.view import View
@@ -31,9 +31,9 @@ class NoiseAware:
     """Registry name ``noise-aware``.
 
     Parameters: ``prior_sizes``, the standard deviations of a coefficient of order 1, 2, 3 and 4 (0
-    for those left out), which steer who reports on what and nothing else; ``pilots``, what earlier
-    plans of the lineage counted (`estimators.noise_aware.input.earlier`), which joins the
-    totals. A pilot gives both.
+    for omitted ones), which decide the shares of users and nothing else; ``pilots``, the counts of
+    earlier plans of the lineage (`estimators.noise_aware.input.earlier`), which join the totals. A
+    pilot gives both.
     """
 
     name: ClassVar[str] = "noise-aware"
@@ -43,12 +43,12 @@ class NoiseAware:
     """Methods whose counts are tables of known noise."""
 
     def design(self, request: Request) -> Design:
-        """Views and shares of least expected posterior error; views packed by mechanism."""
+        """Return views and shares of least expected posterior error, packed by mechanism."""
         given = request.parameters
         only_parameters(self.name, given, "prior_sizes", "pilots")
         domain, d = request.domain, len(request.domain)
         require_views(self.name, d * (d + 1) // 2, "views")
-        prior = read_sizes(given["prior_sizes"]) if "prior_sizes" in given else None
+        prior = read_scales(given["prior_sizes"]) if "prior_sizes" in given else None
         earlier = read_earlier(given, domain)
         found = allocate(
             domain.cardinalities,
@@ -69,9 +69,9 @@ class NoiseAware:
             "interactions are shrunk as far as their known noise demands",
         ]
         if prior:
-            pairs = " or ".join(f"{size:.3g}" for size in prior.pairs)
+            pairs = " or ".join(f"{scale:.3g}" for scale in prior.pairs)
             reason.append(
-                f"coefficients of single attributes about {prior.sizes[0]:.3g}, of pairs {pairs}"
+                f"coefficients of single attributes about {prior.scales[0]:.3g}, of pairs {pairs}"
             )
         if earlier:
             counted = sum(one.reports for one in earlier)
@@ -79,11 +79,11 @@ class NoiseAware:
         return Design(groups, dict(given), tuple(reason), found.expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> NoiseAwareModel:
-        """Statistics, two models, weights."""
+        """Fit the tallies of one plan."""
         return NoiseAwareModel(plan, tallies)
 
     def fit_total(self, plan: Plan, tallies: Sequence[Tally]) -> NoiseAwareModel:
-        """The same with what earlier plans counted, pooled by inverse variance."""
+        """Fit them together with the counts of earlier plans, pooled by inverse variance."""
         earlier = read_earlier(plan.parameters, plan.domain)
         model = NoiseAwareModel(*pool(plan, tallies, earlier))
         if earlier:
@@ -91,16 +91,16 @@ class NoiseAware:
         return model
 
     def follow(self, plan: Plan, tallies: Sequence[Tally]) -> dict[str, Any]:
-        """Sizes of interactions and the counts themselves; cost as `NoiseAwareModel`.
+        """Return prior scales and the counts themselves, as parameters of the next plan.
 
         Raises:
-            PlanError: a method whose counts it does not understand, no reports, too many counters.
+            PlanError: counts of another kind of method, no reports, too many counters.
         """
         if plan.method not in self.teachers:
             known = ", ".join(self.teachers)
             raise PlanError(f"method {self.name} learns from {known}; the pilot is {plan.method}")
         earlier = after(plan, tallies)
         return {
-            "prior_sizes": learn_sizes(*pool(plan, tallies, earlier[:-1])),
+            "prior_sizes": learn_scales(*pool(plan, tallies, earlier[:-1])),
             "pilots": [one.to_json() for one in earlier],
         }

@@ -1,7 +1,6 @@
-"""The noise-aware recovery (METHODS §6), one step a file.
+"""The noise-aware recovery; `docs/methods/noise-aware.md` derives every step of it.
 
-``allocation`` decides what is collected; ``statistics`` turns tallies into unbiased interactions
-with known variances; ``traits`` and ``joint`` are two Bayesian models of those of bits, ``shared``
-is one of those of categories; ``risk`` weighs candidates by an unbiased estimate of their error;
-``targets`` makes tables; ``model`` puts the steps together.
+``design`` decides what is collected; ``input`` turns tallies into unbiased moments with known
+variances; ``models`` holds Bayesian models of these, drawn by ``sampling``; ``tables`` turns
+posteriors into tables and intervals; ``model`` chooses the regime; ``priors`` holds all priors.
 """

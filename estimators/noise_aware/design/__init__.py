@@ -1,1 +1,1 @@
-"""Before collection: which views are asked, and how many users report on each."""
+"""Before collection: which views are collected, and from how many users."""

@@ -1,45 +1,39 @@
-"""What plans of the same lineage counted before: in a plan's parameters, and in its totals.
+"""Counts of earlier plans of a lineage: in a plan's parameters, and joined to its totals.
 
-A plan that follows a pilot carries the pilot's counters. They are counts of perturbed reports, so
-whatever is made of them costs no more privacy (post-processing), and the plan stays self-contained.
-Unbiased statistics pool by inverse variance, whatever plan their reports belong to: a total is
-fitted as if its groups and the pilot's were one plan's.
+A plan that follows a pilot carries the pilot's counters. They count perturbed reports, so their use
+costs no more privacy (post-processing). A total is fitted as if its groups and the pilot's belonged
+to one plan, as unbiased statistics of any plan pool by inverse variance.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from estimators.domain import Domain
 from estimators.errors import PlanError
 from estimators.mechanisms import build
+from estimators.mechanisms.base import Mechanism
+from estimators.plan import Group, Plan
 from estimators.plan.document import read_groups
 from estimators.tally import Tally
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from estimators.domain import Domain
-    from estimators.mechanisms.base import Mechanism
-    from estimators.plan import Group, Plan
 
 MAX_COUNTERS = 1 << 18
 """Most counters of earlier plans in a plan: about 2 MB of its document, which devices load too."""
 
 MAX_VIEW_CELLS = 1 << 12
-"""Largest view that is understood."""
-
-_FIELDS = {"plan", "epsilon", "groups", "tallies"}
+"""Most cells of a view: its interactions are read in full, at cells · attributes operations."""
 
 
-class Asked(Protocol):
-    """What a recovery must know of a plan."""
+class CollectionPlan(Protocol):
+    """The part of a plan that a recovery reads."""
 
     @property
     def domain(self) -> Domain:
-        """What a record is."""
+        """Attributes of a record."""
 
     @property
     def k(self) -> int:
@@ -47,7 +41,7 @@ class Asked(Protocol):
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """What is collected."""
+        """Views that are collected, by mechanism."""
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -56,7 +50,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Groups of several plans; see `Asked`."""
+    """Groups of several plans; see `CollectionPlan`."""
 
     domain: Domain
     k: int
@@ -66,19 +60,12 @@ class Pooled:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Earlier:
-    """One earlier plan.
+    """One earlier plan."""
 
-    Attributes:
-        plan: its digest, 64 hexadecimal digits.
-        epsilon: of one of its reports, decimal string.
-        groups: what it collected; all views are of kind ``cell``.
-        tallies: what was counted, one per group.
-    """
-
-    plan: str
-    epsilon: str
-    groups: tuple[Group, ...]
-    tallies: tuple[Tally, ...]
+    plan: str  # Its digest, 64 hexadecimal digits
+    epsilon: str  # Of one of its reports, decimal string
+    groups: tuple[Group, ...]  # What it collected; all views are of kind ``cell``
+    tallies: tuple[Tally, ...]  # Its counts, one per group
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -91,7 +78,7 @@ class Earlier:
         return sum(tally.reports for tally in self.tallies)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a plan's parameters."""
+        """Return the entry of a plan's parameters."""
         return {
             "plan": self.plan,
             "epsilon": self.epsilon,
@@ -101,7 +88,7 @@ class Earlier:
 
 
 def read_earlier(parameters: Any, domain: Domain) -> tuple[Earlier, ...]:
-    """The parameter ``pilots`` of a plan over this domain; none where it is absent.
+    """Read the parameter ``pilots`` of a plan over this domain; none where it is absent.
 
     Raises:
         PlanError: malformed, over another domain, or too large; one line with the path.
@@ -115,7 +102,7 @@ def read_earlier(parameters: Any, domain: Domain) -> tuple[Earlier, ...]:
 
 
 def check_size(earlier: Sequence[Earlier]) -> None:
-    """Whether they may stand in a plan.
+    """Check that they fit into a plan.
 
     Raises:
         PlanError: more than `MAX_COUNTERS`.
@@ -128,8 +115,9 @@ def check_size(earlier: Sequence[Earlier]) -> None:
 
 
 def _read(entry: object, where: str, domain: Domain) -> Earlier:
-    if not isinstance(entry, dict) or set(entry) != _FIELDS:
-        raise PlanError(f"{where}: expected an object with {', '.join(sorted(_FIELDS))}")
+    fields = {"plan", "epsilon", "groups", "tallies"}
+    if not isinstance(entry, dict) or set(entry) != fields:
+        raise PlanError(f"{where}: expected an object with {', '.join(sorted(fields))}")
     if not all(isinstance(entry[name], str) for name in ("plan", "epsilon")):
         raise PlanError(f"{where}: plan and epsilon are strings")
     groups = read_groups(entry["groups"], f"{where}.groups")
@@ -148,7 +136,7 @@ def _read(entry: object, where: str, domain: Domain) -> Earlier:
 
 
 def _check(group: Group, mechanism: Mechanism, domain: Domain, where: str) -> None:
-    """Whether a group's counts are tables over this domain."""
+    """Check that a group's counts are tables over this domain."""
     for view in group.views:
         try:
             view.check(domain)
@@ -166,9 +154,9 @@ def _check(group: Group, mechanism: Mechanism, domain: Domain, where: str) -> No
 
 
 def pool(
-    plan: Asked, tallies: Sequence[Tally], earlier: Sequence[Earlier]
+    plan: CollectionPlan, tallies: Sequence[Tally], earlier: Sequence[Earlier]
 ) -> tuple[Pooled, list[Tally]]:
-    """A plan's groups and tallies with those of earlier plans."""
+    """Return a plan's groups and tallies together with those of earlier plans."""
     pooled = Pooled(
         plan.domain,
         plan.k,
@@ -179,7 +167,7 @@ def pool(
 
 
 def after(plan: Plan, tallies: Sequence[Tally]) -> tuple[Earlier, ...]:
-    """What a plan that follows this one carries: this one, and what it carries itself.
+    """Return the pilots of a plan that follows this one: this plan, and its own pilots.
 
     Raises:
         PlanError: no reports at all, too many counters, or counts that are no tables.

@@ -1,39 +1,28 @@
 """A coding of categories in which noise is isotropic and a table splits into its interactions.
 
 A binary attribute has one feature, +1 for code 0 and -1 for code 1. One with r > 2 categories has
-r, ``sqrt(r) (1[x = c] - 1/r)``: one redundant, but all alike. With ``t`` a table over A and
-``theta_S`` the mean of the product of the features of S, ``t = sum over S in A of theta_S
-features_S / cells`` and ``sum t^2 = sum over S of |theta_S|^2 / cells`` (Efron and Stein's
-decomposition under the uniform measure; for binary attributes the Hadamard transform).
+r features ``sqrt(r) (1[x = c] - 1/r)``: one is redundant, but all are alike. The interactions are
+those of Efron and Stein; see noise-aware.md, section 2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from estimators.domain import Attributes
-
-Floats = NDArray[np.float64]
+from estimators.domain import Attributes
+from estimators.noise_aware.arrays import Flags, Floats, Indices
 
 
 @dataclass(frozen=True)
 class Features:
-    """The features of all attributes, one after another.
+    """The features of all attributes, one after another."""
 
-    Attributes:
-        cardinalities: number of categories of each attribute, at least 2.
-    """
-
-    cardinalities: tuple[int, ...]
+    cardinalities: tuple[int, ...]  # Number of categories of each attribute, at least 2
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -52,15 +41,14 @@ class Features:
         return sum(self.widths)
 
     @cached_property
-    def owner(self) -> NDArray[np.int64]:
+    def owner(self) -> Indices:
         """Attribute of each feature: shape (size,)."""
         return np.repeat(np.arange(len(self.cardinalities)), self.widths)
 
     @cached_property
-    def crossed(self) -> NDArray[np.bool_]:
+    def crossed(self) -> Flags:
         """Whether two features belong to different attributes: shape (size, size)."""
-        mask: NDArray[np.bool_] = self.owner[:, None] != self.owner[None]
-        return mask
+        return np.asarray(self.owner[:, None] != self.owner[None])
 
     @cached_property
     def categories(self) -> Floats:
@@ -68,18 +56,15 @@ class Features:
         return np.array(self.cardinalities, np.float64)[self.owner]
 
     @cached_property
-    def binary(self) -> NDArray[np.bool_]:
+    def binary(self) -> Flags:
         """Which features belong to binary attributes: shape (size,)."""
-        mask: NDArray[np.bool_] = self.categories == 2
-        return mask
+        return np.asarray(self.categories == 2)
 
     @cached_property
     def unit(self) -> Floats:
-        """What a category's correlations are counted in, (categories - 1)^-1/4: shape (size,).
+        """Unit of a category's correlations, (categories - 1)^-1/4: shape (size,).
 
-        Pearson's phi^2 of two attributes is the sum over cells of ``(1 - p)(1 - q)`` times squared
-        correlation, weights that sum to ``(r - 1)(r' - 1)``. So the mean square in these units is
-        ``phi^2 / sqrt((r - 1)(r' - 1))``, Tschuprow's T^2, which is at most 1 whatever r and r'.
+        In it their mean square is Tschuprow's T^2, at most 1 for any numbers of categories.
         """
         return np.asarray((self.categories - 1.0) ** -0.25, np.float64)
 
@@ -92,15 +77,10 @@ class Features:
         )
 
     def interactions(self, attributes: Attributes, table: Floats) -> Floats:
-        """All interactions of a table at once.
+        """Return all interactions of a table over ascending attributes, given row-major.
 
-        Args:
-            attributes: of the table, ascending.
-            table: shape (cells,), row-major.
-
-        Returns:
-            Shape (1 + width of each attribute): index 0 along an axis sums the attribute out, the
-            others are its features.
+        Shape (1 + width of each attribute): index 0 along an axis sums the attribute out, the
+        others are its features.
         """
         out = table.reshape([self.cardinalities[i] for i in attributes])
         for axis, i in enumerate(attributes):
@@ -109,7 +89,7 @@ class Features:
         return out
 
     def variance(self, means: Floats) -> Floats:
-        """Variance of each feature, given the feature means: shape (..., size) both."""
+        """Return the variance of each feature, given the feature means: shape (..., size) both."""
         share = 1.0 / self.categories + means / np.sqrt(self.categories)
         spread = np.where(
             self.binary, 1.0 - np.square(means), self.categories * share * (1.0 - share)
@@ -117,7 +97,7 @@ class Features:
         return np.asarray(spread, np.float64)
 
     def margin(self, i: int, means: Floats) -> Floats:
-        """The attribute's table from the feature means: shape (..., categories), sums to 1."""
+        """Return the attribute's table: shape (..., categories), sums to 1."""
         own = means[..., self.slices[i]]
         table: Floats = (1.0 + own @ self.codes[i].T) / self.cardinalities[i]
         if self.cardinalities[i] > 2:
@@ -127,17 +107,10 @@ class Features:
     def pair(
         self, i: int, j: int, margins: tuple[Floats, Floats], means: Floats, products: Floats
     ) -> Floats:
-        """The table over attributes i < j from means and mean products of features.
+        """Return the table over attributes i < j; sums to 1, may be negative.
 
-        Args:
-            i: first attribute.
-            j: second attribute.
-            margins: theirs, as `margin` makes them of these means.
-            means: shape (..., size).
-            products: shape (..., size, size).
-
-        Returns:
-            Shape (..., categories of i, categories of j); sums to 1, may be negative.
+        Shapes (..., r_i, r_j) of means (..., size), products (..., size, size) and margins of
+        `margin`.
         """
         a, b = margins
         si, sj = self.slices[i], self.slices[j]
@@ -149,5 +122,5 @@ class Features:
 
 
 def cells_of(cardinalities: Sequence[int], attributes: Attributes) -> int:
-    """Number of cells of the table over ``attributes``."""
+    """Return the number of cells of the table over ``attributes``."""
     return int(np.prod([cardinalities[i] for i in attributes]))

@@ -1,71 +1,56 @@
-"""What the tallies say about every interaction: unbiased estimates of known variance.
+"""Unbiased estimates of every interaction, with known variances, from the tallies.
 
-Each view's unbiased table is split into its interactions (`features`). For a pure oracle over L
-cells whose estimated cells have variance v, every interaction coefficient has variance L v, and
-those of different attribute sets are uncorrelated but for the small part that depends on the data.
-So the generalised-least-squares estimate of an interaction is the average over all views that hold
-its attributes, weighted by 1 / (L v).
+Each view's unbiased table is split into its interactions (`features`). A coefficient of a view of L
+cells of variance v has variance L v, so the generalised-least-squares estimate of an interaction is
+the average over all views that hold its attributes, weighted by 1 / (L v). See noise-aware.md,
+section 2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.domain import Attributes
+from estimators.mechanisms.base import Mechanism
+from estimators.noise_aware.arrays import Floats
+from estimators.noise_aware.input.earlier import CollectionPlan
+from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.walsh import sets_up_to
 from estimators.numerics.hadamard import transform
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from estimators.domain import Attributes
-    from estimators.mechanisms.base import Mechanism
-    from estimators.noise_aware.input.earlier import Asked
-    from estimators.noise_aware.input.features import Features
-    from estimators.tally import Tally
-
-Floats = NDArray[np.float64]
+from estimators.tally import Tally
 
 MOST_PRECISE = 1e10
-"""A statistic is not taken to be known better than this by models that draw: single precision knows
-no moment so well, and from 1e12 on curvatures of contradicting statistics cannot always be
-factored."""
+"""Largest precision that models which draw use: single precision represents no moment better, and
+from 1e12 on the curvatures of contradicting statistics cannot always be factored."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:
-    """Sufficient for everything after it.
+    """The sufficient statistics of all later steps."""
 
-    Attributes:
-        means: shape (size,): first-order estimates, 0 where nothing is known.
-        mean_precision: shape (size,): inverse variances, 0 where nothing is known.
-        products: shape (size, size), symmetric: second-order estimates; blocks of one attribute
-            with itself are 0.
-        product_precision: shape (size, size), inverse variances.
-        higher: third and higher orders of binary attributes: (estimate, precision) by set.
-        reports: shape (attributes,): reports of views that hold the attribute.
-    """
-
-    means: Floats
-    mean_precision: Floats
+    means: Floats  # (size,): first-order estimates, 0 where there is none
+    mean_precision: Floats  # (size,): inverse variances, 0 where there is no estimate
+    # (size, size), symmetric: second-order estimates; blocks of one attribute with itself are 0.
     products: Floats
-    product_precision: Floats
+    product_precision: Floats  # (size, size), inverse variances
+    # Third and higher orders of binary attributes: (estimate, precision) by set.
     higher: dict[Attributes, tuple[float, float]]
-    reports: NDArray[np.int64]
+    reports: NDArray[np.int64]  # (attributes,): reports of views that hold the attribute
 
     def of(self, sets: Sequence[Attributes]) -> tuple[Floats, Floats]:
-        """Estimates and precisions of interactions of binary attributes: shape (sets,) both."""
-        looked = [self._look_up(members) for members in sets]
-        estimates, precisions = np.array(looked, np.float64).reshape(-1, 2).T
+        """Return estimates and precisions of sets of binary attributes: shape (sets,) both."""
+        found = [self._look_up(members) for members in sets]
+        estimates, precisions = np.array(found, np.float64).reshape(-1, 2).T
         return estimates, precisions
 
     def valid_means(self, features: Features) -> Floats:
-        """First-order estimates, shrunk and made margins without empty cells: shape (size,)."""
+        """Return first-order estimates shrunk to margins without empty cells: shape (size,)."""
         shrunk = self.means * self.mean_precision / (self.mean_precision + 3.0)
         out = np.zeros(features.size)
         for i, r in enumerate(features.cardinalities):
@@ -101,20 +86,25 @@ class _Sums:
         self.two, self.two_weight = np.zeros((size, size)), np.zeros((size, size))
 
     def add(self, attributes: Attributes, table: Floats, variance: float) -> None:
-        """One view's unbiased table, whose cells have that variance."""
+        """Add one view's unbiased table, whose cells have that variance."""
         weight = 1.0 / (table.size * variance)
         if table.size == 1 << len(attributes):
             self._add_binary(attributes, table, weight)
             return
         parts = self.features.interactions(attributes, table)
-        count = len(attributes)
-        for order in range(1, min(count, 2) + 1):
-            for members in combinations(range(count), order):
-                index = tuple(slice(1, None) if a in members else 0 for a in range(count))
-                self._add(tuple(attributes[a] for a in members), parts[index], weight)
+        slices, count = [self.features.slices[i] for i in attributes], len(attributes)
+        for a in range(count):
+            part = parts[tuple(slice(1, None) if x == a else 0 for x in range(count))]
+            self.one[slices[a]] += weight * part
+            self.one_weight[slices[a]] += weight
+        for a, b in combinations(range(count), 2):
+            part = parts[tuple(slice(1, None) if x in (a, b) else 0 for x in range(count))]
+            for i, j, block in ((a, b, part), (b, a, part.T)):
+                self.two[slices[i], slices[j]] += weight * block
+                self.two_weight[slices[i], slices[j]] += weight
 
     def _add_binary(self, attributes: Attributes, table: Floats, weight: float) -> None:
-        """The same by one transform, which for binary attributes gives all interactions."""
+        """Add the same by one transform, which gives all interactions of binary attributes."""
         sets = sets_up_to(len(attributes), min(len(attributes), max(2, self.orders)))
         values = (weight * transform(table)[sets.index]).tolist()
         place = [self.features.slices[i].start for i in attributes]
@@ -132,29 +122,11 @@ class _Sums:
                 total[0] += value
                 total[1] += weight
 
-    def _add(self, members: Attributes, part: Floats, weight: float) -> None:
-        where = [self.features.slices[i] for i in members]
-        if len(members) == 1:
-            self.one[where[0]] += weight * part
-            self.one_weight[where[0]] += weight
-        else:
-            i, j = where
-            self.two[i, j] += weight * part
-            self.two[j, i] += weight * part.T
-            self.two_weight[i, j] += weight
-            self.two_weight[j, i] += weight
-
 
 def collect(
-    plan: Asked, tallies: Sequence[Tally], features: Features, orders: int = 2
+    plan: CollectionPlan, tallies: Sequence[Tally], features: Features, orders: int = 2
 ) -> Statistics:
-    """Pool everything that the tallies say.
-
-    Args:
-        plan: its views are of kind ``cell``.
-        tallies: one per group.
-        features: of the plan's domain.
-        orders: highest order that is read; above 2 of binary attributes only.
+    """Pool the estimates of all views, of kind ``cell``, up to an order (above 2 of bits only).
 
     Cost: O(views · cells · 2^attributes of a view).
     """
@@ -178,10 +150,10 @@ def collect(
 
 
 def cell_variance(mechanism: Mechanism) -> float:
-    """Variance of one cell for one report, mechanism and sampling, apart from the table's total.
+    """Return the variance of one cell of a uniform table for one report: noise and sampling.
 
-    For an even table: the mean noise, and 1 / L of sampling a device. Where the estimates always
-    add up to 1, the noise of the other L - 1 directions is L / (L - 1) times the mean.
+    Where the estimates always add up to 1, the noise of the other L - 1 directions is L / (L - 1)
+    times the mean.
     """
     cells = mechanism.cells
     noise = float(np.mean(mechanism.variance(1)))

@@ -1,55 +1,33 @@
-"""What two categorical attributes have between them alone: a block of rank one.
+"""Dependence of two categorical attributes beyond the common factors: a block of rank one.
 
-Beyond what all pairs share, the correlations of attributes i and j with several categories are
-``sigma_ij a b^T`` (the leading term of correspondence analysis), a and b standard normal, and
-
-    sigma_ij = 0 with probability 1/2, else half-Cauchy of a common scale,
-
-so of the many blocks few may be large, and a block of pure noise is one of size 0. Evidence is
-pooled over all cells of a block, which element by element would drown. Gibbs steps with exact
-conditionals, all blocks of all chains at once: rows of a and b are normal, sigma and the common
-scale are drawn from grids.
+The block of attributes i and j is ``sigma_ij a b^T`` with a and b standard normal and sigma_ij 0
+with probability 1/2, else half-Cauchy about a common scale. The steps are Gibbs draws from exact
+conditionals, for all blocks of all chains at once. See noise-aware.md, section 5.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
+from estimators.noise_aware.arrays import Flags, Floats
+from estimators.noise_aware.input.features import Features
+from estimators.noise_aware.priors import BLOCK_SCALE, BLOCK_SIZE
 from estimators.noise_aware.sampling.draws import choose
-
-if TYPE_CHECKING:
-    from estimators.noise_aware.input.features import Features
-
-Floats = NDArray[np.float64]
-
-_SIZES = np.exp(np.linspace(np.log(3e-3), np.log(1.0), 29))
-_GRID = np.concatenate([[0.0], _SIZES])
-_SCALES = np.exp(np.linspace(np.log(3e-3), np.log(0.5), 16))
-_START, _START_SCALE = 0.02, 0.05
 
 
 class Blocks:
     """Blocks of all pairs of attributes of which one at least has more than two categories.
 
-    Attributes:
-        count: number of blocks.
-        table: shape (chains, size, size), symmetric: the present draw, 0 outside of blocks.
-        expected: same shape: its mean given all but one side of each block.
+    ``table`` is the present draw and ``expected`` its mean given all but one side of each block:
+    shape (chains, size, size), symmetric, 0 outside of the ``count`` blocks.
     """
 
     def __init__(
-        self, features: Features, known: NDArray[np.bool_], chains: int, random: np.random.Generator
+        self, features: Features, known: Flags, chains: int, random: np.random.Generator
     ) -> None:
-        """Lay all blocks into one array, as wide as the widest attribute.
+        """Place all blocks in one array, as wide as the widest attribute.
 
-        Args:
-            features: of the domain.
-            known: shape (size, size): products that anything is known about.
-            chains: side by side.
-            random: what draws come from.
+        ``known``, shape (size, size), says which products have an estimate.
         """
         self._random = random
         self.table = np.zeros((chains, features.size, features.size))
@@ -74,55 +52,51 @@ class Blocks:
         self._cells = (rows[block, row], columns[block, column])
         self._left = random.normal(size=(chains, *shape))
         self._right = random.normal(size=(chains, *shape))
-        self._sigma = np.full((chains, len(pairs)), _START)
-        self._scale = np.full(chains, _START_SCALE)
+        self._sigma, self._scale = np.full((chains, len(pairs)), 0.02), np.full(chains, 0.05)
 
     def sweep(self, gap: Floats, weight: Floats, scale: Floats) -> None:
-        """One draw of every block.
+        """Draw every block once; cost O(chains · blocks · width²).
 
-        Args:
-            gap: shape (chains, size, size): estimates less everything but the blocks.
-            weight: same shape: precision of the gap.
-            scale: same shape: products of the features' deviations.
-
-        Cost: O(chains · blocks · width²).
+        Shape (chains, size, size) all: the gap is the estimates less everything but the blocks,
+        with weight its precision and scale the products of the features' deviations.
         """
-        scaled = self._laid(scale)
-        w = np.where(self._inside, self._laid(weight), 0.0)
-        information, seen = w * scaled * scaled, w * scaled * self._laid(gap)
+        scaled = self._read(scale)
+        w = np.where(self._inside, self._read(weight), 0.0)
+        information, linear = w * scaled * scaled, w * scaled * self._read(gap)
         sigma = self._sigma[:, :, None, None]
         x = sigma * self._right[:, :, None, :]
-        self._left, _ = self._normal((seen * x).sum(-1), (information * x * x).sum(-1))
+        self._left, _ = self._normal((linear * x).sum(-1), (information * x * x).sum(-1))
         x = sigma * self._left[:, :, :, None]
-        self._right, mean = self._normal((seen * x).sum(-2), (information * x * x).sum(-2))
-        self._lay(self.expected, x * mean[:, :, None, :])
+        self._right, mean = self._normal((linear * x).sum(-2), (information * x * x).sum(-2))
+        self._write(self.expected, x * mean[:, :, None, :])
         x = self._left[:, :, :, None] * self._right[:, :, None, :]
-        self._sizes((seen * x).sum((-1, -2)), (information * x * x).sum((-1, -2)))
-        self._lay(self.table, self._sigma[:, :, None, None] * x)
+        self._draw_sizes((linear * x).sum((-1, -2)), (information * x * x).sum((-1, -2)))
+        self._write(self.table, self._sigma[:, :, None, None] * x)
 
-    def _lay(self, table: Floats, blocks: Floats) -> None:
-        """Write blocks into a table, both ways."""
+    def _write(self, table: Floats, blocks: Floats) -> None:
+        """Write blocks into a table and its transpose."""
         first, second = self._cells
         table[:, first, second] = table[:, second, first] = blocks[:, self._inside]
 
-    def _laid(self, values: Floats) -> Floats:
+    def _read(self, values: Floats) -> Floats:
         return values[:, self._rows, self._columns]
 
     def _normal(self, score: Floats, information: Floats) -> tuple[Floats, Floats]:
-        """A draw, and the mean of what it is drawn from."""
+        """Draw one side of all blocks; also return the mean of its distribution."""
         precision = information + 1.0
         mean, noise = score / precision, self._random.normal(size=score.shape)
         return mean + noise / np.sqrt(precision), mean
 
-    def _sizes(self, score: Floats, information: Floats) -> None:
-        """Sizes of blocks, then their common scale."""
-        prior = np.log(_SIZES / self._scale[:, None])
-        prior -= np.log1p(np.square(_SIZES / self._scale[:, None]))
+    def _draw_sizes(self, score: Floats, information: Floats) -> None:
+        """Draw the sizes of blocks, then their common scale."""
+        sizes, scales = BLOCK_SIZE.points, BLOCK_SCALE.points
+        grid = np.concatenate([[0.0], sizes])
+        prior = np.log(sizes / self._scale[:, None])
+        prior -= np.log1p(np.square(sizes / self._scale[:, None]))
         prior -= np.log(np.exp(prior).sum(axis=1, keepdims=True))
         prior = np.concatenate([np.zeros((len(prior), 1)), prior], axis=1)
-        likely = score[:, :, None] * _GRID - 0.5 * information[:, :, None] * np.square(_GRID)
-        self._sigma = _GRID[choose(self._random, likely + prior[:, None])]
-        there = self._sigma[:, :, None] > 0.0
+        likely = score[:, :, None] * grid - 0.5 * information[:, :, None] * np.square(grid)
+        self._sigma = grid[choose(self._random, likely + prior[:, None])]
         size = self._sigma[:, :, None]
-        likely = -np.log1p(np.square(size / _SCALES)) - np.log(_SCALES)
-        self._scale = _SCALES[choose(self._random, (there * likely).sum(axis=1))]
+        likely = -np.log1p(np.square(size / scales)) - np.log(scales)
+        self._scale = scales[choose(self._random, ((size > 0.0) * likely).sum(axis=1))]

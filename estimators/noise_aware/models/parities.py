@@ -1,28 +1,21 @@
 """Log-linear tables of binary attributes, many side by side, and their moments.
 
-``p(x) = exp(sum_S lambda_S chi_S(x)) / Z``, chi_S the parity of S: the product of the signs of its
-attributes. A table is a matrix here, the cells of the first half of the attributes by those of the
-second. As a parity is a product of one of either half, energies and moments are products of small
-matrices: C(d/2, 2) numbers for each of 2^(d/2) rows, instead of a transform of 2^d cells. Tables
-are single precision, which a float's seven digits allow: a moment is known to 1e-4 at best.
+``p(x) = exp(sum_S lambda_S chi_S(x)) / Z``, with chi_S the product of the signs of S. A table is a
+matrix: cells of the first half of the attributes by cells of the second. A parity is a product of
+one of either half, so energies and moments are products of small matrices. Tables are single
+precision: no moment is estimated to seven digits.
 """
 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from estimators.domain import Attributes
+from estimators.noise_aware.arrays import Floats, Singles
 from estimators.noise_aware.input.walsh import sets_up_to
 from estimators.numerics.hadamard import transform
-
-if TYPE_CHECKING:
-    from estimators.domain import Attributes
-
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 
 class Parities:
@@ -33,7 +26,7 @@ class Parities:
     """
 
     def __init__(self, d: int, order: int) -> None:
-        """Lay out both halves; cost O(2^(d/2) d^order)."""
+        """Prepare both halves; cost O(2^(d/2) d^order)."""
         self.sets = sets_up_to(d, order)
         half = d // 2
         self._first, rows = _signs(half, order)
@@ -45,14 +38,14 @@ class Parities:
         self._to_second = np.ascontiguousarray(self._second.T)
 
     def energy(self, weights: Floats) -> Singles:
-        """``sum_S weights_S chi_S(x)``: shape (batch, sets) to (batch, rows, columns)."""
+        """Return ``sum_S weights_S chi_S(x)``: shape (batch, sets) to (batch, rows, columns)."""
         shape = (len(weights), self._first.shape[1], self._second.shape[1])
-        laid = np.zeros(shape, np.float32)
-        laid[:, self._row, self._column] = weights
-        return np.asarray(self._first @ laid @ self._to_second)
+        grid = np.zeros(shape, np.float32)
+        grid[:, self._row, self._column] = weights
+        return np.asarray(self._first @ grid @ self._to_second)
 
     def tables(self, weights: Floats) -> Singles:
-        """Tables that sum to 1: shape (batch, sets) to (batch, rows, columns)."""
+        """Return tables that sum to 1: shape (batch, sets) to (batch, rows, columns)."""
         table = self.energy(weights)
         table -= table.max(axis=(1, 2), keepdims=True)
         np.exp(table, out=table)
@@ -60,18 +53,14 @@ class Parities:
         return table
 
     def moments(self, tables: Singles) -> Floats:
-        """Sums of the tables times every parity: shape (batch, rows, columns) to (batch, sets)."""
-        laid = self._to_first @ (tables @ self._second)
-        return laid[:, self._row, self._column].astype(np.float64)
+        """Return all moments: shape (batch, rows, columns) to (batch, sets)."""
+        grid = self._to_first @ (tables @ self._second)
+        return grid[:, self._row, self._column].astype(np.float64)
 
     def slopes(self, tables: Singles, by: int | None = None) -> tuple[Floats, Floats]:
-        """Moments and their derivatives by weights: (batch, sets) and (batch, sets, by).
+        """Return moments and their derivatives by the first ``by`` weights (None: all).
 
-        Args:
-            tables: shape (batch, rows, columns).
-            by: derivatives are by the weights of that many sets, the first; None: of all.
-
-        Cost: O(batch (2^d d + sets by)).
+        Shapes (batch, sets) and (batch, sets, by). Cost: O(batch (2^d d + sets by)).
         """
         theta = transform(tables.reshape(len(tables), -1)).astype(np.float64)
         own = theta[:, self.sets.index]
@@ -79,10 +68,10 @@ class Parities:
 
 
 class PairParities(Parities):
-    """The same of order two, with a third of the work: both halves meet in single signs only."""
+    """Parities of order two, with a third of the work: halves meet in single signs only."""
 
     def __init__(self, d: int) -> None:
-        """Lay out both halves and what crosses them."""
+        """Prepare both halves and the pairs that cross them."""
         super().__init__(d, 2)
         half = d // 2
         one = [i for i, s in enumerate(self.sets.members) if max(s) < half]

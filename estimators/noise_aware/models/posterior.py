@@ -1,111 +1,68 @@
 """Posterior of first and second moments, whatever model draws them: means, variances, draws.
 
-A model draws means and second moments up to residuals r_ij of known prior variance; given the
-estimates a residual is normal, so its mean and variance are known and need not be drawn (Rao and
-Blackwell). Second moments of two binary attributes are kept within Frechet's bounds.
+A model draws means and second moments up to residuals of known prior variance. Given the estimates
+a residual is normal, so its mean and variance are exact (Rao and Blackwell). Second moments of two
+binary attributes are kept within Frechet's bounds. See noise-aware.md, section 4.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from estimators.noise_aware.arrays import Flags, Floats, Indices
 from estimators.noise_aware.sampling.draws import truncated
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from estimators.noise_aware.input.features import Features
-
-Floats = NDArray[np.float64]
-
 DRAWS = 40
-"""Posterior draws kept for standard errors."""
-
-LEAST_DRAWS = 8
-MAX_DRAWN_CELLS = 1 << 18
-"""Cells times draws beyond which fewer draws, down to `LEAST_DRAWS`, make the standard errors."""
+"""Posterior draws kept for intervals: a 95 % quantile then lies between two of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """Means, variances and draws of the first and second moments.
+    """Means, variances and draws of the first and second moments."""
 
-    Attributes:
-        means: shape (size,).
-        mean_variance: shape (size,).
-        products: shape (size, size); means inside blocks of one attribute have no meaning.
-        product_variance: shape (size, size).
-        residual: posterior mean of tau.
-        drawn_means: shape (draws, size).
-        drawn_products: shape (draws, size, size).
-    """
-
-    means: Floats
-    mean_variance: Floats
-    products: Floats
-    product_variance: Floats
-    residual: float
-    drawn_means: Floats
-    drawn_products: Floats
+    means: Floats  # (size,)
+    mean_variance: Floats  # (size,)
+    products: Floats  # (size, size); blocks of one attribute with itself have no meaning
+    product_variance: Floats  # (size, size)
+    residual: float  # Posterior mean of the residuals' scale
+    drawn_means: Floats  # (draws, size)
+    drawn_products: Floats  # (draws, size, size)
 
 
 def draws_for(cells: int) -> int:
-    """How many draws make the standard errors of a table."""
-    return max(LEAST_DRAWS, min(DRAWS, MAX_DRAWN_CELLS // cells))
-
-
-def nothing(features: Features) -> Posterior:
-    """What is known without any report: every attribute even, certain of nothing."""
-    size = features.size
-    ones, zeros = np.ones(size), np.zeros((size, size))
-    one, two = np.zeros((1, size)), np.zeros((1, size, size))
-    return Posterior(np.zeros(size), ones, zeros, np.ones_like(zeros), 0.0, one, two)
+    """Return the number of draws for a table's intervals: fewer, at least 8, for large tables."""
+    return max(8, min(DRAWS, (1 << 18) // cells))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimates:
-    """What every sweep's residuals are measured against.
+class PairEstimates:
+    """The estimates that every sweep's residuals are measured against."""
 
-    Attributes:
-        seen: shape (size, size): estimates of second moments.
-        noise: shape (size, size): their variances.
-        known: shape (size, size): whether there is an estimate.
-        bounded: rows and columns of binary pairs.
-    """
-
-    seen: Floats
-    noise: Floats
-    known: NDArray[np.bool_]
-    bounded: tuple[NDArray[np.intp], ...]
+    values: Floats  # (size, size): estimates of second moments
+    noise: Floats  # (size, size): their variances
+    known: Flags  # (size, size): whether there is an estimate
+    bounded: tuple[Indices, ...]  # Rows and columns of binary pairs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
-    """One sweep of all chains.
+class Sweep:
+    """One sweep of all chains."""
 
-    Attributes:
-        means: shape (chains, size).
-        low: shape (chains, size, size): second moments but for residuals.
-        residual: shape (chains, size, size): prior variances of these.
-        tau: shape (chains,): their size.
-    """
-
-    means: Floats
-    low: Floats
-    residual: Floats
-    tau: Floats
+    means: Floats  # (chains, size)
+    low: Floats  # (chains, size, size): second moments without residuals
+    residual: Floats  # (chains, size, size): prior variances of residuals
+    tau: Floats  # (chains,): their scale
 
 
-class Keep:
+class PosteriorAccumulator:
     """Running sums over the kept sweeps."""
 
-    def __init__(self, estimates: Estimates, random: np.random.Generator) -> None:
-        """Nothing yet."""
-        size = len(estimates.seen)
+    def __init__(self, estimates: PairEstimates, random: np.random.Generator) -> None:
+        """Start with no sweep."""
+        size = len(estimates.values)
         self._estimates, self._random = estimates, random
         self._count = 0
         self._means, self._mean_squares = np.zeros(size), np.zeros(size)
@@ -114,20 +71,17 @@ class Keep:
         self._drawn: list[tuple[Floats, Floats]] = []
 
     def add(
-        self, look: Look, expected: Callable[[Floats], Floats] | None = None, *, draw: bool
+        self, sweep: Sweep, expected: Callable[[Floats], Floats] | None = None, *, draw: bool
     ) -> None:
-        """One more sweep.
+        """Add one sweep, and if ``draw`` a draw of one chain.
 
-        Args:
-            look: the sweep.
-            expected: from gains of residuals to conditional means of second moments, where these
-                are known better than by the sweep's own draw; shape (chains, size, size) both.
-            draw: keep a draw of one chain.
+        ``expected`` maps gains of residuals to conditional means of second moments, where these are
+        less noisy than the sweep's own; shape (chains, size, size) both.
         """
-        own, means = self._estimates, look.means
-        gain = np.where(own.known, look.residual / (look.residual + own.noise), 0.0)
-        mean = look.low + gain * (own.seen - look.low)
-        spread = look.residual * (1.0 - gain)
+        own, means = self._estimates, sweep.means
+        gain = np.where(own.known, sweep.residual / (sweep.residual + own.noise), 0.0)
+        mean = sweep.low + gain * (own.values - sweep.low)
+        spread = sweep.residual * (1.0 - gain)
         i, j = own.bounded
         a, b = means[:, i], means[:, j]
         floor, ceiling = np.abs(a + b) - 1.0, 1.0 - np.abs(a - b)  # Frechet's
@@ -144,7 +98,7 @@ class Keep:
             best[:, i, j] = mean[:, i, j]
         self._products += best.sum(axis=0)
         self._product_squares += (np.square(mean) + spread).sum(axis=0)
-        self._tau += float(look.tau.sum())
+        self._tau += float(sweep.tau.sum())
         if draw:
             c = len(self._drawn) % chains  # every chain: within one, draws resemble each other
             noise = np.triu(self._random.normal(size=mean[c].shape), 1)
@@ -153,7 +107,7 @@ class Keep:
             self._drawn.append((means[c].copy(), drawn))
 
     def posterior(self) -> Posterior:
-        """Of all sweeps so far."""
+        """Return the posterior from all sweeps so far."""
         means, products = self._means / self._count, self._products / self._count
         return Posterior(
             means,

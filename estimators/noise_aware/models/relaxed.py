@@ -1,16 +1,13 @@
 """Maximum entropy for binary attributes with every constraint loosened by its variance.
 
-Of moments ``theta_S = E[chi_S]`` (chi_S the product of the signs of S, S up to a given order) only
-an estimate t_S of variance v_S is known. The table is ``p = exp(sum_S lambda_S chi_S) / Z`` with
-lambda the minimum of the strictly convex
+Of moments theta_S = E[chi_S] only estimates t_S of variance v_S are known. The table is ``p =
+exp(sum_S lambda_S chi_S) / Z`` with lambda the minimum of the strictly convex
 
     log Z(lambda) - lambda . t + sum_S v_S lambda_S^2 / 2,
 
-the dual of: minimise ``sum_S (theta_S - t_S)^2 / (2 v_S) + KL(p | uniform)``. Where the estimates
-are exact it is maximum entropy given them; where no table has them it gives way in proportion to
-their variances; it always is a table. Solved by damped Newton steps: gradient ``theta - t + v
-lambda``, Hessian ``theta_{S xor T} - theta_S theta_T`` plus v on its diagonal, both from one
-Walsh-Hadamard transform.
+found by damped Newton steps. Gradient ``theta - t + v lambda`` and Hessian ``theta_{S xor T} -
+theta_S theta_T`` (plus v on the diagonal) come from one Walsh-Hadamard transform. See
+noise-aware.md, section 7.
 """
 
 from __future__ import annotations
@@ -18,76 +15,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.input.walsh import AttributeSets
 from estimators.numerics.hadamard import transform
-
-Floats = NDArray[np.float64]
 
 LEAST_VARIANCE = 1e-7
 """Added to every variance, so that the Hessian can be inverted."""
 
-_STEPS = 40
-_HALVINGS = 12
-_SETTLED = 1e-7
-_AGAIN = (6, 1e-3)
-"""Most steps of `Relaxed.again`, and what settles them. Draws that need more steps hardly any table
-meets. Left on their way they put more into nearly empty cells than at their end: on data made for
-development intervals of six attributes then were a tenth wider, and covered 97.9 % instead of 97.6
-(and 94 instead of 92 % on heavy-tailed baskets, which need it)."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relaxed:
-    """Fitted tables.
+    """Fitted tables."""
 
-    Attributes:
-        sets: the constraints.
-        targets: shape (batch, sets): t.
-        variances: shape (batch, sets): v.
-        tables: shape (batch, cells); positive, sum to 1.
-        weights: shape (batch, sets): lambda.
-    """
-
-    sets: AttributeSets
-    targets: Floats
-    variances: Floats
-    tables: Floats
-    weights: Floats
+    sets: AttributeSets  # The constraints
+    targets: Floats  # (batch, sets): t
+    variances: Floats  # (batch, sets): v
+    tables: Floats  # (batch, cells); positive, sum to 1
+    weights: Floats  # (batch, sets): lambda
 
     @property
     def hessian(self) -> Floats:
-        """Derivative of the targets by lambda: shape (batch, sets, sets); made when asked for."""
+        """Derivative of the targets by lambda: shape (batch, sets, sets)."""
         return _derivatives(self.sets, self.tables, self.variances + LEAST_VARIANCE)[1]
 
     def again(self, changes: Floats) -> Floats:
-        """The only table as it is where its targets are changed, by solving again from its weights.
+        """Solve for changed targets of the only table: shape (draws, sets) to (draws, cells).
 
-        To first order in the changes would not do: a cell that is nearly empty has no room to
-        move as far down as up, and its logarithm moves by many times what it can.
-
-        Args:
-            changes: shape (draws, sets).
-
-        Returns:
-            Shape (draws, cells); each positive, sums to 1. Cost: at most `_AGAIN` steps of `fit`.
+        A first-order change would not do: a nearly empty cell cannot move as far down as up. At
+        most 6 steps: hardly any table meets changes that need more, and the unfinished answer
+        widens intervals.
         """
-        steps, settled = _AGAIN
         variances = np.broadcast_to(self.variances, changes.shape)
         start = np.broadcast_to(self.weights, changes.shape)
         targets = self.targets + changes
-        # The first step alone is what small changes need, and too small a decrement to count.
-        return fit(
-            self.sets, targets, variances, start, steps=steps, settled=settled, least=1
-        ).tables
-
-
-def spread(sets: AttributeSets, weights: Floats) -> Floats:
-    """``sum_S lambda_S chi_S`` over all cells: shape (batch, sets) to (batch, cells)."""
-    out = np.zeros((len(weights), 1 << sets.attributes))
-    out[:, sets.index] = weights
-    return transform(out)
+        # A small change needs its first step, and has too small a decrement to ask for it.
+        return fit(self.sets, targets, variances, start, steps=6, settled=1e-3, least=1).tables
 
 
 def fit(
@@ -96,22 +59,20 @@ def fit(
     variances: Floats,
     start: Floats | None = None,
     *,
-    steps: int = _STEPS,
-    settled: float = _SETTLED,
+    steps: int = 40,
+    settled: float = 1e-7,
     least: int = 0,
 ) -> Relaxed:
-    """The tables that meet the targets as far as their variances ask for.
+    """Fit tables that meet the targets as closely as their variances demand.
 
     Args:
         sets: constraints; the first ones are the attributes themselves.
         targets: shape (batch, sets): t.
         variances: shape (batch, sets): v, not negative.
         start: shape (batch, sets): lambda to start from; by default independent attributes.
-        steps: at most so many.
+        steps: most steps, of O(batch (sets^3 + cells log cells)); 4 are usual.
         settled: largest decrement (of the loss, twice) at which steps end.
-        least: at least so many, however small the decrement is.
-
-    Cost: some 4 steps of O(batch (sets^3 + cells log cells)).
+        least: least number of steps.
     """
     v = variances + LEAST_VARIANCE
     d = sets.attributes
@@ -128,7 +89,7 @@ def fit(
         if number >= least and not float(decrement.max()) > settled:
             break
         length = np.ones(len(lam))
-        for _ in range(_HALVINGS):
+        for _ in range(12):  # halvings: below 1 / 4096 of a step rounding decides
             after = lam - length[:, None] * step
             found, reached = _state(sets, after, targets, v)
             worse = ~(reached <= loss - 1e-4 * length * decrement + 1e-12)
@@ -147,7 +108,9 @@ def _state(
     sets: AttributeSets, lam: Floats, targets: Floats, variances: Floats
 ) -> tuple[Floats, Floats]:
     """Tables and the value that is minimised."""
-    energy = spread(sets, lam)
+    spread = np.zeros((len(lam), 1 << sets.attributes))
+    spread[:, sets.index] = lam
+    energy = transform(spread)
     top = energy.max(axis=1, keepdims=True)
     tables = np.exp(energy - top)
     total = tables.sum(axis=1, keepdims=True)

@@ -1,23 +1,8 @@
-"""Interactions of three binary attributes, where views of three or more speak about them.
+"""Third moments of binary attributes, where views of three or more attributes estimate them.
 
-**Prediction.** The first and second moments of a triple, with their posterior variances, give a
-table of maximum entropy (`relaxed`); its third-order moment is what the pairs foretell.
-
-**Residual.** The estimate minus the prediction has noise variance 1 / precision plus what the
-draws of the moments say about the prediction. Alone almost every residual drowns in noise. But as
-pairs, triples have a few causes in common: if x = m + s (L z + own noise), with L the loadings of a
-few factors z, the joint cumulant of three attributes is
-
-    sum over q, r, t of  s_i s_j s_k L_iq L_jr L_kt cumulant_qrt,
-
-linear in some twenty third cumulants of the factors, with L known from the pairs (principal
-factors of the posterior correlations). So the residuals are regressed on these products, under
-``cumulant ~ N(0, sigma^2)`` and a remainder ``N(0, (tau s_i s_j s_k)^2)``, both sizes averaged
-over a grid by their evidence. In a second candidate the scale ``s_i s_j s_k`` is replaced with
-``64 / sum over cells of 1/p``, how far the moment moves per unit of log-linear interaction, smaller
-where cells are nearly empty; the two are averaged by evidence too. What is left of every residual
-is shrunk by a horseshoe (`shrinkage.gains`) that may be nothing at all (probability 1/2). When
-noise is high the evidence keeps all sizes near 0, and the tables are those of the pairs.
+Maximum entropy given the pairs predicts the third moment of a triple. The residuals of all triples
+are regressed on products of the pairs' factor loadings, with prior scales averaged by their
+evidence; what is left of each is shrunk by a horseshoe. See noise-aware.md, section 6.
 """
 
 from __future__ import annotations
@@ -25,83 +10,50 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, combinations_with_replacement, permutations
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from estimators.domain import Attributes
+from estimators.noise_aware.arrays import Flags, Floats, Indices
+from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.input.walsh import sets_up_to
 from estimators.noise_aware.models import relaxed
-from estimators.noise_aware.models.shrinkage import gains
+from estimators.noise_aware.models.horseshoe import gains
+from estimators.noise_aware.models.posterior import Posterior
+from estimators.noise_aware.priors import CUMULANT, LONE_RESIDUAL, REMAINDER
 from estimators.numerics.hadamard import transform
 
-if TYPE_CHECKING:
-    from estimators.domain import Attributes
-    from estimators.noise_aware.input.statistics import Statistics
-    from estimators.noise_aware.models.posterior import Posterior
-
-Floats = NDArray[np.float64]
-
 RANK = 4
-CUMULANT = 3.0
-"""Prior size of a factor's third cumulant, half-normal: of a cause that one in twelve has."""
-
-REMAINDER = 0.1
-"""Prior size of what the factors leave, in units of its scale, while they are fitted."""
-
-LONE = 0.03
-"""Prior size of a lone residual, if there are any."""
-
-_SIGMA = np.exp(np.linspace(np.log(0.02), np.log(10.0), 16))
-_TAU = np.concatenate([[0.0], np.exp(np.linspace(np.log(0.003), np.log(0.5), 10))])
-_ROUNDS = 30
-_LEAST_SPREAD = 1e-4
-_SEED = 20140927
+"""Factors: 20 third cumulants, few enough for a hundred triples to estimate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Triples:
-    """Every triple of attributes as the pairs foretell it.
+    """Predictions of all triples of attributes from the pairs."""
 
-    Attributes:
-        members: shape (triples, 3), ascending.
-        scale: shape (triples,): s_i s_j s_k, product of the attributes' standard deviations.
-        predicted: shape (triples,): third moment of maximum entropy given the pairs.
-        ease: shape (triples,): derivative of the third moment by its log-linear interaction.
-        drawn: shape (draws, triples): deviations of the prediction over posterior draws.
-        loadings: shape (attributes, `RANK`).
-    """
-
-    members: NDArray[np.intp]
-    scale: Floats
-    predicted: Floats
-    ease: Floats
-    drawn: Floats
-    loadings: Floats
+    members: Indices  # (triples, 3), ascending
+    scale: Floats  # (triples,): product of the attributes' standard deviations
+    predicted: Floats  # (triples,): third moment of maximum entropy given the pairs
+    ease: Floats  # (triples,): derivative of the third moment by its log-linear interaction
+    drawn: Floats  # (draws, triples): deviations of the prediction over posterior draws
+    loadings: Floats  # (attributes, `RANK`)
 
 
 @dataclass(frozen=True)
-class Third:
-    """Third moments of all triples.
+class ThirdMoments:
+    """Third moments of all triples."""
 
-    Attributes:
-        triples: what the pairs foretell.
-        shift: shape (triples,): posterior mean of the residual from the prediction.
-        variance: shape (triples,): posterior variance of the residual.
-        drawn: shape (draws, triples): deviations of the moment, prediction and residual.
-    """
-
-    triples: Triples
-    shift: Floats
-    variance: Floats
-    drawn: Floats
+    triples: Triples  # Their predictions
+    shift: Floats  # (triples,): posterior mean of the residual from the prediction
+    variance: Floats  # (triples,): posterior variance of the residual
+    drawn: Floats  # (draws, triples): deviations of the moment, prediction and residual
 
     @cached_property
     def known(self) -> float:
         """Share of the residuals' energy that is known, 0 to 1."""
-        seen = float(np.square(self.shift).sum())
-        total = seen + float(self.variance.sum())
-        return seen / total if total > 0.0 else 0.0
+        energy = float(np.square(self.shift).sum())
+        total = energy + float(self.variance.sum())
+        return energy / total if total > 0.0 else 0.0
 
     @cached_property
     def size(self) -> float:
@@ -111,28 +63,24 @@ class Third:
 
     @cached_property
     def position(self) -> dict[Attributes, int]:
-        """Number of each triple."""
+        """Index of each triple."""
         return {(i, j, k): n for n, (i, j, k) in enumerate(self.triples.members.tolist())}
 
 
-def fit(statistics: Statistics, posterior: Posterior) -> Third | None:
-    """Posterior of all third moments; None where no view holds three attributes.
+def fit(statistics: Statistics, posterior: Posterior) -> ThirdMoments | None:
+    """Return the posterior of all third moments; None where no view holds three attributes.
 
-    Args:
-        statistics: of binary attributes, with third orders.
-        posterior: of the first and second moments.
-
-    Cost: O(triples · (draws + 252 + 11 regressors^2)): 30 ms for 560 triples, 150 ms for 4,960.
+    Cost: O(triples · (draws + 252 + 11 regressors^2)).
     """
-    triples = foretell(posterior)
+    triples = predict(posterior)
     order = [tuple(t) for t in triples.members.tolist()]
-    seen, precision = statistics.of(order)
+    estimates, precision = statistics.of(order)
     known = precision > 0.0
     if not known.any():
         return None
     noise = 1.0 / precision[known] + triples.drawn.var(axis=0)[known]
-    residual = (seen - triples.predicted)[known]
-    random = np.random.default_rng(_SEED)
+    residual = (estimates - triples.predicted)[known]
+    random = np.random.default_rng(20140927)  # fixed: equal tallies give equal answers
     common = _pool(
         [
             _regress(residual, noise, known, scale, triples)
@@ -144,17 +92,17 @@ def fit(statistics: Statistics, posterior: Posterior) -> Third | None:
     shift, drawn = common.mean, common.drawn
     own = triples.scale[known]
     left = residual - shift[known]
-    gain, doubt = gains(left / own, noise / np.square(own), LONE, nothing=0.5)
+    gain, doubt = gains(left / own, noise / np.square(own), LONE_RESIDUAL, nothing=0.5)
     variance = common.variance
     lone = gain * noise + doubt * np.square(own)
     shift[known] += gain * left
     variance[known] += lone
     drawn[:, known] += random.normal(size=(len(drawn), lone.size)) * np.sqrt(lone)
-    return Third(triples, shift, variance, drawn + triples.drawn)
+    return ThirdMoments(triples, shift, variance, drawn + triples.drawn)
 
 
-def foretell(posterior: Posterior) -> Triples:
-    """Third moments by maximum entropy given the pairs."""
+def predict(posterior: Posterior) -> Triples:
+    """Predict third moments by maximum entropy given the pairs."""
     d = posterior.means.size
     members = np.array(list(combinations(range(d), 3)), np.intp).reshape(-1, 3)
     sets = sets_up_to(3, 2)
@@ -171,23 +119,18 @@ def foretell(posterior: Posterior) -> Triples:
         posterior.drawn_products - posterior.drawn_products.mean(axis=0),
         members,
     )
-    spread = np.sqrt(np.maximum(1.0 - np.square(posterior.means), _LEAST_SPREAD))
+    spread = np.sqrt(np.maximum(1.0 - np.square(posterior.means), 1e-4))
     ease = 64.0 / (1.0 / np.maximum(found.tables, 1e-7)).sum(axis=1)
     drawn = np.einsum("...ts,ts->...t", moved, slope)
     loadings = _loadings(posterior, spread)
     return Triples(members, spread[members].prod(axis=1), predicted, ease, drawn, loadings)
 
 
-def moments(one: Floats, two: Floats, members: NDArray[np.intp]) -> Floats:
-    """First- and second-order values of sets of attributes, in the order of `sets_up_to`.
+def moments(one: Floats, two: Floats, members: Indices) -> Floats:
+    """Return first- and second-order values of sets of attributes, in the order of `sets_up_to`.
 
-    Args:
-        one: shape (..., attributes).
-        two: shape (..., attributes, attributes).
-        members: shape (sets, k).
-
-    Returns:
-        Shape (..., sets, k + k (k - 1) / 2).
+    Of one (..., attributes), two (..., attributes, attributes) and members (sets, k) the shape is
+    (..., sets, k + k (k - 1) / 2).
     """
     a, b = np.triu_indices(members.shape[1], 1)
     return np.concatenate([one[..., members], two[..., members[:, a], members[:, b]]], axis=-1)
@@ -198,13 +141,13 @@ def _loadings(posterior: Posterior, spread: Floats) -> Floats:
     correlations = posterior.products - np.outer(posterior.means, posterior.means)
     correlations = correlations / np.outer(spread, spread)
     np.fill_diagonal(correlations, 0.0)
-    shared = np.minimum(np.abs(correlations).max(axis=1), 1.0)
+    communality = np.minimum(np.abs(correlations).max(axis=1), 1.0)
     out = np.zeros((spread.size, RANK))
-    for _ in range(_ROUNDS):
-        values, vectors = np.linalg.eigh(correlations + np.diag(shared))
+    for _ in range(30):
+        values, vectors = np.linalg.eigh(correlations + np.diag(communality))
         top = np.argsort(values)[::-1][:RANK]
         out[:, : top.size] = vectors[:, top] * np.sqrt(np.maximum(values[top], 0.0))
-        shared = np.minimum(np.square(out).sum(axis=1), 1.0)
+        communality = np.minimum(np.square(out).sum(axis=1), 1.0)
     return out
 
 
@@ -220,7 +163,7 @@ def _regressors(triples: Triples, scale: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Regression:
-    """What one choice of scale says: log evidence, regressors, mean and covariance of cumulants."""
+    """Result for one unit of residuals; mean and covariance are those of the cumulants."""
 
     evidence: float
     regressors: Floats
@@ -229,28 +172,30 @@ class _Regression:
 
 
 def _regress(
-    residual: Floats, noise: Floats, known: NDArray[np.bool_], scale: Floats, triples: Triples
+    residual: Floats, noise: Floats, known: Flags, scale: Floats, triples: Triples
 ) -> _Regression:
-    """Bayesian linear regression, averaged over the sizes of cumulants and remainder.
+    """Bayesian linear regression, averaged over the scales of cumulants and remainder.
 
-    With A = X' D^-1 X, D the noise and remainder, one eigendecomposition per tau serves all sigma.
+    With A = X' D^-1 X, D noise and remainder, one eigendecomposition per remainder serves all
+    scales of cumulants.
     """
     regressors = _regressors(triples, scale)
-    x, own = regressors[known], scale[known]
+    x, own, sigma2 = regressors[known], scale[known], np.square(CUMULANT.points)
     scores: list[Floats] = []
     means: list[Floats] = []
     covariances: list[Floats] = []
-    for tau in _TAU:
+    for tau in np.concatenate([[0.0], REMAINDER.points]):
         d = noise + np.square(tau * own)
         weighted = x.T / d
         values, vectors = np.linalg.eigh(weighted @ x)
         values = np.maximum(values, 0.0)
         along = vectors.T @ (weighted @ residual)
-        base = -0.5 * float((np.square(residual) / d + np.log(d)).sum() + (tau / REMAINDER) ** 2)
-        shrunk = 1.0 / (values + 1.0 / np.square(_SIGMA)[:, None])
+        penalty = (tau / REMAINDER.size) ** 2
+        base = -0.5 * float((np.square(residual) / d + np.log(d)).sum() + penalty)
+        shrunk = 1.0 / (values + 1.0 / sigma2[:, None])
         gain = 0.5 * (shrunk * np.square(along)).sum(axis=1)
-        loss = 0.5 * np.log1p(np.square(_SIGMA)[:, None] * values).sum(axis=1)
-        scores.append(base + gain - loss - 0.5 * np.square(_SIGMA / CUMULANT))
+        loss = 0.5 * np.log1p(sigma2[:, None] * values).sum(axis=1)
+        scores.append(base + gain - loss + CUMULANT.on_grid)
         means.append((shrunk * along) @ vectors.T)
         covariances.append(np.einsum("iq,sq,jq->sij", vectors, shrunk, vectors))
     score, mean = np.concatenate(scores), np.concatenate(means)
@@ -266,7 +211,7 @@ def _regress(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Common:
-    """Residuals that factors explain: mean, variance and draws of their deviations."""
+    """The part of residuals that factors explain: mean, variance and draws of deviations."""
 
     mean: Floats
     variance: Floats

@@ -1,97 +1,81 @@
 """Hamiltonian Monte Carlo: draws from a density with a known gradient, chains side by side.
 
-Leapfrog steps in coordinates whitened by an expected curvature: the likelihood's, which is fixed
-once the chains have warmed up, and the prior's, which knows nothing of the state but its sizes. So
-neither changes along a trajectory nor by it, and the draws keep the density. The step size is set
-by dual averaging (Hoffman and Gelman, JMLR 2014, section 3.2), one for all chains.
+Coordinates are whitened by an expected curvature that does not change along a trajectory, so the
+draws keep the density. The step size is set by dual averaging (Hoffman and Gelman, JMLR 2014,
+section 3.2), one for all chains. See noise-aware.md, section 10.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import exp, sqrt
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from estimators.noise_aware.arrays import Floats
 
-Floats = NDArray[np.float64]
 Kept = TypeVar("Kept", bound=NDArray[np.floating[Any]])
 Kept_co = TypeVar("Kept_co", bound=NDArray[np.floating[Any]], covariant=True)
 
 LEAPS = 8
-ACCEPTED = 0.8
-"""Share of trajectories that the step size is set to have accepted."""
-
-_FIRST = -1.2
-_LARGEST = 0.3
-_EVERY = 5
-_JITTER = 0.4
-_START = 0.5
-_SMALL = 24
-"""Size of a matrix that is not worth halving."""
+"""Steps of a trajectory: enough to cross the whitened posterior at the usual step size."""
 
 
 class Target(Protocol[Kept_co]):
-    """What is drawn from."""
+    """A density to draw from."""
 
     state: Floats
 
     def density(self, state: Floats) -> tuple[Floats, Floats, Kept_co]:
-        """Log density (chains,), gradient (chains, size) and something worth keeping."""
+        """Return log density (chains,), gradient (chains, size) and a by-product to keep."""
 
     def curvature(self) -> Floats:
-        """Of minus the log likelihood, the same for all chains: shape (size, size)."""
+        """Return that of minus the log likelihood, for all chains: shape (size, size)."""
 
     def prior_curvature(self) -> Floats:
-        """Diagonal, of minus the log prior given the sizes, positive: shape (chains, size)."""
+        """Return the diagonal, of minus the log prior, positive: shape (chains, size)."""
 
-    def draw_sizes(self) -> None:
+    def draw_scales(self) -> None:
         """Draw everything that the density takes as given."""
 
 
 def draw(
     target: Target[Kept], random: np.random.Generator, warm_up: int, sweeps: int
 ) -> Iterator[Kept]:
-    """What the density returns third, once per kept sweep.
-
-    Args:
-        target: at a good start; its state is moved.
-        random: what draws come from.
-        warm_up: sweeps that adapt and are dropped.
-        sweeps: that are kept.
+    """Yield the density's by-product once per kept sweep, after sweeps that adapt and are dropped.
 
     Cost: (warm_up + sweeps) (LEAPS + 1) densities, and a curvature every 5 sweeps of the warm-up.
     """
+    first, largest, accepted_share = -1.2, 0.3, 0.8  # log steps; the share dual averaging aims at
     likelihood = target.curvature()
     white = _whitening(likelihood, target)
-    target.state = target.state + _START * _times(white, random.normal(size=target.state.shape))
-    step, settled, error = _FIRST, _FIRST, 0.0
+    target.state = target.state + 0.5 * _times(white, random.normal(size=target.state.shape))
+    step, settled, error = first, first, 0.0
     for number in range(warm_up + sweeps):
         warming = number < warm_up
-        if number and number <= warm_up and number % _EVERY == 0:
+        if number and number <= warm_up and number % 5 == 0:
             likelihood = target.curvature()
         white = _whitening(likelihood, target)
         length = exp(step if warming else settled)
         kept, accepted = _trajectory(target, random, white, length)
         if warming:
             age = number + 1
-            error += (ACCEPTED - accepted - error) / (age + 5)
-            step = min(_FIRST - 5.0 * sqrt(age) * error, _LARGEST)
+            error += (accepted_share - accepted - error) / (age + 5)
+            step = min(first - 5.0 * sqrt(age) * error, largest)
             settled += age**-0.6 * (step - settled)
         else:
             yield kept
-        target.draw_sizes()
+        target.draw_scales()
 
 
 def _trajectory(
     target: Target[Kept], random: np.random.Generator, white: Floats, length: float
 ) -> tuple[Kept, float]:
-    """Move every chain along one trajectory, or leave it; what is kept, and acceptance."""
+    """Move every chain along one trajectory, or leave it; return by-product and acceptance."""
     chains = len(target.state)
-    step = length * random.uniform(1.0 - _JITTER, 1.0 + _JITTER, size=(chains, 1))
+    step = length * random.uniform(0.6, 1.4, size=(chains, 1))  # varied, against periodic orbits
     back = white.transpose(0, 2, 1)
     momentum = random.normal(size=target.state.shape)
     before, gradient, old = target.density(target.state)
@@ -121,9 +105,9 @@ def _whitening(likelihood: Floats, target: Target[Any]) -> Floats:
 
 
 def inverse_of_triangle(root: Floats) -> Floats:
-    """Of lower triangular matrices, by halves: a sixth of the work of any matrix' inverse."""
+    """Invert lower triangular matrices by halves, a sixth of the work of a general inverse."""
     size = root.shape[1]
-    if size <= _SMALL:
+    if size <= 24:  # halving costs more below
         return np.asarray(np.linalg.inv(root))
     half = size // 2
     out = np.zeros_like(root)

@@ -3,46 +3,31 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from estimators.noise_aware.input.walsh import AttributeSets, sets_up_to
+from estimators.domain import Attributes
+from estimators.noise_aware.arrays import Floats
+from estimators.noise_aware.input.walsh import sets_up_to
 from estimators.noise_aware.models import relaxed
-from estimators.noise_aware.models.posterior import draws_for
-from estimators.noise_aware.models.third_moments import moments
-from estimators.noise_aware.tables.intervals import WIDER
+from estimators.noise_aware.models.posterior import Posterior, draws_for
+from estimators.noise_aware.models.third_moments import ThirdMoments, moments
+from estimators.noise_aware.priors import LARGEST_DECAY
+from estimators.noise_aware.tables.intervals import INFLATION
 from estimators.numerics.hadamard import transform
 
-if TYPE_CHECKING:
-    from estimators.domain import Attributes
-    from estimators.noise_aware.models.posterior import Posterior
-    from estimators.noise_aware.models.third_moments import Third
-
-Floats = NDArray[np.float64]
-
 MAX_WITH_TRIPLES = 16
-"""Larger tables are made of pairs alone: there are too many triples to solve for."""
-
-MAX_DECAY = 0.5
-"""Each order is taken to be at most half as large as the one before."""
-
-_SEED = 20150301
+"""Larger tables use pairs alone: the Newton step's cost is cubic in the number of triples."""
 
 
 class BinaryTables:
-    """Relaxed maximum entropy (`relaxed`) given pairs and, where they are known, triples."""
+    """Relaxed maximum entropy given pairs and, where there are estimates, triples."""
 
-    def __init__(self, posterior: Posterior, third: Third | None, wider: float = WIDER) -> None:
-        """Keep what is known.
-
-        Args:
-            posterior: of first and second moments.
-            third: of third moments.
-            wider: how much farther from their mean than they do draws are taken to lie.
-        """
-        self._posterior, self._third, self._wider = posterior, third, wider
+    def __init__(
+        self, posterior: Posterior, third: ThirdMoments | None, inflation: float = INFLATION
+    ) -> None:
+        """Keep the posteriors; draws are moved away from their mean by ``inflation``."""
+        self._posterior, self._third, self._inflation = posterior, third, inflation
         size = posterior.means.size
         spread = np.maximum(1.0 - np.square(posterior.means), 1e-4)
         above = np.triu_indices(size, 1)
@@ -52,29 +37,21 @@ class BinaryTables:
         self._pair_size = float(np.sqrt(square.mean())) if square.size else 0.0
 
     def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """Table, and draws of its cells: shapes (2,) * attributes and (draws, cells).
+        """Return table and draws of its cells: shapes (2,) * attributes and (draws, cells).
 
-        Draws of moments are moved away from their mean, and each is made a table. What no report
-        speaks about moves its cells, though not below 0.
-
-        Args:
-            attributes: at least three, ascending.
-
-        Cost: O(draws (sets^3 + cells · attributes)): 10 ms for six attributes where triples are
-        known, 0.2 s for ten, 2 s for 13 and more.
+        Of three or more ascending attributes. Cost: O(draws (sets^3 + cells · attributes)).
         """
         found, changes = self._with_pairs(attributes)
         third = self._third_of(attributes)
         if third is not None:
             found, changes = self._with_triples(attributes, found, changes, third)
-        drawn = found.again(self._wider * changes)
-        drawn += np.random.default_rng(_SEED).normal(size=drawn.shape) * np.sqrt(
-            self.unseen(attributes)
-        )
+        drawn = found.again(self._inflation * changes)
+        random = np.random.default_rng(20150301)  # fixed: equal tallies give equal answers
+        drawn += random.normal(size=drawn.shape) * np.sqrt(self.unmodelled(attributes))
         return found.tables[0].reshape((2,) * len(attributes)), np.maximum(drawn, 0.0)
 
     def _with_pairs(self, attributes: Attributes) -> tuple[relaxed.Relaxed, Floats]:
-        """Table given first and second moments, and how draws of these differ."""
+        """Table given first and second moments, and deviations of their draws."""
         post, k = self._posterior, len(attributes)
         draws = draws_for(1 << k)
         members = np.array([attributes], np.intp)
@@ -87,19 +64,19 @@ class BinaryTables:
         return found, drawn - drawn.mean(axis=0)
 
     def _with_triples(
-        self, attributes: Attributes, pairs: relaxed.Relaxed, changes: Floats, third: Third
+        self, attributes: Attributes, pairs: relaxed.Relaxed, changes: Floats, third: ThirdMoments
     ) -> tuple[relaxed.Relaxed, Floats]:
-        """Table given third moments too.
+        """Table given third moments too: each is its residual plus a prediction.
 
-        A third moment is its residual plus what pairs foretell: the triple's own pairs, from whose
-        prediction the residual was measured, or all pairs of the table, which foretell better if
-        there is no residual at all. The share of the residuals that is known weighs the two.
+        The triple's own pairs predict it, from which the residual was measured, or all pairs of the
+        table, which is better where no residual is known: the known share of the residuals weighs
+        the two.
         """
         k, c = len(attributes), third.known
         sets = sets_up_to(k, 3)
         place = np.array([third.position[t] for t in combinations(attributes, 3)], np.intp)
-        wider = transform(pairs.tables)[0, _third_cells(sets)]
-        predicted = c * third.triples.predicted[place] + (1.0 - c) * wider
+        of_all_pairs = transform(pairs.tables)[0, sets.index[sets.order == 3]]
+        predicted = c * third.triples.predicted[place] + (1.0 - c) * of_all_pairs
         drawn = third.drawn[: len(changes), place]
         doubt = third.variance[place] + c * third.triples.drawn[:, place].var(axis=0)
         post, members = self._posterior, np.array([attributes], np.intp)
@@ -113,21 +90,18 @@ class BinaryTables:
         )
         return found, np.hstack([changes, drawn])
 
-    def _third_of(self, attributes: Attributes) -> Third | None:
+    def _third_of(self, attributes: Attributes) -> ThirdMoments | None:
         return self._third if len(attributes) <= MAX_WITH_TRIPLES else None
 
-    def unseen(self, attributes: Attributes) -> Floats:
-        """Variance of each cell from interactions of orders that no report speaks about: (cells,).
+    def unmodelled(self, attributes: Attributes) -> Floats:
+        """Return the variance of each cell from orders without any estimate: shape (cells,).
 
-        An interaction of order o, in units of its attributes' deviations, is taken to have size
-        ``c_3 min(c_3 / c_2, 1/2)^(o - 3)``: c_2 that of correlations, c_3 that of residuals of
-        three or, if these are unknown too, of two. To first order it moves a cell by its size times
-        the cell of the product table times the standardised features; the sum over all sets of an
-        order is an elementary symmetric polynomial of their squares.
+        The sum over all sets of an order is an elementary symmetric polynomial of the squared
+        standardised features; see noise-aware.md, section 8.
         """
         k, third = len(attributes), self._third_of(attributes)
         largest = third.size if third is not None else self._posterior.residual
-        ratio = min(MAX_DECAY, largest / max(self._pair_size, 1e-9))
+        ratio = min(LARGEST_DECAY, largest / max(self._pair_size, 1e-9))
         first = 4 if third is not None else 3
         share = (1.0 + np.outer(self._posterior.means[list(attributes)], [1.0, -1.0])) / 2.0
         share = np.clip(share, 1e-3, 1.0 - 1e-3)
@@ -144,8 +118,3 @@ class BinaryTables:
         for order in range(first, k + 1):
             total += (largest * ratio ** (order - 3)) ** 2 * symmetric[order]
         return np.asarray(np.square(product) * total, np.float64)
-
-
-def _third_cells(sets: AttributeSets) -> NDArray[np.intp]:
-    """Cells of the transform that hold third moments."""
-    return np.asarray(sets.index[sets.order == 3])

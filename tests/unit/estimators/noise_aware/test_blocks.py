@@ -7,7 +7,7 @@ import pytest
 
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import low_rank as shared
+from estimators.noise_aware.models import low_rank
 from estimators.noise_aware.models.blocks import Blocks
 
 CARDINALITIES = (5, 4, 2, 6)
@@ -67,7 +67,7 @@ NOISE = 0.04
 def error_of_block(tables: dict[tuple[int, int], np.ndarray], seed: int) -> tuple[float, float]:
     """Squared error of the dependence of 0 and 3, and that of taking it to be nothing."""
     features = Features(CARDINALITIES)
-    post = shared.fit(features, observed(features, tables, NOISE, seed))
+    post = low_rank.fit(features, observed(features, tables, NOISE, seed))
     a, b = features.slices[0], features.slices[3]
     parts = features.interactions((0, 3), tables[0, 3])
     truth = parts[1:, 1:] - np.outer(parts[1:, 0], parts[0, 1:])
@@ -97,7 +97,7 @@ def test_margins_of_several_categories_are_not_pulled_towards_their_first_codes(
     even = np.full((6, 6), 1.0 / 36)
     means = []
     for seed in range(8):
-        post = shared.fit(features, observed(features, {(0, 1): even}, 0.3, seed))
+        post = low_rank.fit(features, observed(features, {(0, 1): even}, 0.3, seed))
         means.append(post.means - np.mean(post.means[:6]))
     # With 8 fits of noise 0.3, each mean of means has standard error below 0.11.
     assert np.abs(np.mean(means, axis=0)).max() < 5 * 0.11
@@ -113,7 +113,7 @@ def test_all_binary_domains_have_no_blocks() -> None:
 
 def test_exact_statistics_give_back_the_block(margins: list[np.ndarray]) -> None:
     features, tables = Features(CARDINALITIES), dependent(margins)
-    post = shared.fit(features, observed(features, tables, 1e-3, 3))
+    post = low_rank.fit(features, observed(features, tables, 1e-3, 3))
     for (i, j), table in tables.items():
         parts = features.interactions((i, j), table)[1:, 1:]
         found = post.products[features.slices[i], features.slices[j]]

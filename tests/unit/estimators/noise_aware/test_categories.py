@@ -9,7 +9,7 @@ import pytest
 
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.models import low_rank as shared
+from estimators.noise_aware.models import low_rank
 from estimators.noise_aware.models.blocks import Blocks
 from estimators.noise_aware.models.concentration import Concentrations
 
@@ -66,7 +66,7 @@ def test_pairs_that_drown_in_noise_add_nothing_to_the_product_of_the_margins() -
     own = features.crossed
     added, spread = [], []
     for seed in range(3):
-        post = shared.fit(features, observed(features, margins, 0.3, seed))
+        post = low_rank.fit(features, observed(features, margins, 0.3, seed))
         product = np.outer(post.means, post.means)
         added.append(np.square(post.products - product)[own].mean())
         spread.append(post.mean_variance.mean())
@@ -78,7 +78,7 @@ def test_sampled_moments_and_their_conditional_means_agree() -> None:
     features = Features((3, 2, 4, 2))
     random = np.random.default_rng(3)
     margins = [random.dirichlet(np.full(r, 2.0)) for r in features.cardinalities]
-    sampler = shared._Sampler(features, observed(features, margins, 0.03, 4))
+    sampler = low_rank._Sampler(features, observed(features, margins, 0.03, 4))
     drawn, smooth = [], []
     for number in range(700):
         sampler.sweep()
@@ -86,7 +86,7 @@ def test_sampled_moments_and_their_conditional_means_agree() -> None:
             continue
         low, residual = sampler.low(), sampler.residual()
         gain = np.where(sampler.known, residual / (residual + sampler.noise), 0.0)
-        drawn.append((low + gain * (sampler.seen - low)).mean(axis=0))
+        drawn.append((low + gain * (sampler.estimates - low)).mean(axis=0))
         smooth.append(sampler.expected(gain).mean(axis=0))
     own = features.crossed
     batches = np.array([np.array(drawn) - np.array(smooth)]).reshape(20, -1, *own.shape)
@@ -146,7 +146,7 @@ def test_attributes_tell_each_other_how_even_they_are() -> None:
     apart = []
     for margin in (even, lopsided):
         stats = [observed(features, [margin] * 6, 0.02, seed, deviation) for seed in range(3)]
-        fits = [shared.fit(features, one) for one in stats]
+        fits = [low_rank.fit(features, one) for one in stats]
         spread = [np.square(post.means[:6]).sum() for post in fits]
         apart.append(np.mean(spread))
     assert apart[0] < 0.3 * apart[1]

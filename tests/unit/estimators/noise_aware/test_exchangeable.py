@@ -8,66 +8,67 @@ import numpy as np
 import pytest
 
 from estimators.noise_aware.design import allocation
-from estimators.noise_aware.design.allocation import Prior, allocate
-from estimators.noise_aware.design.exchangeable import CENTRE, FIELD, World, variances
+from estimators.noise_aware.design.allocation import allocate
+from estimators.noise_aware.design.exchangeable import Scenario, variances
+from estimators.noise_aware.priors import DESIGN_FIELD, FIELD_CENTRE, PriorScales
 
 
-def moments_by_enumeration(world: World) -> tuple[list[frozenset[int]], np.ndarray]:
+def moments_by_enumeration(scenario: Scenario) -> tuple[list[frozenset[int]], np.ndarray]:
     """All sets and the derivative of their moments by all weights, from the 2^d cells."""
-    d = world.attributes
-    sets = [frozenset(s) for o in range(1, world.top + 1) for s in combinations(range(d), o)]
+    d = scenario.attributes
+    sets = [frozenset(s) for o in range(1, scenario.top + 1) for s in combinations(range(d), o)]
     signs = 1 - 2 * ((np.arange(1 << d)[:, None] >> np.arange(d)) & 1)
-    cells = np.prod((1 + world.mean * signs) / 2, axis=1)
+    cells = np.prod((1 + scenario.mean * signs) / 2, axis=1)
     parity = np.stack([signs[:, sorted(s)].prod(axis=1) for s in sets], axis=1)
     mean = cells @ parity
     slope = (parity * cells[:, None]).T @ parity - np.outer(mean, mean)
-    modelled = [i for i, s in enumerate(sets) if len(s) <= 1 + len(world.sizes)]
+    modelled = [i for i, s in enumerate(sets) if len(s) <= 1 + len(scenario.scales)]
     chart = np.eye(len(sets))[:, modelled]
     for column, row in enumerate(modelled):
         if len(sets[row]) == 2:
             for i in sets[row]:
-                chart[sets.index(frozenset([i])), column] -= world.mean
+                chart[sets.index(frozenset([i])), column] -= scenario.mean
     return sets, slope @ chart
 
 
-def prior_by_pairs_of_sets(world: World, sets: list[frozenset[int]]) -> np.ndarray:
+def prior_by_pairs_of_sets(scenario: Scenario, sets: list[frozenset[int]]) -> np.ndarray:
     out = np.zeros((len(sets), len(sets)))
     for a, s in enumerate(sets):
         for b, t in enumerate(sets):
             both = len(s & t)
             if len(s) == len(t) == 1:
-                out[a, b] = CENTRE**2 + FIELD**2 * both
+                out[a, b] = FIELD_CENTRE**2 + DESIGN_FIELD**2 * both
             elif len(s) == len(t) == 2:
-                out[a, b] = world.sizes[0] ** 2 * (0.5 * (s == t) + 0.125 * both + 0.25)
+                out[a, b] = scenario.scales[0] ** 2 * (0.5 * (s == t) + 0.125 * both + 0.25)
             elif s == t:
-                out[a, b] = world.sizes[len(s) - 2] ** 2
+                out[a, b] = scenario.scales[len(s) - 2] ** 2
     return out
 
 
 @pytest.mark.parametrize(
-    "world",
+    "scenario",
     [
-        World(6, 0.6, (0.1, 0.05), 6),
-        World(7, -0.3, (0.2, 0.1, 0.06), 4),
-        World(5, 0.9, (0.2, 0.1, 0.05), 5),
-        World(5, 0.0, (0.3,), 4),
-        World(3, 0.5, (0.1,), 3),
-        World(2, 0.2, (0.1,), 2),
+        Scenario(6, 0.6, (0.1, 0.05), 6),
+        Scenario(7, -0.3, (0.2, 0.1, 0.06), 4),
+        Scenario(5, 0.9, (0.2, 0.1, 0.05), 5),
+        Scenario(5, 0.0, (0.3,), 4),
+        Scenario(3, 0.5, (0.1,), 3),
+        Scenario(2, 0.2, (0.1,), 2),
     ],
 )
-def test_blocks_give_the_variances_of_the_whole_matrices(world: World) -> None:
+def test_blocks_give_the_variances_of_the_whole_matrices(scenario: Scenario) -> None:
     precision = np.array([[30.0, 20.0, 10.0], [5.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
-    precision = precision[:, : min(3, world.top)]
-    sets, slope = moments_by_enumeration(world)
+    precision = precision[:, : min(3, scenario.top)]
+    sets, slope = moments_by_enumeration(scenario)
     columns = slope.shape[1]
-    prior = prior_by_pairs_of_sets(world, sets[:columns])
-    for own, got in zip(precision, variances(world, precision), strict=True):
+    prior = prior_by_pairs_of_sets(scenario, sets[:columns])
+    for own, got in zip(precision, variances(scenario, precision), strict=True):
         weight = np.array([own[len(s) - 1] if len(s) <= own.size else 0.0 for s in sets])
         curvature = np.linalg.inv(prior) + slope.T @ (weight[:, None] * slope)
         posterior = np.diag(slope @ np.linalg.inv(curvature) @ slope.T)
         by_order = [
             sum(v for v, s in zip(posterior, sets, strict=True) if len(s) == o)
-            for o in range(1, world.top + 1)
+            for o in range(1, scenario.top + 1)
         ]
         np.testing.assert_allclose(got, by_order, rtol=1e-9, atol=1e-12)
 
@@ -76,7 +77,8 @@ def test_pairs_tell_lopsided_attributes_margins_as_well_as_asking_for_them() -> 
     """A pair's moment holds both margins, each times the other's mean."""
     asked = np.array([[20.0, 0.0], [0.0, 20.0]])
     even, lopsided = (
-        variances(World(16, m, (1e-3,), 2), asked)[:, 0] / 16 / (1 - m**2) ** 2 for m in (0.0, 0.9)
+        variances(Scenario(16, m, (1e-3,), 2), asked)[:, 0] / 16 / (1 - m**2) ** 2
+        for m in (0.0, 0.9)
     )
     assert even[1] > 5 * even[0]
     assert lopsided[1] < lopsided[0]
@@ -107,7 +109,7 @@ def test_more_reports_never_raise_the_expected_error() -> None:
 
 def test_larger_interactions_are_asked_about_more() -> None:
     def pairs_asked(size: float) -> float:
-        found = allocate((2,) * 12, 1 << 16, "0.2", 3, Prior.of((0.6, size)))
+        found = allocate((2,) * 12, 1 << 16, "0.2", 3, PriorScales.of((0.6, size)))
         larger = [len(view) > 1 for view in found.views]
         return float(found.shares[larger].sum())
 

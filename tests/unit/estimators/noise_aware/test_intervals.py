@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from estimators.methods.noise_aware import NoiseAware
-from estimators.noise_aware.model import MOST_SURE
-from estimators.noise_aware.tables.intervals import FEW_DRAWS, half_width, upper_of_draws
+from estimators.noise_aware.tables.intervals import FEW_DRAWS, half_width, log_normal_stderr
+from estimators.noise_aware.tables.mixed import MOST_SURE, MixedTables
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
 
@@ -15,7 +15,7 @@ from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, tr
 def test_draws_of_a_log_normal_law_are_held_up_to_their_own_upper_end(deviation: float) -> None:
     mean = 0.01
     sd = mean * np.sqrt(np.expm1(deviation**2))
-    found = upper_of_draws(np.array([mean]), np.array([sd]))[0]
+    found = log_normal_stderr(np.array([mean]), np.array([sd]))[0]
     reach = mean * np.exp(1.96 * deviation - deviation**2 / 2)
     assert found == pytest.approx(max(sd, (reach - mean) / 1.96))
     draws = mean * np.exp(
@@ -27,7 +27,7 @@ def test_draws_of_a_log_normal_law_are_held_up_to_their_own_upper_end(deviation:
 def test_nothing_known_of_a_cell_is_no_trouble() -> None:
     table = np.array([0.0, 0.0, 1e-300, 1e-12, 0.3, 1.0])
     stderr = np.array([0.0, 0.01, 1e-3, 1e-3, 1e-9, 0.5])
-    found = upper_of_draws(table, stderr)
+    found = log_normal_stderr(table, stderr)
     assert np.isfinite(found).all()
     assert (found >= stderr).all()
     drawn = np.tile(table, (2, 1))
@@ -100,14 +100,14 @@ def test_the_likelier_model_is_doubted_as_far_as_reports_leave_it_open() -> None
         codes = chain(users, d, 6, keep=0.6)
         plan = plan_for(domain_of(*[2] * d), "2", users, 3)
         model = NoiseAware().fit(plan, tallies_of(plan, codes, 7))
-        sure.append(model._most_sure)
+        mixed = model.fitted
+        assert isinstance(mixed, MixedTables)
+        sure.append(mixed.most_sure)
         if users == 400_000:
-            model.joint_share = model._most_sure = 1.0
-            own = model._joint
-            assert own is not None
-            mean, variance = own.marginal((0, 1))
+            mixed.share = mixed.most_sure = 1.0
+            mean, variance = mixed._joint.marginal((0, 1))
             np.testing.assert_allclose(
-                model.marginal((0, 1)).stderr, upper_of_draws(mean, np.sqrt(variance)).ravel()
+                model.marginal((0, 1)).stderr, log_normal_stderr(mean, np.sqrt(variance)).ravel()
             )
     assert all(MOST_SURE < each < 1.0 for each in sure[:2])
     assert sure[2] == MOST_SURE, "of more attributes it has pairs alone"

@@ -11,17 +11,16 @@ from numpy.typing import NDArray
 
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models import joint
-from estimators.noise_aware.models.loglinear import (
-    BEYOND_SIZE,
-    CENTRE,
-    FIELD,
-    FIELD_SPREAD,
-    FREEDOMS,
-    SHARED_SIZE,
-    SIZES,
-    LogLinear,
-)
+from estimators.noise_aware.models.loglinear import LogLinear
 from estimators.noise_aware.models.parities import PairParities, Parities
+from estimators.noise_aware.priors import (
+    EXCESS,
+    FIELD_CENTRE,
+    FIELD_SCALE,
+    INTERACTION_SCALES,
+    SOCIABILITY,
+    TAIL_FREEDOMS,
+)
 from estimators.noise_aware.sampling.hamiltonian import draw, inverse_of_triangle
 
 Floats = NDArray[np.float64]
@@ -108,7 +107,7 @@ def test_the_gradient_is_that_of_the_density(order: int, read: int) -> None:
 
 def test_the_density_is_the_posterior_of_the_stated_model() -> None:
     model, seen, precision = model_of(3, 3, 0.2, chains=1)
-    model._freedom = np.array([FREEDOMS[[0, 3, 1]]])
+    model._freedom = np.array([TAIL_FREEDOMS[[0, 3, 1]]])
     chi, random = signs(3, 3), np.random.default_rng(1)
 
     def by_hand(state: Floats) -> float:
@@ -126,7 +125,7 @@ def test_the_density_is_the_posterior_of_the_stated_model() -> None:
         value = -0.5 * float((precision * (theta - seen) ** 2).sum())
         for z, nu in zip(student, model._freedom[0], strict=True):
             value -= 0.5 * (nu + 1.0) * float(np.log1p(z * z / nu).sum())
-        gauss = (a * a).sum() / alpha**2 + (m / (2 * alpha)) ** 2 + (mu / CENTRE) ** 2
+        gauss = (a * a).sum() / alpha**2 + (m / (2 * alpha)) ** 2 + (mu / FIELD_CENTRE) ** 2
         return value - 0.5 * float(gauss)
 
     first, second = (model.state[0] + 0.2 * random.normal(size=model.size) for _ in range(2))
@@ -172,14 +171,14 @@ def test_the_curvature_of_the_prior_is_the_mean_of_its_squared_slopes() -> None:
     model, _, _ = model_of(4, 3, 0.1, chains=3)
     model._sigma, model._alpha = np.array([0.2, 0.5, 1.0]), np.array([0.1, 0.02, 0.3])
     model._tau = np.array([[0.1, 0.05], [0.03, 0.2], [0.3, 0.01]])
-    model._freedom = FREEDOMS[np.array([[0, 1, 2], [3, 3, 0], [1, 2, 3]])]
+    model._freedom = TAIL_FREEDOMS[np.array([[0, 1, 2], [3, 3, 0], [1, 2, 3]])]
     random, many = np.random.default_rng(7), 20_000
     squares = np.zeros((3, model.size))
     for _ in range(many):
         state = random.normal(size=(3, model.size))
         heavy = random.standard_t(model._freedom[:, model.parities.sets.order - 1])
         sizes = [model._sigma, model._tau[:, 0], model._tau[:, 1], model._alpha]
-        sizes += [2.0 * model._alpha, np.full(3, CENTRE)]
+        sizes += [2.0 * model._alpha, np.full(3, FIELD_CENTRE)]
         scale = np.repeat(np.array(sizes), [4, 6, 4, 4, 1, 1], axis=0).T
         state[:, :14] = heavy
         squares += np.square(model._prior(scale * state)[1]) / many
@@ -204,7 +203,7 @@ def test_delta_is_drawn_from_its_posterior_on_the_grid() -> None:
     model._draw_delta(np.tile(gap, (chains, 1)))
 
     grid = np.exp(np.linspace(np.log(0.002), np.log(0.8), 40))
-    chance = np.exp(-0.5 * np.square(grid / BEYOND_SIZE))
+    chance = np.exp(-0.5 * np.square(grid / EXCESS.size))
     for left, noise in ((0.03, 0.02), (-0.04, 0.05), (0.025, 0.01)):
         variance = noise**2 + np.square(grid)
         chance *= np.exp(-0.5 * left * left / variance) / np.sqrt(variance)
@@ -231,11 +230,11 @@ def test_without_data_sizes_have_their_prior() -> None:
         freedom.append(model._freedom.copy())
     half_normal = np.sqrt(2.0 / np.pi)
     # 40 chains of some 50 independent draws each; grids end at 0.8 and begin at 0.002.
-    assert np.mean(tau) == pytest.approx(SIZES[0] * half_normal, rel=0.06)
-    assert np.mean(alpha) == pytest.approx(SHARED_SIZE * half_normal, rel=0.06)
-    assert np.median(sigma) == pytest.approx(FIELD, rel=0.12)
-    assert np.mean(np.square(centre)) == pytest.approx(CENTRE**2, rel=0.06)
-    for value in FREEDOMS:
+    assert np.mean(tau) == pytest.approx(INTERACTION_SCALES[0].size * half_normal, rel=0.06)
+    assert np.mean(alpha) == pytest.approx(SOCIABILITY.size * half_normal, rel=0.06)
+    assert np.median(sigma) == pytest.approx(FIELD_SCALE.median, rel=0.12)
+    assert np.mean(np.square(centre)) == pytest.approx(FIELD_CENTRE**2, rel=0.06)
+    for value in TAIL_FREEDOMS:
         np.testing.assert_allclose(
             np.mean(np.array(freedom) == value, axis=(0, 1)), 0.25, atol=0.02
         )
@@ -249,12 +248,16 @@ def test_draws_have_the_posterior_that_weighted_prior_draws_have() -> None:
     tables = np.concatenate(list(draw(model, random, 60, 400))).reshape(-1, 4)
 
     many = 400_000
-    sigma = np.exp(np.clip(np.log(FIELD) + FIELD_SPREAD * random.normal(size=many), -3.0, 0.92))
-    single = CENTRE * random.normal(size=(many, 1))
-    nu = random.choice(FREEDOMS, size=(many, 2))
+    sigma = np.exp(
+        np.clip(
+            np.log(FIELD_SCALE.median) + FIELD_SCALE.spread * random.normal(size=many), -3.0, 0.92
+        )
+    )
+    single = FIELD_CENTRE * random.normal(size=(many, 1))
+    nu = random.choice(TAIL_FREEDOMS, size=(many, 2))
     single = single + sigma[:, None] * random.standard_t(nu[:, :1], size=(many, 2))
-    alpha = SHARED_SIZE * np.abs(random.normal(size=many))
-    tau = SIZES[0] * np.abs(random.normal(size=many))
+    alpha = SOCIABILITY.size * np.abs(random.normal(size=many))
+    tau = INTERACTION_SCALES[0].size * np.abs(random.normal(size=many))
     shared = random.normal(size=(many, 2)).sum(axis=1) + 2.0 * random.normal(size=many)
     pair = alpha * shared + tau * random.standard_t(nu[:, 1])
     centre = seen[:2] * precision[:2] / (precision[:2] + 3.0)
@@ -279,8 +282,8 @@ def test_a_log_linear_truth_is_recovered_from_its_moments() -> None:
     model = joint.fit(statistics_of(table, d, 1e6))
     np.testing.assert_allclose(model.table.ravel(), table, atol=4e-4)
     modelled = np.array([len(s) <= 2 for s in model.members])
-    assert (model.freedom[modelled] > 0.5).all()
-    assert (model.freedom[~modelled] == 0.0).all()
+    assert (model.sensitivity[modelled] > 0.5).all()
+    assert (model.sensitivity[~modelled] == 0.0).all()
     wanted = table.reshape((2,) * d).sum(axis=(0, 2, 4))
     marginal, variance = model.marginal((1, 3))
     np.testing.assert_allclose(marginal, wanted, atol=1e-3)
@@ -352,9 +355,9 @@ def test_precise_triples_tell_pairs_of_many_attributes_that_are_hardly_known() -
     assert error(alone) > 0.05
     beyond = np.array([len(s) == 3 for s in alone.members])
     assert with_triples.members == alone.members
-    assert (with_triples.freedom[beyond] > 0.0).all()
-    assert (with_triples.freedom <= 1.0).all()
-    assert (alone.freedom[beyond] == 0.0).all()
+    assert (with_triples.sensitivity[beyond] > 0.0).all()
+    assert (with_triples.sensitivity <= 1.0).all()
+    assert (alone.sensitivity[beyond] == 0.0).all()
 
 
 def test_triples_nobody_was_asked_about_change_no_bit() -> None:
@@ -362,7 +365,7 @@ def test_triples_nobody_was_asked_about_change_no_bit() -> None:
     nothing = replace(without, higher={s: (value, 0.0) for s, value in triples.items()})
     first, second = joint.fit(without), joint.fit(nothing)
     np.testing.assert_array_equal(first.drawn, second.drawn)
-    np.testing.assert_array_equal(first.freedom, second.freedom)
+    np.testing.assert_array_equal(first.sensitivity, second.sensitivity)
 
 
 def test_observing_no_more_than_is_modelled_changes_no_bit() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 from math import prod
 
@@ -9,15 +10,27 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from estimators.noise_aware import model as dispatch
 from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.model import NoiseAwareModel
+from estimators.noise_aware.input.statistics import Statistics, collect
+from estimators.noise_aware.model import REGIMES, NoiseAwareModel
+from estimators.noise_aware.models import horseshoe, low_rank
 from estimators.noise_aware.models import latent_traits as traits
-from estimators.noise_aware.models import low_rank as shared
-from estimators.noise_aware.models import residuals
 from estimators.noise_aware.models import third_moments as third
 from estimators.noise_aware.models.mixture import Mixtures, Weights, nodes
+from estimators.noise_aware.models.posterior import Posterior
+from estimators.noise_aware.priors import (
+    FIELD_CENTRE,
+    RESIDUAL_RATIO,
+    RESIDUAL_SCALE,
+    TRAIT_COMMON,
+    TRAIT_EXCESS,
+    TRAIT_FIELD_SCALE,
+    TRAIT_FREEDOM,
+    TRAIT_LOADING,
+)
 from estimators.noise_aware.tables.binary import BinaryTables
+from estimators.noise_aware.tables.mixed import MixedTables, MomentTables
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of
 
 Floats = NDArray[np.float64]
@@ -49,7 +62,7 @@ def model(statistics: Statistics) -> traits.Traits:
     out = traits.Traits(statistics, random)
     out.state = random.normal(size=out.state.shape)
     for _ in range(3):
-        out.draw_sizes()
+        out.draw_scales()
     return out
 
 
@@ -124,15 +137,15 @@ def test_the_density_is_prior_times_likelihood(
                 loss += (seen - _moment(model, c, t)) ** 2 / (1.0 / p + model._delta[c] ** 2)
             state = model.state[c]
             out[c] = -0.5 * loss
-            nu = traits.FREEDOM
+            nu = TRAIT_FREEDOM
             field = state[:D] / model._sigma[c]
             out[c] -= 0.5 * (nu + 1.0) * np.log1p(field**2 / nu).sum()
             for q in range(traits.TRAITS):
                 alpha = model._alpha[c, q]
                 own = state[D * (1 + q) : D * (2 + q)] / alpha
-                common = state[D * (1 + traits.TRAITS) + 1 + q] / (traits.COMMON * alpha)
+                common = state[D * (1 + traits.TRAITS) + 1 + q] / (TRAIT_COMMON * alpha)
                 out[c] -= 0.5 * (own**2).sum() + 0.5 * common**2
-            out[c] -= 0.5 * (state[D * (1 + traits.TRAITS)] / traits.CENTRE) ** 2
+            out[c] -= 0.5 * (state[D * (1 + traits.TRAITS)] / FIELD_CENTRE) ** 2
         return out
 
     before, here = stated(), model.density(model.state)[0]
@@ -198,16 +211,16 @@ def test_sizes_are_drawn_from_their_conditionals(
     monkeypatch.setattr(traits.Traits, "_stretch", _stay)
     q, d = 1, D
     own = model.state[:, d * (1 + q) : d * (2 + q)]
-    common = model.state[:, (1 + traits.TRAITS) * d + 1 + q] / traits.COMMON
+    common = model.state[:, (1 + traits.TRAITS) * d + 1 + q] / TRAIT_COMMON
     energy = (own**2).sum(axis=1) + common**2
-    grid = traits._SCALES
+    grid = TRAIT_LOADING.points
     score = -0.5 * energy[:, None] / grid**2 - (d + 1) * np.log(grid)
-    score -= 0.5 * (grid / traits.LARGEST_ALPHA) ** 2
+    score -= 0.5 * (grid / TRAIT_LOADING.size) ** 2
     chance = np.exp(score - score.max(axis=1, keepdims=True))
     chance /= chance.sum(axis=1, keepdims=True)
     count, draws = np.zeros_like(chance), 2000
     for _ in range(draws):
-        model.draw_sizes()
+        model.draw_scales()
         count += model._alpha[:, q, None] == grid
     error = np.sqrt(chance * (1.0 - chance) / draws)
     assert (np.abs(count / draws - chance) <= 5.5 * error + 1e-3).all()
@@ -222,9 +235,9 @@ def test_a_stretch_keeps_the_law_of_alpha(
     unknown = Statistics(np.zeros(D), np.zeros(D), nothing, nothing, {}, statistics.reports)
     model = traits.Traits(unknown, np.random.default_rng(7))
     model.state[:] = 0.0
-    low, high = np.log(traits._SCALES[[0, -1]])
+    low, high = np.log(TRAIT_LOADING.points[[0, -1]])
     grid = np.linspace(low, high, 20_001)
-    density = np.exp(-0.5 * np.square(np.exp(grid) / traits.LARGEST_ALPHA))
+    density = np.exp(-0.5 * np.square(np.exp(grid) / TRAIT_LOADING.size))
     density /= density.sum()
     model._alpha[:, 0] = np.exp(np.random.default_rng(8).choice(grid, 1000, p=density))
     for _ in range(60):
@@ -241,16 +254,16 @@ def test_delta_and_sigma_are_drawn_from_their_conditionals(
     monkeypatch.setattr(traits.Traits, "_stretch", _stay)
     square = np.square(model._gaps(model.state).three)
     noise = 1.0 / np.array([statistics.higher[t][1] for t in sorted(SETS)])
-    delta, sigma = traits._DELTA, traits._SCALES
-    score = np.log(delta) - 0.5 * (delta / traits.BEYOND_SIZE) ** 2
+    delta, sigma = TRAIT_EXCESS.points, TRAIT_LOADING.points
+    score = np.log(delta) - 0.5 * (delta / TRAIT_EXCESS.size) ** 2
     variance = noise + delta[:, None] ** 2
     of_delta = score - 0.5 * (square[:, None] / variance + np.log(variance)).sum(axis=2)
-    nu, z = traits.FREEDOM, model.state[:, None, :D] / sigma[:, None]
+    nu, z = TRAIT_FREEDOM, model.state[:, None, :D] / sigma[:, None]
     of_sigma = -0.5 * (nu + 1.0) * np.log1p(z**2 / nu).sum(axis=2) - D * np.log(sigma)
-    of_sigma -= 0.5 * (np.log(sigma / traits.FIELD) / traits.FIELD_SPREAD) ** 2
+    of_sigma -= 0.5 * (np.log(sigma / TRAIT_FIELD_SCALE.median) / TRAIT_FIELD_SCALE.spread) ** 2
     counts, draws = [np.zeros_like(of_delta), np.zeros_like(of_sigma)], 2000
     for _ in range(draws):
-        model.draw_sizes()
+        model.draw_scales()
         counts[0] += model._delta[:, None] == delta
         counts[1] += model._sigma[:, None] == sigma
     for count, score in zip(counts, (of_delta, of_sigma), strict=True):
@@ -265,8 +278,8 @@ def test_residuals_sizes_are_drawn_from_their_conditionals() -> None:
     random, chains = np.random.default_rng(11), 4000
     square, noise, scale = np.array([0.0, 0.09, 1.0]), np.array([0.01, 0.01, 0.1]), np.full(3, 0.5)
     many = np.tile(square, (chains, 1))
-    tau, kappa2 = residuals.draw_sizes(random, many, noise, scale[None], np.ones((chains, 3)))
-    grid = residuals._KAPPA
+    tau, kappa2 = horseshoe.draw_scales(random, many, noise, scale[None], np.ones((chains, 3)))
+    grid = RESIDUAL_RATIO.points
     for pair in range(3):
         variance = noise[pair] + scale[pair] * np.square(tau[:, None] * grid)
         score = np.log(grid / (1.0 + grid**2))
@@ -277,9 +290,9 @@ def test_residuals_sizes_are_drawn_from_their_conditionals() -> None:
         error = np.sqrt((chance * (1.0 - chance)).mean(axis=0) / chains)
         assert (np.abs(share - chance.mean(axis=0)) <= 5.5 * error + 1e-3).all()
     none = np.zeros((chains, 0))
-    tau, _ = residuals.draw_sizes(random, none, np.zeros(0), np.zeros((1, 0)), none)
-    prior = np.exp(residuals._TAU_PRIOR)
-    share = (tau[:, None] == residuals._TAU).mean(axis=0)
+    tau, _ = horseshoe.draw_scales(random, none, np.zeros(0), np.zeros((1, 0)), none)
+    prior = np.exp(RESIDUAL_SCALE.on_grid)
+    share = (tau[:, None] == RESIDUAL_SCALE.points).mean(axis=0)
     assert np.abs(share - prior / prior.sum()).max() < 0.04
 
 
@@ -330,8 +343,8 @@ def test_one_cause_of_all_is_told_from_pairs_that_drown() -> None:
     for seed in range(3):
         statistics = _noisy(codes, (0.05, 0.3, 0.3), seed)
         statistics.higher.clear()
-        ours, low_rank = traits.fit(statistics), shared.fit(Features((2,) * 24), statistics)
-        found.append([_errors(codes, p.means, p.products)[1] for p in (ours, low_rank)])
+        ours, other = traits.fit(statistics), low_rank.fit(Features((2,) * 24), statistics)
+        found.append([_errors(codes, p.means, p.products)[1] for p in (ours, other)])
     ours, other = np.mean(found, axis=0)
     assert ours < 0.6 * other
 
@@ -428,25 +441,34 @@ def test_one_attribute_alone() -> None:
 
 @pytest.mark.parametrize("d", [6, 12, 18])
 def test_binary_domains_are_fitted_with_traits(d: int) -> None:
-    model = _fitted(d)
+    model, statistics = _fitted(d)
     sweeps = traits.SWEEPS if d == 18 else traits.LONG_SWEEPS
-    expected = traits.fit(model._statistics, sweeps)
-    np.testing.assert_array_equal(model._posterior.products, expected.products)
+    expected = traits.fit(statistics, sweeps)
+    np.testing.assert_array_equal(_posterior_of(model).products, expected.products)
 
 
 def test_very_many_attributes_are_fitted_with_the_low_rank_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(traits, "MAX_ATTRIBUTES", 17)
-    model = _fitted(18)
-    expected = shared.fit(model._features, model._statistics)
-    np.testing.assert_array_equal(model._posterior.products, expected.products)
+    rows = [replace(r, most_attributes=min(r.most_attributes, 17)) for r in REGIMES if r.sweeps]
+    monkeypatch.setattr(dispatch, "REGIMES", (*rows, *(r for r in REGIMES if not r.sweeps)))
+    model, statistics = _fitted(18)
+    expected = low_rank.fit(Features((2,) * 18), statistics)
+    np.testing.assert_array_equal(_posterior_of(model).products, expected.products)
 
 
-def _fitted(d: int) -> NoiseAwareModel:
+def _fitted(d: int) -> tuple[NoiseAwareModel, Statistics]:
     plan = plan_for(domain_of(*[2] * d), "2", 1 << 18, 3)
     assert max(len(view.attributes) for group in plan.groups for view in group.views) > 2
-    return NoiseAwareModel(plan, tallies_of(plan, chain(20_000, d, 2), 3))
+    tallies = tallies_of(plan, chain(20_000, d, 2), 3)
+    model = NoiseAwareModel(plan, tallies)
+    return model, collect(plan, tallies, Features((2,) * d), model.regime.orders)
+
+
+def _posterior_of(model: NoiseAwareModel) -> Posterior:
+    moments = model.fitted._moments if isinstance(model.fitted, MixedTables) else model.fitted
+    assert isinstance(moments, MomentTables)
+    return moments._pairs._posterior
 
 
 def test_only_triples_that_are_known_are_read() -> None:
@@ -455,4 +477,4 @@ def test_only_triples_that_are_known_are_read() -> None:
     kept = {t: v for t, v in statistics.higher.items() if t[0] == 0}
     statistics.higher.clear()
     statistics.higher.update(kept)
-    assert Mixtures(statistics, 2, 5).noise_three.size == len(kept) == 10
+    assert Mixtures(statistics, 2, 5).triple_noise.size == len(kept) == 10

@@ -11,7 +11,7 @@ from estimators.mechanisms import best_oracle
 from estimators.noise_aware.design import allocation
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import cell_variance, collect
-from estimators.noise_aware.models.shrinkage import gains
+from estimators.noise_aware.models.horseshoe import gains
 from estimators.noise_aware.sampling.draws import erf, truncated
 from estimators.noise_aware.tables.raking import outer, rake, valid_pair
 from estimators.noise_aware.tables.risk import Candidate, Share, share_of_first

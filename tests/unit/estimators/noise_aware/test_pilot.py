@@ -18,12 +18,13 @@ from estimators.errors import PlanError
 from estimators.marginal import sse
 from estimators.methods.noise_aware import NoiseAware
 from estimators.noise_aware.design import allocation
-from estimators.noise_aware.design.allocation import Prior, allocate
-from estimators.noise_aware.design.prior_scales import learn_sizes, read_sizes
+from estimators.noise_aware.design.allocation import allocate
+from estimators.noise_aware.design.prior_scales import learn_scales, read_scales
 from estimators.noise_aware.input import earlier
 from estimators.noise_aware.input.earlier import pool, read_earlier
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics, collect
+from estimators.noise_aware.priors import PriorScales
 from estimators.plan import Plan
 from estimators.plan.document import read_plan
 from estimators.plan.request import Request
@@ -107,16 +108,16 @@ def test_sizes_steer_the_shares_and_stand_in_the_plan() -> None:
 @pytest.mark.parametrize("cards", [(2,) * 6, (2, 3, 4), (2,)])
 def test_extreme_sizes_still_give_a_distribution(sizes: list[Any], cards: tuple[int, ...]) -> None:
     for k in range(1, min(3, len(cards)) + 1):
-        found = allocate(cards, 5000, "0.5", k, read_sizes(sizes))
+        found = allocate(cards, 5000, "0.5", k, read_scales(sizes))
         assert found.shares.sum() == pytest.approx(1.0)
         assert (found.shares > 0).all()
         assert all(np.isfinite(error) and error > 0 for error in found.expected.values())
 
 
 def test_the_default_prior_is_what_the_module_states() -> None:
-    assert Prior() == Prior(allocation.PRIOR_SIZES, allocation.PAIR_SIZES)
-    stated = read_sizes([0.6, [0.05, 0.1, 0.2], 0.05, 0.03])
-    assert stated.pairs == Prior().pairs
+    assert PriorScales() == PriorScales((0.6, 0.1, 0.05, 0.03), (0.05, 0.1, 0.2))
+    stated = read_scales([0.6, [0.05, 0.1, 0.2], 0.05, 0.03])
+    assert stated.pairs == PriorScales().pairs
     one, two = (allocate((2,) * 6, 5000, "0.5", 4, prior) for prior in (None, stated))
     np.testing.assert_array_equal(one.shares, two.shares)
     assert one.expected == two.expected
@@ -149,7 +150,7 @@ def test_a_large_pilot_finds_the_sizes(cards: tuple[int, ...], keep: float) -> N
     codes = chain(200_000, len(cards), 3, keep=keep)
     codes[:, -1] += (codes[:, -1] == 1) & (codes[:, 0] == 1) & (cards[-1] > 2)
     pilot, tallies, _ = taught(cards, codes, "4")
-    single, pairs, third, fourth = learn_sizes(pilot, tallies)
+    single, pairs, third, fourth = learn_scales(pilot, tallies)
     one, two = exact_sizes(cards, codes)
     # Few coefficients tell a size to a factor of about 1 + 1 / sqrt(2 coefficients).
     assert one / 1.5 < single < one * 1.8
@@ -165,8 +166,8 @@ def test_a_pilot_of_nothing_but_noise_leaves_the_sizes_as_unsure_as_they_were(
 ) -> None:
     _, _, parameters = taught((2, 3, 2, 2), np.zeros((devices, 4), np.uint16), "0.1")
     single, pairs, _, _ = parameters["prior_sizes"]
-    assert single == pytest.approx(allocation.PRIOR_SIZES[0], rel=0.2)
-    assert pairs == pytest.approx(allocation.PAIR_SIZES, rel=0.2)
+    assert single == pytest.approx(PriorScales().scales[0], rel=0.2)
+    assert pairs == pytest.approx(PriorScales().pairs, rel=0.2)
 
 
 # Counts that join the totals

@@ -15,10 +15,10 @@ from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.input.walsh import sets_up_to
 from estimators.noise_aware.models import relaxed
 from estimators.noise_aware.models import third_moments as third
+from estimators.noise_aware.models.horseshoe import gains
 from estimators.noise_aware.models.posterior import Posterior
-from estimators.noise_aware.models.shrinkage import gains
 from estimators.noise_aware.tables.binary import BinaryTables
-from estimators.noise_aware.tables.intervals import WIDER, half_width
+from estimators.noise_aware.tables.intervals import INFLATION, half_width
 from estimators.numerics.hadamard import transform
 
 Floats = NDArray[np.float64]
@@ -186,7 +186,7 @@ def test_residuals_of_zero_and_noise_leave_the_answer_of_the_pairs() -> None:
     d = 8
     table = _mixture(d, 7)
     post = _posterior(table, d, 1e-6)
-    predicted = third.foretell(post).predicted
+    predicted = third.predict(post).predicted
     noise = 0.3 * np.random.default_rng(8).normal(size=predicted.size)
     pairs, _ = BinaryTables(post, None).answer((0, 2, 4, 5))
     for scale, precision in ((0.0, 1e4), (1.0, 1 / 0.09)):
@@ -225,7 +225,7 @@ def test_deviations_of_moments_are_widened_before_tables_are_made() -> None:
     _, tables = BinaryTables(post, None).answer((0, 1, 2))
     one = tables.reshape(40, 2, 2, 2).sum(axis=(2, 3))
     shares = np.stack([1.0 + drawn[:, 0], 1.0 - drawn[:, 0]], axis=1) / 2.0
-    assert one.std(axis=0) == pytest.approx(WIDER * shares.std(axis=0), rel=0.1)
+    assert one.std(axis=0) == pytest.approx(INFLATION * shares.std(axis=0), rel=0.1)
 
 
 def test_nothing_at_all_is_believed_by_its_odds() -> None:
