@@ -28,6 +28,15 @@ class LogGrid:
         """Shape (count,)."""
         return np.exp(np.linspace(np.log(self.low), np.log(self.high), self.count))
 
+    def log_density(self, scale: Floats) -> Floats:
+        """Return the log density of ``log scale``, up to a constant: even on the grid."""
+        return np.zeros_like(scale)
+
+    @cached_property
+    def on_grid(self) -> Floats:
+        """`log_density` of the grid's points: shape (count,)."""
+        return self.log_density(self.points)
+
 
 @dataclass(frozen=True)
 class HalfNormal(LogGrid):
@@ -39,14 +48,9 @@ class HalfNormal(LogGrid):
     level: bool = False
 
     def log_density(self, scale: Floats) -> Floats:
-        """Logarithm of the density of ``log scale``, up to a constant."""
+        """Return the log density of ``log scale``, up to a constant."""
         even = np.log(scale) if self.level else 0.0
         return np.asarray(even - 0.5 * np.square(scale / self.size))
-
-    @cached_property
-    def on_grid(self) -> Floats:
-        """`log_density` of the grid's points: shape (count,)."""
-        return self.log_density(self.points)
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,8 @@ class LogNormal(LogGrid):
     spread: float
 
     def log_density(self, scale: Floats) -> Floats:
-        """Logarithm of the density of ``log scale``, up to a constant."""
+        """Return the log density of ``log scale``, up to a constant."""
         return np.asarray(-0.5 * np.square(np.log(scale / self.median) / self.spread))
-
-    @cached_property
-    def on_grid(self) -> Floats:
-        """`log_density` of the grid's points: shape (count,)."""
-        return self.log_density(self.points)
 
 
 def half_cauchy(ratio: Floats) -> Floats:
@@ -82,7 +81,7 @@ class PriorScales:
     # Of a coefficient of order 1, 2 and so on; 0 beyond. For binary attributes order 1 is the scale
     # of means, and higher orders are correlations.
     scales: tuple[float, ...] = (0.6, 0.1, 0.05, 0.03)
-    # Of order 2, equally likely: nobody knows this scale before collection.
+    # Of order 2, equally likely: this scale is unknown before collection.
     pairs: tuple[float, ...] = (0.05, 0.1, 0.2)
 
     @classmethod
@@ -105,7 +104,7 @@ def stated_scale(median: float) -> LogNormal:
 SCENARIO_MEANS = (0.13, 0.38, 0.66, 0.9)
 # Deviation of what the fields of all binary attributes share: means tanh(1) either way.
 FIELD_CENTRE = 1.0
-# Deviation of one field about the shared part while designing, where it is a number: between the
+# Deviation of one field about the common part in the design, which needs one number: between the
 # median (0.5) and the mean (0.8) of `FIELD_SCALE`, which the models draw.
 DESIGN_FIELD = 0.7
 # The same deviation in the log-linear model; e times either way covers equal and mixed means.
@@ -158,8 +157,8 @@ CONCENTRATION = LogNormal(0.05, 20.0, 24, median=0.7, spread=1.0)
 BLOCK_SIZE = LogGrid(3e-3, 1.0, 29)
 # Scale of these sizes, even in the logarithm.
 BLOCK_SCALE = LogGrid(3e-3, 0.5, 16)
-# Weight of the log-linear model where statistics cannot tell: all where it has interactions of more
-# than two attributes and so misses little, half where it has pairs alone.
+# Weight of the log-linear model where statistics cannot decide: all where it has interactions of
+# more than two attributes and so misses little, half where it has pairs alone.
 LOGLINEAR_SHARE_SMALL, LOGLINEAR_SHARE = 1.0, 0.5
 # Prior variance of that weight: as wide as a share of 0 or 1 at even odds.
 SHARE_VARIANCE = 0.25

@@ -143,7 +143,7 @@ def _check(group: Group, mechanism: Mechanism, domain: Domain, where: str) -> No
         except PlanError as error:
             raise PlanError(f"{where}: of another domain: {error}") from None
         if view.kind != "cell" or mechanism.cells > MAX_VIEW_CELLS:
-            raise PlanError(f"{where}: only tables of at most {MAX_VIEW_CELLS:,} cells teach")
+            raise PlanError(f"{where}: a pilot has tables of at most {MAX_VIEW_CELLS:,} cells")
         if view.cells(domain) != mechanism.cells:
             raise PlanError(
                 f"{where}: of another domain: {mechanism.cells} cells, the view over "
@@ -174,7 +174,7 @@ def after(plan: Plan, tallies: Sequence[Tally]) -> tuple[Earlier, ...]:
     """
     own = Earlier(plan.digest, plan.epsilon, plan.groups, tuple(tallies))
     if not own.reports:
-        raise PlanError(f"plan {plan.name}: nothing is counted yet, so it teaches nothing")
+        raise PlanError(f"plan {plan.name}: nothing is counted yet, so there is nothing to learn")
     for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
         _check(group, mechanism, plan.domain, f"plan {plan.name}")
     carried = read_earlier(plan.parameters, plan.domain) if plan.method == "noise-aware" else ()

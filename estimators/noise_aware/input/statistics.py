@@ -9,7 +9,7 @@ section 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
 
@@ -70,18 +70,10 @@ class Statistics:
         return self.higher.get(members, (0.0, 0.0))
 
 
-@dataclass(slots=True, eq=False)
 class _Sums:
-    features: Features
-    orders: int
-    one: Floats = field(init=False)
-    one_weight: Floats = field(init=False)
-    two: Floats = field(init=False)
-    two_weight: Floats = field(init=False)
-    more: dict[Attributes, list[float]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        size = self.features.size
+    def __init__(self, features: Features, orders: int) -> None:
+        self.features, self.orders, size = features, orders, features.size
+        self.more: dict[Attributes, list[float]] = {}
         self.one, self.one_weight = np.zeros(size), np.zeros(size)
         self.two, self.two_weight = np.zeros((size, size)), np.zeros((size, size))
 

@@ -27,6 +27,10 @@ RANK = 4
 """Factors: 20 third cumulants, few enough for a hundred triples to estimate."""
 
 
+# Log evidence, regressors, mean and covariance of the cumulants.
+_Regression = tuple[float, Floats, Floats, Floats]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Triples:
     """Predictions of all triples of attributes from the pairs."""
@@ -81,7 +85,7 @@ def fit(statistics: Statistics, posterior: Posterior) -> ThirdMoments | None:
     noise = 1.0 / precision[known] + triples.drawn.var(axis=0)[known]
     residual = (estimates - triples.predicted)[known]
     random = np.random.default_rng(20140927)  # fixed: equal tallies give equal answers
-    common = _pool(
+    shift, variance, drawn = _pool(
         [
             _regress(residual, noise, known, scale, triples)
             for scale in (triples.scale, triples.ease)
@@ -89,11 +93,9 @@ def fit(statistics: Statistics, posterior: Posterior) -> ThirdMoments | None:
         random,
         len(triples.drawn),
     )
-    shift, drawn = common.mean, common.drawn
     own = triples.scale[known]
     left = residual - shift[known]
     gain, doubt = gains(left / own, noise / np.square(own), LONE_RESIDUAL, nothing=0.5)
-    variance = common.variance
     lone = gain * noise + doubt * np.square(own)
     shift[known] += gain * left
     variance[known] += lone
@@ -161,23 +163,12 @@ def _regressors(triples: Triples, scale: Floats) -> Floats:
     return np.asarray(np.array(columns).T * scale[:, None], np.float64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Regression:
-    """Result for one unit of residuals; mean and covariance are those of the cumulants."""
-
-    evidence: float
-    regressors: Floats
-    mean: Floats
-    covariance: Floats
-
-
 def _regress(
     residual: Floats, noise: Floats, known: Flags, scale: Floats, triples: Triples
 ) -> _Regression:
     """Bayesian linear regression, averaged over the scales of cumulants and remainder.
 
-    With A = X' D^-1 X, D noise and remainder, one eigendecomposition per remainder serves all
-    scales of cumulants.
+    One eigendecomposition of X' D^-1 X, D noise and remainder, serves all scales of cumulants.
     """
     regressors = _regressors(triples, scale)
     x, own, sigma2 = regressors[known], scale[known], np.square(CUMULANT.points)
@@ -206,33 +197,25 @@ def _regress(
     apart = mean - centre
     covariance = np.einsum("s,sij->ij", weight, np.concatenate(covariances))
     covariance += (apart * weight[:, None]).T @ apart
-    return _Regression(evidence, regressors, centre, covariance)
+    return evidence, regressors, centre, covariance
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Common:
-    """The part of residuals that factors explain: mean, variance and draws of deviations."""
-
-    mean: Floats
-    variance: Floats
-    drawn: Floats
-
-
-def _pool(found: list[_Regression], random: np.random.Generator, draws: int) -> _Common:
-    """Average regressions by their evidence."""
-    evidence = np.array([one.evidence for one in found])
+def _pool(
+    found: list[_Regression], random: np.random.Generator, draws: int
+) -> tuple[Floats, Floats, Floats]:
+    """Mean, variance and draws of deviations of what factors explain, averaged by evidence."""
+    evidence = np.array([each[0] for each in found])
     weight = np.exp(evidence - evidence.max())
     weight /= weight.sum()
-    means = np.array([one.regressors @ one.mean for one in found])
+    means = np.array([x @ centre for _, x, centre, _ in found])
     mean = np.asarray(weight @ means, np.float64)
     variance, drawn = np.zeros(mean.size), np.zeros((draws, mean.size))
     chosen = random.choice(len(found), size=draws, p=weight)
-    for number, one in enumerate(found):
-        x = one.regressors
-        spread = np.einsum("ti,ij,tj->t", x, one.covariance, x, optimize=True)
+    for number, (_, x, _, covariance) in enumerate(found):
+        spread = np.einsum("ti,ij,tj->t", x, covariance, x, optimize=True)
         variance += weight[number] * (spread + np.square(means[number] - mean))
-        values, vectors = np.linalg.eigh(one.covariance)
+        values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         own = random.normal(size=(draws, values.size)) @ root.T @ x.T + (means[number] - mean)
         drawn[chosen == number] = own[chosen == number]
-    return _Common(mean, variance, drawn)
+    return mean, variance, drawn

@@ -113,9 +113,7 @@ def test_from_a_pilot_to_totals_that_hold_it(desk: Desk, tmp_path: Path) -> None
     assert error(total) < error(final)
 
 
-def test_a_pilot_without_reports_teaches_nothing_yet(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pilot_without_reports_is_refused(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     assert desk.plan("pilot", "--users", "1000") == 0
     stage = Stage(desk.read("pilot"))
     desk.broker = stage.broker
@@ -155,7 +153,7 @@ def test_what_cannot_be_planned_after_a_pilot(
     assert not (tmp_path / "main.json").exists()
 
 
-def test_a_pilot_whose_counts_are_gone_teaches_nothing(
+def test_a_pilot_whose_counts_are_gone_is_refused(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert desk.plan("pilot", "--users", "1000") == 0

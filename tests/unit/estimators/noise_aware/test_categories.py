@@ -21,7 +21,7 @@ def observed(
     seed: int,
     of_means: np.ndarray | None = None,
 ) -> Statistics:
-    """Independent attributes seen through normal noise, pairs through ten times as much."""
+    """Independent attributes observed with normal noise, pairs through ten times as much."""
     random = np.random.default_rng(seed)
     means = np.concatenate([p @ c for p, c in zip(margins, features.codes, strict=True)])
     deviation = np.full(features.size, noise) if of_means is None else of_means
@@ -136,7 +136,7 @@ def test_concentrations_follow_their_conditional() -> None:
     assert (one.values[:, 1] == 1.0).all()
 
 
-def test_attributes_tell_each_other_how_even_they_are() -> None:
+def test_attributes_learn_from_each_other_how_even_margins_are() -> None:
     """The first margin drowns in noise; the others are known, and even or lopsided."""
     cards = (6,) * 6
     features = Features(cards)

@@ -73,8 +73,8 @@ def test_blocks_give_the_variances_of_the_whole_matrices(scenario: Scenario) -> 
         np.testing.assert_allclose(got, by_order, rtol=1e-9, atol=1e-12)
 
 
-def test_pairs_tell_lopsided_attributes_margins_as_well_as_asking_for_them() -> None:
-    """A pair's moment holds both margins, each times the other's mean."""
+def test_pairs_estimate_margins_of_lopsided_attributes_as_well_as_single_views() -> None:
+    """A pair's moment contains both margins, each times the other's mean."""
     asked = np.array([[20.0, 0.0], [0.0, 20.0]])
     even, lopsided = (
         variances(Scenario(16, m, (1e-3,), 2), asked)[:, 0] / 16 / (1 - m**2) ** 2

@@ -12,7 +12,9 @@ from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, tr
 
 
 @pytest.mark.parametrize("deviation", [0.05, 0.5, 1.0, 1.4])
-def test_draws_of_a_log_normal_law_are_held_up_to_their_own_upper_end(deviation: float) -> None:
+def test_draws_of_a_log_normal_variable_are_covered_up_to_their_own_upper_end(
+    deviation: float,
+) -> None:
     mean = 0.01
     sd = mean * np.sqrt(np.expm1(deviation**2))
     found = log_normal_stderr(np.array([mean]), np.array([sd]))[0]
@@ -45,7 +47,7 @@ def test_of_a_cell_that_may_be_empty_the_interval_is_one_sided() -> None:
     half = half_width(np.array([0.01]), drawn)[0]
     upper = 0.01 * (1.0 + (-np.log(0.05) - 1.0)) ** FEW_DRAWS  # of 95 %, not of 97.5 %
     assert half + 0.01 == pytest.approx(upper, rel=0.06)
-    assert half > 0.01  # and 0 is held
+    assert half > 0.01  # so 0 is covered
 
 
 @pytest.mark.parametrize(("draws", "least"), [(8, 0.87), (40, 0.94)])
@@ -53,8 +55,8 @@ def test_few_draws_hold_a_new_one_no_less_than_they_say(draws: int, least: float
     random = np.random.default_rng(3)
     drawn = np.exp(random.normal(size=(draws, 20_000)))
     table, new = np.full(20_000, np.exp(0.5)), np.exp(random.normal(size=20_000))
-    held = np.mean(np.abs(new - table) <= half_width(table, drawn))
-    assert least <= held <= 0.97
+    covered = np.mean(np.abs(new - table) <= half_width(table, drawn))
+    assert least <= covered <= 0.97
 
 
 def test_sparse_baskets_are_covered_but_not_by_anything() -> None:
@@ -75,7 +77,9 @@ def test_sparse_baskets_are_covered_but_not_by_anything() -> None:
             inside.append(gap <= 1.96 * found.stderr)
             ratios.append(1.96 * found.stderr / found.table)
     assert 0.9 <= float(np.mean(inside)) <= 0.998
-    assert float(np.median(ratios)) < 8.0  # a first-order law of the logarithm reaches up 30 times
+    assert (
+        float(np.median(ratios)) < 8.0
+    )  # a first-order interval of the logarithm is 30 times as wide
 
 
 @pytest.mark.parametrize("cards", [(2, 2, 2, 2), (3, 4, 2)])
@@ -94,7 +98,7 @@ def test_where_hardly_anything_is_known_intervals_hold_all_that_is_possible_and_
         assert (1.96 * found.stderr > 0.1 * farthest).all()
 
 
-def test_the_likelier_model_is_doubted_as_far_as_reports_leave_it_open() -> None:
+def test_errors_trust_one_model_no_more_than_the_statistics_decide() -> None:
     sure = []
     for d, users in ((4, 400), (4, 400_000), (10, 20_000)):
         codes = chain(users, d, 6, keep=0.6)

@@ -76,9 +76,9 @@ def model_of(
     observed = Parities(d, read) if read > order else None
     energy = chi @ (0.3 * random.normal(size=chi.shape[1]))
     table = np.exp(energy) / np.exp(energy).sum()
-    seen = table @ chi + noise * random.normal(size=chi.shape[1])
-    precision = np.full(seen.size, noise**-2)
-    return LogLinear(parities, seen, precision, chains, random, observed), seen, precision
+    estimates = table @ chi + noise * random.normal(size=chi.shape[1])
+    precision = np.full(estimates.size, noise**-2)
+    return LogLinear(parities, estimates, precision, chains, random, observed), estimates, precision
 
 
 def exact_moments(model: LogLinear, state: Floats, order: int) -> Floats:
@@ -106,7 +106,7 @@ def test_the_gradient_is_that_of_the_density(order: int, read: int) -> None:
 
 
 def test_the_density_is_the_posterior_of_the_stated_model() -> None:
-    model, seen, precision = model_of(3, 3, 0.2, chains=1)
+    model, estimates, precision = model_of(3, 3, 0.2, chains=1)
     model._freedom = np.array([TAIL_FREEDOMS[[0, 3, 1]]])
     chi, random = signs(3, 3), np.random.default_rng(1)
 
@@ -114,7 +114,7 @@ def test_the_density_is_the_posterior_of_the_stated_model() -> None:
         pair, triple, a, m, mu = state[3:6], state[6:7], state[7:10], state[10], state[11]
         single = state[:3] + mu
         full = [pair[n] + a[i] + a[j] + m for n, (i, j) in enumerate(combinations(range(3), 2))]
-        centre = np.clip(seen[:3] * precision[:3] / (precision[:3] + 3.0), -0.97, 0.97)
+        centre = np.clip(estimates[:3] * precision[:3] / (precision[:3] + 3.0), -0.97, 0.97)
         for value, (i, j) in zip(full, combinations(range(3), 2), strict=True):
             single[i] -= value * centre[j]
             single[j] -= value * centre[i]
@@ -122,7 +122,7 @@ def test_the_density_is_the_posterior_of_the_stated_model() -> None:
         theta = chi.T @ (np.exp(energy) / np.exp(energy).sum())
         sigma, tau, alpha = model._sigma[0], model._tau[0], model._alpha[0]
         student = [state[:3] / sigma, pair / tau[0], triple / tau[1]]
-        value = -0.5 * float((precision * (theta - seen) ** 2).sum())
+        value = -0.5 * float((precision * (theta - estimates) ** 2).sum())
         for z, nu in zip(student, model._freedom[0], strict=True):
             value -= 0.5 * (nu + 1.0) * float(np.log1p(z * z / nu).sum())
         gauss = (a * a).sum() / alpha**2 + (m / (2 * alpha)) ** 2 + (mu / FIELD_CENTRE) ** 2
@@ -134,13 +134,15 @@ def test_the_density_is_the_posterior_of_the_stated_model() -> None:
 
 
 def test_the_density_takes_observed_triples_for_as_sure_as_noise_and_delta_are() -> None:
-    model, seen, _ = model_of(5, 2, 0.05, read=3)
-    pairs = LogLinear(model.parities, seen[:15], np.full(15, 400.0), 2, np.random.default_rng(0))
+    model, estimates, _ = model_of(5, 2, 0.05, read=3)
+    pairs = LogLinear(
+        model.parities, estimates[:15], np.full(15, 400.0), 2, np.random.default_rng(0)
+    )
     for size in ("_sigma", "_tau", "_alpha", "_freedom"):
         setattr(pairs, size, getattr(model, size))
     model._set_delta(np.array([8, 30]))
     state = model.state + 0.2 * np.random.default_rng(1).normal(size=model.state.shape)
-    left = [np.square(seen - exact_moments(model, row, 3))[15:].sum() for row in state]
+    left = [np.square(estimates - exact_moments(model, row, 3))[15:].sum() for row in state]
     wanted = -0.5 * np.array(left) / (0.05**2 + np.square(model.delta))
     found = model.density(state)[0] - pairs.density(state)[0]
     assert model.delta[1] > 10 * model.delta[0]
@@ -217,7 +219,7 @@ def test_delta_is_drawn_from_its_posterior_on_the_grid() -> None:
     assert (model._precision[:, :10] == precision[:10]).all()
 
 
-def test_without_data_sizes_have_their_prior() -> None:
+def test_without_data_scales_have_their_prior() -> None:
     d, sets = 3, 6
     random = np.random.default_rng(5)
     model = LogLinear(Parities(d, 2), np.zeros(sets), np.zeros(sets), 40, random)
@@ -243,8 +245,8 @@ def test_without_data_sizes_have_their_prior() -> None:
 def test_draws_have_the_posterior_that_weighted_prior_draws_have() -> None:
     random = np.random.default_rng(9)
     parities, chi = Parities(2, 2), signs(2, 2)
-    seen, precision = np.array([0.75, 0.6, 0.62]), np.array([60.0, 60.0, 150.0])
-    model = LogLinear(parities, seen, precision, 16, random)
+    estimates, precision = np.array([0.75, 0.6, 0.62]), np.array([60.0, 60.0, 150.0])
+    model = LogLinear(parities, estimates, precision, 16, random)
     tables = np.concatenate(list(draw(model, random, 60, 400))).reshape(-1, 4)
 
     many = 400_000
@@ -260,12 +262,12 @@ def test_draws_have_the_posterior_that_weighted_prior_draws_have() -> None:
     tau = INTERACTION_SCALES[0].size * np.abs(random.normal(size=many))
     shared = random.normal(size=(many, 2)).sum(axis=1) + 2.0 * random.normal(size=many)
     pair = alpha * shared + tau * random.standard_t(nu[:, 1])
-    centre = seen[:2] * precision[:2] / (precision[:2] + 3.0)
+    centre = estimates[:2] * precision[:2] / (precision[:2] + 3.0)
     fields = single - pair[:, None] * centre[::-1]
     energy = np.column_stack([fields, pair]) @ chi.T
     energy -= energy.max(axis=1, keepdims=True)
     drawn = np.exp(energy) / np.exp(energy).sum(axis=1, keepdims=True)
-    gap = drawn @ chi - seen
+    gap = drawn @ chi - estimates
     weight = np.exp(-0.5 * (precision * gap * gap).sum(axis=1))
     weight /= weight.sum()
     assert 1.0 / np.square(weight).sum() > 3000.0
@@ -341,7 +343,7 @@ def pairs_hardly_known(d: int) -> tuple[Statistics, dict[tuple[int, ...], float]
     return statistics, triples, theta[d:last]
 
 
-def test_precise_triples_tell_pairs_of_many_attributes_that_are_hardly_known() -> None:
+def test_precise_triples_improve_pairs_that_are_hardly_known() -> None:
     d = 10
     without, triples, wanted = pairs_hardly_known(d)
     known = replace(without, higher={s: (value, 1e5) for s, value in triples.items()})
@@ -370,18 +372,18 @@ def test_triples_nobody_was_asked_about_change_no_bit() -> None:
 
 def test_observing_no_more_than_is_modelled_changes_no_bit() -> None:
     parities, random = Parities(4, 3), np.random.default_rng(2)
-    seen, precision = 0.2 * random.normal(size=14), np.full(14, 200.0)
+    estimates, precision = 0.2 * random.normal(size=14), np.full(14, 200.0)
     drawn = []
     for observed in (None, parities, Parities(4, 3)):
         random = np.random.default_rng(3)
-        model = LogLinear(parities, seen, precision, 3, random, observed)
+        model = LogLinear(parities, estimates, precision, 3, random, observed)
         drawn.append(np.concatenate(list(draw(model, random, 5, 5))))
     np.testing.assert_array_equal(drawn[0], drawn[1])
     np.testing.assert_array_equal(drawn[0], drawn[2])
 
 
 @pytest.mark.parametrize("d", [3, 4, 6, 10])
-def test_moments_that_contradict_each_other_beyond_all_doubt_still_give_a_table(d: int) -> None:
+def test_moments_that_contradict_each_other_with_high_precision_still_give_a_table(d: int) -> None:
     sure = 1e15
     precision = np.where(np.eye(d) > 0, 0.0, sure)
     triples: list[tuple[int, ...]] = list(combinations(range(d), 3))

@@ -1,4 +1,4 @@
-"""Latent traits: moments against enumeration, gradients against differences, draws against laws."""
+"""Latent traits: moments by enumeration, gradients by differences, draws by distributions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _moment(model: traits.Traits, c: int, members: tuple[int, ...]) -> float:
     return total
 
 
-def test_nodes_have_the_moments_of_a_normal_law() -> None:
+def test_nodes_have_the_moments_of_a_normal_distribution() -> None:
     basis, weight = nodes(2, 5)
     x, y = basis[:, 1], basis[:, 2]
     assert weight.sum() == pytest.approx(1.0)
@@ -116,7 +116,7 @@ def test_the_gradient_is_the_density_s(model: traits.Traits) -> None:
 def test_the_density_is_prior_times_likelihood(
     model: traits.Traits, statistics: Statistics
 ) -> None:
-    """Differences of it along a random line, from the laws as they are stated."""
+    """Differences of it along a random line, from the stated distributions."""
     random = np.random.default_rng(6)
     other = model.state + 0.1 * random.normal(size=model.state.shape)
 
@@ -133,8 +133,8 @@ def test_the_density_is_prior_times_likelihood(
                 if statistics.product_precision[i, j] > 0:
                     v = 1.0 / statistics.product_precision[i, j] + model._residual()[c, i, j]
                     loss += (statistics.products[i, j] - _moment(model, c, (i, j))) ** 2 / v
-            for t, (seen, p) in statistics.higher.items():
-                loss += (seen - _moment(model, c, t)) ** 2 / (1.0 / p + model._delta[c] ** 2)
+            for t, (estimate, p) in statistics.higher.items():
+                loss += (estimate - _moment(model, c, t)) ** 2 / (1.0 / p + model._delta[c] ** 2)
             state = model.state[c]
             out[c] = -0.5 * loss
             nu = TRAIT_FREEDOM
@@ -204,10 +204,10 @@ def _stay(_self: traits.Traits, _q: int, _likelihood: Floats) -> None:
     pass
 
 
-def test_sizes_are_drawn_from_their_conditionals(
+def test_scales_are_drawn_from_their_conditionals(
     model: traits.Traits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A chain that only draws sizes visits each alpha as often as its exact conditional says."""
+    """A chain that only draws scales visits each alpha as often as its exact conditional says."""
     monkeypatch.setattr(traits.Traits, "_stretch", _stay)
     q, d = 1, D
     own = model.state[:, d * (1 + q) : d * (2 + q)]
@@ -226,7 +226,7 @@ def test_sizes_are_drawn_from_their_conditionals(
     assert (np.abs(count / draws - chance) <= 5.5 * error + 1e-3).all()
 
 
-def test_a_stretch_keeps_the_law_of_alpha(
+def test_a_stretch_keeps_the_distribution_of_alpha(
     statistics: Statistics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nothing is known it moves alpha by its prior alone: even in the logarithm, but cut."""
@@ -273,7 +273,7 @@ def test_delta_and_sigma_are_drawn_from_their_conditionals(
         assert (np.abs(count / draws - chance) <= 5.5 * error + 1e-3).all()
 
 
-def test_residuals_sizes_are_drawn_from_their_conditionals() -> None:
+def test_scales_of_residuals_are_drawn_from_their_conditionals() -> None:
     """Kappa given tau; and tau, where no pair is known, from its prior."""
     random, chains = np.random.default_rng(11), 4000
     square, noise, scale = np.array([0.0, 0.09, 1.0]), np.array([0.01, 0.01, 0.1]), np.full(3, 0.5)
@@ -338,7 +338,7 @@ def _errors(codes: NDArray[np.uint16], means: Floats, products: Floats) -> tuple
 
 
 @pytest.mark.slow
-def test_one_cause_of_all_is_told_from_pairs_that_drown() -> None:
+def test_one_common_cause_is_found_in_pairs_hidden_by_noise() -> None:
     codes, found = _common_cause(24), []
     for seed in range(3):
         statistics = _noisy(codes, (0.05, 0.3, 0.3), seed)
@@ -349,7 +349,7 @@ def test_one_cause_of_all_is_told_from_pairs_that_drown() -> None:
     assert ours < 0.6 * other
 
 
-def test_triples_tell_means_and_pairs_that_are_hardly_known() -> None:
+def test_triples_improve_means_and_pairs_that_are_hardly_known() -> None:
     codes = _common_cause(12)
     statistics = _noisy(codes, (0.2, 0.5, 0.1))
     read = traits.fit(statistics)

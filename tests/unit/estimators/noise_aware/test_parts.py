@@ -112,14 +112,16 @@ def test_gains_keep_signals_and_drop_noise() -> None:
 def test_risk_prefers_the_estimate_that_is_nearer_the_truth() -> None:
     random = np.random.default_rng(4)
     theta = random.normal(0, 1, 400)
-    seen = theta + random.normal(0, 1, 400)
-    half = Candidate(seen / 2, np.full(400, 0.5))
-    raw, zero = Candidate(seen, np.ones(400)), Candidate(0 * seen, np.zeros(400))
+    estimates = theta + random.normal(0, 1, 400)
+    half = Candidate(estimates / 2, np.full(400, 0.5))
+    raw, zero = Candidate(estimates, np.ones(400)), Candidate(0 * estimates, np.zeros(400))
     ones = np.ones(400)
-    assert share_of_first(half, raw, seen, ones, ones, 0.5).value > 0.85
-    assert share_of_first(half, zero, seen, ones, ones, 0.5).value > 0.85
-    assert share_of_first(raw, zero, seen, ones, ones, 0.5).value == pytest.approx(0.5, abs=0.12)
-    assert share_of_first(half, half, seen, ones, ones, 0.3) == Share(0.3, 0.0)
+    assert share_of_first(half, raw, estimates, ones, ones, 0.5).value > 0.85
+    assert share_of_first(half, zero, estimates, ones, ones, 0.5).value > 0.85
+    assert share_of_first(raw, zero, estimates, ones, ones, 0.5).value == pytest.approx(
+        0.5, abs=0.12
+    )
+    assert share_of_first(half, half, estimates, ones, ones, 0.3) == Share(0.3, 0.0)
 
 
 def test_a_share_is_known_as_far_as_statistics_decide_it() -> None:
@@ -129,8 +131,8 @@ def test_a_share_is_known_as_far_as_statistics_decide_it() -> None:
     ones = np.ones(400)
     known = []
     for precision in (1e-4, 1.0, 1e4):
-        seen = theta + random.normal(0, 1, 400) / np.sqrt(precision)
-        found = share_of_first(first, second, seen, precision * ones, ones, 0.5)
+        estimates = theta + random.normal(0, 1, 400) / np.sqrt(precision)
+        found = share_of_first(first, second, estimates, precision * ones, ones, 0.5)
         # The estimate's variance is 1 / (precision sum theta^2), the prior's 1/4.
         assert found.known == pytest.approx(0.25 / (0.25 + 1 / (precision * (theta @ theta))))
         known.append(found.known)

@@ -1,4 +1,4 @@
-"""The noise-aware method after a pilot: sizes as parameters, counts that join the totals."""
+"""The noise-aware method after a pilot: scales as parameters, counts that join the totals."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def taught(
         ([0, [0, 0]], "all are 0"),
     ],
 )
-def test_impossible_sizes_are_refused(sizes: Any, said: str) -> None:
+def test_impossible_scales_are_refused(sizes: Any, said: str) -> None:
     with pytest.raises(PlanError, match="parameter prior_sizes") as caught:
         draft(domain_of(2, 2, 2), method="noise-aware", parameters={"prior_sizes": sizes})
     assert said in str(caught.value)
 
 
-def test_sizes_steer_the_shares_and_stand_in_the_plan() -> None:
+def test_scales_decide_the_shares_and_are_in_the_plan() -> None:
     def shares(parameters: dict[str, Any]) -> tuple[Plan, float]:
         plan, _ = draft(domain_of(*[2] * 8), "0.3", 30_000, 3, "noise-aware", parameters)
         single = sum(
@@ -106,7 +106,7 @@ def test_sizes_steer_the_shares_and_stand_in_the_plan() -> None:
     "sizes", [[0, 0, 1], [1e-300], [1], [0, 1e-9, 0, 1], [1, 1, 1, 1], [0, [0, 1]]]
 )
 @pytest.mark.parametrize("cards", [(2,) * 6, (2, 3, 4), (2,)])
-def test_extreme_sizes_still_give_a_distribution(sizes: list[Any], cards: tuple[int, ...]) -> None:
+def test_extreme_scales_still_give_a_distribution(sizes: list[Any], cards: tuple[int, ...]) -> None:
     for k in range(1, min(3, len(cards)) + 1):
         found = allocate(cards, 5000, "0.5", k, read_scales(sizes))
         assert found.shares.sum() == pytest.approx(1.0)
@@ -146,13 +146,13 @@ def exact_sizes(cards: tuple[int, ...], codes: np.ndarray) -> tuple[float, float
 
 @pytest.mark.parametrize("keep", [0.2, 0.8])
 @pytest.mark.parametrize("cards", [(2,) * 6, (2, 3, 4)])
-def test_a_large_pilot_finds_the_sizes(cards: tuple[int, ...], keep: float) -> None:
+def test_a_large_pilot_finds_the_scales(cards: tuple[int, ...], keep: float) -> None:
     codes = chain(200_000, len(cards), 3, keep=keep)
     codes[:, -1] += (codes[:, -1] == 1) & (codes[:, 0] == 1) & (cards[-1] > 2)
     pilot, tallies, _ = taught(cards, codes, "4")
     single, pairs, third, fourth = learn_scales(pilot, tallies)
     one, two = exact_sizes(cards, codes)
-    # Few coefficients tell a size to a factor of about 1 + 1 / sqrt(2 coefficients).
+    # Few coefficients determine a scale to a factor of about 1 + 1 / sqrt(2 coefficients).
     assert one / 1.5 < single < one * 1.8
     assert two / 1.5 < pairs[1] < two * 1.8
     assert pairs[0] < pairs[1] < pairs[2] < 3 * pairs[0]
@@ -161,7 +161,7 @@ def test_a_large_pilot_finds_the_sizes(cards: tuple[int, ...], keep: float) -> N
 
 
 @pytest.mark.parametrize("devices", [1, 20])
-def test_a_pilot_of_nothing_but_noise_leaves_the_sizes_as_unsure_as_they_were(
+def test_a_pilot_of_pure_noise_leaves_the_scales_as_uncertain_as_before(
     devices: int,
 ) -> None:
     _, _, parameters = taught((2, 3, 2, 2), np.zeros((devices, 4), np.uint16), "0.1")
@@ -261,13 +261,13 @@ def test_a_pilot_without_child_reports_answers_its_totals() -> None:
 # What is refused
 
 
-def test_nothing_counted_teaches_nothing() -> None:
+def test_a_pilot_without_counts_is_refused() -> None:
     pilot, _ = draft(domain_of(2, 2, 2), method="noise-aware")
     with pytest.raises(PlanError, match="nothing is counted yet"):
         METHOD.follow(pilot, empty_tallies(pilot))
 
 
-def test_a_method_whose_counts_are_no_tables_teaches_nothing() -> None:
+def test_a_pilot_whose_counts_are_no_tables_is_refused() -> None:
     pilot, _ = draft(domain_of(2, 2, 2), method="inp-ht")
     with pytest.raises(PlanError, match=r"learns from noise-aware, calm, .*; the pilot is inp-ht"):
         METHOD.follow(pilot, empty_tallies(pilot))

@@ -167,7 +167,7 @@ def test_exact_statistics_give_back_every_triple_of_a_mixture() -> None:
         np.testing.assert_allclose(answer, _margin(table, d, attributes), atol=2e-3)
 
 
-def test_shared_causes_tell_triples_that_nobody_reports_on() -> None:
+def test_common_causes_predict_triples_without_reports() -> None:
     d = 10
     table = _mixture(d, 6)
     post = _posterior(table, d, 1e-8)
@@ -177,9 +177,9 @@ def test_shared_causes_tell_triples_that_nobody_reports_on() -> None:
     assert found is not None
     rest = [n for n, t in enumerate(truth) if t not in asked]
     true = np.array(list(truth.values()))
-    foretold = np.square(true - found.triples.predicted)[rest].sum()
+    predicted = np.square(true - found.triples.predicted)[rest].sum()
     reached = np.square(true - found.triples.predicted - found.shift)[rest].sum()
-    assert reached < 0.1 * foretold
+    assert reached < 0.1 * predicted
 
 
 def test_residuals_of_zero_and_noise_leave_the_answer_of_the_pairs() -> None:
