@@ -5,6 +5,7 @@ package also computes what follows from a plan alone: the privacy loss of a devi
 largest state (`state_size`) and the limits of version 2 (`limits`).
 """
 
-from estimators.plan.plan import MAX_GROUPS, PLAN_VERSION, Group, Guarantee, Plan
+from estimators.plan.group import Group, Guarantee
+from estimators.plan.plan import MAX_GROUPS, PLAN_VERSION, Plan
 
 __all__ = ["MAX_GROUPS", "PLAN_VERSION", "Group", "Guarantee", "Plan"]

@@ -13,8 +13,9 @@ import orjson
 
 from estimators.domain import Domain
 from estimators.errors import DomainError, PlanError
+from estimators.plan.group import Group, Guarantee
 from estimators.plan.limits import Limits
-from estimators.plan.plan import PLAN_VERSION, Group, Guarantee, Plan
+from estimators.plan.plan import PLAN_VERSION, Plan
 from estimators.view import View
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from estimators.randomness import parse_epsilon
 
 if TYPE_CHECKING:
-    from estimators.plan.plan import Guarantee, Plan
+    from estimators.plan.group import Guarantee
+    from estimators.plan.plan import Plan
 
 YEAR = 365 * 86_400
 """Seconds of the span over which a device's losses are summed, wherever it begins."""

@@ -14,13 +14,12 @@ import orjson
 
 from estimators.domain import Attributes, Domain
 from estimators.errors import PlanError, Reason
-from estimators.mechanisms import build
 from estimators.mechanisms.base import Mechanism
+from estimators.plan.group import Group, Guarantee
 from estimators.plan.limits import Limits, standard_limits
 from estimators.plan.numbers import MAX_INTEGER, exact_numbers
 from estimators.plan.state_size import record_bytes
 from estimators.randomness import parse_epsilon
-from estimators.view import View
 
 PLAN_VERSION = 2
 """What `calmstream plan` writes; plans of version 1 are read and run for ever."""
@@ -29,7 +28,6 @@ WIRE_MAJOR = 1
 MAX_GROUPS = 256
 MAX_STATE_RECORD_BYTES = 8 << 20
 MAX_PARTITIONS = 1024
-MAX_SHARE = 1 << 32
 MAX_WINDOWS = 1 << 32
 MAX_TIME = 1 << 40
 """Latest second since the epoch in a plan."""
@@ -40,80 +38,6 @@ ON_SUSPICION = ("flag", "withhold")
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _HEX = re.compile(r"[0-9a-f]{32}")
-
-
-@dataclass(frozen=True, slots=True)
-class Guarantee:
-    """What a device's participation costs it.
-
-    ``once``: a device reports once under the plan's lineage, ever. ``w-event``: it reports in one
-    window of every ``windows`` consecutive ones, in a slot fixed by a keyed hash, so that any w
-    consecutive windows cost it at most epsilon.
-    """
-
-    kind: str = "once"
-    windows: int = 1
-
-    def __post_init__(self) -> None:
-        if self.kind == "memoised":
-            raise PlanError("guarantee.kind: memoised reports are not offered; use once or w-event")
-        if self.kind not in ("once", "w-event"):
-            raise PlanError(f"guarantee.kind: expected once or w-event, got {self.kind!r}")
-        if self.kind == "once" and self.windows != 1:
-            raise PlanError("guarantee.windows goes with w-event only")
-        if self.kind == "w-event" and not 2 <= self.windows <= 10_000:
-            raise PlanError(f"guarantee.windows: expected 2 to 10000, got {self.windows}")
-
-
-@dataclass(frozen=True)
-class Group:
-    """One user group: one reports topic, one mechanism, one or more views.
-
-    Attributes:
-        mechanism: its spec as ``estimators.mechanisms.build`` reads it (name, cells, parameters).
-        views: what the group's devices report on; a report carries the index when there are two
-            or more.
-        shares: one positive integer weight per view; a device lands on a view with probability
-            share / sum of all shares of the plan.
-    """
-
-    mechanism: Mapping[str, Any]
-    views: tuple[View, ...]
-    shares: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if not self.views or len(self.views) != len(self.shares):
-            raise PlanError("a group needs one share per view and at least one view")
-        if min(self.shares) < 1 or max(self.shares) > MAX_SHARE:
-            raise PlanError(f"shares are integers from 1 to 2^32, got {min(self.shares)}")
-
-    @property
-    def share(self) -> int:
-        """Weight of the whole group."""
-        return sum(self.shares)
-
-    def build(self, epsilon: str) -> Mechanism:
-        """Return the mechanism under this epsilon; repeated calls return the same object.
-
-        Raises:
-            PlanError: there is no such mechanism.
-        """
-        known = self._built.get(epsilon)
-        if known is None:
-            known = self._built[epsilon] = build(self.mechanism, epsilon)
-        return known
-
-    @cached_property
-    def _built(self) -> dict[str, Mechanism]:
-        return {}
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a plan document."""
-        views = [
-            view.to_json() | {"share": share}
-            for view, share in zip(self.views, self.shares, strict=True)
-        ]
-        return {"mechanism": dict(self.mechanism), "views": views}
 
 
 @dataclass(frozen=True)
