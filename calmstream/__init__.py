@@ -1,8 +1,8 @@
-"""The public face.
+"""The public interface.
 
 On a device: ``read_device_plan``, ``Reporter`` with a ``FileStore``. At a gateway:
-``Report.decode`` and ``Batcher``. Elsewhere: ``read_plan``. For those who use the statistics:
-``subscribe``. Everything else is the command line's.
+``Report.decode`` and ``Batcher``. Elsewhere: ``read_plan``. For users of the statistics:
+``subscribe``. Everything else belongs to the command line.
 """
 
 from consumer.subscribe.assembler import Snapshot, Table

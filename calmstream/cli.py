@@ -51,7 +51,7 @@ EXTRAS: Mapping[str, frozenset[str]] = {
         )
     ),
 }
-"""Modules that come with an extra of the distribution: devices need none of them."""
+"""Modules that come with an extra of the distribution; devices need none of them."""
 
 
 class MissingExtra(InvalidInput):
@@ -67,7 +67,7 @@ class MissingExtra(InvalidInput):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, instead of a screen of usage before it.
+    """A parser that reports errors in one line, without the usage.
 
     Attributes:
         missing: why a command could not be loaded; None where all were.
@@ -81,17 +81,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(chosen: str | None = None) -> Parser:
-    """The command line; every command registers itself.
+    """Return the parser; every command registers itself.
 
     Args:
-        chosen: load this command alone, as nobody needs the imports of the others then.
+        chosen: load only this command, which saves the imports of the others.
 
     Raises:
         MissingExtra: the chosen command needs packages that are not installed.
     """
     top = Parser(
         prog="calmstream",
-        description="Marginal statistics from perturbed reports, over Kafka. Nobody sees a record.",
+        description="Marginal statistics from perturbed reports, over Kafka.",
     )
     top.add_argument("--version", action="version", version=f"calmstream {version()}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -110,7 +110,7 @@ def parser(chosen: str | None = None) -> Parser:
 
 
 def _module(command: str) -> ModuleType:
-    """The module of a command.
+    """Import the module of a command.
 
     Raises:
         MissingExtra: it cannot be imported without packages that are not installed.
@@ -122,14 +122,14 @@ def _module(command: str) -> ModuleType:
 
 
 def _missing(error: ModuleNotFoundError, what: str) -> MissingExtra | None:
-    """What to install, where the module that was not found comes with an extra."""
+    """Return what to install if the missing module comes with an extra, else None."""
     module = error.name or ""
     extra = next((name for name, modules in EXTRAS.items() if module in modules), None)
     return None if extra is None else MissingExtra(what, module, extra)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the process's exit code."""
+    """Run one command; return the exit code of the process."""
     argv = sys.argv[1:] if argv is None else argv
     try:
         arguments = _parsed(argv)
@@ -148,10 +148,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:
-    """The command line, understood.
+    """Parse the command line.
 
     Raises:
-        MissingExtra: what was asked for needs packages that are not installed.
+        MissingExtra: the command needs packages that are not installed.
     """
     top = parser(argv[0] if argv else None)
     if top.missing is not None and not argv:
@@ -160,9 +160,9 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _fail(error: Exception) -> int:
-    """Say it in one line; the exit code."""
+    """Print an error in one line; return the exit code."""
     if not isinstance(error, BrokenPipeError):
-        # The reader of our output going away (``| head``) is not a failure worth a message.
+        # A closed output (``| head``) needs no message.
         _say(error if isinstance(error, CalmstreamError) else _unforeseen(error))
     try:
         sys.stdout.flush()
@@ -173,7 +173,7 @@ def _fail(error: Exception) -> int:
 
 
 def _unforeseen(error: Exception) -> str:
-    """What no part of the product turned into a message of its own."""
+    """Return the message of an error that is not calmstream's own."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     first = next(iter(str(error).splitlines()), "")

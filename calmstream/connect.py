@@ -1,4 +1,4 @@
-"""Reaching a Kafka broker from the command line: security comes from the environment alone."""
+"""Connection of commands to Kafka; security settings come from the environment only."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class SecurityConfig(Settings):
     ssl_check_hostname: bool = True
 
     def security(self) -> Security:
-        """As the broker package wants it.
+        """Return the settings for the broker package.
 
         Raises:
-            InvalidInput: settings that contradict each other, after the variables that are set.
+            InvalidInput: settings contradict each other; the message names the variables.
         """
         try:
             return self._security()
@@ -66,14 +66,14 @@ class SecurityConfig(Settings):
 
 
 def kafka(bootstrap: str, **limits: Any) -> KafkaBroker:
-    """The broker at ``HOST:PORT[,HOST:PORT]``, secured as ``CALMSTREAM_*`` variables say.
+    """Connect to ``HOST:PORT[,HOST:PORT]`` with the security of ``CALMSTREAM_*`` variables.
 
     Args:
-        bootstrap: where it is.
+        bootstrap: addresses of brokers.
         **limits: fields of :class:`broker.kafka.limits.Limits` that differ from the defaults.
 
     Raises:
-        RecoverableError: nobody answers.
-        InvalidInput: unusable settings.
+        RecoverableError: no broker answers.
+        InvalidInput: settings are not valid.
     """
     return connect(bootstrap, load(SecurityConfig).security(), **limits)

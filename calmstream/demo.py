@@ -1,7 +1,7 @@
 """The whole pipeline in one process: devices, broker, tally worker, publisher, subscriber.
 
-Nothing is faked: devices perturb with the operating system's randomness, batches travel through the
-broker, windows close by its append times. Only the broker may be the embedded one.
+All parts are the real ones: devices perturb with the operating system's randomness, batches go
+through the broker, windows close by its append times. The broker may be embedded.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ WINDOWS = 5
 WINDOW_SECONDS = 8
 GRACE_SECONDS = 2
 PATIENCE_SECONDS = 60
-"""How long after its end the plan's last snapshot may take before the demo gives up."""
+"""Longest wait for the last snapshot after the plan's end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the demo ends with; ``--json`` prints it.
+    """Result of the demo; ``--json`` prints it.
 
     Errors are means over all 3-way marginals of the running total against the truth of all devices.
     """
@@ -69,7 +69,7 @@ class Outcome:
 
 
 def adult() -> tuple[Domain, Codes]:
-    """The shipped data: the domain and every record, shape (32561, 8), uint16."""
+    """Return domain and records of the shipped data: shape (32561, 8), uint16."""
     source = files("calmstream.data").joinpath("adult.csv.gz")
     rows = list(csv.reader(gzip.decompress(source.read_bytes()).decode().splitlines()))
     columns = {name: column for name, *column in zip(*rows, strict=True)}
@@ -80,7 +80,7 @@ def adult() -> tuple[Domain, Codes]:
 
 
 def draw_plan(domain: Domain, reports: int, method: str) -> Plan:
-    """A plan that starts within a second, so that the first window is a whole one."""
+    """Return a plan that starts within a second, so that the first window is complete."""
     d = len(domain)
     marginals = [m for size in (1, 2, K) for m in combinations(range(d), size)]
     plan, _ = planning.draft(
@@ -103,10 +103,9 @@ def draw_plan(domain: Domain, reports: int, method: str) -> Plan:
 
 
 def pacing_seconds(plan: Plan, now: int) -> float:
-    """Over how many seconds the devices spread, from ``now`` (milliseconds) or the plan's start.
+    """Return the seconds over which devices report, from ``now`` (ms) or the plan's start.
 
-    What the start took is made up for, and half of the last window stays free for stalls: on a busy
-    machine, too, every device gets to report.
+    Half of the last window stays free, so that every device reports also on a busy machine.
     """
     left = plan.window_end(plan.windows - 1) - max(now, plan.window_start(0))
     return max(1.0, left / 1000 - plan.window / 2)
@@ -121,8 +120,8 @@ class Demo:
         method: registry name.
 
     Attributes:
-        plan: what the devices follow.
-        sent: how far the devices have come; replaced as they go.
+        plan: the plan of the devices.
+        sent: progress of the devices; replaced as they report.
     """
 
     def __init__(self, broker: Broker, reports: int, method: str) -> None:
@@ -139,7 +138,7 @@ class Demo:
         self._failure: Exception | None = None
 
     def run(self) -> Iterator[Snapshot]:
-        """Run everything; snapshots as they appear, the plan's last running total last.
+        """Run everything; yield snapshots, the plan's last running total at the end.
 
         Raises:
             FatalError: a part failed, or the last total did not appear in time.
@@ -173,7 +172,7 @@ class Demo:
     def _guard(self, part: Callable[[], None]) -> None:
         try:
             part()
-        except Exception as error:  # noqa: BLE001 - a thread must not die in silence
+        except Exception as error:  # noqa: BLE001 - the error is raised by run
             self._failure = self._failure or error
             self._stop.set()
 
@@ -222,7 +221,7 @@ class Demo:
 
 
 def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> Outcome:
-    """The running total against the truth of all devices: means over the 3-way marginals."""
+    """Compare the running total with the truth: means over the 3-way marginals."""
     plan, domain = demo.plan, demo.plan.domain
     errors, distances, baseline = [], [], []
     for attributes in (m for m in plan.marginals if len(m) == K):

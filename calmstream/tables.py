@@ -1,4 +1,4 @@
-"""Reading a table of records for local tools: CSV (optionally gzip) or NPZ bit masks, strictly."""
+"""Strict reading of tables of records: CSV (optionally gzip) or NPZ bit masks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from estimators.domain import MAX_CARDINALITY, Attribute, Codes, Domain
 from estimators.errors import InvalidInput
 
 MAX_DEFAULT_VALUES = 64
-"""A column with more distinct values is left out unless it is asked for by name."""
+"""Columns with more distinct values are used only if they are named."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class Table:
 
     @property
     def left_out(self) -> str:
-        """The dropped columns and why, in one line."""
+        """The dropped columns and the reason, in one line."""
         columns = (f"{name} ({n:,} distinct values)" for name, n in self.dropped.items())
         return (
             f"left out, as they do not have 2 to {MAX_DEFAULT_VALUES} distinct values (name them "
@@ -93,7 +93,7 @@ def read_records(path: str | Path, domain: Domain) -> Codes:
 
 
 def read_texts(path: str | Path, columns: Sequence[str] | None = None) -> dict[str, list[str]]:
-    """Columns of a CSV file as they stand, for central plans: nothing is learnt from them here.
+    """Read columns of a CSV file without any interpretation, for central plans.
 
     A field may be of any length and hold bytes that are not UTF-8 (they become lone surrogates):
     one user's text must not keep the others' records from being read.

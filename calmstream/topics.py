@@ -11,7 +11,7 @@ _WEEK_MS = 7 * 86_400_000
 
 
 def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:
-    """Create what is missing, verify everything; the names that were created.
+    """Create missing topics and verify all; return the names of the created ones.
 
     Reports are kept for a week, or twice as long as correctness needs where that is longer.
 

@@ -58,7 +58,7 @@ def fitted(method: str, epsilon: str, k: int, drawn: Devices, seed: tuple[int, .
     """Return a model of one collection from the drawn devices."""
     request = Request(drawn.domain, epsilon, len(drawn.codes), k)
     plan = local_plan(methods.get(method), request)
-    tallies = collect(plan, drawn.codes, np.random.SeedSequence(seed), law=True)
+    tallies = collect(plan, drawn.codes, np.random.SeedSequence(seed), exact=True)
     return methods.get(method).fit(plan, tallies)
 
 

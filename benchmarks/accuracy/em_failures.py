@@ -71,7 +71,7 @@ def failures(
     for stop in ("change", "discrepancy", "likelihood"):
         plan = plan_of(d, k, epsilon, users, stop)
         law = domain.size() <= 1 << 16
-        tallies = collect(plan, drawn, np.random.SeedSequence((seed, 1)), law=law)
+        tallies = collect(plan, drawn, np.random.SeedSequence((seed, 1)), exact=law)
         model = methods.get("inp-em").fit(plan, tallies)
         tables = [model.marginal(t).table for t in targets]
         failed = sum(float(np.abs(t - 1.0 / t.size).max()) < SAME for t in tables)

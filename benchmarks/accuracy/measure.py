@@ -42,7 +42,7 @@ def measure(piece: Piece, repeat: int) -> dict[str, Any]:
     started = time.perf_counter()
     # Tallies of whole records of more than 2^16 values cannot be drawn from a distribution.
     whole = plan.mechanisms[0].name == "product-grr" and drawn.domain.size() > 1 << 16
-    tallies = collect(plan, drawn.codes, seed, law=not whole)
+    tallies = collect(plan, drawn.codes, seed, exact=not whole)
     model = method.fit(plan, tallies)
     targets = drawn.targets(piece.k, piece.targets)
     truths = [drawn.truth(target) for target in targets]

@@ -133,7 +133,7 @@ def of_method(name: str, shape: str, k: int, epsilon: str, n: int) -> Iterator[t
     try:
         if isinstance(method, Piloted):
             pilot = local_plan(methods.get(method.pilot), replace(request, users=n // 10))
-            yield case, answers(two_rounds(method, pilot, codes, noise, law=False)(), cards)
+            yield case, answers(two_rounds(method, pilot, codes, noise, exact=False)(), cards)
             return
         plan = local_plan(method, request)
         if isinstance(method, ReadsReports):
@@ -141,7 +141,7 @@ def of_method(name: str, shape: str, k: int, epsilon: str, n: int) -> Iterator[t
             reports = plan.mechanisms[0].perturb(values, SeededRandomness(noise))
             yield case, answers(method.fit_reports(plan, reports), cards)
             return
-        tallies = collect(plan, codes, noise, law=False)
+        tallies = collect(plan, codes, noise, exact=False)
         yield case, answers(method.fit(plan, tallies), cards)
         if isinstance(method, Follows):
             yield f"{case}, piloted", piloted(method, request, codes, noise, cards)
@@ -154,7 +154,7 @@ def of_method(name: str, shape: str, k: int, epsilon: str, n: int) -> Iterator[t
 
 def piloted(method: Method, request: Request, codes: Any, noise: Any, cards: Any) -> str:
     pilot = local_plan(method, replace(request, users=request.users // 3))
-    return answers(two_rounds(method, pilot, codes, noise, law=True)(), cards)
+    return answers(two_rounds(method, pilot, codes, noise, exact=True)(), cards)
 
 
 def of_mechanism(name: str, cells: int, epsilon: str) -> Iterator[tuple[str, str]]:

@@ -154,7 +154,7 @@ class Measured:
             CalmstreamError: the tallies have no known distribution, or the method cannot answer.
         """
         times = [time.process_time()]
-        tallies = collect(self._plan, codes, np.random.SeedSequence(seed), law=True)
+        tallies = collect(self._plan, codes, np.random.SeedSequence(seed), exact=True)
         times.append(time.process_time())
         model = self._method.fit(self._plan, tallies)
         times.append(time.process_time())

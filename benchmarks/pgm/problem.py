@@ -156,7 +156,7 @@ def draw(point: Point, plan: Plan, repeat: int) -> Problem:
     """Draw the repeat's devices and their tallies, from their exact distribution."""
     codes = devices(point.dataset, point.d, point.users, repeat)
     seed = np.random.SeedSequence((_NOISE, crc32(point.name.encode()), repeat))
-    return Problem(point, plan, tuple(collect(plan, codes, seed, law=True)), repeat)
+    return Problem(point, plan, tuple(collect(plan, codes, seed, exact=True)), repeat)
 
 
 def ours(problem: Problem) -> dict[str, object]:

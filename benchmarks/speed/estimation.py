@@ -70,7 +70,7 @@ def records(name: str, d: int) -> tuple[str, Codes]:
 def fitted(plan: Plan, codes: Codes, seed: int) -> OverlappingTables:
     """Fit CALM to tallies drawn from their exact distribution."""
     model = methods.get("calm").fit(
-        plan, collect(plan, codes, np.random.SeedSequence(seed), law=True)
+        plan, collect(plan, codes, np.random.SeedSequence(seed), exact=True)
     )
     assert isinstance(model, OverlappingTables)
     return model
@@ -88,7 +88,7 @@ def best(action: Callable[[], object]) -> float:
 
 def refresh(title: str, plan: Plan, codes: Codes, targets: Sequence[Attributes]) -> None:
     """Print the seconds from tallies to all targets: one refresh of the publisher."""
-    tallies = collect(plan, codes, np.random.SeedSequence(1), law=True)
+    tallies = collect(plan, codes, np.random.SeedSequence(1), exact=True)
 
     def run() -> None:
         model = methods.get(plan.method).fit(plan, tallies)

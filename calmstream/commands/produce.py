@@ -68,7 +68,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Report until all have, the plan ends, or a signal comes; exit code 3 if it ended too soon."""
+    """Let devices report until all have, the plan ends or a signal comes; see the exit codes."""
     plan = arguments.load_plan(args.plan)
     codes = read_records(args.records, plan.domain)
     settings = load(ProducerSettings, batch_size=args.batch_size, spool=args.spool)
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     server = serve(registry, args.http_host, args.http_port)
     columns = (TextColumn("reports"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True, highlight=False)
-    _tell_of_waiting(console, plan)
+    _show_waiting(console, plan)
     try:
         with Progress(*columns, console=console) as progress:
             task = progress.add_task("reports", total=len(codes))
@@ -107,24 +107,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _stopped_by_signals() -> threading.Event:
-    """An event that SIGTERM and SIGINT set from now on."""
+    """Return an event that SIGTERM and SIGINT set."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     return stop
 
 
-def _tell_of_waiting(console: Console, plan: Plan) -> None:
+def _show_waiting(console: Console, plan: Plan) -> None:
     if plan.start > SystemClock().now_ms() / 1000:
         start = datetime.fromtimestamp(plan.start, UTC)
         console.print(f"the plan starts at {start:%Y-%m-%d %H:%M:%S} UTC; waiting for that")
 
 
 def serve(registry: CollectorRegistry, host: str, port: int | None) -> HealthServer | None:
-    """Metrics of this run on a port, if one is asked for.
+    """Serve the metrics of this run on a port, if one is given.
 
     Raises:
-        InvalidInput: that address cannot be had.
+        InvalidInput: the address cannot be used.
     """
     if port is None:
         return None

@@ -1,4 +1,4 @@
-"""How far a method's marginals lie from the truth, measured on a local table."""
+"""Measures the error of methods on a local table."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MAX_TARGET_CELLS = 1 << 20
-"""Largest marginal that is measured."""
+"""Most cells of a marginal that is measured."""
 
 AUTO = "auto"
-"""In place of a method's name: the one of least predicted error."""
+"""In place of a method's name: the method with the least predicted error."""
 
 PILOT_SHARE = 0.1
-"""Of the devices, for methods that need a pilot to know what to ask, unless another is stated."""
+"""Default share of the devices for the pilot of a method that needs one."""
 
 _TARGETS, _DEVICES, _COLLECTION = range(3)
 
@@ -102,7 +102,7 @@ def evaluate(
     chosen: Callable[[str, Prediction], object] | None = None,
     worse: Callable[[Result, float], object] | None = None,
 ) -> Iterator[Result]:
-    """Evaluate every method at every epsilon, in that order; a result as soon as it is there.
+    """Evaluate every method at every epsilon, in that order; yield results one by one.
 
     Targets, the devices of every repeat and the seeds of their noise are the same for all methods
     and epsilons, so that differences between them are paired.
@@ -217,19 +217,19 @@ class _Campaign:
     def _collect(
         self, method: Method, plan: Plan, codes: Codes, noise: np.random.SeedSequence
     ) -> Callable[[], Model]:
-        """Collect, and how to make a model of it.
+        """Collect reports; return a function that estimates a model from them.
 
-        A method that reads reports gets them as they are, where a stream would only count. A
-        plan for fewer devices than there are is a pilot's.
+        A method that reads reports gets the reports themselves instead of counts. A plan for
+        fewer devices than there are is that of a pilot.
         """
-        law = self.tallies == "law"
+        exact = self.tallies == "law"
         if isinstance(method, ReadsReports):
             values = plan.groups[0].views[0].inputs(codes, plan.domain)
             reports = plan.mechanisms[0].perturb(values, SeededRandomness(noise))
             return partial(method.fit_reports, plan, reports)
         if plan.users < len(codes):
-            return two_rounds(method, plan, codes, noise, law=law)
-        return partial(method.fit, plan, collect(plan, codes, noise, law=law))
+            return two_rounds(method, plan, codes, noise, exact=exact)
+        return partial(method.fit, plan, collect(plan, codes, noise, exact=exact))
 
     def _result(self, method: Method, plan: Plan, rows: Floats) -> Result:
         """Means over the repeats: rows of `_once`, shape (repeats, 5)."""
@@ -255,7 +255,7 @@ class _Campaign:
 
 
 def _pilot_share(method: Method, stated: float) -> float:
-    """Of the devices, for the pilot of a method that learns from one; 0: there is none."""
+    """Return the share of the devices for the pilot; 0 if there is no pilot."""
     if isinstance(method, Piloted):
         return stated or PILOT_SHARE
     return stated if isinstance(method, Follows) else 0.0
@@ -272,7 +272,7 @@ def _answer(model: Model, target: Attributes, *, raw: bool) -> Floats:
 def _require_answers(
     method: Method, plan: Plan, targets: Sequence[Attributes], *, raw: bool
 ) -> None:
-    """Refuse what would fail after the collection, in the method's own words."""
+    """Check before the collection that the method can answer all targets."""
     model = method.fit(plan, planning.empty_tallies(plan))
     if raw and not isinstance(model, LinearAnswers):
         why = "makes no unbiased tables to measure raw"
@@ -301,7 +301,7 @@ def _planned(
     pilot: float,
     chosen: Callable[[str, Prediction], object] | None,
 ) -> tuple[Method, Plan]:
-    """A method and its plan, or that of the pilot it learns from; `auto` is chosen here."""
+    """Return a method and its plan, or its pilot's plan; `auto` is resolved here."""
     design = None
     if name == AUTO:
         planning.check(request)

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 MAX_DISTINCT_CELLS = 1 << 12
-"""Values of a record up to which devices with the same record are assigned together, by law."""
+"""Most values of a record for which devices with equal records are assigned together."""
 
-MAX_LAW_CELLS = 1 << 24
-"""Inputs of a mechanism up to which a histogram of devices is made."""
+MAX_DRAWN_CELLS = 1 << 24
+"""Most inputs of a mechanism for which a histogram of devices is made."""
 
 
 def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
-    """Records of ``users`` devices: every row once when there are as many, else with replacement.
+    """Draw records of ``users`` devices: every row once if there are as many, else at random.
 
     Args:
         codes: shape (rows, d).
@@ -41,28 +41,28 @@ def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
     return codes if users == len(codes) else codes[generator.integers(len(codes), size=users)]
 
 
-def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, law: bool) -> list[Tally]:
-    """One tally per group from devices that fall on views at random, by the plan's shares.
+def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, exact: bool) -> list[Tally]:
+    """Return one tally per group from devices assigned to views at random, by the plan's shares.
 
     Args:
-        plan: what is collected.
+        plan: the plan.
         codes: shape (n, d), one record per device.
         seed: of everything random here; the assignment depends on it and on the shares only.
-        law: draw each view's counters from their exact distribution given its devices' records,
-            instead of perturbing and tallying every record through the shipped mechanism. Equal in
-            law (`Mechanism.draw_tally`).
+        exact: draw each view's counters from their exact distribution given its devices' records,
+            instead of perturbing and tallying every record through the shipped mechanism. The
+            distribution is the same (`Mechanism.draw_tally`).
 
-    Cost: O(n · attributes of a view) and, unless by law, the mechanism's cost per report.
+    Cost: O(n · attributes of a view) and, unless ``exact``, the mechanism's cost per report.
     """
     assigning, perturbing = seed.spawn(2)
-    if law and plan.domain.size() <= MAX_DISTINCT_CELLS:
+    if exact and plan.domain.size() <= MAX_DISTINCT_CELLS:
         return _collect_cells(plan, codes, assigning, perturbing)
     word = np.random.default_rng(assigning).integers(plan.total_share, size=len(codes))
     view = np.searchsorted(plan.cumulative_shares, word, side="right")
     order = np.argsort(view, kind="stable")
     bounds = np.searchsorted(view[order], np.arange(plan.first_view[-1] + 1))
     members = [order[bounds[v] : bounds[v + 1]] for v in range(plan.first_view[-1])]
-    tally = _by_law(perturbing) if law else _by_devices(perturbing)
+    tally = _from_distribution(perturbing) if exact else _by_devices(perturbing)
     return [
         tally(
             mechanism,
@@ -80,7 +80,7 @@ def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, law: bool
 def _collect_cells(
     plan: Plan, codes: Codes, assigning: np.random.SeedSequence, perturbing: np.random.SeedSequence
 ) -> list[Tally]:
-    """As `collect` by law, for few different records: those of one kind fall on views together."""
+    """Collect as `collect` with ``exact``, assigning all devices with equal records together."""
     every = tuple(range(len(plan.domain)))
     counts = plan.domain.histogram(codes, every)
     cells = np.flatnonzero(counts)
@@ -114,17 +114,17 @@ def _by_devices(
     return tally
 
 
-def _by_law(
+def _from_distribution(
     seed: np.random.SeedSequence,
 ) -> Callable[[Mechanism, Sequence[NDArray[Any]]], Tally]:
     generator = np.random.default_rng(seed)
 
     def tally(mechanism: Mechanism, inputs: Sequence[NDArray[Any]]) -> Tally:
         cells = mechanism.drawn_cells
-        if cells > MAX_LAW_CELLS:
+        if cells > MAX_DRAWN_CELLS:
             raise InvalidInput(
                 f"a report has {cells:,} possible inputs that are counted together, too many to "
-                "draw tallies from their law: --tallies devices"
+                "draw tallies from their distribution: --tallies devices"
             )
         rows = [mechanism.draw_tally_of(own, generator) for own in inputs]
         return Tally(np.array([len(own) for own in inputs], np.int64), np.stack(rows))

@@ -1,4 +1,4 @@
-"""One round of questions or two, asked of devices that are at hand, as an evaluation does."""
+"""Collection in one round or in two, for evaluations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def local_plan(method: Method, request: Request, design: Design | None = None) -> Plan:
-    """A plan that is never sent: one window, everything but the design at its simplest.
+    """Return a plan for evaluation only: one window, and defaults for all but the design.
 
     Args:
         method: makes the design, unless there is one already.
@@ -52,30 +52,30 @@ def local_plan(method: Method, request: Request, design: Design | None = None) -
 
 
 def two_rounds(
-    method: Method, pilot: Plan, codes: Codes, noise: np.random.SeedSequence, *, law: bool
+    method: Method, pilot: Plan, codes: Codes, noise: np.random.SeedSequence, *, exact: bool
 ) -> Callable[[], Model]:
-    """Ask a pilot's devices first, and all others what it taught to ask: nobody is asked twice.
+    """Collect from a pilot's devices, then from all others by a plan that the pilot determines.
 
     Args:
         method: one that learns from a pilot (`Piloted`, `Follows`).
-        pilot: of the method's teacher; its ``users`` are asked.
+        pilot: plan of the pilot; its ``users`` devices report in the first round.
         codes: shape (devices, attributes); more devices than the pilot asks.
         noise: seed of everything random.
-        law: as in `collect`.
+        exact: as in `collect`.
 
     Returns:
-        Both rounds are over; how to make a model of them.
+        A function that estimates a model from both rounds, which are complete.
     """
     mixed = codes[np.random.default_rng(noise.spawn(1)[0]).permutation(len(codes))]
     first, second = noise.spawn(2)
     asked, others = mixed[: pilot.users], mixed[pilot.users :]
-    counted = collect(pilot, asked, first, law=law)
+    counted = collect(pilot, asked, first, exact=exact)
     if isinstance(method, Piloted):
         learnt = method.learn(pilot.domain, methods.get(method.pilot).fit(pilot, counted))
     else:
         assert isinstance(method, Follows)
         learnt = method.follow(pilot, counted)
     plan = local_plan(method, Request(pilot.domain, pilot.epsilon, len(others), pilot.k, learnt))
-    tallies = collect(plan, others, second, law=law)
+    tallies = collect(plan, others, second, exact=exact)
     fit = method.fit_total if isinstance(method, Follows) else method.fit
     return partial(fit, plan, tallies)

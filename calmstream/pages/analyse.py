@@ -26,7 +26,7 @@ WITHOUT_TEST = (
 
 
 def association(snapshot: Snapshot) -> Mapping[str, Any]:
-    """What the snapshot carries; else what its published tables alone can tell, without tests.
+    """Return the snapshot's analysis, or one from its published tables, without tests.
 
     Raises:
         InvalidInput: it has no table of two attributes.
@@ -41,14 +41,14 @@ def association(snapshot: Snapshot) -> Mapping[str, Any]:
             continue
         shape = [len(labels) for labels in record.labels]
         table = np.maximum(np.array(record.table), 0.0).reshape(shape)
-        known = mutual_information(table)
+        information_of_pair = mutual_information(table)
         i, j = sorted((position[attributes[0]], position[attributes[1]]))
-        information[i, j] = known
+        information[i, j] = information_of_pair
         noise = np.square(np.array(record.stderr)).reshape(shape)
         pairs.append(
             {
                 "attributes": list(attributes),
-                "mutual_information": known,
+                "mutual_information": information_of_pair,
                 "cramers_v": cramers_v(table, noise),
             }
         )
@@ -63,7 +63,7 @@ def association(snapshot: Snapshot) -> Mapping[str, Any]:
 
 
 def document(snapshot: Snapshot) -> dict[str, Any]:
-    """One JSON object: what is analysed, and the association."""
+    """Return a JSON object: what is analysed, and the association."""
     manifest = snapshot.manifest
     return {
         "name": manifest.name,
@@ -77,7 +77,7 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def given_tables(snapshot: Snapshot, name: str) -> dict[str, dict[str, dict[str, float]]]:
-    """Distribution of every partner of an attribute, for each of its values.
+    """Return the distribution of every other attribute for each value of an attribute.
 
     Returns:
         By partner, by value of the attribute, by value of the partner.
@@ -102,16 +102,16 @@ def given_tables(snapshot: Snapshot, name: str) -> dict[str, dict[str, dict[str,
 
 
 def render(snapshot: Snapshot, given: str | None) -> RenderableType:
-    """Everything as tables."""
-    told = association(snapshot)
+    """Return the association as tables for people."""
+    found = association(snapshot)
     parts: list[RenderableType] = [
         Text(header(snapshot.manifest), style="bold"),
         Text(truth(snapshot.manifest), style="dim"),
-        _pairs(told),
+        _pairs(found),
     ]
-    if not any("chi_square" in pair for pair in told["pairs"]):
+    if not any("chi_square" in pair for pair in found["pairs"]):
         parts.append(Text(WITHOUT_TEST, style="dim"))
-    edges = ", ".join(f"{_pair(edge)} ({edge['mutual_information']:.4f})" for edge in told["tree"])
+    edges = ", ".join(f"{_pair(edge)} ({edge['mutual_information']:.4f})" for edge in found["tree"])
     parts.append(Text(f"Chow-Liu tree (nats): {edges}"))
     if given is not None:
         parts += [
@@ -124,10 +124,10 @@ def _pair(entry: Mapping[str, Any]) -> str:
     return printable(" - ".join(entry["attributes"]))
 
 
-def _pairs(told: Mapping[str, Any]) -> Grid:
-    """Strongest first; a column that says nothing about any pair is left out."""
+def _pairs(found: Mapping[str, Any]) -> Grid:
+    """Return the pairs, strongest first, without empty columns."""
     columns = ("pair", "information", "Cramér's V", "chi-square", "critical", "p", "")
-    strongest = sorted(told["pairs"], key=lambda pair: -pair["mutual_information"])
+    strongest = sorted(found["pairs"], key=lambda pair: -pair["mutual_information"])
     rows = [_cells(pair) for pair in strongest]
     used = [place for place in range(len(columns)) if any(row[place] for row in rows)]
     grid = Grid(*(columns[place] for place in used))
@@ -137,12 +137,12 @@ def _pairs(told: Mapping[str, Any]) -> Grid:
 
 
 def _cells(pair: Mapping[str, Any]) -> tuple[str, ...]:
-    known = (_pair(pair), f"{pair['mutual_information']:.4f}", f"{pair['cramers_v']:.3f}")
+    cells = (_pair(pair), f"{pair['mutual_information']:.4f}", f"{pair['cramers_v']:.3f}")
     test = pair.get("chi_square")
     if not test:
-        return (*known, "", "", "", "")
+        return (*cells, "", "", "", "")
     numbers = (f"{test['statistic']:,.1f}", f"{test['critical']:,.1f}", f"{test['p_value']:.2g}")
-    return (*known, *numbers, "dependent" if test["dependent"] else "")
+    return (*cells, *numbers, "dependent" if test["dependent"] else "")
 
 
 def _given(name: str, partner: str, rows: Mapping[str, Mapping[str, float]]) -> Grid:

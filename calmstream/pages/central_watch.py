@@ -1,4 +1,4 @@
-"""Releases of a central plan for people: counts with error bars, and what was paid for them."""
+"""Releases of a central plan for people: counts with error bars, and their privacy loss."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from consumer.central.subscribe import CentralRelease
 
 MAX_ROWS = 20
-"""Tuples of one size that are shown; the largest."""
+"""Number of tuples of one size that are shown, the largest first."""
 
 
 def show_release(
     console: Console, release: CentralRelease, marginal: Sequence[str] | None = None
 ) -> None:
-    """One block of text per release.
+    """Print one block of text for a release.
 
     Args:
-        console: where to.
-        release: what to show.
-        marginal: show the tuples over these columns only, all of them.
+        console: output.
+        release: the release to show.
+        marginal: show only the tuples over these columns, all of them.
     """
     console.out("\n".join(lines(release, marginal)), highlight=False)
 
 
 def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Iterator[str]:
-    """The block, line by line."""
+    """Yield the lines of the block."""
     m = release.manifest
     start, end = (datetime.fromtimestamp(m[key], UTC) for key in ("start", "end"))
     yield (

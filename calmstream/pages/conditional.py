@@ -12,19 +12,19 @@ from estimators.wire.snapshot import MarginalRecord
 
 
 def conditional(record: MarginalRecord, given: Sequence[str]) -> MarginalRecord:
-    """The proportions within each combination of the given attributes, which come first.
+    """Return the proportions within each combination of the given attributes, which come first.
 
-    A cell is r = x / (x + y), y being the rest of its combination. Its standard error is the first
-    order one, sqrt(y² var(x) + x² var(y)) / (x + y)², with the cells taken as independent: the
-    published errors say nothing of their correlation. It is at most 1, which is also what a
-    combination without any mass gets, with proportions 0.
+    A cell is r = x / (x + y), where y is the rest of its combination. Its standard error is of
+    first order, sqrt(y² var(x) + x² var(y)) / (x + y)², and takes the cells as independent, because
+    correlations are not published. It is at most 1. A combination without mass gets proportions 0
+    and standard errors 1.
 
     Args:
         record: a published table.
-        given: one or more of its attributes, not all.
+        given: some, not all, of its attributes.
 
     Raises:
-        InvalidInput: they are not.
+        InvalidInput: ``given`` is not such a choice.
     """
     names = record.attributes
     if not given or not set(given) < set(names) or len(set(given)) != len(given):

@@ -26,14 +26,14 @@ COLUMNS = (
     "stderr",
     "flags",
 )
-"""Of the CSV form: one line a cell, the same columns for every plan."""
+"""Columns of the CSV form: one line per cell, the same columns for every plan."""
 
 
 def to_csv(snapshots: Iterable[Snapshot], out: TextIO, marginal: Sequence[str] | None) -> int:
-    """Write one line a cell, after a header; the number of snapshots.
+    """Write a header and one line per cell; return the number of snapshots.
 
-    ``marginal`` and ``cell`` hold attribute names and labels, see `joined`; ``reports`` are those
-    that speak about the marginal. Snapshots without tables give no line.
+    ``marginal`` and ``cell`` hold attribute names and labels, see `joined`; ``reports`` counts
+    reports about the marginal. Snapshots without tables give no line.
     """
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -46,7 +46,7 @@ def to_csv(snapshots: Iterable[Snapshot], out: TextIO, marginal: Sequence[str] |
 
 
 def to_jsonl(snapshots: Iterable[Snapshot], out: TextIO, marginal: Sequence[str] | None) -> int:
-    """Write one object a snapshot: its manifest's fields, and its tables; their number."""
+    """Write one object per snapshot, with manifest and tables; return their number."""
     count = 0
     for snapshot in snapshots:
         count += 1
@@ -69,9 +69,9 @@ def _records(snapshot: Snapshot, marginal: Sequence[str] | None) -> list[Margina
 
 
 def joined(texts: Iterable[str]) -> str:
-    r"""With ``|`` between them; a ``|`` or ``\`` of their own gets a ``\`` before it.
+    r"""Join texts with ``|``; a ``|`` or ``\`` in a text gets a ``\`` before it.
 
-    So nothing that labels can hold makes two cells look alike.
+    Different cells therefore have different names, whatever their labels.
     """
     return "|".join(text.replace("\\", r"\\").replace("|", r"\|") for text in texts)
 

@@ -1,4 +1,4 @@
-"""How a table's cells went over the latest windows, as one line each."""
+"""The course of a table's cells over the latest windows, one line per cell."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from consumer.subscribe.assembler import Snapshot
 from estimators.wire.snapshot import Kind
 
 WINDOWS = 16
-"""How many windows a line shows."""
+"""Number of windows that a line shows."""
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[float | None], scale: float) -> str:
-    """One character a window, oldest first; a space where there was no table.
+    """Return one character per window, oldest first; a space for a window without table.
 
     Args:
         values: proportions.
-        scale: the one that gets the highest character, above 0.
+        scale: the proportion that gets the highest character, above 0.
     """
     top = len(_LEVELS) - 1
     return "".join(
@@ -34,14 +34,14 @@ class History:
         self._finals: dict[int, Snapshot] = {}
 
     def note(self, snapshot: Snapshot) -> None:
-        """Keep it if it is a final; forget what is too old."""
+        """Keep a final snapshot and drop windows that are too old."""
         if snapshot.kind is Kind.FINAL:
             self._finals[snapshot.window] = snapshot
             for window in sorted(self._finals)[:-WINDOWS]:
                 del self._finals[window]
 
     def before(self, snapshot: Snapshot) -> list[Snapshot]:
-        """The finals up to this snapshot's window and, where it is none itself, the snapshot."""
+        """Return the finals up to this snapshot's window, and the snapshot if it is early."""
         kept = [self._finals[w] for w in sorted(self._finals) if w <= snapshot.window]
         if snapshot.kind is Kind.EARLY:
             kept.append(snapshot)

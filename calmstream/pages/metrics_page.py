@@ -1,6 +1,6 @@
 """The metrics page of the documentation, made from the definitions.
 
-``python -m calmstream.pages.metrics_page > docs/metrics.md`` writes it anew.
+``python -m calmstream.pages.metrics_page > docs/metrics.md`` writes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SECTIONS: tuple[tuple[str, str, tuple[MetricDefinition, ...]], ...] = (
 )
 
 ALL_METRICS = tuple(definition for _, _, part in SECTIONS for definition in part)
-"""Every metric that any process of the product exports."""
+"""All metrics of all processes."""
 
 _HEAD = """\
 # Metrics
@@ -47,7 +47,7 @@ record or of a device.
 
 
 def page() -> str:
-    """The whole page, Markdown."""
+    """Return the whole page in Markdown."""
     parts = [_HEAD]
     for title, where, definitions in SECTIONS:
         parts += [f"## {title}\n\n{where}\n", *map(_entry, definitions)]

@@ -1,4 +1,4 @@
-"""Runs of windows that say nothing new, told in one line each where nothing can be redrawn."""
+"""Runs of windows without reports, shown as one line each on output that cannot be redrawn."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from estimators.wire.snapshot import Kind, Manifest
 
 
 def folded(snapshots: Iterable[Snapshot], *, live: bool) -> Iterator[Snapshot | str]:
-    """Snapshots with tables as they are; runs of windows without reports as lines of text.
+    """Yield snapshots with tables unchanged, and runs of windows without reports as lines.
 
     A total that has no more reports than the last one is part of a run: it repeats its tables.
 
     Args:
-        snapshots: in the order they come.
-        live: whether somebody waits for them. Then the first window of a run gets a line of its own
-            at once, so that silence does not look like standstill, and the rest one when they end;
-            otherwise a run is one line.
+        snapshots: in their order of publication.
+        live: whether snapshots are still being published. Then the first window of a run gets a
+            line at once, so that the output does not seem to stand still, and the other windows
+            get one line at the end of the run; otherwise a run is one line.
     """
     run, counted = _Run(live=live), 0
     for snapshot in snapshots:
@@ -35,33 +35,33 @@ def folded(snapshots: Iterable[Snapshot], *, live: bool) -> Iterator[Snapshot | 
 
 
 class _Run:
-    """Windows in a row without reports."""
+    """A run of windows without reports."""
 
     def __init__(self, *, live: bool) -> None:
         self._live = live
-        self._told = -1
+        self._shown = -1
         self._manifests: dict[int, Manifest] = {}
 
     def add(self, manifest: Manifest) -> Iterator[str]:
-        """Take one more; a line if it is the first and somebody waits."""
+        """Add a window; yield a line if it is the first of a live run."""
         window = manifest.window
-        if self._live and self._told < 0:
-            self._told = window
+        if self._live and self._shown < 0:
+            self._shown = window
             yield _line([manifest])
-        elif window != self._told:
-            known = self._manifests.get(window)
+        elif window != self._shown:
+            earlier = self._manifests.get(window)
             # A total's rejects are those of all windows so far.
-            if known is None or known.kind is Kind.TOTAL or manifest.kind is not Kind.TOTAL:
+            if earlier is None or earlier.kind is Kind.TOTAL or manifest.kind is not Kind.TOTAL:
                 self._manifests[window] = manifest
 
     def end(self) -> Iterator[str]:
-        """The line that is still owed."""
+        """Yield the line of the windows that have not been shown."""
         if self._manifests:
             yield _line([self._manifests[window] for window in sorted(self._manifests)])
 
 
 def _line(manifests: list[Manifest]) -> str:
-    """``name · windows 3 to 17 · 2027-01-01 00:00:30 to 00:03:00 UTC · no reports``."""
+    """Return ``name · windows 3 to 17 · 2027-01-01 00:00:30 to 00:03:00 UTC · no reports``."""
     first, last = manifests[0], manifests[-1]
     windows = f"window {first.window}"
     if last is not first:
@@ -75,6 +75,6 @@ def _line(manifests: list[Manifest]) -> str:
 
 
 def _start(manifest: Manifest) -> int:
-    """Of its last window, seconds since the epoch: a total's own start is the plan's."""
+    """Return the start of the last window in seconds; a total itself starts with the plan."""
     windows = manifest.window + 1 if manifest.kind is Kind.TOTAL else 1
     return manifest.end - (manifest.end - manifest.start) // windows

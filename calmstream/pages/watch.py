@@ -19,10 +19,10 @@ from consumer.subscribe.assembler import Snapshot
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
 
 Z95 = 1.96
-"""Standard errors either side of a 95 % interval."""
+"""Half the width of a 95 % interval, in standard errors."""
 
 MAX_ROWS = 40
-"""Cells of one table that are shown; of a larger one the largest."""
+"""Most cells of one table that are shown, the largest ones."""
 
 _BAR_CELLS = 32
 _FRAME_ROWS = 7
@@ -66,7 +66,7 @@ class Row:
 
 
 def places(record: MarginalRecord, limit: int = MAX_ROWS) -> list[int]:
-    """Indices of the cells that are shown: all, or the ``limit`` largest, in table order."""
+    """Return the indices of the cells to show: all, or the ``limit`` largest, in table order."""
     cells = range(len(record.table))
     if len(cells) <= limit:
         return list(cells)
@@ -74,18 +74,18 @@ def places(record: MarginalRecord, limit: int = MAX_ROWS) -> list[int]:
 
 
 def rows(record: MarginalRecord, limit: int = MAX_ROWS) -> list[Row]:
-    """The cells in table order; the ``limit`` largest of them where there are more."""
+    """Return the cells to show, in table order, at most the ``limit`` largest."""
     labels = list(product(*record.labels))
     return [Row(labels[i], record.table[i], Z95 * record.stderr[i]) for i in places(record, limit)]
 
 
 def bar(row: Row, scale: float, marks: str = "█▒┃") -> str:
-    """Solid to the lower end of the interval, shaded to its upper end, a mark at the value.
+    """Draw a bar: solid to the lower end of the interval, shaded to the upper, with a mark.
 
     Args:
-        row: what is drawn.
+        row: the cell to draw.
         scale: the proportion that fills the bar, above 0.
-        marks: for what is certain, what is not, and the value itself.
+        marks: characters of the certain part, the uncertain part and the value.
     """
     sure, unsure, mark = marks[0], marks[1], marks[2]
     low, value, high = (
@@ -98,7 +98,7 @@ def bar(row: Row, scale: float, marks: str = "█▒┃") -> str:
 
 
 def view(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()) -> MarginalRecord:
-    """The record to show: a published one, or its proportions within each combination of ``given``.
+    """Return a published table, or its proportions within each combination of ``given``.
 
     Raises:
         InvalidInput: that marginal is not published, or ``given`` is no part of it.
@@ -113,13 +113,13 @@ def render(
     given: Sequence[str] = (),
     past: Sequence[Snapshot] = (),
 ) -> RenderableType:
-    """One table of a snapshot with its error bars and everything needed to read it.
+    """Return one table of a snapshot with its error bars and notes.
 
     Args:
-        snapshot: whose table.
-        marginal: which one.
-        given: show it as proportions within each combination of these attributes.
-        past: snapshots of windows up to this one, for a line through each cell; none without.
+        snapshot: the snapshot.
+        marginal: attributes of the table.
+        given: show proportions within each combination of these attributes.
+        past: snapshots of windows up to this one, for a line per cell; empty for no lines.
 
     Raises:
         InvalidInput: see :func:`view`.
@@ -136,7 +136,7 @@ def render(
 
 
 def plain(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()) -> str:
-    """As :func:`render`, without colour, lines or block characters, for logs and files."""
+    """Return the same as :func:`render` in plain characters, for logs and files."""
     lines = [header(snapshot.manifest), truth(snapshot.manifest)]
     if not snapshot.marginals:
         return "\n".join([*lines, f"no tables: {snapshot.why_empty()}", ""])
@@ -155,7 +155,7 @@ def plain(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()
 
 
 def header(manifest: Manifest) -> str:
-    """Plan, window, time, kind and revision in one line."""
+    """Return plan, window, time, kind and revision in one line."""
     start, end = (datetime.fromtimestamp(t, UTC) for t in (manifest.start, manifest.end))
     until = f"{end:%H:%M:%S}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M:%S}"
     window = f"window {manifest.window}"
@@ -168,7 +168,7 @@ def header(manifest: Manifest) -> str:
 
 
 def truth(manifest: Manifest) -> str:
-    """How many reports, by which method, at what loss."""
+    """Return number of reports, method and privacy loss in one line."""
     rejected = sum(manifest.rejected.values())
     guarantee = str(manifest.guarantee["kind"])
     if guarantee == "w-event":
@@ -181,7 +181,7 @@ def truth(manifest: Manifest) -> str:
 
 
 def notes(record: MarginalRecord) -> list[str]:
-    """What a reader must know about one table."""
+    """Return the notes that a reader of one table needs."""
     cells = len(record.table)
     floor = f"noise floor {record.noise_floor:.2g} (squared error over {cells:,} cells)"
     noise = " of the noise alone" if "maxent" in record.flags else ""
@@ -193,7 +193,7 @@ def notes(record: MarginalRecord) -> list[str]:
 
 
 def forged(snapshot: Snapshot, attributes: Sequence[str]) -> list[str]:
-    """What forged reports can do to a published table; nothing where the manifest does not say."""
+    """Return how far forged reports can move a cell; empty if the manifest does not say."""
     stated = snapshot.manifest.leverage
     reach = stated.get("reach", [])
     of_key = dict(zip(snapshot.manifest.marginals, reach, strict=False))
@@ -205,12 +205,12 @@ def forged(snapshot: Snapshot, attributes: Sequence[str]) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """Without characters that steer a terminal; labels come from outside."""
+    """Replace characters that control a terminal, because labels come from outside."""
     return "".join(c if c.isprintable() else "�" for c in text)
 
 
 def _scale(shown: list[Row]) -> float:
-    """The longest bar fills the width."""
+    """Return the proportion of the longest bar, which fills the width."""
     return max((row.high for row in shown), default=1.0) or 1.0
 
 
@@ -238,10 +238,10 @@ def _grid(record: MarginalRecord, past: Sequence[MarginalRecord | None]) -> Grid
 
 
 class Dashboard:
-    """The newest window and the newest running total, as a renderable that changes.
+    """A live view of the newest window and the newest running total.
 
     Args:
-        marginal: what is shown; None for as many published ones as fit on the screen.
+        marginal: table to show; None for as many published tables as fit on the screen.
         given: show it as proportions within each combination of these of its attributes.
     """
 
@@ -253,7 +253,7 @@ class Dashboard:
         self._total: Snapshot | None = None
 
     def show(self, snapshot: Snapshot) -> None:
-        """Take a snapshot; one of an older window than shown changes nothing.
+        """Show a snapshot, unless a newer window is shown already.
 
         Raises:
             InvalidInput: the marginal is not published.
@@ -268,7 +268,7 @@ class Dashboard:
             self._window = snapshot
 
     def tables(self, height: int) -> list[tuple[Snapshot, Sequence[str]]]:
-        """What is shown on ``height`` lines: of each snapshot at least one table."""
+        """Return the tables to show on ``height`` lines, at least one of each snapshot."""
         current = [s for s in (self._window, self._total) if s is not None]
         return [
             (snapshot, marginal)
@@ -282,14 +282,14 @@ class Dashboard:
             yield Text("waiting for the first snapshot")
         for snapshot, marginal in tables:
             past = [] if snapshot.kind is Kind.TOTAL else self._history.before(snapshot)
-            # One window makes no line.
+            # A line needs at least two windows.
             yield render(snapshot, marginal, self._given, past if len(past) > 1 else ())
 
 
 def _fitting(
     snapshot: Snapshot, marginal: Sequence[str] | None, room: int
 ) -> Iterator[Sequence[str]]:
-    """The marginal asked for, else the published ones in order while they fit, at least one."""
+    """Yield the requested marginal, or published ones in order while they fit, at least one."""
     if marginal is not None or not snapshot.marginals:
         yield marginal or ()
         return
@@ -308,9 +308,9 @@ def watch(
     console: Console | None = None,
     live: bool = True,
 ) -> int:
-    """Show snapshots as they come, until they end; how many there were.
+    """Show snapshots until they end; return how many there were.
 
-    On a terminal a live dashboard; elsewhere one block of plain text a snapshot, and a line for a
+    On a terminal as a live dashboard, elsewhere as one block of text per snapshot and one line per
     run of windows without reports, see :func:`calmstream.pages.quiet.folded`.
 
     Args:
@@ -318,8 +318,8 @@ def watch(
         marginal: attribute names; None for as many published tables as fit (on a terminal) or
             all of them (elsewhere).
         given: show it as proportions within each combination of these of its attributes.
-        console: where to; standard output by default.
-        live: whether snapshots are waited for, rather than all there already.
+        console: output; standard output by default.
+        live: whether snapshots are still being published.
 
     Raises:
         InvalidInput: the marginal is not published; and whatever ``snapshots`` raises.
@@ -343,7 +343,7 @@ def _print(
     *,
     live: bool,
 ) -> int:
-    """Blocks and lines of plain text; the number of snapshots."""
+    """Print blocks and lines of plain text; return the number of snapshots."""
     shown = 0
 
     def counted() -> Iterator[Snapshot]:

@@ -1,4 +1,4 @@
-"""How much one device may lose to a plan unless its author confirms the loss."""
+"""Limits of the privacy loss of one device, above which the author must confirm it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from estimators.plan.loss import Loss
 
 MOST_REPORT = Decimal(4)
-"""For one report: at 4 an observer's odds about a record change by a factor of up to 55."""
+"""For one report: a loss of 4 changes an observer's odds by a factor of up to 55."""
 
 MOST_YEAR = Decimal(8)
 """In any 365 days: a factor of up to 3,000 over all reports."""
 
 
 def check(loss: Loss, allowed: Decimal | None) -> None:
-    """Refuse a large loss, unless ``--allow-loss`` states it.
+    """Refuse a large loss unless ``--allow-loss`` confirms it.
 
     Raises:
-        InvalidInput: names the exact option to type.
+        InvalidInput: the loss is not confirmed; the message names the exact option.
     """
     over = []
     if loss.report > MOST_REPORT:
@@ -37,7 +37,7 @@ def check(loss: Loss, allowed: Decimal | None) -> None:
 
 
 def line(loss: Loss) -> str:
-    """What one device can lose, for people."""
+    """Return the loss of one device as a line for people."""
     return (
         f"one device loses at most {loss.report:f} per report, {loss.year:f} in any 365 days, "
         f"{loss.plan:f} over the whole plan"

@@ -1,4 +1,4 @@
-"""The errors that a design expects, said exactly, and a warning where they exceed uniform's."""
+"""The expected errors of a design, and a warning where they exceed those of the uniform table."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from estimators.plan import Plan
 
 NOISE_SHARE = 1 / 8
-"""Of the most that a uniform table can miss: noise above it is flagged whatever a table says, see
-:func:`estimators.marginal.is_noise`."""
+"""Share of the largest possible error of the uniform table above which noise is always flagged,
+see :func:`estimators.marginal.is_noise`."""
 
 MOST = 2.0
-"""Squared distance of two distributions without a common cell."""
+"""Largest squared distance of two distributions: they have no common cell."""
 
 MAX_ROWS = 1 << 16
-"""Records that are looked at for the uniform table's error."""
+"""Most records from which the error of the uniform table is computed."""
 
 _HOPELESS = "Knowing nothing is better."
 _CORRECTED = (
@@ -46,7 +46,7 @@ _REMEDY = (
 
 
 def errors(plan: Plan, design: Design) -> Grid:
-    """The expected errors by size of marginal."""
+    """Return a table of the expected errors by size of marginal."""
     moved = reach_by_size(plan)
     grid = Grid(
         "marginals of",
@@ -67,7 +67,7 @@ def errors(plan: Plan, design: Design) -> Grid:
 
 
 def reach_by_size(plan: Plan) -> dict[int, float]:
-    """By size of published marginal, the most that forged reports can move a cell by."""
+    """Return, by size of published marginal, how far forged reports can move a cell."""
     found: dict[int, float] = {}
     for marginal, one in zip(plan.marginals, leverages(plan), strict=True):
         found[len(marginal)] = max(found.get(len(marginal), 0.0), one.reach)
@@ -75,18 +75,18 @@ def reach_by_size(plan: Plan) -> dict[int, float]:
 
 
 def meaning(plan: Plan) -> str:
-    """What these errors are: bounds of what, and what is not in them."""
+    """Return what the expected errors bound, and what they leave out."""
     return f"{note(plan.method).expected} calmstream evaluate measures it."
 
 
 def warning(plan: Plan, design: Design, data: Table | None) -> str:
-    """One line where an expected error is above the uniform table's, else nothing.
+    """Return one line if an expected error is above that of the uniform table, else "".
 
-    Without data nobody knows what the uniform table misses; then noise is held against the bound
-    above which published tables are flagged as noise.
+    Without data the error of the uniform table is unknown; then the bound above which published
+    tables are flagged as noise takes its place.
 
     Args:
-        plan: what is planned.
+        plan: the plan.
         design: states the expected errors.
         data: the table that the domain was learnt from, if it was.
     """
@@ -95,7 +95,7 @@ def warning(plan: Plan, design: Design, data: Table | None) -> str:
     above = [size for size in sorted(sizes) if size in least and sizes[size] > least[size]]
     if not above:
         return ""
-    told = "; ".join(f"{_of(s)}: {sizes[s]:.2g} against {least[s]:.2g}" for s in above)
+    listed = "; ".join(f"{_of(s)}: {sizes[s]:.2g} against {least[s]:.2g}" for s in above)
     if data is None:
         what = "an eighth of the most that the uniform table can miss: tables will be flagged noise"
     else:
@@ -103,13 +103,13 @@ def warning(plan: Plan, design: Design, data: Table | None) -> str:
     verdict = _CORRECTED if max(sizes[size] for size in above) <= MOST else _DROWNED
     if note(plan.method).expected in (EXACT, PRODUCT):
         verdict = _HOPELESS
-    return f"The expected error exceeds {what}; {told}. {verdict} {_REMEDY}"
+    return f"The expected error exceeds {what}; {listed}. {verdict} {_REMEDY}"
 
 
 def uniform_errors(data: Table, sizes: Iterable[int]) -> dict[int, float]:
-    """Mean squared error of the uniform table by size of marginal, over an even sample of them.
+    """Return the mean squared error of the uniform table by size of marginal.
 
-    Of at most 65,536 records evenly spaced in the table.
+    Over an even sample of marginals, from at most 65,536 records evenly spaced in the table.
     """
     codes = data.codes[:: -(-len(data.codes) // MAX_ROWS)]
 
@@ -133,7 +133,7 @@ def _bounds(domain: Domain, sizes: Mapping[int, float]) -> dict[int, float]:
 
 
 def _sample(domain: Domain, size: int) -> Iterator[Attributes]:
-    """The marginals over which designs average their expected errors."""
+    """Yield the marginals over which designs average their expected errors."""
     every = even_sample(len(domain), size, SAMPLED)
     return (a for a in every if domain.size(a) <= MAX_MARGINAL_CELLS)
 

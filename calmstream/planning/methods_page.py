@@ -1,7 +1,7 @@
-"""Every method in one line: what a device is asked, what is made of it, when to take it.
+"""All methods, one line each: what a device is asked, how tables are estimated, when to use it.
 
 ``python -m calmstream.planning.methods_page > docs/methods.md`` writes the page; ``calmstream plan
---methods`` shows the same lines. Tests compare them with the registry and what the methods do.
+--methods`` shows the same lines. Tests compare the lines with the registry and with the methods.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class MethodNote:
     Attributes:
         name: registry name, or that of the central method.
         model: ``local``, ``evaluation only`` (local, but no plan may name it) or ``central``.
-        asks: what one device says, or has done to its record.
-        recovers: how tables come back.
+        asks: what one device reports.
+        recovers: how tables are estimated.
         take: when to choose it.
         source: who proposed it.
-        expected: what the errors that its design states are; empty where it states none.
-        raw: whether published tables stay as they were estimated: cells may be negative and need
-            not add up to 1. All others are distributions.
+        expected: meaning of the errors that its design states; empty if it states none.
+        raw: whether tables are published without correction: cells may be negative and need not
+            add up to 1. All other methods publish distributions.
     """
 
     name: str
@@ -320,12 +320,12 @@ local hashing.
 
 
 def note(name: str) -> MethodNote:
-    """The note of a method; every registered one has one."""
+    """Return the note of a method; every registered method has one."""
     return _BY_NAME[name]
 
 
 def page() -> str:
-    """The whole page, Markdown."""
+    """Return the whole page in Markdown."""
     rows = "".join(
         f"| `{n.name}` | {n.model} | {n.asks} | {_recovers(n)} | {n.take} | {n.source} |\n"
         for n in NOTES
@@ -334,7 +334,7 @@ def page() -> str:
 
 
 def grid() -> Grid:
-    """The lines for people: without sources, which the page has."""
+    """Return the lines as a table for people, without the sources."""
     shown = Grid(box=None, pad_edge=False, header_style="bold cyan")
     shown.add_column("method", no_wrap=True)
     for title in ("model", "a device is asked for", "tables come back by", "take it when"):
@@ -345,10 +345,10 @@ def grid() -> Grid:
 
 
 class ShowMethods(argparse.Action):
-    """An option that prints the lines and ends, as ``--help`` does."""
+    """An option that prints the methods and exits, as ``--help`` does."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print; one line a method where there is no terminal to wrap them."""
+        """Print the methods; without a terminal, one line per method."""
         console = Console(highlight=False)
         if not console.is_terminal:
             console.width = _WIDE

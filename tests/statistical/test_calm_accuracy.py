@@ -53,7 +53,7 @@ def measured(table: Table, method: str, epsilons: list[str], tallies: str) -> li
 
 def fit(plan: Plan, table: Table, users: int, seed: int) -> tuple[OverlappingTables, np.ndarray]:
     codes = draw(table.codes, users, np.random.default_rng(seed))
-    tallies = collect(plan, codes, np.random.SeedSequence(seed), law=True)
+    tallies = collect(plan, codes, np.random.SeedSequence(seed), exact=True)
     model = methods.get("calm").fit(plan, tallies)
     assert isinstance(model, OverlappingTables)
     return model, codes
@@ -117,7 +117,7 @@ def test_standard_errors_are_the_spread_of_the_estimates() -> None:
         generator = np.random.default_rng((11, seed))
         cells = generator.choice(24, n, p=truth)
         codes = np.stack(np.unravel_index(cells, (2, 3, 4)), axis=1).astype(np.uint16)
-        tallies = collect(plan, codes, np.random.SeedSequence((12, seed)), law=True)
+        tallies = collect(plan, codes, np.random.SeedSequence((12, seed)), exact=True)
         model = methods.get("calm").fit(plan, tallies)
         assert isinstance(model, OverlappingTables)
         for attributes in default_marginals(domain):
@@ -145,7 +145,7 @@ def test_both_kinds_of_tallies_have_one_law() -> None:
     samples = {}
     for law in (False, True):
         drawn = [
-            collect(plan, codes, np.random.SeedSequence((21, law, run)), law=law)
+            collect(plan, codes, np.random.SeedSequence((21, law, run)), exact=law)
             for run in range(runs)
         ]
         samples[law] = np.array(

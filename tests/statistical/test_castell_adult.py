@@ -152,7 +152,7 @@ def fitted_by(
     method: str, table: Table, rows: np.ndarray, seed: int, **parameters: object
 ) -> Model:
     plan, _ = draft(table.domain, "16", len(rows), 2, method, parameters, start=0, name="castell")
-    tallies = collect(plan, table.codes[rows], np.random.SeedSequence(seed), law=False)
+    tallies = collect(plan, table.codes[rows], np.random.SeedSequence(seed), exact=False)
     return methods.get(method).fit(plan, tallies)
 
 

@@ -35,7 +35,7 @@ def test_size_at_the_five_percent_level(taxi: Table, method: str) -> None:
     for run in range(RUNS):
         generator = np.random.default_rng((71, run))
         codes = (generator.random((N, 8)) < margins).astype(np.uint16)
-        tallies = collect(plan, codes, np.random.SeedSequence((72, run)), law=True)
+        tallies = collect(plan, codes, np.random.SeedSequence((72, run)), exact=True)
         model = methods.get(method).fit(plan, tallies)
         for pair in combinations(range(8), 2):
             found = check_pair(model, taxi.domain, pair, N)
@@ -55,7 +55,7 @@ def test_power_on_taxi(taxi: Table, method: str) -> None:
     detected = dict.fromkeys(pairs, 0)
     for run in range(RUNS):
         codes = draw(taxi.codes, N, np.random.default_rng((73, run)))
-        tallies = collect(plan, codes, np.random.SeedSequence((74, run)), law=True)
+        tallies = collect(plan, codes, np.random.SeedSequence((74, run)), exact=True)
         model = methods.get(method).fit(plan, tallies)
         for pair in pairs:
             found = check_pair(model, taxi.domain, pair, N)

@@ -35,7 +35,7 @@ def taxi(shared: Path) -> Table:
 
 
 def model_of(plan: Plan, codes: np.ndarray, seed: tuple[int, ...]) -> LinearAnswers:
-    tallies = collect(plan, codes, np.random.SeedSequence(seed), law=True)
+    tallies = collect(plan, codes, np.random.SeedSequence(seed), exact=True)
     model = methods.get(plan.method).fit(plan, tallies)
     assert isinstance(model, LinearAnswers)
     return model

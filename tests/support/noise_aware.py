@@ -49,7 +49,7 @@ def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:
 
 
 def tallies_of(plan: Plan, codes: NDArray[Any], seed: int) -> list[Tally]:
-    return collect(plan, codes, np.random.SeedSequence(seed), law=True)
+    return collect(plan, codes, np.random.SeedSequence(seed), exact=True)
 
 
 def chain(n: int, d: int, seed: int, *, keep: float = 0.7) -> NDArray[np.uint16]:

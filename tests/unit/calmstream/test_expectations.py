@@ -39,7 +39,7 @@ def measured(name: str, epsilon: str, size: int) -> tuple[float, float]:
     plan, errors = local_plan(method, request), []
     truth = {a: DOMAIN.histogram(codes, a) / USERS for a in combinations(range(3), size)}
     for seed in range(REPEATS):
-        model = method.fit(plan, collect(plan, codes, np.random.SeedSequence(seed), law=True))
+        model = method.fit(plan, collect(plan, codes, np.random.SeedSequence(seed), exact=True))
         errors += [sse(model.marginal(a).table, table) for a, table in truth.items()]
     return float(np.mean(errors)), method.design(request).expected_sse[size]
 

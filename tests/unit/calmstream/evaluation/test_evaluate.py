@@ -160,7 +160,7 @@ def test_targets_are_distinct_sorted_sets() -> None:
 def test_every_device_reports_once_in_its_share(table: Table, law: bool) -> None:
     plan, _ = draft(Domain.binary(16), "1.2", 1 << 18, 3, max_groups=100)
     codes = np.zeros((50_000, 16), np.uint16)
-    tallies = collect(plan, codes, np.random.SeedSequence(5), law=law)
+    tallies = collect(plan, codes, np.random.SeedSequence(5), exact=law)
     n = np.concatenate([tally.n for tally in tallies])
     assert [t.counts.shape for t in tallies] == [(len(g.views), 8) for g in plan.groups]
     assert n.sum() == 50_000

@@ -88,7 +88,7 @@ def test_nobody_is_asked_in_both_rounds(monkeypatch: pytest.MonkeyPatch) -> None
     codes[:200, 0] = 1 - codes[:200, 0]
     method = registry.get("noise-aware")
     pilot = rounds.local_plan(method, Request(mixed_domain(2, 2), "1", 150, 2))
-    rounds.two_rounds(method, pilot, codes, np.random.SeedSequence(33), law=True)()
+    rounds.two_rounds(method, pilot, codes, np.random.SeedSequence(33), exact=True)()
     assert [len(part) for part in asked] == [150, 350]
     together = np.concatenate(asked)
     assert sorted(map(tuple, together.tolist())) == sorted(map(tuple, codes.tolist()))

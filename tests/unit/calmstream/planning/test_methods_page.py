@@ -33,7 +33,7 @@ def fitted(name: str) -> Model:
     if isinstance(method, ReadsReports):
         values = plan.groups[0].views[0].inputs(codes, DOMAIN)
         return method.fit_reports(plan, plan.mechanisms[0].perturb(values, SeededRandomness(1)))
-    return method.fit(plan, collect(plan, codes, np.random.SeedSequence(2), law=True))
+    return method.fit(plan, collect(plan, codes, np.random.SeedSequence(2), exact=True))
 
 
 def test_every_method_has_one_line_and_no_other_has() -> None:

@@ -114,7 +114,7 @@ def test_a_report_finds_the_dependent_pair(method: str) -> None:
     n = 40_000
     domain = mixed_domain(2, 2, 3)
     plan, _ = draft(domain, "2", n, 2, method)
-    tallies = collect(plan, chain(n, 3), np.random.SeedSequence(4), law=True)
+    tallies = collect(plan, chain(n, 3), np.random.SeedSequence(4), exact=True)
     model = methods.get(method).fit(plan, tallies)
     report = analyse(model, domain, plan.marginals, n)
     by_pair = {tuple(pair["attributes"]): pair for pair in report["pairs"]}
@@ -131,7 +131,7 @@ def test_a_report_finds_the_dependent_pair(method: str) -> None:
 def test_a_method_without_unbiased_tables_has_no_test_but_the_rest() -> None:
     domain = mixed_domain(2, 2, 3)
     plan, _ = draft(domain, "8", 40_000, 2, "inp-em")
-    tallies = collect(plan, chain(40_000, 5), np.random.SeedSequence(6), law=True)
+    tallies = collect(plan, chain(40_000, 5), np.random.SeedSequence(6), exact=True)
     report = analyse(methods.get("inp-em").fit(plan, tallies), domain, plan.marginals, 40_000)
     assert all("chi_square" not in pair for pair in report["pairs"])
     assert report["tree"][0]["attributes"] == ["a0", "a1"]
@@ -148,7 +148,7 @@ def test_covariances_are_those_of_many_runs(method: str) -> None:
     for run in range(runs):
         cells = np.random.default_rng((9, run)).choice(12, n, p=truth)
         codes = np.stack(np.unravel_index(cells, (2, 3, 2)), axis=1).astype(np.uint16)
-        tallies = collect(plan, codes, np.random.SeedSequence((10, run)), law=True)
+        tallies = collect(plan, codes, np.random.SeedSequence((10, run)), exact=True)
         model = methods.get(method).fit(plan, tallies)
         assert isinstance(model, LinearAnswers)
         spread = model.covariance((0, 1))

@@ -31,7 +31,7 @@ def counted(plan: Plan, devices: int) -> list[Tally]:
     random = np.random.default_rng(devices)
     shape = (devices, len(plan.domain))
     codes = random.integers(0, plan.domain.cardinalities, size=shape).astype(np.uint16)
-    return collect(plan, codes, np.random.SeedSequence(1), law=False)
+    return collect(plan, codes, np.random.SeedSequence(1), exact=False)
 
 
 def published(plan: Plan, tallies: list[Tally]) -> list[MarginalRecord]:

@@ -32,7 +32,7 @@ def test_collecting_and_answering_every_published_marginal(
     truth = np.random.default_rng(1).dirichlet(np.full(48, 0.5))
     values = np.random.default_rng(2).choice(48, 20_000, p=truth)
     codes = np.stack(np.unravel_index(values, (3, 4, 2, 2)), axis=1).astype(np.uint16)
-    tallies = collect(plan, codes, np.random.SeedSequence(3), law=False)
+    tallies = collect(plan, codes, np.random.SeedSequence(3), exact=False)
     model = methods.get(method).fit(plan, tallies)
     for attributes in plan.marginals:
         answer = model.marginal(attributes)

@@ -51,7 +51,7 @@ def test_no_reports_at_all_answer_uniform(method: str) -> None:
 def test_any_counts_give_finite_distributions(method: str) -> None:
     """One report, or counters that no honest devices would produce."""
     plan, _ = draft(mixed_domain(2, 3, 3), "0.5", 10_000, 2, method)
-    one = collect(plan, np.zeros((1, 3), np.uint16), np.random.SeedSequence(1), law=False)
+    one = collect(plan, np.zeros((1, 3), np.uint16), np.random.SeedSequence(1), exact=False)
     model = methods.get(method).fit(plan, one)
     for attributes in [(0,), (1,), (0, 2), (1, 2)]:
         answer = model.marginal(attributes)
@@ -191,7 +191,7 @@ def test_standard_errors_are_the_spread_of_the_estimates(method: str) -> None:
     truths = {t: domain.histogram(codes, t) / n for t in targets}
     found, stated = [], []
     for run in range(runs):
-        tallies = collect(plan, codes, np.random.SeedSequence((14, run)), law=True)
+        tallies = collect(plan, codes, np.random.SeedSequence((14, run)), exact=True)
         model = methods.get(method).fit(plan, tallies)
         assert isinstance(model, LinearAnswers)
         found.append(np.mean([np.square(model.unclipped(t) - truths[t]).sum() for t in targets]))

@@ -38,7 +38,7 @@ METHOD = NoiseAware()
 
 
 def counts(plan: Plan, codes: np.ndarray, seed: int) -> list[Tally]:
-    return draw(plan, codes, np.random.SeedSequence(seed), law=True)
+    return draw(plan, codes, np.random.SeedSequence(seed), exact=True)
 
 
 def taught(
