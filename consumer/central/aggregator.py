@@ -1,8 +1,8 @@
 """The aggregator's loop: read raw records, close windows, have them released.
 
-Raw records live in the log and in memory only. After a restart the log is read again from its
-start; windows that the budget account or the releases topic know are skipped, whether or not their
-release is known to have left. So a crash can lose a release but never makes one twice.
+Raw records are in the log and in memory only. After a restart the log is read again from its
+start. Windows in the budget account or in the releases topic are skipped, whether or not their
+release was sent. So a crash can lose a release but never publishes one twice.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEND_SECONDS = 30.0
 RETRY_SECONDS = 60.0
 TICK_SECONDS = 1.0
 _RETENTION_MARGIN_MS = 600_000
-"""The broker's clock and this one may differ by so much."""
+"""Largest difference between the broker's clock and this one that is tolerated."""
 
 
 class Aggregator:
@@ -107,7 +107,7 @@ class Aggregator:
 
     @property
     def finished(self) -> bool:
-        """Whether every window of the plan has been dealt with, and what is paid for has left."""
+        """Whether every window of the plan is done, and every paid release was sent."""
         return self._next >= self._plan.releases and not self._publication.owes
 
     @property
@@ -116,13 +116,12 @@ class Aggregator:
         return self._windows.held_bytes
 
     def run(self, stop: threading.Event) -> None:
-        """Work until told to stop or until the plan's last release.
+        """Work until asked to stop or until the plan's last release.
 
         Raises:
             BudgetSpent: the budget is spent: publishing ends here.
             FatalError: an unusable account, topic or log, or no memory for a release.
-            RecoverableError: the broker did not answer for a minute, and no release is paid for
-                that has not left.
+            RecoverableError: the broker did not answer for a minute, and no paid release is unsent.
         """
         retries = RetryBudget(self._clock, RETRY_SECONDS)
         try:
@@ -145,7 +144,7 @@ class Aggregator:
             self._topics.close()
 
     def turn(self) -> None:
-        """One round: read what is there, tick idle partitions, release what has closed."""
+        """One round: read records, tick idle partitions, release closed windows."""
         if not self._started:
             self._start()
         self._send()
@@ -178,8 +177,8 @@ class Aggregator:
     def _leave_out_expired(self, raw: TopicInfo) -> None:
         """Begin after the windows whose records the broker may have begun to delete.
 
-        By the clock and the topic's setting alone: which records are gone depends on how much was
-        sent, and a release of the others would too.
+        Decided by the clock and the topic's setting alone: which records are deleted depends on how
+        much was sent, and so would a release of the remaining ones.
         """
         kept = int(raw.settings.get("retention.ms", "-1"))
         if kept < 0:
@@ -225,7 +224,7 @@ class Aggregator:
         self._listening = numbers
 
     def _tick(self, behind: list[int]) -> None:
-        """Make the log's time pass where nobody sends: one tick per idle partition and second."""
+        """Advance the clock of idle partitions: one tick per partition and second."""
         end, now = self._plan.window_end(self._next), self._clock.now_ms()
         if now < end or self._clock.monotonic() - self._ticked < TICK_SECONDS:
             return
@@ -236,7 +235,7 @@ class Aggregator:
 
 
 def _check_plan(plan: CentralPlan, raw_memory_bytes: int) -> None:
-    """What can be refused, by the plan and the settings alone.
+    """Refuse what cannot work, by the plan and the settings alone.
 
     Raises:
         FatalError: the plan's users may need more memory than is set aside.

@@ -37,7 +37,7 @@ class BudgetAccount:
         """Open a new, empty account.
 
         Raises:
-            FatalError: there is a file already: an account is never begun anew.
+            FatalError: there is a file already: an account is never replaced by a new one.
         """
         account = cls(path, ledger.plan)
         with account._locked():
@@ -47,7 +47,7 @@ class BudgetAccount:
         return account
 
     def read(self) -> Ledger:
-        """The ledger as it stands.
+        """Return the current ledger.
 
         Raises:
             FatalError: missing, damaged, or of another plan.
@@ -57,7 +57,7 @@ class BudgetAccount:
         except OSError as error:
             raise FatalError(
                 f"no budget account at {self._path} ({error.strerror}); nothing is released "
-                "without one: create it once per plan, or bring it back"
+                "without one: create it once per plan, or restore it"
             ) from None
         if len(raw) > MAX_BYTES:
             raise FatalError(f"the budget account at {self._path} is too large to be one")
@@ -72,10 +72,10 @@ class BudgetAccount:
         return ledger
 
     def bind(self, topic: str) -> Ledger:
-        """Make it the account of one releases topic, durably; at its first use.
+        """Bind the account to one releases topic, durably, at its first use.
 
         Raises:
-            FatalError: it is another topic's, or no usable account, or the disk refused.
+            FatalError: it is bound to another topic, or unusable, or it could not be written.
         """
         ledger = self.read()
         return ledger if ledger.topic == topic else self._change(lambda own: own.bind(topic))
@@ -85,12 +85,12 @@ class BudgetAccount:
 
         Raises:
             BudgetSpent: the budget does not cover it, or the release was paid for before.
-            FatalError: no usable account, or the disk refused.
+            FatalError: the account is unusable or could not be written.
         """
         return self._change(lambda ledger: ledger.pay(release, cost))
 
     def finish(self, release: str) -> Ledger:
-        """Note that the release left. Losing this note loses nothing: the payment stands."""
+        """Note that the release was sent. If this note is lost, the payment stays valid."""
         return self._change(lambda ledger: ledger.finish(release))
 
     def _change(self, step: Callable[[Ledger], Ledger]) -> Ledger:

@@ -36,7 +36,7 @@ _STILL_POLLS = 150
 
 
 class Claims:
-    """One aggregator's claims, and what it knows of the others'.
+    """The claims of one aggregator, and the claims of others that it has read.
 
     Args:
         plan: whose windows.
@@ -68,10 +68,10 @@ class Claims:
         self._own: set[str] = set()
 
     def topic_id(self) -> str:
-        """The id of the releases topic as it is now.
+        """Return the current id of the releases topic.
 
         Raises:
-            FatalError: there is none.
+            FatalError: there is no such topic.
         """
         name = self._partition.topic
         info = self._topics.describe([name]).get(name)
@@ -80,14 +80,14 @@ class Claims:
         return info.id
 
     def taken(self, window: int) -> bool:
-        """Whether a record read so far holds the window for anybody."""
+        """Return whether a record read so far holds the window for any aggregator."""
         return window in self._seen.owners
 
     def follow(self) -> None:
         """Read the topic to an end that is fetched now.
 
         Raises:
-            RecoverableError: the broker does not answer, or the reading stands still.
+            RecoverableError: the broker does not answer, or the reading makes no progress.
         """
         if not self._reading:
             start = self._topics.log_starts([self._partition])[self._partition]
@@ -103,7 +103,7 @@ class Claims:
             before, position = position, self._reader.position(self._partition)
             still = 0 if position > before else still + 1
             if still > _STILL_POLLS:
-                raise RecoverableError(f"reading {self._partition} stands still")
+                raise RecoverableError(f"reading {self._partition} makes no progress")
 
     def append(self, window: int) -> None:
         """Append a claim.
@@ -112,7 +112,9 @@ class Claims:
             RecoverableError: it may or may not have arrived; call again.
         """
         nonce = self._randomness.bytes(NONCE_BYTES).hex()
-        self._own.add(nonce)  # before it is sent: it is ours also where the answer is lost
+        self._own.add(
+            nonce
+        )  # noted before it is sent: the claim is ours even if the acknowledgement is lost
         self._sink.send(
             self._partition.topic,
             claim_key(nonce),
@@ -121,10 +123,10 @@ class Claims:
         ).wait(SEND_SECONDS)
 
     def held(self, window: int) -> str | None:
-        """The nonce by which this process holds a window after :meth:`append`; None if it does not.
+        """Return the nonce by which this process holds a window after :meth:`append`, else None.
 
         Raises:
-            RecoverableError: the claim is not to be read yet.
+            RecoverableError: the claim cannot be read yet.
         """
         self.follow()
         if not self.taken(window):

@@ -8,7 +8,7 @@ from consumer.runtime.config import Settings
 
 
 class AggregatorConfig(Settings):
-    """What an aggregator may use.
+    """Settings of an aggregator.
 
     Attributes:
         raw_memory_bytes: memory set aside for the raw records of one window. An aggregator does not

@@ -1,4 +1,4 @@
-"""What the topics of a plan say about its state, read once; nothing is joined or written."""
+"""The state of a plan, from its topics alone. Reads once; joins no group and writes nothing."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class PartitionReport:
     """One input partition. Offsets are positions in its log; times milliseconds since the epoch.
 
     Attributes:
-        group, partition: which.
+        group, partition: of the reports topic.
         log_start, log_end: what the log holds.
-        next_offset: counted up to here as of the last checkpoint; 0 without one.
+        next_offset: counted up to here at the last checkpoint; 0 without one.
         resume_from: a restart reads from here.
         clock: the log's clock at next_offset, 0 before the first record.
         closed_through: last window it has closed, -1 for none.
@@ -53,7 +53,7 @@ class PartitionReport:
 
     @property
     def lag(self) -> int:
-        """Records that no checkpoint covers yet."""
+        """Number of records that no checkpoint covers yet."""
         return max(self.log_end - self.next_offset, 0)
 
     @property
@@ -62,7 +62,7 @@ class PartitionReport:
         if self.log_start > self.resume_from:
             return f"the log starts at {self.log_start}, needed from {self.resume_from}"
         if self.log_end < self.next_offset:
-            return f"the log ends at {self.log_end}, counted was to {self.next_offset}"
+            return f"the log ends at {self.log_end}, but it was counted up to {self.next_offset}"
         return ""
 
 
@@ -87,7 +87,7 @@ class GroupReport:
 
 @dataclass(frozen=True, slots=True)
 class WindowReport:
-    """Windows by how far they are; counts of windows, and the newest of each kind (-1 for none)."""
+    """Numbers of windows by progress, and the newest window of each kind (-1 for none)."""
 
     planned: int
     closed_everywhere: int
@@ -98,14 +98,14 @@ class WindowReport:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Everything that ``calmstream inspect`` shows.
+    """All that ``calmstream inspect`` shows.
 
     Attributes:
         partitions, groups, windows: see there.
         rejected: records by reason, over all partitions.
-        dead_letters: how many are kept.
+        dead_letters: the number that the topic holds.
         sender_times: reports topics whose records carry their senders' times (CreateTime), not the
-            broker's: workers refuse them, since those times decide about windows.
+            broker's. Workers refuse them, since a sender could then decide when windows close.
     """
 
     partitions: tuple[PartitionReport, ...]
@@ -125,7 +125,7 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
     """Read the state and snapshots topics whole and ask for the offsets of the others.
 
     Raises:
-        FatalError: a topic is missing, or holds what does not belong there.
+        FatalError: a topic is missing, or holds a record of a newer version.
         RecoverableError: the broker does not answer.
     """
     topics, reader = broker.topics(), broker.reader()
@@ -161,7 +161,7 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
 
 
 def _sender_times(names: TopicNames, described: Mapping[str, TopicInfo]) -> tuple[str, ...]:
-    """Reports topics known to take their senders' times; who may not see settings sees none."""
+    """Return reports topics that take their senders' times, as far as settings may be read."""
     return tuple(
         topic
         for topic in names.all_reports
@@ -172,7 +172,7 @@ def _sender_times(names: TopicNames, described: Mapping[str, TopicInfo]) -> tupl
 def newest_states(
     plan: Plan, names: TopicNames, topics: Topics, reader: Reader, clock: Clock
 ) -> dict[tuple[int, int], PartitionState]:
-    """The newest partition record of every (group, partition) that has one.
+    """Return the newest partition record of every (group, partition) that has one.
 
     Raises:
         FatalError: a record of a newer version.
@@ -199,7 +199,7 @@ def newest_states(
 def _published(
     names: TopicNames, topics: Topics, reader: Reader, clock: Clock
 ) -> tuple[set[int], set[int]]:
-    """Windows with a final manifest and with an early one; the manifest is written last."""
+    """Return the windows with a final manifest, and those with an early one."""
     found: dict[Kind, set[int]] = {kind: set() for kind in Kind}
     foreign = ForeignRecords(structlog.get_logger("calmstream.inspect").warning)
     for record in read_whole(reader, topics, [Partition(names.snapshots, 0)], clock):

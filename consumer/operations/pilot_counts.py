@@ -1,4 +1,4 @@
-"""What a plan has counted so far in its closed windows, from its state topic alone."""
+"""The counts of a plan's closed windows, from its state topic alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Counted:
 
     Attributes:
         tallies: one per group, summed over the plan's partitions.
-        windows: how many windows every partition has closed.
+        windows: number of windows that every partition has closed.
     """
 
     tallies: tuple[Tally, ...]
@@ -32,17 +32,18 @@ class Counted:
 
 
 def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Counted:
-    """Read the state topic once; nothing is joined or written.
+    """Return the counts of all closed windows. Reads once; joins no group and writes nothing.
 
     Raises:
-        FatalError: there is no such topic (any more), or it holds what does not belong there.
+        FatalError: there is no such topic, or it holds a record of a newer version.
         RecoverableError: the broker does not answer.
     """
     topics, reader = broker.topics(), broker.reader()
     try:
         if names.state not in topics.describe([names.state]):
             raise FatalError(
-                f"topic {names.state} does not exist: its counts are gone, or were never there"
+                f"topic {names.state} does not exist: the plan was retired, or its topics were not "
+                "created"
             )
         states = newest_states(plan, names, topics, reader, clock)
     finally:

@@ -1,9 +1,9 @@
-"""Counting windows again from the log, with rejected records admitted where that is asked for.
+"""Counting windows again from the log, optionally with rejected records of chosen reasons.
 
 One process reads every input partition once, up to an end fetched at the beginning, and publishes
-the windows that every partition has closed by then. Nothing is kept between runs: a run that fails
-is started again into another namespace. Without admissions the sets are, byte for byte, what the
-live service published (on the same image).
+the windows that every partition has closed by then. Nothing is kept between runs: after a failure,
+start again into another namespace. Without admitted rejects the sets have the same bytes as those
+of the live service (on the same image).
 
 Rejected records are taken from the log, which is read a second time for them: dead letters hold
 only their first bytes. The dead letters show which rejected records the log has lost.
@@ -36,20 +36,20 @@ from estimators.wire.state import ClosedWindow, WindowCount
 
 _SEND_SECONDS = 60.0
 NEVER_ADMITTED = frozenset({Reason.DUPLICATE, Reason.AFTER_END})
-"""A duplicate was counted once already; after the end there is no window to count it in."""
+"""A duplicate was counted before; after the plan's end there is no window to count in."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What a rebuild did.
+    """What a replay did.
 
     Attributes:
         windows: published, ascending.
         totals: whether running totals were published too: only from the first window on.
         reports: counted in these windows.
         admitted: rejected records counted now, by the reason they were rejected for.
-        refused: rejected records of the chosen reasons that were not counted, by why not; ``gone``
-            are those of which only the dead dead_letter is left.
+        refused: rejected records of the chosen reasons that were not counted, by the cause;
+            ``gone`` are those whose record the log has lost: only the dead letter is left.
     """
 
     windows: tuple[int, ...]
@@ -77,11 +77,11 @@ def replay(
         broker: where both are.
         source: whose reports and dead dead_letters are read.
         target: names with a new output namespace; its topics are created.
-        clock: for patience and for the guard against append times ahead of now.
+        clock: for time-outs, and to refuse append times in the future.
         first: first window.
         last: last window; None for the last one that every partition has closed.
-        admit: reasons of rejected records to count after all; each is de-duplicated by (period,
-            batch id) against everything that the log accepted.
+        admit: reasons of rejected records to count after all; each is compared by (period, batch
+            id) with all batches that the log accepted, and counted at most once.
 
     Raises:
         InvalidInput: the target is not new, or a window asked for is not closed everywhere.
@@ -117,7 +117,7 @@ def replay(
 
 def _prepare(topics: Topics, source: TopicNames, target: TopicNames) -> None:
     if target.output_prefix == source.output_prefix:
-        raise InvalidInput("--output-namespace: a rebuild goes into a new namespace of its own")
+        raise InvalidInput("--output-namespace: a replay writes into a new namespace of its own")
     topics.create([s for s in target.specs(0) if s.name.startswith(f"{target.output_prefix}.")])
     where = Partition(target.snapshots, 0)
     if topics.log_ends([where])[where]:
@@ -125,7 +125,7 @@ def _prepare(topics: Topics, source: TopicNames, target: TopicNames) -> None:
 
 
 class _Log:
-    """All input partitions, folded; and the rejected records that are counted after all."""
+    """The counts of all input partitions, with the rejected records that are counted after all."""
 
     def __init__(
         self,
@@ -156,7 +156,9 @@ class _Log:
         self.refused: Counter[str] = Counter()
         for partition, (start, end) in self.spans.items():
             if start == end > 0:
-                raise FatalError(f"{partition}: its log is empty, the windows cannot be rebuilt")
+                raise FatalError(
+                    f"{partition}: its log is empty, the windows cannot be counted again"
+                )
 
     def read(self, record: Record) -> None:
         """Fold one record."""
@@ -171,14 +173,14 @@ class _Log:
             self._note(record, fold, outcome)
 
     def _check_beginning(self, record: Record) -> None:
-        """Whether a trimmed log still holds all that the first window can have accepted."""
+        """Check that a trimmed log still holds all that the first window can have accepted."""
         needed = self._plan.window_start(self._first) - self._plan.skew * 1000
         if record.timestamp > needed:
             behind = record.timestamp + self._plan.skew * 1000 - self._plan.start * 1000
             possible = -(-behind // (self._plan.window * 1000))
             raise FatalError(
                 f"{record.partition}: the log starts at {record.offset}, within window "
-                f"{self._first} or later; windows from {possible} on can be rebuilt"
+                f"{self._first} or later; windows from {possible} on can be counted again"
             )
 
     def _note(self, record: Record, fold: PartitionFold, outcome: Outcome) -> None:
@@ -189,10 +191,10 @@ class _Log:
             self._rejected[(*record.partition, record.offset)] = (outcome.rejection.reason, window)
 
     def closed_windows(self, last: int | None) -> list[int]:
-        """The windows to publish: closed by every partition.
+        """Return the windows to publish: those that every partition has closed.
 
         Raises:
-            InvalidInput: one that was asked for is not.
+            InvalidInput: a requested window is not closed everywhere.
         """
         through = min(fold.closed_through for fold in self._folds.values())
         if last is not None and last > through:
@@ -224,7 +226,7 @@ class _Log:
             self._hashes[origin] = dead_letter.sha256
 
     def rejected_spans(self) -> dict[Partition, tuple[int, int]]:
-        """From the first to the last rejected record of the chosen reasons, per partition."""
+        """Return the span from the first to the last rejected record of the chosen reasons."""
         spans: dict[Partition, tuple[int, int]] = {}
         for topic, number, offset in self._rejected:
             where = Partition(topic, number)
@@ -314,7 +316,7 @@ def _publish(
 
 
 def _noted(plan: Plan, merged: MergedWindow, notes: tuple[str, ...]) -> SnapshotSet:
-    """The set, its manifest saying what was counted after all."""
+    """Build the set; its manifest states which rejected records were counted after all."""
     built = build_set(plan, merged)
     if not notes:
         return built

@@ -1,4 +1,4 @@
-"""The end of a plan: no more reports, the last finals, and nothing kept but the snapshots."""
+"""The end of a plan: refuse reports, wait for the last finals, delete all but the snapshots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
 
 TICK_ONLY_BYTES = 128
-"""A tick is 89 bytes with its batch header; the smallest report, compressed or not, over 150."""
+"""Largest message while a plan is retired: above a tick with its batch header (89 bytes) and below
+the smallest report, compressed or not (over 150 bytes)."""
 
 _POLL_SECONDS = 0.5
 _SLACK_SECONDS = 120.0
@@ -34,12 +35,12 @@ def stop_admission(topics: Topics, names: TopicNames) -> None:
 
 
 def last_window(plan: Plan, now_ms: int) -> int:
-    """Last window that can have received anything by now; -1 before the plan's start."""
+    """Return the last window that can have reports by now; -1 before the plan's start."""
     return max(-1, min(plan.window_at(now_ms + plan.skew * 1000), plan.windows - 1))
 
 
 def delete_topics(topics: Topics, names: TopicNames) -> list[str]:
-    """Delete reports, state and dead letters; the snapshots stay. The names that were there."""
+    """Delete reports, state and dead letters, and return the deleted names; snapshots stay."""
     topics_to_delete = [*names.all_reports, names.state, names.dead_letters]
     there = sorted(topics.describe(topics_to_delete))
     topics.delete(there)
@@ -77,7 +78,7 @@ class FinalsWaiter:
         self._through = through
 
     def deadline_ms(self) -> int:
-        """Wall time by which the windows must have closed and been published."""
+        """Return the wall time by which all windows must be closed and published."""
         closes = self._plan.window_end(self._through) + self._plan.grace * 1000
         return max(closes, self._clock.now_ms()) + round(_SLACK_SECONDS * 1000)
 
@@ -85,7 +86,7 @@ class FinalsWaiter:
         """Follow the snapshots topic.
 
         Raises:
-            FatalError: told to stop before, or the finals did not come in time.
+            FatalError: asked to stop before, or the finals were not published in time.
         """
         deadline = self.deadline_ms()
         topics, reader = self._broker.topics(), self._broker.reader()
@@ -102,7 +103,7 @@ class FinalsWaiter:
                 if self._clock.now_ms() > deadline:
                     raise FatalError(
                         f"{self._through + 1 - self.found} finals are missing long after their "
-                        "windows closed; nothing was deleted; look at calmstream inspect"
+                        "windows closed; nothing was deleted; see calmstream inspect"
                     )
                 try:
                     for record in reader.poll(_POLL_SECONDS):

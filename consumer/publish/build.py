@@ -41,11 +41,11 @@ class SnapshotSet:
     marginals: tuple[MarginalRecord, ...]
 
     def tables(self) -> list[tuple[bytes, bytes]]:
-        """Key and value of every marginal record, in order; to be acknowledged first."""
+        """Return key and value of every marginal record, in order; to be acknowledged first."""
         return [(record.key, encode(record)) for record in self.marginals]
 
     def closing(self) -> tuple[bytes, bytes]:
-        """Key and value of the manifest; to be written last."""
+        """Return key and value of the manifest; to be written last."""
         return self.manifest.key, encode(self.manifest)
 
     @property
@@ -63,7 +63,7 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
     Cost: the method's fit and one marginal each; it does not depend on the reports.
 
     Raises:
-        FatalError: the method returned something that is no finite table.
+        FatalError: the method returned a table that is not finite.
     """
     tables: tuple[MarginalRecord, ...] = ()
     steps: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
 
 
 def _fit(plan: Plan, merged: MergedWindow) -> Model:
-    """A window from its own counts; a total with what earlier plans of the lineage counted."""
+    """Fit a window to its own counts; a total also to the counts of earlier plans it follows."""
     method = methods.get(plan.method)
     if merged.kind is Kind.TOTAL and isinstance(method, Follows):
         return method.fit_total(plan, merged.tallies)
@@ -153,7 +153,7 @@ def _manifest(
 
 
 def _leverage(plan: Plan) -> dict[str, Any]:
-    """What forged reports can do to each table, in the order of the tables; three digits."""
+    """Return the effect that forged reports can have on each table, in order; three digits."""
     found = leverages(plan)
     return {
         "forged": FORGED_SHARE,
@@ -163,9 +163,10 @@ def _leverage(plan: Plan) -> dict[str, Any]:
 
 
 def processing(model: Model, tables: tuple[MarginalRecord, ...]) -> tuple[str, ...]:
-    """What was done to the raw estimates, in order.
+    """Return what was done to the raw estimates, in order.
 
-    In the model's own words where it has any, else as the tables' flags tell.
+    The model states it where it has an attribute ``processing``; else it follows from the tables'
+    flags.
     """
     declared: tuple[str, ...] | None = getattr(model, "processing", None)
     if declared is not None:
@@ -176,7 +177,7 @@ def processing(model: Model, tables: tuple[MarginalRecord, ...]) -> tuple[str, .
 
 @cache
 def software() -> str:
-    """Version of the installed distribution."""
+    """Return the version of the installed distribution."""
     try:
         return installed("calmstream")
     except PackageNotFoundError:

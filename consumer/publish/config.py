@@ -1,4 +1,4 @@
-"""Settings of a publisher; nothing here changes what a final or a total says."""
+"""Settings of a publisher. None of them changes the content of a final or a total."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class PublisherConfig(Settings):
             tenth of the plan's window.
         poll_seconds: how long one poll waits for records.
         send_seconds: longest wait for the acknowledgement of one set.
-        clean_seconds: between two looks for records that may be deleted.
-        clean_records: most deletions of a kind in one look.
-        retry_seconds: how long failures that may pass are tried again before the publisher exits.
+        clean_seconds: between two searches for records that may be deleted.
+        clean_records: most deletions of a kind in one search.
+        retry_seconds: how long failing calls are repeated before the publisher exits.
         rewrite_seconds: pause before a set that was written several times and never found complete
             is written again.
-        topic_check_seconds: between two looks whether the topics are still there.
+        topic_check_seconds: between two checks that the topics still exist.
     """
 
     refresh_seconds: float | None = Field(None, ge=0, le=86_400)
@@ -34,5 +34,5 @@ class PublisherConfig(Settings):
     topic_check_seconds: float = Field(10.0, gt=0, le=3600)
 
     def refresh(self, plan: Plan) -> float:
-        """Seconds between two early revisions of this plan's windows."""
+        """Return the seconds between two early revisions of this plan's windows."""
         return max(5.0, plan.window / 10) if self.refresh_seconds is None else self.refresh_seconds

@@ -1,4 +1,4 @@
-"""One window's tables, computed beside the loop: a long estimate must not cost the membership."""
+"""One window's tables, computed on a thread: a long estimate must not end the membership."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from estimators.plan import Plan
 
 
 class EstimateJob:
-    """A set being built on a thread of its own, from the moment this is made.
+    """A set that is built on a thread of its own; the thread starts in the constructor.
 
-    The thread touches nothing but the plan and the counts and does not keep the process alive, so
-    that it can simply be left behind.
+    The thread uses only the plan and the counts, and does not keep the process alive. So a job that
+    is not wanted any more needs no cancelling.
 
     Args:
         plan: whose method and marginals.
@@ -23,7 +23,7 @@ class EstimateJob:
 
     Attributes:
         merged: the counts.
-        seconds: how long it took, 0 until it is done.
+        seconds: how long the estimate took; 0 until it is done.
     """
 
     def __init__(self, plan: Plan, merged: MergedWindow, clock: Clock) -> None:
@@ -37,11 +37,11 @@ class EstimateJob:
         threading.Thread(target=self._run, name="estimate", daemon=True).start()
 
     def wait(self, seconds: float) -> bool:
-        """Block until it is done, at most so long; whether it is."""
+        """Block until the job is done, at most this long; return whether it is."""
         return self._done.wait(seconds)
 
     def result(self) -> SnapshotSet:
-        """The set, once :meth:`wait` has said that it is done; raises what the method raised."""
+        """Return the set after :meth:`wait` has returned True; raises what the method raised."""
         if self._error is not None:
             raise self._error
         assert self._result is not None

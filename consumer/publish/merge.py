@@ -1,7 +1,7 @@
 """From the state topic to whole windows: the sum over all partitions of the plan, with its vector.
 
-Pure apart from its own memory: no clock, no broker. Records may come in any order, repeatedly, from
-workers that are no longer in charge; what is answered depends only on the set of records read.
+It has no clock and no broker. Records may come in any order, repeatedly, and from workers that no
+longer own their partitions; the results depend only on the set of records read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from estimators.wire.state import (
 
 @dataclass(frozen=True, slots=True)
 class MergedWindow:
-    """The counts of one window over all partitions, as of one vector.
+    """The counts of one window over all partitions, at one vector of offsets.
 
     Attributes:
         window: its number.
@@ -46,17 +46,17 @@ class MergedWindow:
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
-        """One per group, as a method's ``fit`` takes them."""
+        """The tallies, one per group, as a method's ``fit`` takes them."""
         return tuple(count.tally for count in self.counts)
 
     @property
     def reports(self) -> int:
-        """Reports over all groups."""
+        """Number of reports over all groups."""
         return sum(tally.reports for tally in self.tallies)
 
 
 class StateMerger:
-    """What has been read of a state topic. Not safe for use from several threads.
+    """Merges the records of a state topic. Not safe for use from several threads.
 
     Holds one partition record per input partition and the closed records of the windows that are
     not settled; of settled ones only where they were closed.
@@ -74,7 +74,7 @@ class StateMerger:
         self._settled: set[int] = set()
 
     def read(self, key: bytes, value: bytes | None) -> None:
-        """Take one record, or the tombstone of a closed record.
+        """Read one record, or the tombstone of a closed record.
 
         Raises:
             ForeignRecord: not a record of this plan.
@@ -92,7 +92,7 @@ class StateMerger:
         elif value is not None:
             state = decode_state(self._plan, group, value)
             known = self._states.get(slot)
-            # The largest next_offset, not the last record: a zombie's late write is stale.
+            # The largest next_offset, not the last record: a former owner's late write is stale.
             if known is None or state.next_offset > known.next_offset:
                 self._states[slot] = state
 
@@ -127,30 +127,33 @@ class StateMerger:
             self._closed.setdefault(window, {})[slot] = closed
 
     def settle(self, window: int) -> None:
-        """Forget the counts of a window whose final and total need never be merged again."""
+        """Forget the counts of a window whose final and total need not be merged again."""
         self._settled.add(window)
         self._closed.pop(window, None)
 
     def settled(self, window: int) -> bool:
-        """Whether :meth:`settle` was called."""
+        """Return whether :meth:`settle` was called."""
         return window in self._settled
 
     def open_windows(self) -> list[int]:
-        """Windows that some partition holds counts of and not all have closed, ascending."""
+        """Return windows with counts that not all partitions have closed, ascending."""
         held = {w for state in self._states.values() for w in state.open}
         held.update(w for w, closed in self._closed.items() if len(closed) < self._slots)
         return sorted(w for w in held - self._settled if len(self._closed.get(w, ())) < self._slots)
 
     def closed_windows(self) -> list[int]:
-        """Windows that every partition has closed and that are not settled, ascending."""
+        """Return windows that every partition has closed and that are not settled, ascending."""
         return sorted(w for w, closed in self._closed.items() if len(closed) == self._slots)
 
     def early(self, window: int) -> MergedWindow | None:
-        """The window as counted so far: closed records where there are any, else open counts.
+        """Return the window as counted so far: closed records if there are any, else open counts.
 
-        None where the window has to wait: it is settled, or every partition has closed it (then it
-        is final), or a partition's record says that it has closed it while the closed record is not
-        read. Cost O(partitions · counters), as of the two methods below.
+        Cost: O(partitions · counters), as for the two methods below.
+
+        Returns:
+            None if there is no early revision: the window is settled, or every partition has closed
+            it (then it is final), or a partition has closed it and its closed record is not read
+            yet.
         """
         closed = self._closed.get(window, {})
         if window in self._settled or len(closed) == self._slots or self._lacks(window):
@@ -171,11 +174,11 @@ class StateMerger:
         return MergedWindow(window, Kind.EARLY, tuple(revision), self._by_group(counts))
 
     def final(self, window: int) -> MergedWindow | None:
-        """The window for good; None until every partition's closed record is read."""
+        """Return the final counts; None until every partition's closed record is read."""
         return self._merged(window, Kind.FINAL)
 
     def total(self, window: int) -> MergedWindow | None:
-        """All windows through this one: the sum of the running totals in its closed records."""
+        """Return the counts of all windows through this one, from its closed records' totals."""
         return self._merged(window, Kind.TOTAL)
 
     def _merged(self, window: int, kind: Kind) -> MergedWindow | None:
@@ -201,16 +204,16 @@ class StateMerger:
         return tuple(merged)
 
     def closed_records(self) -> Iterator[tuple[int, int, int, int]]:
-        """(group, partition, window, closed_at) of every closed record of a settled window."""
+        """Yield (group, partition, window, closed_at) of the closed records of settled windows."""
         for window in sorted(self._settled & self._closed_at.keys()):
             for slot, closed_at in sorted(self._closed_at[window].items()):
                 group, partition = divmod(slot, self._plan.partitions)
                 yield group, partition, window, closed_at
 
     def waiting(self) -> list[int]:
-        """Windows not settled that some partition says it has closed, without the closed record.
+        """Return windows that a partition has closed while its closed record is not read.
 
-        A moment's lag while records are on their way; for longer, closed records are missing.
+        For a moment that is a lag between records; for longer, closed records are missing.
         """
         return [window for window in self.open_windows() if self._lacks(window)]
 

@@ -1,4 +1,4 @@
-"""The publisher role: who is in charge, the loop, and what happens when the broker fails."""
+"""The publisher role: election of the active publisher, the loop, and broker failures."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Publisher:
     """Turns the state topic into snapshots while it is the plan's active publisher.
 
     Publishers of a plan form a consumer group on the state topic; the one that is assigned its
-    partition 0 is active and reads all its partitions by itself. During a hand-over two may be
-    active: that does no harm, since sets are told apart by their vectors.
+    partition 0 is active and assigns itself the others. For a moment two may be active. That does
+    no harm, since readers distinguish sets by their vectors.
 
-    It has clients of its own and belongs on a thread of its own, so that it never delays a tally
-    worker's polls; nor does a long estimate delay its own. Not safe for use from several threads,
-    but for its properties.
+    It has clients of its own and runs on a thread of its own, so that it never delays a tally
+    worker's polls. A long estimate does not delay its own polls either. Only the properties are
+    safe for use from several threads.
 
     Args:
         plan: what is published.
@@ -76,12 +76,12 @@ class Publisher:
 
     @property
     def active(self) -> bool:
-        """Whether this is the plan's active publisher, as far as it knows."""
+        """Whether this is the plan's active publisher, by its last poll."""
         return self._session is not None
 
     @property
     def ready(self) -> bool:
-        """Whether it waits its turn, or has read all there is to know."""
+        """Whether it is not active, or has read both topics to their ends."""
         work = self._session
         return work is None or work.caught_up
 
@@ -97,11 +97,11 @@ class Publisher:
         return self._last_turn
 
     def run(self, stop: threading.Event) -> None:
-        """Turn until told to stop; leaves the group before it returns or raises.
+        """Turn until asked to stop; leave the group before returning or raising.
 
         Raises:
-            FatalError: a failure that will not pass, or one that has lasted for the retry budget;
-                topics that are missing or have the wrong settings.
+            FatalError: a permanent failure, or one that has lasted for the retry budget; topics
+                that are missing or have the wrong settings.
             InvalidInput: records of a newer version.
         """
         retries = RetryBudget(self._clock, self._config.retry_seconds)
@@ -134,13 +134,13 @@ class Publisher:
         waiting = 0.0 if self._session else self._config.poll_seconds
         self._member.poll(waiting)
         self._member.take_changes()
-        in_charge = self._lead in self._member.assignment()
-        if in_charge and self._session is None:
-            self._take_over()
-        elif not in_charge and self._session is not None:
-            self._hand_over()
+        leads = self._lead in self._member.assignment()
+        if leads and self._session is None:
+            self._begin_session()
+        elif not leads and self._session is not None:
+            self._end_session()
         if self._session is not None:
-            # More may be due after a write: look for news, but do not wait for any.
+            # More may be due after a write, so this poll does not wait for records.
             self._busy = self._session.step(0.0 if self._busy else self._config.poll_seconds)
         self._last_turn = self._clock.monotonic()
         self.health.turned()
@@ -152,7 +152,7 @@ class Publisher:
     def close(self) -> None:
         """Leave the group and release the clients. Idempotent."""
         self.health.not_ready("stopped")
-        self._hand_over()
+        self._end_session()
         self._member.close(_CLOSE_SECONDS)
         if self._topics is not None:
             self._topics.close()
@@ -169,7 +169,7 @@ class Publisher:
         self._member.subscribe([self._names.state])
         self._prepared = True
 
-    def _take_over(self) -> None:
+    def _begin_session(self) -> None:
         self._session = PublishingSession(
             self._plan,
             self._broker,
@@ -180,7 +180,7 @@ class Publisher:
         )
         self._metrics.set(ACTIVE, 1)
 
-    def _hand_over(self) -> None:
+    def _end_session(self) -> None:
         work, self._session, self._busy = self._session, None, False
         retire(self._metrics, self._plan)
         if work is not None:

@@ -1,1 +1,5 @@
-"""What every long-running role needs: service loop, health pages, settings, topic checks."""
+"""What all roles of the service share.
+
+Settings, threads and signals, health and its web server, retries, the reading of topics to their
+ends, and the checks that topics exist and are set correctly. Nothing here knows what is counted.
+"""

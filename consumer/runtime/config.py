@@ -1,6 +1,6 @@
 """Settings of the service: from arguments first, then ``CALMSTREAM_*`` variables, then defaults.
 
-Units stand in the names. What nobody knows is refused: a mistyped variable must not be silence.
+Names contain the units. Unknown settings are refused, so that a mistyped variable is noticed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ PREFIX = "CALMSTREAM_"
 
 
 class Settings(BaseSettings):
-    """What all settings share: the prefix, frozen values, and no unknown ones."""
+    """Base of all settings: the prefix, frozen values, and no unknown ones."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
     def redacted(self) -> dict[str, Any]:
-        """Fit for a log: secrets are stars."""
+        """Return the values for a log, with secrets replaced by stars."""
         return {
             name: "***" if isinstance(value, SecretStr) else value
             for name, value in self.model_dump().items()
@@ -33,24 +33,25 @@ class TallyConfig(Settings):
     """Settings of a tally worker.
 
     Attributes:
-        checkpoint_seconds: between two checkpoints; what a killed worker has to read again.
+        checkpoint_seconds: between two checkpoints; a killed worker's records of this time are
+            read again.
         poll_seconds: how long one poll waits for records.
         poll_records: most records of one poll.
-        session_seconds: after so long without a poll the worker writes nothing more and exits; also
-            the session of its consumer group, after which others take its partitions.
+        session_seconds: after this time without a poll the worker writes nothing more and exits;
+            also the session of its consumer group, after which others take its partitions.
         retry_seconds: how long a failing call is repeated before the worker exits.
-        stop_seconds: within so long a stopped worker has checkpointed and left.
-        stall_seconds: after so long without advancing, and not at its end, a partition makes the
-            worker exit, and so does one that takes no ticks; half of it makes it unhealthy.
+        stop_seconds: a stopped worker has checkpointed and left within this time.
+        stall_seconds: the worker exits when a partition has not advanced for this time and is not
+            at its end, or takes no ticks for this time; it is unhealthy after half of it.
         tick_seconds: least time between two ticks of a partition.
         writes_in_flight: unacknowledged writes above which reading pauses.
         member: static membership of this worker, unique in its group; empty for none.
-        topic_check_seconds: between two looks whether the topics are still there, and where the
-            owned partitions end.
+        topic_check_seconds: between two checks that the topics still exist, and of the ends of the
+            owned partitions.
         poison_ratio: part of the last ``poison_records`` records that may be foreign (undecodable,
             of another version or plan) before the worker raises the alarm.
         poison_records: how many records that part is of.
-        poison_consecutive: so many foreign records in a row raise the alarm at once.
+        poison_consecutive: this many foreign records in a row raise the alarm at once.
         poison_stop: whether the alarm stops the worker; otherwise it is a metric and a log line.
     """
 
@@ -84,7 +85,7 @@ class HttpConfig(Settings):
     """Where metrics and health are served, and how much is logged.
 
     Attributes:
-        http_host: address to bind; loopback unless told otherwise.
+        http_host: address to bind; loopback by default.
         http_port: 0 for any free one, -1 for no server at all.
         log_level: debug, info, warning or error.
     """
@@ -98,13 +99,13 @@ S = TypeVar("S", bound=BaseSettings)
 
 
 def load(kind: type[S], **arguments: Any) -> S:
-    """Settings from arguments (those that are not None), the environment and defaults.
+    """Return settings from arguments (those that are not None), the environment and defaults.
 
-    Arguments bear the names of the command's options, with ``_`` for ``-``.
+    Arguments have the names of the command's options, with ``_`` for ``-``.
 
     Raises:
-        InvalidInput: one line with the first setting that is unknown or out of range, by the option
-            or the variable that it comes from; never its value.
+        InvalidInput: a setting is unknown or out of range. The line names the first one by its
+            option or variable, and never contains its value.
     """
     given = {name: value for name, value in arguments.items() if value is not None}
     try:
@@ -112,7 +113,7 @@ def load(kind: type[S], **arguments: Any) -> S:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         if not first["loc"]:
-            # What several settings together break; the message names them.
+            # A rule over several settings; its message names them.
             raise InvalidInput(str(first["ctx"]["error"])) from None
         name = str(first["loc"][0])
         where = f"--{name.replace('_', '-')}" if name in given else variable(name)
@@ -120,20 +121,20 @@ def load(kind: type[S], **arguments: Any) -> S:
 
 
 def variable(name: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return PREFIX + name.upper()
 
 
 def variables(*kinds: type[Settings]) -> set[str]:
-    """The environment variables that these settings read."""
+    """Return the environment variables that these settings read."""
     return {variable(name) for kind in kinds for name in kind.model_fields}
 
 
 def refuse_unknown(environ: Mapping[str, str], known: Iterable[str]) -> None:
-    """Whether every ``CALMSTREAM_*`` variable is one of the known ones.
+    """Check that every ``CALMSTREAM_*`` variable is a known one.
 
     Raises:
-        InvalidInput: the first that is not; never its value.
+        InvalidInput: the first unknown one; never its value.
     """
     allowed = set(known)
     for name in sorted(environ):

@@ -1,6 +1,6 @@
 """Records that calmstream did not write, on topics that only calmstream should write to.
 
-They change nothing: a reader goes past them, counts them and logs the first one.
+They change nothing: a reader skips them, counts them and logs the first one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from estimators.errors import ForeignRecord
 
 
 class ForeignRecords:
-    """What one reader has passed.
+    """The foreign records that one reader has skipped.
 
     Args:
         warn: logs the first one.
@@ -30,7 +30,7 @@ class ForeignRecords:
         self._counted = counted
 
     def skip(self, record: Record, error: ForeignRecord) -> None:
-        """Note a record that is passed."""
+        """Note a record that is skipped."""
         self.count += 1
         self._counted()
         if self.count == 1:
@@ -41,7 +41,7 @@ class ForeignRecords:
 
 
 def key_of(record: Record) -> bytes:
-    """The key of a record of a compacted topic.
+    """Return the key of a record of a compacted topic.
 
     Raises:
         ForeignRecord: it has none, or could not be decoded.

@@ -1,8 +1,8 @@
-"""Health of the roles in this process, and the small web server that tells it.
+"""Health of the roles in this process, and the small web server that shows it.
 
-``/livez``: the loops turned lately, and every owned partition advanced or is at its end.
-``/readyz``: every role has what it needs and is not on its way out. ``/metrics``: Prometheus.
-Answers are 200 or 503 with one line per role; nothing of any report is ever in them.
+``/livez``: every loop has turned recently, and every owned partition advances or is at its end.
+``/readyz``: every role has what it needs and is not stopping. ``/metrics``: Prometheus.
+Answers are 200 or 503 with one line per role; they never contain any part of a report.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Verdict:
 
 
 class RoleHealth:
-    """What one role says of itself. Safe for use from several threads.
+    """The health of one role. Safe for use from several threads.
 
     Args:
         name: of the role.
         clock: monotonic time.
-        silence_seconds: a loop that has not turned for so long is not alive.
+        silence_seconds: a loop that has not turned for this long is not alive.
     """
 
     def __init__(
@@ -57,27 +57,27 @@ class RoleHealth:
         self._not_ready = "starting"
 
     def turned(self) -> None:
-        """The loop is alive; called at least every few seconds."""
+        """Note that the loop is alive; called at least every few seconds."""
         with self._lock:
             self._turned = self._clock.monotonic()
 
     def stuck(self, what: str) -> None:
-        """Something stands still, in words; empty when nothing does."""
+        """Note in words what makes no progress; empty when nothing does."""
         with self._lock:
             self._stuck = what
 
     def ready(self) -> None:
-        """The role does its work."""
+        """Note that the role does its work."""
         with self._lock:
             self._not_ready = ""
 
     def not_ready(self, why: str) -> None:
-        """The role cannot work now, in words: starting, restoring, draining."""
+        """Note in words why the role cannot work now: starting, restoring, draining."""
         with self._lock:
             self._not_ready = why
 
     def live(self) -> Verdict:
-        """Whether the loop turns and nothing stands still."""
+        """Return whether the loop turns and everything makes progress."""
         with self._lock:
             silent = self._clock.monotonic() - self._turned
             stuck = self._stuck
@@ -86,13 +86,13 @@ class RoleHealth:
         return Verdict(not stuck, stuck or "turning")
 
     def readiness(self) -> Verdict:
-        """Whether the role does its work."""
+        """Return whether the role does its work."""
         with self._lock:
             return Verdict(not self._not_ready, self._not_ready or "ready")
 
 
 def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> WsgiApp:
-    """The WSGI application with ``/metrics``, ``/livez`` and ``/readyz``."""
+    """Return the WSGI application with ``/metrics``, ``/livez`` and ``/readyz``."""
     metrics, known = make_wsgi_app(registry), tuple(roles)
     checks: Mapping[str, Callable[[RoleHealth], Verdict]] = {
         "/livez": RoleHealth.live,
@@ -119,22 +119,22 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Wsgi
 
 
 REQUEST_SECONDS = 10.0
-"""Within so long a request has arrived, and within so long again its answer has left."""
+"""Time for a request to arrive, and again for its answer to leave."""
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """One thread per request: a client that hangs must not make the process look dead."""
+    """One thread per request, so that a slow client does not make the process look dead."""
 
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away or was silent is not an event; anything else is a defect."""
+        """Ignore clients that disconnect or do not send; any other error is a defect."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
 class _Arriving(io.RawIOBase):
-    """What a socket receives until a deadline; a wait is as long as is left until then."""
+    """Reads a socket until a deadline; each wait lasts at most until then."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -155,7 +155,7 @@ class _Arriving(io.RawIOBase):
 
 
 class _Answer(ServerHandler):
-    """Writes an answer; a client that does not take it is not an event."""
+    """Writes an answer; a client that does not read it is ignored."""
 
     def log_exception(self, exc_info: Any) -> None:
         """See the base class."""

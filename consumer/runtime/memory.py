@@ -1,4 +1,4 @@
-"""What the C library does with freed memory: a service that reads for ever wants it back."""
+"""Keeps freed memory in the process: a service that reads all the time uses it again at once."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ _LARGEST_BYTES = 32 << 20
 
 
 def keep_freed_memory() -> bool:
-    """Have up to 64 MiB of freed memory per allocation arena kept for the next use.
+    """Keep up to 64 MiB of freed memory per allocation arena for the next use.
 
-    By default glibc gives a fetched buffer back to the system as it is freed and takes it anew for
-    the next one, page by page: 8 % of a tally worker's CPU time, and more where several share a
-    machine, since they then wait for each other in the kernel. The most that is in use at once does
-    not change; it just stays.
+    By default glibc returns a freed fetch buffer to the system and requests it again for the next
+    fetch, page by page. That takes CPU time, and more where several workers share a machine, since
+    they wait for each other in the kernel. The peak of memory in use does not change; it is kept.
 
     Returns:
         Whether the C library knows these settings.

@@ -1,4 +1,4 @@
-"""Running roles in one process: threads, signals, logging, and the web server beside them."""
+"""Running roles in one process: threads, signals, logging and the web server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JOIN_SECONDS = 0.2
 
 
 class Role(Protocol):
-    """Something that runs until it is told to stop: a tally worker, a publisher."""
+    """Something that runs until it is asked to stop: a tally worker, a publisher."""
 
     @property
     def name(self) -> str:
@@ -33,7 +33,7 @@ class Role(Protocol):
         """For the web server."""
 
     def run(self, stop: threading.Event) -> None:
-        """Work until ``stop`` is set, then leave in good order within a stated budget.
+        """Work until ``stop`` is set, then leave in good order within a stated time.
 
         Raises:
             CalmstreamError: it cannot go on.
@@ -41,7 +41,7 @@ class Role(Protocol):
 
 
 def configure_logging(level: str = "info") -> None:
-    """One JSON object a line on stderr, times in UTC. Never payloads: nothing logs any."""
+    """Log one JSON object a line on stderr, with times in UTC. Nothing logs payloads."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -66,7 +66,8 @@ def run_service(roles: Sequence[Role], registry: CollectorRegistry, config: Http
 
     Raises:
         FatalError: the web server's address cannot be bound.
-        CalmstreamError: whatever made the first role fail; the others were stopped gracefully.
+        CalmstreamError: the error of the first role that failed; the others were stopped
+            gracefully.
     """
     keep_freed_memory()
     server = _serve(roles, registry, config)
@@ -94,14 +95,15 @@ def run_roles(roles: Sequence[Role], stop: threading.Event) -> None:
             failures.append(error)
             log.error("role failed", role=role.name, error=str(error))  # noqa: TRY400 - one line
         finally:
-            # A role that ends, for whatever reason, ends the process: half a service is none.
+            # A role that ends, for any reason, ends the process: its orchestrator then starts all
+            # roles again.
             stop.set()
 
     threads = [threading.Thread(target=live, args=(role,), name=role.name) for role in roles]
     for thread in threads:
         thread.start()
     for thread in threads:
-        # Joined in slices: signal handlers run between two of them.
+        # Joined with a time-out, since signal handlers run only between two calls.
         while thread.is_alive():
             thread.join(_JOIN_SECONDS)
     if failures:

@@ -1,4 +1,4 @@
-"""What must hold of the topics before a worker counts anything."""
+"""The checks of a plan's topics before a worker counts anything."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from broker.transport import TopicInfo, Topics
 from estimators.errors import FatalError
 from estimators.plan import Plan
 
-# A worker frozen for its session, a state segment that rolls after ten minutes, and the cleaner's
-# own pace: input must outlive a stale record that compaction left as the last one.
+# Input must be kept longer than compaction can leave a stale state record as the last one: a worker
+# frozen for its session, a state segment that rolls after ten minutes, and the cleaner's delay.
 RETENTION_MARGIN_MS = 30 * 60_000
 
 MAX_DEAD_LETTER_BYTES = 16 << 10
@@ -18,15 +18,16 @@ MAX_DEAD_LETTER_BYTES = 16 << 10
 
 
 def required_retention_ms(plan: Plan) -> int:
-    """How long reports must at least be kept: window + grace + skew + a margin for stale state."""
+    """Return the least retention of reports: window + grace + skew + a margin for stale state."""
     return (plan.window + plan.grace + plan.skew) * 1000 + RETENTION_MARGIN_MS
 
 
 def verify_topics(plan: Plan, names: TopicNames, topics: Topics) -> dict[str, TopicInfo]:
-    """The plan's topics as they are, if they are as they must be.
+    """Check the plan's topics, and return them as they are.
 
     Raises:
-        FatalError: the first that is missing or has the wrong partitions or settings.
+        FatalError: a topic is missing or has the wrong partitions or settings; the first one is
+            named.
     """
     expected = [spec.name for spec in names.specs(required_retention_ms(plan))]
     found = topics.describe(expected)

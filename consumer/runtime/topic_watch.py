@@ -1,7 +1,7 @@
-"""Noticing that a topic in use was deleted, which reading from it does not tell.
+"""Noticing that a topic in use was deleted, which reading from it does not show.
 
-The Kafka client keeps asking quietly for a topic that is gone, and a consumer group simply hands
-out what is left; a worker would live on and count nothing.
+The Kafka client silently repeats requests for a deleted topic, and a consumer group assigns the
+remaining partitions; a worker would continue without error and count nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from estimators.errors import FatalError
 
 
 class TopicWatch:
-    """Asks now and then, beside the caller's loop, whether topics are still the same ones.
+    """Checks at intervals, on a thread of its own, that topics are still the same ones.
 
     Args:
-        topics: safe for use from several threads; closing it is the caller's.
+        topics: safe for use from several threads; the caller closes it.
         known: the topics as they were found at the start.
         clock: for the interval.
-        every_seconds: between two questions; a deletion shows within that and a request.
+        every_seconds: between two checks. A deletion is noticed after this time plus a request.
     """
 
     def __init__(
@@ -36,10 +36,10 @@ class TopicWatch:
         self._trouble = ""
 
     def turn(self) -> None:
-        """Called often; never blocks.
+        """Begin a check if one is due. Called often; never blocks.
 
         Raises:
-            FatalError: a topic is gone or another one of its name is there, with the remedy.
+            FatalError: a topic is gone, or another topic has its name; with the remedy.
         """
         if self._trouble:
             raise FatalError(self._trouble)
@@ -52,7 +52,7 @@ class TopicWatch:
     def _ask(self) -> None:
         try:
             found = self._topics.describe(sorted(self._ids))
-        except Exception:  # noqa: BLE001 - whatever ails the broker is seen where it is needed
+        except Exception:  # noqa: BLE001 - a broker that has failed is noticed where it is used
             return
         for name, known in self._ids.items():
             if name not in found:
@@ -63,6 +63,7 @@ class TopicWatch:
                 )
             elif found[name].id != known:
                 self._trouble = (
-                    f"topic {name} was deleted and made anew (id {found[name].id}, was {known}); "
-                    "start again, and count into a new output namespace if told to"
+                    f"topic {name} was deleted and created again (id {found[name].id}, "
+                    f"was {known}); "
+                    "start again; if that is refused, count into a new output namespace"
                 )

@@ -1,10 +1,10 @@
-"""From single snapshot records to whole sets: the one rule that every reader of the topic obeys.
+"""From single snapshot records to whole sets: the rule that every reader of the topic follows.
 
 A set is shown when its manifest and every marginal that the manifest names carry the same revision,
-in whatever order they came; one not above what was shown of the same window and kind is ignored;
-an early set is ignored once the window's final was shown. Two publishers that write at once can
-therefore neither mix their sets nor take a reader a step back. A manifest that names another plan
-than the reader's makes no set.
+in any order. A set that is not above the one shown of the same window and kind is ignored, and so
+is an early set once the window's final was shown. Two publishers that write at once can therefore
+neither mix their sets nor show a reader an older set after a newer one. A manifest that names
+another plan than the reader's makes no set.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Snapshot:
     """A complete set.
 
     Attributes:
-        manifest: what the set rests on.
+        manifest: plan, window, counts and offsets on which the set is based.
         marginals: its tables by attribute names in axis order; none where there was no report.
     """
 
@@ -101,14 +101,14 @@ class Snapshot:
 
 
 def above(revision: Revision, other: Revision | None) -> bool:
-    """Whether a revision is at least the other in every component, and not equal to it."""
+    """Return whether a revision is at least the other in every component, and not equal to it."""
     if other is None:
         return True
     return revision != other and at_least(revision, other)
 
 
 def at_least(revision: Revision, other: Revision) -> bool:
-    """Whether a revision is at least the other in every component."""
+    """Return whether a revision is at least the other in every component."""
     return len(revision) == len(other) and all(a >= b for a, b in zip(revision, other, strict=True))
 
 
@@ -117,11 +117,11 @@ _Record = MarginalRecord | Manifest
 
 
 class SnapshotAssembler:
-    """Collects records until sets are complete. Pure memory; not safe for several threads.
+    """Collects records until sets are complete. Not safe for use from several threads.
 
-    It keeps the records of incomplete sets, the last shown vector of early sets of windows without
-    a final, and one number per final and total: their vector is a function of the log, so that
-    there is never a higher one to wait for.
+    It keeps the records of incomplete sets, the vector of the last early set of each window without
+    a final, and the window number of each complete final and total. Their vectors are functions of
+    the log, so no higher one can follow.
 
     Args:
         plan: digest of the plan whose sets are wanted; None takes those of any plan.
@@ -134,7 +134,7 @@ class SnapshotAssembler:
         self._sealed: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
 
     def read(self, key: bytes, value: bytes | None) -> Snapshot | None:
-        """Take one record of the snapshots topic; the set that it completes, if any.
+        """Read one record of the snapshots topic; return the set that it completes, if any.
 
         Raises:
             InvalidInput: written by a newer version.
@@ -147,7 +147,7 @@ class SnapshotAssembler:
         return self.add(decode(value))
 
     def add(self, record: MarginalRecord | Manifest) -> Snapshot | None:
-        """As :meth:`read`, for a decoded record."""
+        """Take a decoded record; see :meth:`read`."""
         if self._plan is not None and isinstance(record, Manifest) and record.plan != self._plan:
             raise ForeignRecord(f"a set of another plan, {record.plan[:8]}")
         place = (record.window, record.kind)
@@ -161,15 +161,15 @@ class SnapshotAssembler:
         return self._complete(place, pending)
 
     def complete(self, window: int, kind: Kind) -> bool:
-        """Whether a complete final or total of this window was found."""
+        """Return whether a complete final or total of this window was found."""
         return window in self._sealed[kind]
 
     def revision(self, window: int) -> Revision | None:
-        """Vector of the last complete early set; None before one and after the window's final."""
+        """Return the vector of the last complete early set; None before it and after the final."""
         return self._shown.get((window, Kind.EARLY))
 
     def count(self, kind: Kind) -> int:
-        """Number of windows whose final or total was found complete."""
+        """Return the number of windows whose final or total was found complete."""
         return len(self._sealed[kind])
 
     def _wanted(self, place: _Set, revision: Revision) -> bool:

@@ -1,4 +1,4 @@
-"""In which order a subscriber is shown complete sets: finals and totals by window, none twice."""
+"""The order in which a subscriber gets complete sets: finals and totals by window, none twice."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from estimators.wire.snapshot import Kind
 
 
 class DeliveryOrder:
-    """Holds a final or total back until those of all windows before it were shown.
+    """Holds a final or total back until those of all windows before it were delivered.
 
     The publisher writes them in order, but compaction keeps only the newest copy of a record that
-    two publishers wrote, so that a reader may meet window W after W + 1. What is missing when the
-    end of the topic is reached will not come any more, and is not waited for.
+    two publishers wrote, so that a reader can read window W after W + 1. A window that is missing at
+    the end of the topic will not come any more; then nothing waits for it.
 
     Args:
         first: first window to show.
-        latest: show, of what is there at first, the newest set of each kind only.
+        latest: of the sets in the topic at the beginning, deliver the newest of each kind only.
     """
 
     def __init__(self, first: int = 0, latest: bool = False) -> None:
@@ -27,11 +27,11 @@ class DeliveryOrder:
         self._next = {Kind.FINAL: first, Kind.TOTAL: first}
 
     def holds(self) -> bool:
-        """Whether something waits for the end of the topic."""
+        """Return whether a set waits for the end of the topic."""
         return self._skipping or bool(self._held)
 
     def take(self, snapshot: Snapshot) -> Iterator[Snapshot]:
-        """A set was completed; what may be shown now."""
+        """Take a complete set; yield the sets that can be delivered now."""
         kind, window = snapshot.kind, snapshot.window
         if window < self._first:
             return
@@ -48,7 +48,7 @@ class DeliveryOrder:
                 yield held
 
     def at_end(self) -> Iterator[Snapshot]:
-        """All that is in the topic was taken; what may be shown now."""
+        """Yield the sets that can be delivered at the end of the topic."""
         held = sorted(self._held.values(), key=lambda s: (s.window, s.kind is Kind.TOTAL))
         self._held.clear()
         if self._skipping:

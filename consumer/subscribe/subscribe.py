@@ -29,7 +29,7 @@ __all__ = ["Snapshot", "SnapshotAssembler", "Table", "plan_names", "subscribe"]
 def plan_names(
     plan: Plan, namespace: str = DEFAULT_NAMESPACE, output_namespace: str = ""
 ) -> TopicNames:
-    """The topics of a plan in a namespace."""
+    """Return the names of a plan's topics in a namespace."""
     return TopicNames(
         namespace, plan.name, plan.digest, len(plan.groups), plan.partitions, output_namespace
     )
@@ -48,7 +48,7 @@ def subscribe(
     poll_seconds: float = 0.5,
     retry_seconds: float = 60.0,
 ) -> Iterator[Snapshot]:
-    """Snapshots of a plan as they become complete, from the oldest kept on. Blocks between them.
+    """Yield the snapshots of a plan as they become complete, from the oldest one. Blocks between.
 
     Per window and kind a later one is always at least as far in every input partition as the one
     before; after a window's final there is no early one of it. Every final and total comes once,
@@ -60,7 +60,7 @@ def subscribe(
         plan: whose snapshots.
         broker: a transport, which stays open, or ``HOST:PORT[,HOST:PORT]`` of Kafka without TLS
             (for TLS and SASL pass ``broker.kafka.connect(bootstrap, security)``).
-        kinds: which to yield; any of early, final, total.
+        kinds: the kinds to yield: any of early, final, total.
         from_window: first window to yield; None for all that are kept; "latest" for the newest
             set of each kind among those there when reading starts, and all that come later.
         follow: whether to wait for more at the end; otherwise the iterator ends there.
@@ -68,7 +68,7 @@ def subscribe(
         output_namespace: of its snapshots, where a log was counted again into another one.
         stop: ends the iterator within ``poll_seconds`` when set.
         poll_seconds: longest single wait.
-        retry_seconds: how long a broker that does not answer is asked again.
+        retry_seconds: how long failing calls to the broker are repeated.
 
     Yields:
         Complete sets of this plan only; see :class:`consumer.subscribe.assembler.Snapshot`.
@@ -116,7 +116,7 @@ def _connect(broker: Broker | str, stack: ExitStack) -> Broker:
 
 
 class _Source:
-    """The snapshots topic from its start, patient with a broker that is away for a while."""
+    """Reads the snapshots topic from its start, through failures of the broker."""
 
     def __init__(self, reader: Reader, topics: Topics, topic: str) -> None:
         self._reader = reader
@@ -132,10 +132,10 @@ class _Source:
         poll_seconds: float,
         retry_seconds: float,
     ) -> Iterator[Record | None]:
-        """All records, and None at an end fetched after all before were read.
+        """Yield all records, and None at an end that was fetched after all before it were read.
 
-        That end is looked for while ``wants_end`` says so, and without ``follow``, where it is the
-        last item.
+        The end is checked while ``wants_end`` returns True, and without ``follow``, where None is
+        the last item.
         """
         retries = RetryBudget(SystemClock(), retry_seconds)
         while not stop.is_set():
@@ -159,7 +159,7 @@ class _Source:
                     return
 
     def _start(self) -> None:
-        # Asks for nothing but offsets: a subscriber needs no permission beyond reading.
+        # Requests offsets only, so that a subscriber needs no permission but to read.
         try:
             start = self._topics.log_starts([self._partition])[self._partition]
         except FatalError as error:

@@ -1,4 +1,4 @@
-"""A worker's place in its consumer group: polls, assignment changes, pauses, and the session."""
+"""A worker's membership of its consumer group: polls, assignment changes, pauses, the session."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ _RETRY_PAUSE = 0.1
 
 
 class AssignmentChange(NamedTuple):
-    """Partitions given up or lost, and partitions to restore; one can be in both: gone first.
+    """Partitions that were released and partitions that were added.
 
-    ``revoked`` are those of the gone ones that were given up in good order.
+    A partition can be in both: it was released, then added again.
+
+    Attributes:
+        gone: revoked or lost.
+        added: to be restored.
+        revoked: those of the gone partitions that the group took back in good order.
     """
 
     gone: frozenset[Partition]
@@ -29,8 +34,8 @@ class AssignmentChange(NamedTuple):
 class Membership:
     """Wraps a group reader so that only records of *active* partitions ever come out.
 
-    A partition is active from :meth:`activate` (restored, sought, resumed) until the group takes it
-    away. Whatever is polled for another one, or was polled before it went, is dropped here.
+    A partition is active from :meth:`activate` until the group takes it away. Records of other
+    partitions, and records that were polled before their partition was taken away, are dropped.
 
     Args:
         reader: subscribed by :meth:`join`.
@@ -52,12 +57,12 @@ class Membership:
         self._retries = RetryBudget(clock, config.retry_seconds)
 
     def join(self, topics: Collection[str]) -> None:
-        """Join the group; the assignment comes with polls."""
+        """Join the group; polls bring the assignment."""
         self._reader.subscribe(topics)
         self._last_poll = self._clock.monotonic()
 
     def poll(self) -> list[Record]:
-        """Records of active partitions, in offset order per partition; also the heartbeat.
+        """Return records of active partitions, in offset order per partition. Also the heartbeat.
 
         Raises:
             FatalError: the log no longer holds a position, or the retry budget is spent.
@@ -68,7 +73,7 @@ class Membership:
         return records
 
     def keep_alive(self) -> None:
-        """Heartbeat while the worker does something long: poll with everything paused."""
+        """Send the heartbeat during a long operation: poll with all partitions paused."""
         if self._clock.monotonic() - self._last_poll < _BEAT_SECONDS:
             return
         self._reader.pause(self._active)
@@ -77,20 +82,20 @@ class Membership:
             self._reader.resume(self._active)
 
     def guard(self) -> None:
-        """Whether this worker may still write.
+        """Check that this worker may still write.
 
         Raises:
-            FatalError: it has not polled for a session; others may own its partitions.
+            FatalError: it has not polled for a session, so others may own its partitions.
         """
-        silent = self._clock.monotonic() - self._last_poll
-        if silent > self._config.session_seconds:
+        seconds = self._clock.monotonic() - self._last_poll
+        if seconds > self._config.session_seconds:
             raise FatalError(
-                f"no poll for {silent:.0f} s, the session is {self._config.session_seconds:g} s: "
+                f"no poll for {seconds:.0f} s, the session is {self._config.session_seconds:g} s: "
                 "others may own the partitions, so nothing more is written; start again"
             )
 
     def take_assignment_change(self) -> AssignmentChange:
-        """What changed since the last call."""
+        """Return what changed since the last call."""
         change = AssignmentChange(
             frozenset(self._gone), frozenset(self._added), frozenset(self._revoked)
         )
@@ -98,7 +103,7 @@ class Membership:
         return change
 
     def activate(self, offsets: Mapping[Partition, int]) -> frozenset[Partition]:
-        """Seek and resume restored partitions; those that are still owned."""
+        """Seek and resume restored partitions; return those that are still owned."""
         owned = self._reader.assignment() - self._gone
         ready = frozenset(partition for partition in offsets if partition in owned)
         for partition in ready:
@@ -109,26 +114,26 @@ class Membership:
         return ready
 
     def block(self, blocked: bool) -> None:
-        """Pause or resume all active partitions; polling goes on."""
+        """Pause or resume all active partitions; polling continues."""
         if blocked != self._blocked:
             self._blocked = blocked
             change = self._reader.pause if blocked else self._reader.resume
             change(self._active)
 
     def owns(self, partition: Partition) -> bool:
-        """Whether a partition is active now; a poll of :meth:`keep_alive` may have ended that."""
+        """Return whether a partition is active now; a poll in :meth:`keep_alive` can end that."""
         return partition in self._active
 
     def position(self, partition: Partition) -> int:
-        """Offset of the next record of an active partition."""
+        """Return the offset of the next record of an active partition."""
         return self._reader.position(partition)
 
     def end_offset(self, partition: Partition) -> int | None:
-        """The end of an active partition as fetches have shown it."""
+        """Return the end of an active partition as the last fetch has shown it, if any has."""
         return self._reader.end_offset(partition)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """For lag tools only."""
+        """Commit offsets to the group, for tools that show its lag only."""
         self._reader.commit(offsets)
 
     def leave(self, timeout: float) -> None:

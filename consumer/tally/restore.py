@@ -1,4 +1,4 @@
-"""Restoring input partitions from the state topic, and the checks without which none is read."""
+"""Restoring input partitions from the state topic, after checking that log and state agree."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from estimators.wire.state import PartitionState, decode_state, partition_key
 
 
 class Restored(NamedTuple):
-    """One input partition.
+    """A restored input partition.
 
     Attributes:
-        fold: what was counted.
-        log_end: where its log ended when it was restored.
+        fold: its counts, at the checkpoint.
+        log_end: the end of its log at the time of the restore.
     """
 
     fold: PartitionFold
@@ -33,16 +33,17 @@ class Restored(NamedTuple):
 
 
 class Restorer:
-    """Rebuilds folds from what the last owner wrote.
+    """Makes folds from the state records that the last owner wrote.
 
     Args:
         plan: the plan.
         names: of its topics.
         reader: self-assigning; used by one restore at a time.
         topics: for log starts, log ends and topic ids.
-        clock: for patience.
-        patience_seconds: a read that does not advance for so long is given up.
-        keep_alive: called at every poll; keeps the group membership, and may raise to break off.
+        clock: for ``patience_seconds``.
+        patience_seconds: a read that does not advance for this long fails.
+        keep_alive: called at every poll; keeps the group membership, and may raise to end the
+            restore.
     """
 
     def __init__(
@@ -65,14 +66,13 @@ class Restorer:
         self._keep_alive = keep_alive
 
     def restore(self, partitions: Collection[Partition]) -> dict[Partition, Restored]:
-        """These input partitions, each at its checkpoint's next_offset.
+        """Restore input partitions, each at its checkpoint's next_offset.
 
-        Reads every state partition concerned once, whatever the number of groups. Cost: the size
-        of those state partitions plus the input from resume_from to next_offset.
+        Each state partition that is needed is read once. Cost: the size of these state partitions
+        plus the input from resume_from to next_offset.
 
         Raises:
-            FatalError: the log and the state do not fit together; nothing is skipped to make
-                them fit.
+            FatalError: the log and the state do not agree; no record is skipped to hide that.
             RecoverableError: the broker does not answer; the whole call can be repeated.
         """
         infos = self._topics.describe(sorted({partition.topic for partition in partitions}))
@@ -106,10 +106,10 @@ class Restorer:
         return PartitionFold(self._plan, group, admissions[partition], states[partition])
 
     def _read_states(self, partitions: Collection[Partition]) -> dict[Partition, PartitionState]:
-        """The partition record with the largest next_offset of each; a zombie's is smaller.
+        """Return the partition record with the largest next_offset of each partition.
 
-        Whether a record is one of ours is looked at only where it would be used. If it is not, the
-        topic is read again and each record is decoded.
+        A record written late by a former owner has a smaller one. Only the records that are used
+        are decoded; if one of them is foreign, the topic is read again and every record is decoded.
         """
         best = self._newest(partitions, _next_offset)
         try:
@@ -124,7 +124,7 @@ class Restorer:
     def _newest(
         self, partitions: Collection[Partition], next_offset: Callable[[Partition, bytes], int]
     ) -> dict[Partition, bytes]:
-        """The one of each with the largest ``next_offset``; foreign records are passed."""
+        """Return the record with the largest ``next_offset`` of each; skip foreign records."""
         wanted = {
             (self._state_partition(p), partition_key(self._names.group_of(p.topic), p.number)): p
             for p in partitions
@@ -162,7 +162,7 @@ class Restorer:
     def _read_ids(
         self, states: Mapping[Partition, PartitionState]
     ) -> dict[Partition, AdmissionControl]:
-        """Fold again from resume_from to next_offset, for the ids of open windows only."""
+        """Read again from resume_from to next_offset, for the ids of open windows only."""
         admissions = {
             partition: AdmissionControl(
                 self._plan, self._names.group_of(partition.topic), state.resume_clock
@@ -188,7 +188,7 @@ def check_log(
     log_start: int,
     log_end: int,
 ) -> None:
-    """Whether the input log still is the one that was counted, and still holds what is needed.
+    """Check that the input log is the one that was counted, and still holds what is needed.
 
     Raises:
         FatalError: with the remedy.
@@ -205,20 +205,20 @@ def check_log(
         return
     if info.id != state.topic_id:
         raise FatalError(
-            f"{partition}: the topic was deleted and made anew (id {info.id}, counted was "
-            f"{state.topic_id}); count it into a new output namespace"
+            f"{partition}: the topic was deleted and created again (id {info.id}, the counted one "
+            f"had {state.topic_id}); count it into a new output namespace"
         )
     if log_start > state.resume_from:
         raise FatalError(
             f"{partition}: the log starts at {log_start}, needed from {state.resume_from}: reports "
-            "were deleted before they were counted for good; lengthen retention.ms and count into "
+            "were deleted before a checkpoint covered them; lengthen retention.ms and count into "
             "a new output namespace or make a new plan"
         )
     if log_end < state.next_offset:
         raise FatalError(
-            f"{partition}: the log ends at {log_end}, counted was to {state.next_offset}: the "
-            "broker lost records; restore its log, or count what is left into a new output "
-            "namespace"
+            f"{partition}: the log ends at {log_end}, but it was counted up to "
+            f"{state.next_offset}: the broker lost records; restore its log, or count what is left "
+            "into a new output namespace"
         )
 
 
@@ -236,10 +236,10 @@ def _replay(admission: AdmissionControl, record: Record, next_offset: int) -> No
 
 
 def _next_offset(_partition: Partition, value: bytes) -> int:
-    """next_offset of a partition record, without reading its counts.
+    """Return next_offset of a partition record without decoding its counts.
 
     Raises:
-        ForeignRecord: no partition record.
+        ForeignRecord: the value is no partition record.
     """
     try:
         return int(orjson.loads(value)["next_offset"])

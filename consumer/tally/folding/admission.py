@@ -17,14 +17,14 @@ MAX_AHEAD_MS = 3_600_000
 
 
 def check_append_time(record: Record, now_ms: int) -> None:
-    """Whether the record's time may advance the log's clock. Called before it is folded.
+    """Check that the record's time may advance the log's clock. Called before it is folded.
 
     Args:
         record: as read.
         now_ms: the worker's own wall clock.
 
     Raises:
-        FatalError: the sender set the time, or it lies more than an hour ahead of the worker's.
+        FatalError: the sender set the time, or it is more than an hour ahead of the worker's.
     """
     if not record.append_time:
         raise FatalError(
@@ -40,7 +40,7 @@ def check_append_time(record: Record, now_ms: int) -> None:
 
 
 class AcceptedBatches:
-    """Ids of the accepted batches of open windows, and where each window's first one lies.
+    """Ids of the accepted batches of open windows, and the place of each window's first one.
 
     Memory: one 16-byte id per accepted batch of a window still open.
     """
@@ -53,7 +53,7 @@ class AcceptedBatches:
         return sum(map(len, self._ids.values()))
 
     def seen(self, period: int, batch_id: bytes) -> bool:
-        """Whether a batch with this id was accepted into this window."""
+        """Return whether a batch with this id was accepted into this window."""
         return batch_id in self._ids.get(period, ())
 
     def add(self, period: int, batch_id: bytes, offset: int, clock_before: int) -> None:
@@ -64,35 +64,35 @@ class AcceptedBatches:
         self._ids[period].add(batch_id)
 
     def forget(self, period: int) -> None:
-        """The window closed: a resend is late from now on."""
+        """Forget the ids of a closed window: a resend is late from now on."""
         self._ids.pop(period, None)
         self._first.pop(period, None)
 
     def accepted(self, period: int) -> int:
-        """How many batches were accepted into this window."""
+        """Return how many batches were accepted into this window."""
         return len(self._ids.get(period, ()))
 
     def resume_point(self) -> tuple[int, int] | None:
-        """(offset, clock before it) of the first accepted batch of an open window, if any."""
+        """Return (offset, clock before it) of the first accepted batch of an open window."""
         return min(self._first.values(), default=None)
 
     def snapshot(self) -> dict[int, frozenset[bytes]]:
-        """A copy of the ids per window, for comparisons."""
+        """Return a copy of the ids per window, for comparisons."""
         return {period: frozenset(ids) for period, ids in self._ids.items()}
 
 
 class AdmissionControl:
-    """The sequence of verdicts on one input partition.
+    """The sequence of decisions on one input partition.
 
     Args:
         plan: the plan.
         group: group whose topic it is.
-        clock: where the log's clock stands before the first record judged here.
+        clock: the log's clock before the first record that is decided here.
 
     Attributes:
         clock: the log's clock, milliseconds.
         closed_through: last closed window, -1 for none.
-        batches: what has been accepted into open windows.
+        batches: the accepted batches of open windows.
     """
 
     def __init__(self, plan: Plan, group: int, clock: int = 0) -> None:
@@ -105,7 +105,10 @@ class AdmissionControl:
         self._closes_after = closes_after(plan, self.closed_through + 1)
 
     def advance(self, timestamp: int) -> range:
-        """Every record does this first: move the clock, close windows; the windows closed."""
+        """Advance the clock to a record's time, and return the windows that this closes.
+
+        Called first for every record, a rejected one and a tick too.
+        """
         self._before = self.clock
         self.clock = max(self.clock, timestamp)
         first = self.closed_through + 1
@@ -121,7 +124,7 @@ class AdmissionControl:
         """Return the accepted batch of a record that has advanced the clock; None for a tick.
 
         Raises:
-            Rejection: it is not counted, and leaves no id.
+            Rejection: the record is not counted, and its id is not kept.
         """
         if record.damage is not None:
             raise Rejection(
@@ -142,10 +145,10 @@ class AdmissionControl:
         return batch
 
     def _check_limits(self, batch: Batch) -> None:
-        """Judged last, so that a resend of an accepted batch is a duplicate and nothing else.
+        """Check the plan's limits, last: a resend of an accepted batch stays a duplicate.
 
         Raises:
-            Rejection: over_limit; the batch leaves no id.
+            Rejection: over_limit; the batch's id is not kept.
         """
         limits = self._plan.limits
         if limits is None:
@@ -163,10 +166,13 @@ class AdmissionControl:
             )
 
     def replay(self, record: Record) -> Batch | None:
-        """Advance and judge a record that was folded before, for its id alone; None if it has none.
+        """Decide again on a record that was folded before, for its id alone.
 
-        Used to find again the ids of accepted batches of open windows: from ``resume_from`` with
-        ``resume_clock`` on, every verdict on those windows is as it was.
+        Used to find the ids of accepted batches of open windows again. Read from ``resume_from``
+        with ``resume_clock``, every decision on those windows is the same as before.
+
+        Returns:
+            The accepted batch; None for a tick or a rejected record.
         """
         self.advance(record.timestamp)
         try:

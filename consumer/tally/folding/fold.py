@@ -1,4 +1,4 @@
-"""The fold of one input partition: its log so far, as counts."""
+"""The fold of one input partition: from its log to counts, record by record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from estimators.wire.state import ClosedWindow, PartitionState, WindowCount
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one record did.
+    """The effect of one record.
 
     Attributes:
         reports: counted; 0 for a tick or a rejected record.
@@ -38,7 +38,7 @@ class Outcome:
 
     @property
     def tick(self) -> bool:
-        """Whether it was a tick."""
+        """Whether the record was a tick."""
         return not self.reports and self.rejection is None
 
 
@@ -77,12 +77,12 @@ class Accumulator:
             self.reject(reason, count)
 
     def reject(self, reason: Reason, count: int = 1) -> int:
-        """Add rejected records; how many there are of the reason now."""
+        """Add rejected records; return how many there are of this reason now."""
         self.rejects[reason] = total = self.rejects.get(reason, 0) + count
         return total
 
     def copy(self) -> WindowCount:
-        """The counts as they stand."""
+        """Return a copy of the counts."""
         return WindowCount(Tally(self.n.copy(), self.counts.copy()), dict(self.rejects))
 
 
@@ -95,13 +95,13 @@ class PartitionFold:
     """One input partition, folded record by record. Deterministic: no clock, no randomness.
 
     Every record first advances the log's clock with its append time, then closes in order each
-    window whose end plus grace the clock has passed, and is then judged.
+    window whose end plus grace the clock has passed, and is then admitted or rejected.
 
     Args:
         plan: the plan.
         group: group whose topic this is.
         admission: with the ids of the accepted batches of open windows, and the clock.
-        state: the counts to go on from.
+        state: the counts to continue from.
 
     Attributes:
         group: as given.
@@ -131,7 +131,7 @@ class PartitionFold:
 
     @classmethod
     def start(cls, plan: Plan, group: int, topic_id: str) -> PartitionFold:
-        """A partition of which nothing has been read."""
+        """Return the fold of a partition of which nothing has been read."""
         zero = zero_count(plan, group)
         return cls(
             plan,
@@ -166,10 +166,10 @@ class PartitionFold:
         return self._admission.batches.snapshot()
 
     def fold(self, record: Record) -> Outcome:
-        """Fold the next record; offsets must rise but may have gaps.
+        """Fold the next record. Offsets must increase and may have gaps.
 
         Raises:
-            ValueError: an offset that has been folded already; a defect of the caller.
+            ValueError: an offset that was folded before; a defect of the caller.
         """
         if record.offset < self._next_offset:
             raise ValueError(f"offset {record.offset} is below {self._next_offset}")
@@ -208,13 +208,16 @@ class PartitionFold:
         return ClosedWindow(number, offset, count, self._total_now())
 
     def _total_now(self) -> WindowCount:
-        """The running total; one copy serves all windows that add nothing to it."""
+        """Return the running total; windows that add nothing to it share one copy."""
         if self._total_copy is None:
             self._total_copy = self._total.copy()
         return self._total_copy
 
     def state(self) -> PartitionState:
-        """The partition record at ``next_offset``. Shares nothing that changes. O(counters)."""
+        """Return the partition record at ``next_offset``; later folding does not change it.
+
+        Cost: O(counters).
+        """
         resume = self._admission.batches.resume_point() or (self._next_offset, self.clock)
         return PartitionState(
             topic_id=self._topic_id,

@@ -1,8 +1,8 @@
-"""Watching for input that no device of this plan can have sent.
+"""An alarm for input that no device of this plan can have sent.
 
-Only *undecodable*, *unknown_version* and *unknown_plan* count: they come from a foreign or broken
-sender. Every other record, a late or a repeated one too, is a sign of life and ends a run. Ticks
-are not looked at. What is counted and what is rejected never depends on this.
+Foreign records are those rejected as *undecodable*, *unknown_version* or *unknown_plan*: they come
+from a foreign or faulty sender. Every other record, also a late or a repeated one, ends a row of
+foreign ones. Ticks are ignored. What is counted and what is rejected never depends on the alarm.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ FOREIGN_REASONS = frozenset({Reason.UNDECODABLE, Reason.UNKNOWN_VERSION, Reason.
 
 
 class ForeignRecordAlarm:
-    """The limit on foreign records among the last ones read by this worker.
+    """The limit on foreign records among the last records that this worker has read.
 
-    It is passed when more than ``poison_ratio`` of the last ``poison_records`` records are foreign,
-    or ``poison_consecutive`` in a row. Passing it is logged once, shown by :attr:`exceeded`, and
-    stops the worker only where the configuration says so.
+    The limit is exceeded when more than ``poison_ratio`` of the last ``poison_records`` records are
+    foreign, or ``poison_consecutive`` in a row. This is logged once and shown by :attr:`exceeded`.
+    It stops the worker only where the configuration says so.
 
     Args:
         config: the limits.
 
     Attributes:
-        exceeded: whether the limit is passed now.
+        exceeded: whether the limit is exceeded now.
 
     Cost: O(1) a record; memory of ``poison_records`` flags.
     """
@@ -42,10 +42,10 @@ class ForeignRecordAlarm:
         self.exceeded = False
 
     def note(self, reason: Reason | None) -> None:
-        """One record: why it was rejected, None if it was accepted.
+        """Note one record: why it was rejected, or None if it was accepted.
 
         Raises:
-            FatalError: the limit is passed and ``poison_stop`` is set.
+            FatalError: the limit is exceeded and ``poison_stop`` is set.
         """
         foreign = reason in FOREIGN_REASONS
         if len(self._recent) == self._recent.maxlen:
@@ -56,7 +56,7 @@ class ForeignRecordAlarm:
         passed = self._passed()
         if passed != self.exceeded:
             self.exceeded = passed
-            self._tell(reason)
+            self._log_change(reason)
 
     def _passed(self) -> bool:
         full = len(self._recent) == self._recent.maxlen
@@ -65,7 +65,7 @@ class ForeignRecordAlarm:
             full and ratio > self._config.poison_ratio
         )
 
-    def _tell(self, reason: Reason | None) -> None:
+    def _log_change(self, reason: Reason | None) -> None:
         facts = {
             "foreign": self._foreign,
             "of_last": len(self._recent),
@@ -83,6 +83,6 @@ class ForeignRecordAlarm:
         if self._config.poison_stop:
             raise FatalError(
                 f"{self._foreign} of the last {len(self._recent)} records are undecodable or of "
-                "another version or plan; look at the dead letters, see to the sender, then start "
-                "again (CALMSTREAM_POISON_STOP=false goes on counting)"
+                "another version or plan; look at the dead letters, repair the sender, then start "
+                "again (CALMSTREAM_POISON_STOP=false continues to count)"
             )

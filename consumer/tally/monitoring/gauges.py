@@ -15,14 +15,14 @@ _PARTITION_GAUGES = (m.LAG_RECORDS, m.LAG_SECONDS, m.PARTITION_CLOCK, m.CLOSED_T
 
 
 class Gauges:
-    """Sets lag, clock and window progress; zero for partitions that went."""
+    """Sets lag, clock and closed windows of every owned partition; 0 for released ones."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
         self._clock = clock
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Partitions went to others: their values are not this worker's to tell."""
+        """Set the gauges of released partitions to 0: another worker shows them now."""
         for partition in partitions:
             for gauge in _PARTITION_GAUGES:
                 self._set(gauge, partition, 0)
@@ -32,7 +32,7 @@ class Gauges:
         folds: Mapping[Partition, PartitionFold],
         end_offset: Callable[[Partition], int | None],
     ) -> None:
-        """Refresh all."""
+        """Refresh the gauges of all restored partitions."""
         wall = self._clock.now_ms()
         for partition, fold in folds.items():
             end = end_offset(partition)

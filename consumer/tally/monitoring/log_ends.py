@@ -1,8 +1,9 @@
-"""Where the logs of owned partitions end, asked of the broker beside the loop.
+"""The ends of the logs of owned partitions, requested from the broker on a thread of its own.
 
-Fetches show the end of a log too, but not always. A partition whose leader died while it was read
-to its end looks as if nothing had been sent; a question that is not answered tells the two apart.
-And to a member that lost a partition and got it back, fetches show the end of a silent log no more.
+Fetches show the end of a log too, but not always. When the leader of a partition dies after the
+partition was read to its end, fetches look as if nothing had been sent; a request that is not
+answered shows the difference. And when a member loses an idle partition and gets it back, fetches
+do not show its end again.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from estimators.errors import CalmstreamError
 
 
 class EndWatch:
-    """Asks now and then for the ends of some partitions, on a thread of its own.
+    """Requests the ends of some partitions at intervals, on a thread of its own.
 
     Args:
         topics: safe for use from several threads; closing it is the caller's.
         clock: for the interval.
-        every_seconds: between two questions; a leader that is gone shows within that and the
+        every_seconds: between two requests. A dead leader is noticed after this time plus the
             time-out of a request.
     """
 
@@ -31,13 +32,13 @@ class EndWatch:
         self._every = every_seconds
         self._next = clock.monotonic() + every_seconds
         self._asking: threading.Thread | None = None
-        # Replaced whole under the lock, never changed in place: reading needs none.
+        # Replaced whole under the lock, never changed in place, so that readers need no lock.
         self._lock = threading.Lock()
         self._ends: dict[Partition, int] = {}
         self._unreachable: frozenset[Partition] = frozenset()
 
     def turn(self, partitions: Collection[Partition]) -> None:
-        """Called often, with the partitions owned now; never blocks."""
+        """Begin a request if one is due. Called often, with the owned partitions; never blocks."""
         now = self._clock.monotonic()
         if now >= self._next and (self._asking is None or not self._asking.is_alive()):
             self._next = now + self._every
@@ -48,24 +49,24 @@ class EndWatch:
             self._asking.start()
 
     def end(self, partition: Partition) -> int | None:
-        """Offset after the last record when it was asked for last; None if it never was."""
+        """Return the offset after the last record, as last observed; None if it never was."""
         return self._ends.get(partition)
 
     def note(self, ends: Mapping[Partition, int]) -> None:
-        """Somebody else has asked, as a restore does: so far these logs go at least."""
+        """Note ends that were observed elsewhere, as by a restore."""
         with self._lock:
             self._ends = _furthest(self._ends, ends)
 
     def unreachable(self, partition: Partition) -> bool:
-        """Whether the last question about this partition was not answered."""
+        """Return whether the last request about this partition was not answered."""
         return partition in self._unreachable
 
     def reachable(self, partition: Partition) -> bool:
-        """Whether its end was told, and the last question about it was answered."""
+        """Return whether its end is known and the last request about it was answered."""
         return partition in self._ends and partition not in self._unreachable
 
     def mark_unreachable(self, partitions: Collection[Partition]) -> None:
-        """These are silent, as somebody else has found; forget their ends until they answer."""
+        """Mark partitions that did not answer elsewhere; forget their ends until they answer."""
         with self._lock:
             self._unreachable |= frozenset(partitions)
             self._ends = {p: end for p, end in self._ends.items() if p not in self._unreachable}
@@ -76,17 +77,17 @@ class EndWatch:
             with self._lock:
                 self._ends, self._unreachable = _furthest(self._ends, ends), frozenset()
             return
-        # It may be any: each is asked alone, and what was known of it stands until then. One whose
-        # broker is well must not be held up by a question that went to one that is not.
+        # Any of them can be the cause. Each is requested alone, so that a partition of a healthy
+        # broker does not wait for one that does not answer; what is known stays until then.
         with self._lock:
             self._unreachable &= asked
         for partition in sorted(asked):
-            told = self._answers(frozenset((partition,)))
+            found = self._answers(frozenset((partition,)))
             with self._lock:
-                if told is None:
+                if found is None:
                     self._unreachable |= {partition}
                 else:
-                    self._ends = _furthest(self._ends, told)
+                    self._ends = _furthest(self._ends, found)
                     self._unreachable -= {partition}
 
     def _answers(self, asked: frozenset[Partition]) -> dict[Partition, int] | None:
@@ -97,5 +98,5 @@ class EndWatch:
 
 
 def _furthest(one: Mapping[Partition, int], other: Mapping[Partition, int]) -> dict[Partition, int]:
-    """The larger end of each: a log grows, and an answer can be older than what is known."""
+    """Return the larger end of each: a log grows, and an answer can be older than what is known."""
     return {p: max(one.get(p, 0), other.get(p, 0)) for p in one.keys() | other.keys()}

@@ -1,4 +1,4 @@
-"""Whether every owned partition advances or is at its end."""
+"""How long each owned partition has neither advanced nor been at its end."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from broker.transport import Partition
 
 
 class Progress:
-    """Notes positions, and tells which partitions stand still. Times are monotonic seconds."""
+    """Keeps positions, and returns which partitions do not advance. Times are monotonic seconds."""
 
     def __init__(self) -> None:
         self._seen: dict[Partition, tuple[int, float]] = {}
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Partitions went."""
+        """Forget released partitions."""
         for partition in partitions:
             self._seen.pop(partition, None)
 
     def note(self, positions: Mapping[Partition, tuple[int, bool]], now: float) -> None:
-        """Where each owned partition is, and whether that is its end."""
+        """Note the position of each owned partition, and whether that is its end."""
         for partition, (position, at_end) in positions.items():
             seen = self._seen.get(partition)
             if at_end or seen is None or seen[0] != position:
                 self._seen[partition] = (position, now)
 
     def stalled(self, seconds: float, now: float) -> list[Partition]:
-        """Partitions that have neither advanced nor been at their end for so long, sorted."""
+        """Return partitions that have neither advanced nor been at their end so long, sorted."""
         return sorted(p for p, (_, since) in self._seen.items() if now - since > seconds)

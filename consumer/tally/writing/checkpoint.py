@@ -1,4 +1,4 @@
-"""Checkpoints: closed records as windows close, partition records when all before them is safe."""
+"""Checkpoints: a record for each closed window, then the record of the partition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Checkpointer:
     Args:
         plan: the plan.
         names: of its topics.
-        outbox: shared with the dead letters: a checkpoint waits for all of it.
+        outbox: shared with the dead letters; a checkpoint waits for all its writes.
         clock: for durations.
         metrics: of the worker.
     """
@@ -44,16 +44,19 @@ class Checkpointer:
         self._saved: dict[Partition, int] = {}
 
     def begin(self, partition: Partition, next_offset: int) -> None:
-        """A partition was restored at this offset."""
+        """Note that a partition was restored at this offset."""
         self._saved[partition] = next_offset
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Partitions went; nothing more is written for them."""
+        """Forget released partitions; nothing more is written for them."""
         for partition in partitions:
             self._saved.pop(partition, None)
 
     def write_closed(self, partition: Partition, closed: Iterable[ClosedWindow]) -> None:
-        """Send the records of windows that just closed; acknowledged before the next checkpoint."""
+        """Send the records of windows that just closed.
+
+        The next checkpoint waits for their acknowledgements.
+        """
         group = self._names.group_of(partition.topic)
         for window in closed:
             key = closed_key(group, partition.number, window.window)
@@ -66,14 +69,14 @@ class Checkpointer:
         keep_alive: Callable[[], None],
         deadline: float | None = None,
     ) -> dict[Partition, int]:
-        """Write the partition records of everything that moved; the offsets now durable.
+        """Write the record of every partition that advanced; return the now durable offsets.
 
-        Closed records and dead letters of what was folded are acknowledged first; then the
-        partition records are sent and waited for. Nothing may be folded meanwhile.
+        First all closed records and dead letters of the folded records are acknowledged. Then the
+        partition records are sent, and the call waits for them. Nothing may be folded meanwhile.
 
         Raises:
-            RecoverableError: the deadline passed; nothing is lost, it is read again.
-            FatalError: the writes were refused, or the worker may write no more.
+            RecoverableError: the deadline passed; nothing is lost, the records are read again.
+            FatalError: the writes were refused, or the worker must not write any more.
         """
         moved = [p for p, fold in folds.items() if fold.next_offset > self._saved[p]]
         if not moved:

@@ -1,4 +1,4 @@
-"""Rejected records, kept: their first bytes in the dead-letter topic, all else in headers."""
+"""Dead letters: the first bytes of a rejected record, with the reason and origin in headers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from estimators.plan import Plan
 from estimators.wire.dead_letter import DeadLetter, content_hash
 
 MAX_KEPT_BYTES = MAX_DEAD_LETTER_BYTES // 4
-"""Most bytes of a value, and of a key. The log holds the rest; a hash identifies it."""
+"""Most bytes of a value, and of a key. The log holds the rest; a hash identifies the record."""
 
 KEPT_PER_REASON = 1000
-"""Most dead letters of one reason, window and partition; further records are counted alone.
+"""Most dead letters of one reason, window and partition; further records are only counted.
 
-The number before a record follows from the state, so a worker that reads the log again keeps the
-same ones.
+The number of rejects before a record follows from the state. So a worker that reads the log again
+keeps the same records.
 """
 
 
@@ -30,9 +30,9 @@ class DeadLetters:
     Args:
         plan: the plan.
         names: of its topics.
-        outbox: what keeps them until they are acknowledged.
-        acknowledged: called for each one that is.
-        omitted: called for each rejected record that gets none.
+        outbox: keeps them until they are acknowledged.
+        acknowledged: called for each acknowledged dead letter.
+        omitted: called for each rejected record without a dead letter.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class DeadLetters:
         self._omitted = omitted
 
     def keep(self, record: Record, outcome: Outcome) -> None:
-        """Send a rejected record to the dead-letter topic; the same origin twice is harmless."""
+        """Send a rejected record to the dead-letter topic. A repetition does no harm."""
         rejection = outcome.rejection
         assert rejection is not None, "only rejected records are kept"
         if outcome.rejects > KEPT_PER_REASON:

@@ -1,4 +1,4 @@
-"""Writes on their way: kept until acknowledged, repeated within a budget, bounded in number."""
+"""Unacknowledged writes: kept, repeated within a budget, and bounded in number."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _FIRST_PAUSE = 0.001
 _LONGEST_PAUSE = 0.02
 _RETRY_PAUSE = 0.2
 
-# How much is handed to the sink at once: below its buffer, so that a send does not block while the
-# group waits for a poll. The rest waits here, unencoded.
+# Most records and bytes in the sink at once. They fit its buffer, so that a send does not block
+# while the group waits for a poll. Further writes wait here, not encoded yet.
 FLIGHT_RECORDS = 1000
 FLIGHT_BYTES = 32 << 20
 
@@ -24,14 +24,14 @@ class Write:
     """One record to be written on behalf of an input partition.
 
     Attributes:
-        source: the input partition it follows from; dropped with it.
+        source: the input partition whose records caused it; dropped with that partition.
         topic: where it goes.
         partition: of that topic.
         key: its key.
-        encode: makes its value, again at every attempt, so that waiting costs little memory.
+        encode: makes its value at every attempt, so that a waiting write takes little memory.
         headers: its headers.
-        acknowledged: called once when the broker has it.
-        delivery, size, since, again_at: the outbox's own notes.
+        acknowledged: called once when the broker has acknowledged it.
+        delivery, size, since, again_at: set by the outbox.
     """
 
     source: Partition
@@ -48,13 +48,14 @@ class Write:
 
 
 class Outbox:
-    """Unacknowledged writes. Order per key is kept unless an attempt fails; nothing depends on it.
+    """Unacknowledged writes. The order per key is kept unless an attempt fails; no reader needs it.
 
     Args:
         sink: where writes go.
         clock: for the budget.
-        guard: called before every send; raises when this worker may write no more.
-        retry_seconds: a write not acknowledged for so long is fatal.
+        guard: called before every send; raises when this worker must not write any more.
+        retry_seconds: a write that is not acknowledged within this time after its first attempt
+            is a fatal error.
         retried: called at every repetition.
     """
 
@@ -79,7 +80,7 @@ class Outbox:
         return len(self._pending)
 
     def send(self, write: Write) -> None:
-        """Hand a write over, or keep it back while too much is on its way.
+        """Accept a write; send it now, or later while too many are unacknowledged.
 
         Raises:
             FatalError: from the guard.
@@ -89,17 +90,17 @@ class Outbox:
         self._pending.append(write)
 
     def drop(self, sources: Collection[Partition]) -> None:
-        """Forget the writes of these partitions; their new owner makes them again."""
+        """Forget the writes of these partitions; their new owner repeats them."""
         for write in self._pending:
             if write.source in sources:
                 self._land(write)
         self._pending = [write for write in self._pending if write.source not in sources]
 
     def settle(self) -> None:
-        """Take note of what was acknowledged; repeat what failed. Never waits.
+        """Process acknowledgements and repeat failed writes. Never waits.
 
         Raises:
-            FatalError: refused for good, or the budget of a write is spent.
+            FatalError: a write was refused, or its budget is spent.
         """
         self._pending = [write for write in self._pending if not self._acknowledged(write)]
         now = self._clock.monotonic()
@@ -119,7 +120,7 @@ class Outbox:
 
         Args:
             keep_alive: called often.
-            deadline: monotonic time after which waiting is given up.
+            deadline: monotonic time after which the call stops waiting.
 
         Raises:
             RecoverableError: the deadline passed.
@@ -158,7 +159,7 @@ class Outbox:
         write.again_at = self._clock.monotonic() + _RETRY_PAUSE
 
     def _land(self, write: Write) -> None:
-        """The attempt is over, whatever came of it."""
+        """End an attempt, successful or not."""
         if write.delivery is not None:
             write.delivery = None
             self._flying -= 1

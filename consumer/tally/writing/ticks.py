@@ -1,4 +1,4 @@
-"""Ticks: how a silent log learns that time has passed."""
+"""Ticks: records without reports that advance the clock of an idle log."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from estimators.wire.batch import TICK
 class Ticker:
     """Appends ticks to partitions that have been read to their end.
 
-    One is due when the worker's own clock has passed the end plus grace of the partition's next
-    window to close, whether or not anything is open. Only the broker's append time counts, so a
-    tick too many, or too soon, changes nothing.
+    A tick is due when the worker's own clock has passed the end plus grace of the partition's next
+    window to close, whether or not a window is open. Only the broker's append time counts, so an
+    unneeded or early tick changes no counts.
 
     Args:
         sink: where they go.
         clock: the worker's own.
-        guard: raises when this worker may write no more.
+        guard: raises when this worker must not write any more.
         every_seconds: least time between two ticks of a partition.
-        stall_seconds: a tick not acknowledged for so long is fatal: no less patience than with a
-            partition that does not answer at all, whose last tick it may be.
+        stall_seconds: a tick that is not acknowledged for this time is a fatal error. It equals the
+            patience with a partition that does not answer: that may be the reason.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Ticker:
         self._retries: dict[Partition, RetryBudget] = {}
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Partitions went. When they were last ticked is remembered: they may come back."""
+        """Forget released partitions, except the times of their last ticks: they may come back."""
         for partition in partitions:
             self._sent.pop(partition, None)
             self._retries.pop(partition, None)
@@ -56,10 +56,10 @@ class Ticker:
         folds: Mapping[Partition, PartitionFold],
         at_end: Callable[[Partition], bool],
     ) -> int:
-        """Append what is due; how many. May block for the sink's buffer space.
+        """Append the ticks that are due; return their number. May block for the sink's buffer.
 
         Raises:
-            FatalError: a partition takes no ticks for the whole budget.
+            FatalError: no tick of a partition was acknowledged for the whole budget.
         """
         wall, now = self._clock.now_ms(), self._clock.monotonic()
         self._collect(now)

@@ -52,7 +52,7 @@ def test_a_topic_made_anew_is_not_mistaken_for_the_old_one(stage: Stage) -> None
     stage.topics.delete([stage.names.reports(0)])
     stage.topics.create(stage.names.specs(24 * HOUR_MS))
     message = stage.worker().failure(FAILURE_SECONDS)
-    assert "deleted and made anew" in message
+    assert "deleted and created again" in message
     assert "new output namespace" in message
 
 

@@ -38,7 +38,7 @@ def test_a_topic_made_anew_is_another_one() -> None:
     stage.turns(worker)
     stage.topics.delete([stage.names.state])
     stage.topics.create(stage.names.specs(7 * DAY_MS))
-    with pytest.raises(FatalError, match="made anew"):
+    with pytest.raises(FatalError, match="created again"):
         turn_until_it_stops(stage, worker.turn)
 
 
