@@ -75,7 +75,7 @@ def replay(
     Args:
         plan: the plan.
         broker: where both are.
-        source: whose reports and dead dead_letters are read.
+        source: whose reports and dead letters are read.
         target: names with a new output namespace; its topics are created.
         clock: for time-outs, and to refuse append times in the future.
         first: first window.

@@ -12,8 +12,8 @@ class DeliveryOrder:
     """Holds a final or total back until those of all windows before it were delivered.
 
     The publisher writes them in order, but compaction keeps only the newest copy of a record that
-    two publishers wrote, so that a reader can read window W after W + 1. A window that is missing at
-    the end of the topic will not come any more; then nothing waits for it.
+    two publishers wrote, so that a reader can read window W after W + 1. A window that is
+    missing at the end of the topic will not come any more; then nothing waits for it.
 
     Args:
         first: first window to show.

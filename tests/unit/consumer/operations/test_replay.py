@@ -100,7 +100,7 @@ def test_a_range_from_a_trimmed_log_gives_the_same_finals() -> None:
     stage.topics.trim(cut)
     names = renamed(stage)
     given = (stage.plan, stage.broker, stage.names, names, stage.clock)
-    with pytest.raises(FatalError, match="windows from 2 on can be rebuilt"):
+    with pytest.raises(FatalError, match="windows from 2 on can be counted again"):
         replay(*given, first=1)
     done = replay(*given, first=2, last=3)
     assert done.windows == (2, 3)
