@@ -124,6 +124,16 @@ def test_every_file_named_in_code_exists(page: Path) -> None:
         assert (ROOT / path.rstrip("/")).exists(), path
 
 
+def test_no_file_refers_to_a_document_outside_the_repository() -> None:
+    outside = "METHODS|DESIGN|ENDS|STYLE|STATISTICS|KAFKA"
+    pattern = re.compile(rf"\b(?:{outside})(?:\.md\b| §)")
+    folders = (*PACKAGES, "benchmarks", "deploy", "docs", "examples", "tests")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    for path in [*files, *ROOT.glob("*.md")]:
+        if path.suffix in {".py", ".md", ".yaml", ".sh", ".json"}:
+            assert not pattern.search(path.read_text()), path
+
+
 def test_the_plans_can_be_made_as_their_readme_says(tmp_path: Path) -> None:
     parts = blocks(ROOT / "deploy" / "plans" / "README.md", "test", "plans")
     done = run_script(parts, tmp_path, 60)
