@@ -89,7 +89,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """An existing topic. ``id`` changes when a topic is deleted and made anew."""
+    """An existing topic. ``id`` changes when a topic is deleted and created again."""
 
     name: str
     id: str

@@ -54,7 +54,7 @@ def test_a_recreated_topic_stops_the_worker() -> None:
     stage.topics.delete([stage.input().topic])
     stage.topics.create(stage.names.specs(DAY_MS))
     stage.batch(0, [1])
-    with pytest.raises(FatalError, match="made anew"):
+    with pytest.raises(FatalError, match="created again"):
         stage.worker().turn()
 
 
