@@ -1,7 +1,7 @@
 """Models whose raw answers are linear in the counters: unbiased tables with exact covariances.
 
-A method says how a table and its covariance come about; what is published is the nearest
-distribution to the raw table, with the raw table's standard errors.
+A method defines the raw table and its covariance. Published are the nearest distribution to the raw
+table and the raw table's standard errors.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LinearModel(ABC):
         """The raw answer over ascending positions.
 
         Raises:
-            InvalidInput: the method never collected what this marginal needs.
+            InvalidInput: the plan does not collect what this marginal needs.
         """
 
     @abstractmethod

@@ -68,9 +68,9 @@ def nonnegative_lasso(
 def expectation_maximisation(
     likelihoods: Sequence[Floats], start: Floats, *, rounds: int = 200, tolerance: float = 1e-6
 ) -> Floats:
-    """Maximum-likelihood joint frequencies from the reports themselves.
+    """Return the maximum-likelihood joint frequencies, given all reports.
 
-    Needs every report, so it has no place in a stream; for evaluation only.
+    A stream keeps no reports, so this is for evaluation only.
 
     Args:
         likelihoods: for every attribute the likelihood of each report given each value, up to a

@@ -1,4 +1,4 @@
-"""From the tally of a product mechanism to marginals."""
+"""Answers of the Castell methods: marginals from the tally of a product mechanism."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def row_bytes(bits: int) -> int:
 
 
 def random_rows(n: int, bits: int, odds: Fraction, randomness: Randomness) -> Rows:
-    """``n`` rows of independent coins, each 1 with probability exactly ``odds``.
+    """Draw ``n`` rows of independent coins, each 1 with probability exactly ``odds``.
 
     Returns:
         Shape (n, row_bytes(bits)), uint8, unused high bits 0.

@@ -27,7 +27,7 @@ _ROWS = 1 << 8
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a mechanism must know of an axis' filters.
+    """Properties of the filters of one axis that a mechanism needs.
 
     Attributes:
         distance: most bits in which two of them differ.

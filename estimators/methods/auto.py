@@ -1,18 +1,18 @@
 """Choose a method by the error that is predicted for each applicable one.
 
 A design states the error of noise and sampling by size of marginal, for unbiased linear
-estimates. What it leaves out is added here from the prior interaction sizes of
-`estimators.noise_aware.design.allocation`:
+estimates. The prior interaction sizes of `estimators.noise_aware.design.allocation` supply what a
+design does not state:
 
-- a method that ends with valid tables is not worse than the uniform table for long: the error is
-  taken to be at most the uniform table's under the prior (`Prediction.unbounded` is what it was).
-  That flatters LoPub and methods whose tables stay raw, but a bound never makes a method the best;
-- the tables of sizes that a design says nothing about are extrapolated order by order: of a t-way
-  table the orders o contribute ``C(t, o) r^(o - t) q_o``, with r the mean cells of an attribute.
-  The q_o follow from the stated sizes; higher ones are q_3 scaled by r, or, for a method whose
-  largest view is smaller than k, the prior energy of what it takes to be zero;
-- pairs of attributes that no view holds are taken to be zero by whoever reads pairs off views: of
-  them the prior energy is added too. (CALM asks 65 of 496 pairs of 32 attributes at 2^16 devices.)
+- The error is bounded by that of the uniform table under the prior, because a method that makes
+  its tables valid is rarely worse (`Prediction.unbounded` is the error without the bound). The
+  bound favours LoPub and methods with raw tables, but never makes a method the best.
+- Errors of sizes that a design does not state are extrapolated order by order. In a t-way table
+  the orders o contribute ``C(t, o) r^(o - t) q_o``, with r the mean cells of an attribute. The q_o
+  follow from the stated sizes. Higher ones are q_3 scaled by r, or, for a method whose largest view
+  is smaller than k, the prior energy of the orders that the method takes to be zero.
+- Methods that read pairs from views take a pair that no view holds to be zero. The prior energy of
+  these pairs is added.
 
 The noise-aware method states its posterior error under the same prior itself.
 """
@@ -55,9 +55,9 @@ class Prediction:
         method: registry name.
         error: predicted sum of squared errors of one k-way marginal; None where it cannot serve.
         reason: why it cannot serve; empty otherwise.
-        unbounded: the error before it is bounded by the uniform table's: how far a method is from
-            being of use where noise drowns it.
-        design: what it would collect, where it can serve.
+        unbounded: the error before it is bounded by the uniform table's: it shows how
+            far a method is from being useful.
+        design: the design, if the method can serve.
     """
 
     method: str
@@ -121,11 +121,11 @@ def _predict(name: str, request: Request) -> Prediction:
 
 
 def _with_prior(design: Design, request: Request, largest: int) -> tuple[float, float]:
-    """Stated noise, extrapolated to k, plus what is taken to be zero; and the uniform error.
+    """Return the extrapolated noise plus the prior energy left out, and the uniform error.
 
     Args:
         design: of the method.
-        request: what was asked for.
+        request: the requirements.
         largest: order of the largest interactions that the method recovers.
     """
     cards, k = request.domain.cardinalities, request.k

@@ -122,7 +122,7 @@ class Characters:
         return expected_errors(self, request, Design(groups, {}, reasons, {}))
 
     def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
-        """Any report serves any table that contains one of its coefficients."""
+        """Let any report serve any table that contains one of its coefficients."""
         del domain
         return Family(self.name, k, tuple(views))
 

@@ -141,7 +141,7 @@ class InpHTCMS(FullDomain):
 
 
 class FullTable(LinearModel):
-    """Sums of cells of one table; every device spoke about everything, so no sampling error."""
+    """Sums of cells of one table; all devices report on it, so there is no sampling error."""
 
     everyone: ClassVar[bool] = True
 
@@ -168,7 +168,7 @@ class FullTable(LinearModel):
         return Estimate(table, self.variance(attributes), self._n)
 
     def variance(self, attributes: Attributes) -> Floats:
-        """Of every cell given the devices' records: shape (cells,)."""
+        """Return the variance of every cell given the devices' records: shape (cells,)."""
         whole = self._mechanism.covariance(self._n, self._likely)
         spread = self._project(whole.diagonal, attributes)
         known = self._fold(whole.factors, attributes)
@@ -178,7 +178,7 @@ class FullTable(LinearModel):
         return variance
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """As `variance`, between cells."""
+        """Return the covariance of cells given the devices' records: shape (cells, cells)."""
         self._check(attributes, MAX_COVARIANCE_CELLS)
         whole = self._mechanism.covariance(max(self._n, 1), self._likely)
         full = dense(

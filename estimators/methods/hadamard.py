@@ -1,7 +1,8 @@
 """Hadamard methods: every device reports one sign. FT, InpHT, MargHT.
 
 Attributes with more than two values stand for the bits of their codes, ceil(log2 r) of them. The
-three differ in which coefficients devices choose from, and in who may use a report.
+three methods differ in the coefficients that devices choose from and in the tables that a report
+may serve.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class InpHT:
         return expected_errors(self, request, design_restricted(self.name, request, reason))
 
     def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
-        """Any report serves any table that contains its coefficient."""
+        """Let any report serve any table that contains its coefficient."""
         del domain
         return Family(self.name, k, tuple(views))
 
@@ -156,7 +157,7 @@ class FT(InpHT):
 class MargHT(InpHT):
     """Registry name ``marg-ht``: a k-way marginal at random, then one coefficient of it.
 
-    A report serves its own marginal and what that contains, and no other.
+    A report serves its own marginal and the subsets of that marginal only.
     """
 
     name: ClassVar[str] = "marg-ht"
@@ -185,7 +186,7 @@ class MargHT(InpHT):
         return expected_errors(self, request, _design(request, views, even, reason))
 
     def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
-        """Views stand in the order of their marginals; that is how a report's owner is known.
+        """Find each view's marginal by the order of the views.
 
         Raises:
             PlanError: the views are not those of this method's design.

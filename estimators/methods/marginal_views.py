@@ -1,8 +1,8 @@
 """Methods in which every device reports one k-way table: AM, MargRR, MargPS.
 
-All C(d, k) marginals are collected, each by its own share of the devices; a k-way query is read
-off, a smaller one is averaged over the tables that hold it. No table is made to agree with another:
-that is what CALM adds.
+All C(d, k) marginals are collected, each by its own share of the devices; a k-way query is
+the estimated table itself, a smaller one is averaged over the tables that hold it. Tables are not
+made to agree, which CALM does.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class MarginalViews:
         return Design(groups, {}, reason, expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> MarginalTables:
-        """Keep the counters; tables are estimated when they are asked for."""
+        """Keep the counters; tables are estimated on request."""
         sets, mechanisms, counts, reports = [], [], [], []
         for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
             sets += [view.attributes for view in group.views]
@@ -189,7 +189,7 @@ class MarginalTables(LinearModel):
         return Estimate(table, np.maximum(spread, 0.0), reports)
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Between cells of the average."""
+        """Return the covariance of the cells of the average."""
         cells = self._check(attributes, MAX_COVARIANCE_CELLS)
         total = np.zeros((cells, cells))
         for share, number in self._parts(attributes):

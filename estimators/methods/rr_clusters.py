@@ -41,7 +41,7 @@ class RRClusters:
 
     Clusters come from a pilot: a plan of ``rr-ind-joint`` over a share of the devices, whose 2-way
     tables give Cramér's V (`estimators.numerics.dependence`). The plan that follows has the pilot's
-    lineage, so that devices of the pilot are not asked again, and states the clusters found.
+    lineage, so that devices of the pilot do not report again, and states the clusters.
     """
 
     name: ClassVar[str] = "rr-clusters"
@@ -66,7 +66,7 @@ class RRClusters:
         return {"clusters": [[domain.names[i] for i in c] for c in clusters if len(c) > 1]}
 
     def design(self, request: Request) -> Design:
-        """One block and one table per cluster; attributes left out stand alone."""
+        """Choose one block and one table per cluster; other attributes are blocks of their own."""
         only_parameters(self.name, request.parameters, "clusters")
         clusters = _clusters(request)
         group, mechanism = product_group(request, clusters, clusters)

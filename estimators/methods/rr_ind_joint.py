@@ -1,4 +1,4 @@
-"""RR-Ind-Joint (Castell) and its kin: attributes randomised one by one, joints by the inverse."""
+"""RR-Ind-Joint (Castell) and two variants: attributes randomised one by one, then inverted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HOW = {
 class RRIndJoint:
     """Registry name ``rr-ind-joint``; parameter ``tables``: see `choose_tables`.
 
-    The two subclasses collect the same; only what is made of the tally differs.
+    The two subclasses collect the same counts and differ in the recovery only.
     """
 
     name: ClassVar[str] = "rr-ind-joint"
@@ -41,7 +41,7 @@ class RRIndJoint:
     scheme: ClassVar[str] = "joint"
 
     def design(self, request: Request) -> Design:
-        """One block per attribute; the joint or the k-way tables, whichever are smaller."""
+        """Choose one block per attribute, and the smaller of joint and k-way tables."""
         only_parameters(self.name, request.parameters, "tables")
         tables = choose_tables(request.domain, request.k, request.parameters)
         single = tuple((i,) for i in range(len(request.domain)))
@@ -51,7 +51,7 @@ class RRIndJoint:
         return Design((group,), {}, reason, expected_errors(mechanism, request, joint=True))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        """The scheme decides; see :mod:`estimators.castell.schemes`."""
+        """Fit by the class's scheme; see :mod:`estimators.castell.schemes`."""
         return fit_product(plan, tallies, self.scheme)
 
 

@@ -1,4 +1,4 @@
-"""RR-Independent: every attribute by itself, joints by multiplication."""
+"""RR-Independent: every attribute by itself; joint tables are products."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RRIndependent:
     answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
-        """One block and one table per attribute."""
+        """Choose one block and one table per attribute."""
         only_parameters(self.name, request.parameters)
         single = tuple((i,) for i in range(len(request.domain)))
         group, mechanism = product_group(request, single, single)

@@ -27,7 +27,7 @@ class RRJoint:
     """Registry name ``rr-joint``; parameter ``tables``: see `choose_tables`.
 
     One block of all attributes with the whole epsilon; a marginal's channel is randomised response
-    again, so its inverse is closed and marginals are read off their own tables.
+    again, so its inverse has a closed form and each marginal is estimated from its own table.
     """
 
     name: ClassVar[str] = "rr-joint"
@@ -35,7 +35,7 @@ class RRJoint:
     answers: ClassVar[Answers] = "blocks"
 
     def design(self, request: Request) -> Design:
-        """One block; the joint or the k-way tables, whichever are smaller."""
+        """Choose one block, and the smaller of the joint and the k-way tables."""
         only_parameters(self.name, request.parameters, "tables")
         tables = choose_tables(request.domain, request.k, request.parameters)
         everything = tuple(range(len(request.domain)))

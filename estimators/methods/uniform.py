@@ -1,4 +1,4 @@
-"""The uniform table: the baseline that every other method has to beat."""
+"""The uniform table: a method with a larger error than this baseline is of no use."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Uniform:
-    """Registry name ``uniform``; ignores whatever was collected."""
+    """Registry name ``uniform``; it ignores all reports."""
 
     name: ClassVar[str] = "uniform"
     baseline: ClassVar[bool] = True
     answers: ClassVar[Answers] = "tables"
 
     def design(self, request: Request) -> Design:
-        """One group on the first attribute, because a plan needs one; its reports are ignored."""
+        """Choose one group on the first attribute, because a plan needs one."""
         only_parameters(self.name, request.parameters)
         mechanism = spec(adaptive(request.epsilon, request.domain.cardinalities[0]))
         return Design(
@@ -40,7 +40,7 @@ class Uniform:
         )
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> UniformModel:
-        """Nothing to learn."""
+        """Return the uniform model, whatever the tallies."""
         del tallies
         return UniformModel(plan.domain)
 

@@ -55,7 +55,7 @@ class _Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Structure:
-    """Everything about a family of views that does not depend on data. Make it by `structure`.
+    """The part of a family of views that does not depend on data; built by `structure`.
 
     Attributes:
         views: attribute sets, in the plan's order.
@@ -72,7 +72,7 @@ class Structure:
     widths: tuple[tuple[int, Indices], ...]
 
     def flatten(self, tables: Sequence[Floats]) -> Floats:
-        """One vector from one table per view."""
+        """Put one table per view into one vector."""
         return np.concatenate(tables) if tables else np.zeros(0)
 
     def table(self, flat: Floats, view: int) -> Floats:
@@ -151,7 +151,7 @@ def _level(
 
 @lru_cache(maxsize=4096)
 def projection(view: Attributes, attributes: Attributes, cardinalities: tuple[int, ...]) -> Indices:
-    """For every cell of a view's table, its cell in the table over a subset: shape (cells,)."""
+    """Return each cell's index in the table over a subset of attributes: shape (cells,)."""
     grid = np.indices([cardinalities[i] for i in view]).reshape(len(view), -1)
     into = np.zeros(grid.shape[1], np.int64)
     for i in attributes:
@@ -161,7 +161,7 @@ def projection(view: Attributes, attributes: Attributes, cardinalities: tuple[in
 
 
 def harmonise(shared: Structure, flat: Floats, precision: Floats) -> tuple[Floats, float]:
-    """One pass of weighted least squares: totals 1, then every shared projection averaged.
+    """Make one pass of weighted least squares: totals 1, then all shared projections averaged.
 
     Args:
         shared: of the views.

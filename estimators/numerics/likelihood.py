@@ -1,10 +1,10 @@
 """Maximum likelihood of a small table whose attributes were randomised one by one (InpEM).
 
 The observed table is ``m = P pi`` plus noise, P the product of the axes' randomised responses. The
-likelihood of a distribution pi is concave. Three places to stop on the way to its maximum:
-expectation-maximisation until nothing moves (Cormode et al., after Fanti et al. 2016); Newton's
-method under a logarithmic barrier, until nothing is left to gain, or until the table explains the
-reports as well as the truth would.
+likelihood of a distribution pi is concave. There are three rules to stop before its maximum:
+expectation-maximisation until no cell changes (Cormode et al., after Fanti et al. 2016); Newton's
+method under a logarithmic barrier until the gain that is left is negligible, or until the table
+explains the reports as well as the truth would.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Fit:
 
     Attributes:
         table: shape of the observed table, non-negative, sum 1.
-        steps: that were taken; 1 means that the start was returned as it was, but for one step.
+        steps: taken; 1 means that the start was almost the result.
     """
 
     table: Floats
@@ -52,7 +52,7 @@ class Fit:
 
 
 def _mix(table: Floats, factors: Sequence[AxisChannel]) -> Floats:
-    """P applied; P is symmetric on every axis."""
+    """Apply P, which is symmetric on every axis."""
     out = table
     for f in factors:
         out = f.gap * out + f.q * out.sum(axis=f.axes, keepdims=True)
@@ -60,10 +60,10 @@ def _mix(table: Floats, factors: Sequence[AxisChannel]) -> Floats:
 
 
 def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -> Fit:
-    """From the uniform table, until no cell changes by more than 1e-5.
+    """Iterate from the uniform table until no cell changes by more than 1e-5.
 
-    Where epsilon per attribute is small the very first step is that small: the uniform table comes
-    back, however far from the truth. This is the failure that the paper's Table 3 counts.
+    For a small epsilon per attribute the very first step is that small: the result is the uniform
+    table, however far from the truth. The paper's Table 3 counts these failures.
 
     Args:
         observed: frequencies of randomised records, sum 1.
@@ -85,7 +85,7 @@ def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -
 
 
 def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit:
-    """Within 0.01 of the largest log-likelihood of the n reports, certified.
+    """Maximise the log-likelihood of the n reports to within 0.01, certified.
 
     A non-negative castell inverse is the maximum itself. Otherwise Newton's method maximises
     ``mean log-likelihood + mu sum log pi`` for falling mu; at such a maximum at most ``n · cells ·
@@ -110,8 +110,8 @@ def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit
     The most likely table fits the noise too. Of the tables on the way from uniform to it (the
     maxima of `barrier` for falling mu) this is the first whose deviance, twice the log-likelihood
     that a free choice of frequencies would gain, is at most the median of the chi-square with
-    ``cells - 1`` degrees of freedom, which is the law of the deviance of the true table. (Morozov's
-    discrepancy principle.) Where no table reaches that, the most likely one.
+    ``cells - 1`` degrees of freedom, which is the distribution of the deviance of the true table
+    (Morozov's discrepancy principle). If no table reaches that, the result is the most likely one.
 
     Args, cost: as `barrier`.
     """
@@ -120,7 +120,7 @@ def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit
 
 
 def _central_path(observed: Floats, factors: Sequence[AxisChannel], n: int, deviance: float) -> Fit:
-    """Maxima under a falling barrier, until the deviance or the certificate is reached."""
+    """Follow the maxima under a falling barrier to the deviance or the certificate."""
     cells, shape = observed.size, observed.shape
     matrix = _mix(np.eye(cells).reshape(cells, *shape), _shifted(factors)).reshape(cells, cells)
     seen = observed.ravel()
@@ -140,7 +140,7 @@ def _central_path(observed: Floats, factors: Sequence[AxisChannel], n: int, devi
 
 
 def _newton(table: Floats, seen: Floats, matrix: Floats, mu: float) -> tuple[Floats, float]:
-    """One damped step on the simplex, and the gain that the quadratic model had promised."""
+    """Make one damped step on the simplex; also return the gain by the quadratic model."""
     mixed = matrix @ table
     slope = matrix @ (seen / mixed) + mu / table
     curvature = (matrix * (seen / mixed**2)) @ matrix + np.diag(mu / table**2)

@@ -57,10 +57,10 @@ def maximum_entropy(
 
 
 def _ratio(wanted: Floats, found: Floats) -> Floats:
-    """What to scale by.
+    """Return the factors that scale one projection to another.
 
-    A cell that was scaled to 0 stays 0; where that contradicts a projection nothing can be scaled
-    up, so the division is guarded and the final normalisation sees to the sum.
+    A cell that was scaled to 0 stays 0. If that contradicts a projection, no factor can repair it;
+    the division is guarded, and the final normalisation makes the sum 1.
     """
     ratio: Floats = wanted / np.where(found > 0.0, found, 1.0)
     return ratio

@@ -1,4 +1,4 @@
-"""What all methods that collect coefficients share: weights, expected errors, the fitted model."""
+"""The common part of methods that collect coefficients: weights, errors and the model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHARE_SCALE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How a method's views are read.
+    """The views of a method, and the tables that each may serve.
 
     Attributes:
         method: registry name.
@@ -62,7 +62,7 @@ class CoefficientMethod(Protocol):
 
 
 def weights(request: Request, touched: Sequence[int]) -> list[int]:
-    """Shares by parameter ``weighting``: even, or proportional to sqrt(coverage).
+    """Return shares by the parameter ``weighting``: even, or proportional to sqrt(coverage).
 
     Args:
         request: with d, k and the parameter.
@@ -157,7 +157,7 @@ class CoefficientModel(LinearModel):
         return Estimate(*self._recovery.table(attributes))
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Between cells."""
+        """Return the covariance of the cells of `unclipped`: shape (cells, cells)."""
         self._check(attributes, MAX_COVARIANCE_CELLS)
         require_at_most(self._family.k, attributes, self._domain, self._family.method)
         return self._recovery.covariance(attributes)

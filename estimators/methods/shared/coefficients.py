@@ -42,7 +42,7 @@ KEPT_CELLS = 256
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One way to a coefficient: harmonic ``harmonic`` of view number ``view``."""
+    """A view that determines a coefficient: its harmonic ``harmonic`` of view ``view``."""
 
     view: int
     harmonic: int
@@ -93,7 +93,7 @@ def _turns(
 
 
 def _wave(turns: Floats, harmonic: int, inputs: int) -> Floats:
-    """What input t of a view says about every cell: cos of the difference in angle, [cell, t]."""
+    """Return cos of the difference in angle of every cell and input t of a view: [cell, t]."""
     if inputs == 2:
         # Parities: angles are 0 or half a turn, so this is exact and needs no cosine.
         sign = 1.0 - 4.0 * turns
@@ -103,7 +103,7 @@ def _wave(turns: Floats, harmonic: int, inputs: int) -> Floats:
 
 
 class Structure:
-    """Which coefficients views determine; everything that does not depend on data.
+    """The coefficients that the views of a plan determine; it does not depend on data.
 
     Args:
         domain: what a record is.
@@ -210,7 +210,7 @@ class Recovery:
         return self._cache[view]
 
     def _shares(self, attributes: Attributes) -> tuple[dict[int, list[_Share]], list[Key]]:
-        """Per view its weighted harmonics for a table, and the coefficients without reports."""
+        """Return each view's weighted harmonics for a table, and coefficients without reports."""
         shares: dict[int, list[_Share]] = defaultdict(list)
         unknown = []
         for key in self._structure.keys(attributes):
@@ -226,7 +226,7 @@ class Recovery:
         return shares, unknown
 
     def _operator(self, view: int, parts: Sequence[_Share], attributes: Attributes) -> Floats:
-        """From the view's table to the cells, without scale: shape (cells, m)."""
+        """Return the matrix from a view's table to the cells, without scale: shape (cells, m)."""
         structure = self._structure
         inputs = structure.views[view].cells(structure.domain)
         operator = np.zeros((structure.domain.size(attributes), inputs))
@@ -236,7 +236,7 @@ class Recovery:
         return operator
 
     def operators(self, attributes: Attributes) -> Iterator[tuple[int, Floats]]:
-        """Per view that serves a table: its number, and the weight of its inputs in every cell.
+        """Yield each view that serves a table, with the weight of its inputs in every cell.
 
         Yields:
             Weights of shape (cells, m). The table is ``scale`` plus the sum of their products with
@@ -247,9 +247,10 @@ class Recovery:
             yield view, scale * self._operator(view, parts, attributes)
 
     def table(self, attributes: Attributes) -> tuple[Floats, Floats, int]:
-        """Unbiased table (sum 1 unless bit patterns were left out), variance of cells, reports.
+        """Return the unbiased table, the variance of its cells and the reports used.
 
-        A coefficient without reports counts as 0 with variance 1, the most it can be off.
+        A coefficient without reports counts as 0 with variance 1, its largest possible
+        squared error.
 
         Cost: O(ways to its coefficients · cells); of parities O(ways + cells · bits).
         """
@@ -271,7 +272,7 @@ class Recovery:
     def _parity_table(
         self, attributes: Attributes, shares: Mapping[int, Sequence[_Share]], unknown: int
     ) -> tuple[Floats, Floats, int]:
-        """As `table`: one transform of all coefficients, and one variance for all cells.
+        """Compute `table` by one transform of all coefficients, with one variance for all cells.
 
         Every cell is a sum of the same coefficients with other signs.
         """

@@ -33,8 +33,8 @@ MAX_QUERY_CELLS = 1 << 22
 """Largest table that is reconstructed."""
 
 NEGLIGIBLE = 1e-3
-"""A view whose precision is below this share of the best one's is left out: it could say next to
-nothing, but its wild table would still have to be reconciled with all others."""
+"""A view whose precision is below this share of the best one's is left out: it hardly
+contributes, but its noisy table would still have to be reconciled with all others."""
 
 MOVED = 0.5
 """A cell counts as clipped when non-negativity moved it by more than this many standard errors."""
@@ -64,7 +64,7 @@ class Observation:
 
 
 def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
-    """One observation per cell view with reports that are worth reading.
+    """Return one observation per view of kind ``cell`` with enough precision.
 
     Args:
         plan: of the tallies; its views of other kinds than ``cell`` are passed over.
@@ -177,10 +177,10 @@ class OverlappingTables:
         return self._pooled.covariance(attributes)
 
     def _holders(self, attributes: Attributes) -> list[int]:
-        """Views with reports that hold all of them.
+        """Return the views with reports that hold all of the attributes.
 
         Raises:
-            InvalidInput: there is none; with their names.
+            InvalidInput: there is none; with the attributes' names.
         """
         wanted = frozenset(attributes)
         views = [v for v, members in enumerate(self._members) if wanted <= members]
@@ -212,7 +212,7 @@ class OverlappingTables:
         return total / mass
 
     def _reconstruct(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """Maximum entropy, and a bound of what non-negativity moved in it."""
+        """Return the table of maximum entropy, and a bound of its change by non-negativity."""
         wanted = frozenset(attributes)
         common = {members & wanted for members in self._members} - {frozenset()}
         largest = sorted(tuple(sorted(s)) for s in common if not any(s < other for other in common))

@@ -1,10 +1,11 @@
-"""Standard errors of marginals that were pooled from many overlapping views.
+"""Standard errors of marginals that are pooled from many overlapping views.
 
-The consistent estimate is a linear function of the views' tables. Written by interactions: the
+The consistent estimate is a linear function of the views' tables. In terms of interactions, the
 interaction of an attribute set A is estimated from every view S that contains A, and these are
 averaged with weights proportional to ``kappa_S = precision_S / cells_S``. A marginal over T is the
 sum of the interactions of its subsets. The weight of a view's cell in a cell t of T therefore
-depends only on where the two agree, which makes exact variances cheap: no matrix is formed.
+depends only on where the two agree, so exact variances need no matrix over all cells.
+The formula is in docs/methods/calm.md.
 
 Exact, given the covariance of each view's table: everything linear. Approximate: frequencies inside
 the variances are the published ones; interactions that no view holds count as known to be zero; and
@@ -91,7 +92,7 @@ class Pooled:
         return total / cells**2
 
     def _operator(self, common: Attributes) -> Floats:
-        """Weight of every cell z of a view's projection in every cell t over ``common``: [t, z]."""
+        """Return the weight of cell z of a view's projection in cell t over ``common``: [t, z]."""
         shape = self._shape(common)
         weight = agreement_weights(shape, [self._mass[a] for a in subsets(common)])
         cells = np.indices(shape).reshape(len(shape), -1)
@@ -104,7 +105,7 @@ class Pooled:
         return tuple(self._cardinalities[i] for i in attributes)
 
     def _part(self, common: Attributes, numbers: list[int]) -> Floats:
-        """What the views that share exactly ``common`` add, times the squared size of the query."""
+        """Return the variance from the views that share exactly ``common``, times squared cells."""
         shape = self._shape(common)
         weight = agreement_weights(shape, [self._mass[a] for a in subsets(common)])
         diagonal = np.zeros(shape)
@@ -132,7 +133,7 @@ def _within(
 
 
 def interaction_mass(views: Sequence[Attributes], kappa: Floats) -> Mapping[Attributes, float]:
-    """Per attribute set that some view holds, the sum of the kappas of the views that hold it."""
+    """Return the sum of the kappas of the views that hold each attribute set."""
     mass: dict[Attributes, float] = {}
     for view, own in zip(views, kappa, strict=True):
         for subset in subsets(view):
@@ -151,7 +152,7 @@ def subsets(attributes: Attributes) -> tuple[Attributes, ...]:
 
 
 def agreement_weights(shape: tuple[int, ...], mass: Sequence[float]) -> Floats:
-    """Weight of a view's cell by where it agrees with the query's cell: shape (2^attributes,).
+    """Return a cell's weight by where it agrees with the query's cell: shape (2^attributes,).
 
     ``sum over non-empty A of cells_A / mass_A · prod_{i in A} ([i agrees] - 1 / r_i)``.
     """
