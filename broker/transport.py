@@ -50,8 +50,8 @@ class Damage:
 class Record:
     """One record as read from the log, or several that could not be decoded.
 
-    The broker stores some bytes that nobody can decode: it does not look into compressed records.
-    They are returned as one record with ``damage``, so that a reader can go past them.
+    A broker also stores bytes that cannot be decoded, because it does not check compressed records.
+    They are returned as one record with ``damage``, so that a reader can skip them.
 
     Attributes:
         partition: the partition that holds it.

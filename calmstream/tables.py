@@ -136,7 +136,7 @@ def _csv_columns(path: Path, _: Domain | None, errors: str = "strict") -> dict[s
 def _first(table: Table, attributes: int) -> Table:
     d = len(table.domain)
     if not 1 <= attributes <= d:
-        raise InvalidInput(f"{attributes} attributes asked for; there are {d}")
+        raise InvalidInput(f"{attributes} attributes requested; there are {d}")
     chosen = Domain(table.domain.attributes[:attributes])
     return Table(chosen, np.ascontiguousarray(table.codes[:, :attributes]), table.dropped)
 

@@ -26,7 +26,7 @@ class Faults:
     """Planned faults of one in-process broker. Safe for use from several threads.
 
     Attributes:
-        on_send: asked about every send that no planned fault covers, if set.
+        on_send: decides on every send without a planned fault, if set.
     """
 
     def __init__(self) -> None:

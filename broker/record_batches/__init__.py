@@ -1,6 +1,6 @@
 """Kafka's record batches, format v2 (KIP-98), decoded from the bytes of a fetch.
 
-The bytes come from whoever may write to a topic, and the broker checks little of them: compressed
+The bytes come from any sender with access, and the broker checks little of them: compressed
 batches pass with any content. So this package is bounded in memory and raises nothing but
 :class:`CorruptBatch`. A batch that cannot be decoded is a result, :class:`Damaged`, and not an
 error. The result depends on the bytes alone, never on the libraries of a machine.

@@ -1,4 +1,4 @@
-"""Headers of record batches: where each batch of a fetch lies and what its header states."""
+"""Headers of record batches: position and header fields of each batch of a fetch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BatchHeader(NamedTuple):
     """One batch of a fetch.
 
     Attributes:
-        start, end: where it lies in the buffer, header included.
+        start, end: its position in the buffer, header included.
         first_offset, last_offset: the offsets that it covers.
         codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; others do not exist.
         append_time: whether the broker set the time.

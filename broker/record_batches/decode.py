@@ -70,7 +70,7 @@ class Columns:
         append_time: shape (n,), bool, whether the broker set the time.
         key, value: shape (n, 2), int64: start and end in ``data``; (-1, -1) where there is none.
         headers: shape (n, 2), int64: the header section, its number included.
-        next_offset: where the log goes on behind the last batch; it can lie above the last offset.
+        next_offset: offset after the last batch, which can leave a gap after the last record.
         leader_epoch: of the broker that appended them.
     """
 
@@ -101,7 +101,7 @@ def decode_batches(data: bytes, from_offset: int = 0) -> Iterator[Columns | Dama
         2^16 + 2^14 records.
 
     Raises:
-        CorruptBatch: a checksum does not match; what lies before was yielded.
+        CorruptBatch: a checksum does not match; the batches before it were yielded.
     """
     run = _Run(data, from_offset)
     headers = batch_headers(data)

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _newest(snapshots: Iterable[Snapshot], window: int | None) -> Snapshot | None:
-    """The last set with tables, of one window where one is asked for."""
+    """Return the last snapshot with tables, of the given window if there is one."""
     newest = None
     for snapshot in snapshots:
         if snapshot.marginals and window in (None, snapshot.window):

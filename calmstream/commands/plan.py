@@ -384,7 +384,7 @@ def _attributes(document: object) -> object:
 def _chosen(domain: Domain, args: argparse.Namespace) -> Domain:
     by_name = {attribute.name: attribute for attribute in domain.attributes}
     if args.attributes is not None and args.attributes > len(by_name):
-        raise DomainError(f"{args.attributes} attributes asked for; there are {len(by_name)}")
+        raise DomainError(f"{args.attributes} attributes requested; there are {len(by_name)}")
     chosen = (args.columns or domain.names)[: args.attributes]
     unknown = [name for name in chosen if name not in by_name]
     if unknown:

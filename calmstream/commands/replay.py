@@ -1,4 +1,4 @@
-"""``calmstream replay``: count windows again from the log, rejected records too if asked."""
+"""``calmstream replay``: counts windows again from the log, with rejected records on request."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _confirm(names: TopicNames) -> None:
 
 
 def _publish_last(plan: Plan, broker: Broker, names: TopicNames, console: Console) -> int:
-    """Count and publish, beside whoever else does, until the last window is final."""
+    """Count and publish, next to other running workers, until the last window is final."""
     clock, registry = SystemClock(), CollectorRegistry()
     through = last_window(plan, clock.now_ms())
     if through < 0:

@@ -35,7 +35,7 @@ KINDS = {
 FLAGS = {
     "covered": "some devices reported on all of these attributes together",
     "maxent": "put together from smaller tables: its error may exceed the bars",
-    "modelled": "what a model makes of all reports: bars hold what it shrank and nobody saw whole",
+    "modelled": "estimated by a model from all reports: bars include what no group saw whole",
     "clipped": "negative cells were corrected: bars near zero are too wide, not too narrow",
     "suspicious": "the raw counts look forged: do not rely on it, see the manifest",
     "noise": "the noise is larger than what the table says: read nothing into it",

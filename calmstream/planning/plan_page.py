@@ -31,7 +31,7 @@ _LEARNT = (
     "The labels were learnt from data. If that data is private, publishing the plan publishes "
     "them: review the domain, or write a data dictionary."
 )
-_OVER = "It is over already: nobody will report under it."
+_OVER = "The plan has expired already: no device will report under it."
 
 
 def deliver(

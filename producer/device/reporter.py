@@ -100,8 +100,8 @@ class Reporter:
         This decision depends on time, secret and ledger only, and is made before the record is
         read. Every record gives a report: a label that is unknown, missing or unreadable
         counts as the attribute's ``other`` label, or as a uniformly random one where it has none;
-        an integer stands for the label that spells it. Only the attributes of the device's own view
-        are looked at, and integers of numpy count as Python's own.
+        an integer is read as the label with its digits. Only attributes of the device's own view
+        are read, and integers of numpy count as Python's own.
 
         The ledger is written last, when nothing else can fail. A failure before that leaves the
         ledger as it was, and the device reports at the next call. When this returns a report, the

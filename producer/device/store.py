@@ -47,7 +47,7 @@ class DeviceStore(Protocol):
 
         Raises:
             FatalError: the state is damaged or cannot be read.
-            RecoverableError: it could not be written; the old state stands.
+            RecoverableError: it could not be written; the old state is unchanged.
         """
 
 

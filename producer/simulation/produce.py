@@ -114,7 +114,7 @@ def produce(
             batches get.
         windows: most windows to go on for.
         devices: file that keeps the devices' secrets and ledgers, so that a later run has the same
-            devices and asks nobody twice; None makes new devices for this run only.
+            devices, so that none reports twice; None makes new devices for this run only.
         spool: directory that keeps batches until they are acknowledged; what is there goes first.
         budget: how hard a batch is tried.
         observer: receives what happens to batches.

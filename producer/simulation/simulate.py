@@ -158,7 +158,7 @@ def encoded_batches(
 
     Args:
         plan: the population's plan.
-        population: its ledger says who reports; afterwards nobody is due in this window.
+        population: its ledger decides who reports; afterwards no device is due in this window.
         window: number of the window.
         batch_size: most reports in a batch.
     """

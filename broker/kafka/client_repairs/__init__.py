@@ -1,4 +1,4 @@
-"""Repairs of the Kafka client, kafka-python: every use of its private names stands in this package.
+"""Repairs of the Kafka client, kafka-python: all uses of its private names are in this package.
 
 One module holds one repair. Its docstring states the fault of the client, the effect of the fault,
 and the repair. Each module has a control test in ``tests/unit/broker/client_repairs`` that shows

@@ -1,6 +1,6 @@
 """A producer sends nothing more after a batch that had been tried was given up.
 
-Fault: nobody knows whether such a batch was appended, so kafka-python drops the producer's id
+Fault: it is unknown whether such a batch was appended, so kafka-python drops the producer's id
 together with the numbering of its records. It asks for an id only at its start.
 Effect: every later send waits until its time is over and fails.
 Repair: when the id is dropped, the state that makes the client ask for an id is restored.

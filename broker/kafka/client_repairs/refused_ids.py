@@ -2,7 +2,7 @@
 
 Fault: when a broker refuses a producer id because the principal may write to no topic at all,
 kafka-python wraps the refusal into a plain ``KafkaError`` and keeps only its text.
-Effect: sends fail with an error that cannot be told from a defect, except by its text.
+Effect: sends fail with an error that differs from a defect in its text only.
 Repair: the producer fails with the broker's own error.
 """
 

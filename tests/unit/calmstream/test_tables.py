@@ -85,8 +85,8 @@ def test_bad_csv(tmp_path: Path, case: str) -> None:
         ({"columns": ["colour", "price"]}, "no column 'price'; there are colour, constant"),
         ({"columns": ["constant"]}, "column 'constant' has 1 distinct values"),
         ({"columns": ["colour", "colour"]}, "unique"),
-        ({"attributes": 3}, "3 attributes asked for; there are 2"),
-        ({"attributes": 0}, "0 attributes asked for"),
+        ({"attributes": 3}, "3 attributes requested; there are 2"),
+        ({"attributes": 0}, "0 attributes requested"),
     ],
 )
 def test_bad_choices(csv_file: Path, options: dict[str, object], message: str) -> None:

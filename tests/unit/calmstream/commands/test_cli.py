@@ -371,7 +371,7 @@ def test_mistakes_in_a_dictionary_are_told_with_its_name(
         assert main(planned(wrong)) == 2
         assert str(wrong) in line(capsys)
     assert main(planned(dictionary, "--attributes", "9")) == 2
-    assert line(capsys).endswith("domain.json: 9 attributes asked for; there are 3")
+    assert line(capsys).endswith("domain.json: 9 attributes requested; there are 3")
 
 
 def test_a_plan_that_is_over_or_not_kept_is_said_to_be(
@@ -379,11 +379,11 @@ def test_a_plan_that_is_over_or_not_kept_is_said_to_be(
 ) -> None:
     assert main(planned(dictionary, "--start", "1000")) == 0
     shown = capsys.readouterr().out
-    assert "over already" in shown
+    assert "has expired already" in shown
     assert "not kept" in shown
     assert main(planned(dictionary, "--out", tmp_path / "p.json")) == 0
     shown = capsys.readouterr().out
-    assert "over already" not in shown
+    assert "has expired already" not in shown
     assert "written to" in shown
 
 
@@ -405,11 +405,11 @@ def test_whatever_people_are_warned_of_is_in_the_document_too(
         "local": [
             "labels were learnt from data",
             "id (90 distinct values)",
-            "It is over already",
+            "has expired already",
             "The expected error exceeds what the uniform table misses",
             "No table of 3 attributes is published",
         ],
-        "central": ["this is not local privacy", "It is over already"],
+        "central": ["this is not local privacy", "has expired already"],
     }[model]
     assert len(warnings) == len(words)
     for warning, said in zip(warnings, words, strict=True):
