@@ -84,24 +84,37 @@ def fit(
     for number in range(steps):
         theta, hessian = _derivatives(sets, tables, v)
         gradient = theta - targets + v * lam
-        step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
+        step = np.asarray(np.linalg.solve(hessian, gradient[..., None])[..., 0], np.float64)
         decrement = (gradient * step).sum(axis=1)
         if number >= least and not float(decrement.max()) > settled:
             break
-        length = np.ones(len(lam))
-        for _ in range(12):  # halvings: below 1 / 4096 of a step rounding decides
-            after = lam - length[:, None] * step
-            found, reached = _state(sets, after, targets, v)
-            worse = ~(reached <= loss - 1e-4 * length * decrement + 1e-12)
-            if not worse.any():
-                break
-            length = np.where(worse, length / 2.0, length)
-        lam = np.where(worse[:, None], lam, after)
-        tables = np.where(worse[:, None], tables, found)
-        loss = np.where(worse, loss, reached)
-        if worse.all():
+        problem = (sets, targets, v)
+        lam, tables, loss, stuck = _search(problem, (lam, tables, loss), step, decrement)
+        if stuck:
             break
     return Relaxed(sets, targets, variances, tables, lam)
+
+
+def _search(
+    problem: tuple[AttributeSets, Floats, Floats],
+    at: tuple[Floats, Floats, Floats],
+    step: Floats,
+    decrement: Floats,
+) -> tuple[Floats, Floats, Floats, bool]:
+    """Halve each step until it lowers the loss; the new state, and whether no step did."""
+    sets, targets, v = problem
+    lam, tables, loss = at
+    length = np.ones(len(lam))
+    for _ in range(12):  # below 1 / 4096 of a step rounding decides
+        after = lam - length[:, None] * step
+        found, reached = _state(sets, after, targets, v)
+        worse = ~(reached <= loss - 1e-4 * length * decrement + 1e-12)
+        if not worse.any():
+            break
+        length = np.where(worse, length / 2.0, length)
+    lam = np.where(worse[:, None], lam, after)
+    tables = np.where(worse[:, None], tables, found)
+    return lam, tables, np.where(worse, loss, reached), bool(worse.all())
 
 
 def _state(
