@@ -3,10 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Worker processes of the tests. All of them use one real Kafka broker. The tests of a file stay in
-# one process, so that what its fixtures build is built once.
-WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+# Worker processes of the tests: one more than two cores, because some tests wait for Kafka. All of
+# them use one real broker. The tests of a file stay in one process, so that its fixtures are built
+# once; tests/conftest.py orders the files.
+WORKERS ?= 3
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint format bench accuracy audit soak stalls attacks fuzz pgm broker-jars lock image clean

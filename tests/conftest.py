@@ -37,6 +37,27 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         config.stash[BROKER].close()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that wait for a broker, each among files that compute.
+
+    Worker processes take files in this order. One that waits leaves its core to the others, and no
+    long wait is left for the end, when the other workers have nothing to do.
+    """
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting, computing = [], []
+    for file in files.values():
+        waits = any(item.get_closest_marker("kafka") for item in file)
+        (waiting if waits else computing).append(file)
+    # Whole files, because a file's fixtures are built once.
+    ordered = []
+    for file in waiting:
+        ordered += [file, *computing[:3]]
+        del computing[:3]
+    items[:] = [item for file in [*ordered, *computing] for item in file]
+
+
 @pytest.fixture(autouse=True)
 def _default_logging() -> Iterator[None]:
     """Reset logging: a command run inside a test logs to a stream that the next test lacks."""
