@@ -123,15 +123,15 @@ def read_spans(
         reader.seek(partition, spans[partition][0])
     polls = _Polls(reader, RetryBudget(clock, patience_seconds), patience_seconds, keep_alive)
     while left:
-        for record in polls.next(left):
-            damage = record.damage
-            begins = record.offset if damage is None else damage.first_offset
-            if begins < spans[record.partition][1]:
-                yield record
+        yield from (r for r in polls.next(left) if _begins(r) < spans[r.partition][1])
         done = {p for p in left if reader.position(p) >= spans[p][1]}
         left -= done
         if done and left:
             reader.assign(left)
+
+
+def _begins(record: Record) -> int:
+    return record.offset if record.damage is None else record.damage.first_offset
 
 
 class _Polls:

@@ -43,7 +43,6 @@ class RecordCounter:
         self,
         context: WorkerContext,
         assigned: AssignedPartitions,
-        *,
         checkpointer: Checkpointer,
         dead_letters: DeadLetters,
         outbox: Outbox,

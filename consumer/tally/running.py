@@ -137,40 +137,31 @@ def _wire(
     membership, assigned = clients.membership, AssignedPartitions()
     outbox = _outbox(context, clients)
     checkpointer = Checkpointer(context.plan, context.names, outbox, clock, metrics)
-    ticker = Ticker(
-        clients.sink,
-        clock,
-        membership.guard,
-        config.tick_seconds,
-        stall_seconds=config.stall_seconds,
-    )
+    ticker = _ticker(context, clients)
     ends = EndWatch(clients.topics, clock, config.topic_check_seconds)
     observers = Observers(ends, ForeignRecordAlarm(config), Progress(), Gauges(metrics, clock))
     dropped = (outbox, checkpointer, ticker, observers.progress, observers.gauges)
+    assignment = AssignmentHandler(
+        context,
+        assigned,
+        membership=membership,
+        checkpointer=checkpointer,
+        restorer=_restorer(context, clients, keep_alive),
+        topics=clients.topics,
+        ends=ends,
+        retries=retries,
+        keep_alive=keep_alive,
+        drop=[part.drop for part in dropped],
+    )
+    dead_letters = _dead_letters(context, outbox)
+    counter = RecordCounter(
+        context, assigned, checkpointer, dead_letters, outbox, observers.alarm, keep_alive
+    )
     return RunningWorker(
         clients=clients,
         assigned=assigned,
-        assignment=AssignmentHandler(
-            context,
-            assigned,
-            membership=membership,
-            checkpointer=checkpointer,
-            restorer=_restorer(context, clients, keep_alive),
-            topics=clients.topics,
-            ends=ends,
-            retries=retries,
-            keep_alive=keep_alive,
-            drop=[part.drop for part in dropped],
-        ),
-        counter=RecordCounter(
-            context,
-            assigned,
-            checkpointer=checkpointer,
-            dead_letters=_dead_letters(context, outbox),
-            outbox=outbox,
-            alarm=observers.alarm,
-            keep_alive=keep_alive,
-        ),
+        assignment=assignment,
+        counter=counter,
         outbox=outbox,
         checkpointer=checkpointer,
         back_pressure=BackPressure(context, outbox, membership),
@@ -179,6 +170,16 @@ def _wire(
         observers=observers,
         liveness=Liveness(context, assigned, membership, observers),
         keep_alive=keep_alive,
+    )
+
+
+def _ticker(context: WorkerContext, clients: Clients) -> Ticker:
+    return Ticker(
+        clients.sink,
+        context.clock,
+        clients.membership.guard,
+        context.config.tick_seconds,
+        stall_seconds=context.config.stall_seconds,
     )
 
 
