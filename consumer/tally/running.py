@@ -135,9 +135,8 @@ def _wire(
 ) -> RunningWorker:
     clock, config, metrics = context.clock, context.config, context.metrics
     membership, assigned = clients.membership, AssignedPartitions()
-    outbox = _outbox(context, clients)
+    outbox, ticker = _outbox(context, clients), _ticker(context, clients)
     checkpointer = Checkpointer(context.plan, context.names, outbox, clock, metrics)
-    ticker = _ticker(context, clients)
     ends = EndWatch(clients.topics, clock, config.topic_check_seconds)
     observers = Observers(ends, ForeignRecordAlarm(config), Progress(), Gauges(metrics, clock))
     dropped = (outbox, checkpointer, ticker, observers.progress, observers.gauges)
@@ -153,9 +152,9 @@ def _wire(
         keep_alive=keep_alive,
         drop=[part.drop for part in dropped],
     )
-    dead_letters = _dead_letters(context, outbox)
+    rejects = _dead_letters(context, outbox)
     counter = RecordCounter(
-        context, assigned, checkpointer, dead_letters, outbox, observers.alarm, keep_alive
+        context, assigned, checkpointer, rejects, outbox, observers.alarm, keep_alive
     )
     return RunningWorker(
         clients=clients,

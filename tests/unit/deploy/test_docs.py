@@ -229,6 +229,6 @@ def test_a_batch_is_rejected_for_its_reason(number: int) -> None:
 
 
 def test_every_reason_is_explained() -> None:
-    page = (DOCS / "wire-formats.md").read_text().split("## What is refused", 1)[1]
+    page = (DOCS / "wire-formats.md").read_text().split("## Rejections and their reasons", 1)[1]
     explained = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
     assert explained == [reason.value for reason in Reason]
