@@ -65,7 +65,7 @@ class CentralMetrics:
         self._metrics.inc(REFUSED)
 
     def spent(self, ledger: Ledger) -> None:
-        """The account as it stands."""
+        """Show what the account has spent."""
         self._metrics.set(SPENT, float(ledger.spent.rho / ledger.budget.rho))
 
     def skipped(self) -> None:

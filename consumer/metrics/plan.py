@@ -1,4 +1,4 @@
-"""What the plan says, as metrics: the measures that dashboards and alerts hold the others against.
+"""Definitions of the metrics that state the plan's numbers, against which others are compared.
 
 Every process of the service exports them, whatever its role: they stay when a role goes away.
 """

@@ -1,4 +1,4 @@
-"""The publisher's metrics, as data, in the manner of ``metric_definitions``."""
+"""Definitions of the publisher's metrics."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ OF_THE_ACTIVE = (
     FINAL_REPORTS,
     SUSPECTED,
 )
-"""Gauges that only the active publisher can tell: 0 on the others, so that a maximum is right."""
+"""Gauges that only the active publisher sets; 0 on the others, so that a maximum is right."""
 
 OF_THE_ACTIVE_BY_GROUP = (SHARE_OBSERVED, SHARE_DEVIATION)
 """The same, one series per group."""
@@ -219,7 +219,7 @@ def publisher_metrics(registry: CollectorRegistry, plan: Plan, names: TopicNames
 
 
 def retire(metrics: Metrics, plan: Plan) -> None:
-    """Zero what only the active publisher can tell, when this one is no longer it."""
+    """Set the gauges of the active publisher to 0, when this one is not active any more."""
     metrics.set(ACTIVE, 0)
     for definition in OF_THE_ACTIVE:
         metrics.set(definition, 0)
