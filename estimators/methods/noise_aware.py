@@ -7,7 +7,8 @@ derives all of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from estimators.errors import PlanError
 from estimators.methods.base import Answers, Design
@@ -15,16 +16,12 @@ from estimators.methods.shared.options import only_parameters
 from estimators.methods.shared.packing import Assigned, pack, require_views
 from estimators.noise_aware.design.allocation import allocate, describe, integer_shares, oracle
 from estimators.noise_aware.design.prior_scales import learn_scales, read_scales
-from estimators.noise_aware.input.earlier import after, pool, read_earlier
 from estimators.noise_aware.model import NoiseAwareModel
+from estimators.plan import Plan
+from estimators.plan.pilots import after, pool, read_earlier
+from estimators.plan.request import Request
+from estimators.tally import Tally
 from estimators.view import View
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from estimators.plan import Plan
-    from estimators.plan.request import Request
-    from estimators.tally import Tally
 
 
 class NoiseAware:
@@ -32,7 +29,7 @@ class NoiseAware:
 
     Parameters: ``prior_sizes``, the standard deviations of a coefficient of order 1, 2, 3 and 4 (0
     for omitted ones), which decide the shares of users and nothing else; ``pilots``, the counts of
-    earlier plans of the lineage (`estimators.noise_aware.input.earlier`), which join the totals. A
+    earlier plans of the lineage (`estimators.plan.pilots`), which join the totals. A
     pilot gives both.
     """
 
@@ -99,7 +96,8 @@ class NoiseAware:
         if plan.method not in self.teachers:
             known = ", ".join(self.teachers)
             raise PlanError(f"method {self.name} learns from {known}; the pilot is {plan.method}")
-        earlier = after(plan, tallies)
+        carried = read_earlier(plan.parameters, plan.domain) if plan.method == self.name else ()
+        earlier = after(plan, tallies, carried)
         return {
             "prior_sizes": learn_scales(*pool(plan, tallies, earlier[:-1])),
             "pilots": [one.to_json() for one in earlier],

@@ -13,7 +13,6 @@ from estimators.domain import Attributes
 from estimators.errors import InvalidInput
 from estimators.marginal import Marginal, is_noise, uniform
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.earlier import CollectionPlan
 from estimators.noise_aware.input.features import Features, cells_of
 from estimators.noise_aware.input.statistics import Statistics, collect
 from estimators.noise_aware.models import joint, latent_traits, low_rank, third_moments
@@ -21,6 +20,7 @@ from estimators.noise_aware.priors import LOGLINEAR_SHARE, LOGLINEAR_SHARE_SMALL
 from estimators.noise_aware.tables.intervals import INFLATION, INFLATION_TRAITS
 from estimators.noise_aware.tables.mixed import MOST_SURE, MixedTables, MomentTables, share_of_joint
 from estimators.noise_aware.tables.raking import outer
+from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally
 
 MAX_CELLS = 1 << 22

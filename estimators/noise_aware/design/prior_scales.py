@@ -11,11 +11,11 @@ import numpy as np
 
 from estimators.errors import PlanError
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.earlier import CollectionPlan
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics, collect
 from estimators.noise_aware.priors import LEAST_SCALE, LogNormal, PriorScales, stated_scale
 from estimators.plan.numbers import as_number
+from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally
 
 MAX_LIKELY = 16

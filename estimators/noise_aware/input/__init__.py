@@ -1,1 +1,1 @@
-"""What the model is fitted to: unbiased statistics of the reports, and of earlier plans."""
+"""What the models are fitted to: unbiased statistics of the reports."""

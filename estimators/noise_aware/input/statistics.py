@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from estimators.domain import Attributes
 from estimators.mechanisms.base import Mechanism
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.earlier import CollectionPlan
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.walsh import sets_up_to
 from estimators.numerics.hadamard import transform
+from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally
 
 MOST_PRECISE = 1e10

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import copy
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import orjson
 import pytest
 
 from calmstream.evaluation.population import collect as draw
 from consumer.publish.build import build_set
 from consumer.publish.merge import MergedWindow
-from estimators import planning
 from estimators.errors import PlanError
 from estimators.marginal import sse
 from estimators.methods.noise_aware import NoiseAware
 from estimators.noise_aware.design import allocation
 from estimators.noise_aware.design.allocation import allocate
 from estimators.noise_aware.design.prior_scales import learn_scales, read_scales
-from estimators.noise_aware.input import earlier
-from estimators.noise_aware.input.earlier import pool, read_earlier
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics, collect
 from estimators.noise_aware.priors import PriorScales
 from estimators.plan import Plan
 from estimators.plan.document import read_plan
-from estimators.plan.request import Request
+from estimators.plan.pilots import pool, read_earlier
 from estimators.tally import Tally
 from estimators.wire.snapshot import Kind
 from estimators.wire.state import WindowCount
@@ -271,46 +266,3 @@ def test_a_pilot_whose_counts_are_no_tables_is_refused() -> None:
     pilot, _ = draft(domain_of(2, 2, 2), method="inp-ht")
     with pytest.raises(PlanError, match=r"learns from noise-aware, calm, .*; the pilot is inp-ht"):
         METHOD.follow(pilot, empty_tallies(pilot))
-
-
-def _changed(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    out = copy.deepcopy(document)
-    out["pilots"][0] |= changes
-    return out
-
-
-def test_malformed_pilots_are_refused_with_their_place() -> None:
-    _, _, good = taught((2, 3, 2), np.zeros((500, 3), np.uint16))
-    good = orjson.loads(orjson.dumps(good))
-    bad = copy.deepcopy(good)
-    bad["pilots"][0]["tallies"][0]["n"][0] = -1
-    cases: list[tuple[dict[str, Any], tuple[int, ...], str]] = [
-        ({"pilots": {}}, (2, 3, 2), "parameter pilots: expected a list"),
-        ({"pilots": [1]}, (2, 3, 2), r"pilots\[0\]: expected an object with epsilon, groups"),
-        (_changed(good, plan=7), (2, 3, 2), "plan and epsilon are strings"),
-        (_changed(good, groups=7), (2, 3, 2), r"pilots\[0\].groups: expected a list"),
-        (_changed(good, tallies=[]), (2, 3, 2), "tallies: expected a list, one for each group"),
-        (_changed(good, epsilon="-1"), (2, 3, 2), "epsilon"),
-        (bad, (2, 3, 2), "negative count"),
-        (good, (2, 2, 2), "of another domain: 3 cells|of another domain: 6 cells"),
-        (good, (2, 3), "of another domain: view"),
-    ]
-    for parameters, cards, said in cases:
-        with pytest.raises(PlanError, match=said):
-            METHOD.design(Request(domain_of(*cards), "1", 1000, 2, parameters))
-
-
-def test_a_plan_document_with_another_domain_s_pilot_is_refused_before_it_counts() -> None:
-    _, _, parameters = taught((2, 3, 2), np.zeros((500, 3), np.uint16))
-    child, _ = draft(domain_of(2, 3, 2), "1", 1000, 2, "noise-aware", parameters)
-    document = orjson.loads(child.to_bytes())
-    other, _ = draft(domain_of(3, 2, 2), "1", 1000, 2, "noise-aware")
-    document |= {name: other.to_json()[name] for name in ("domain", "groups", "marginals")}
-    with pytest.raises(PlanError, match="of another domain"):
-        planning.require_answers(read_plan(orjson.dumps(document)))
-
-
-def test_too_many_counters_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(earlier, "MAX_COUNTERS", 10)
-    with pytest.raises(PlanError, match=r"the pilots keep .* counters; at most 10 go into a plan"):
-        taught((2, 3, 2), np.zeros((500, 3), np.uint16))

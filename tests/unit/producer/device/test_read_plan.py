@@ -11,8 +11,8 @@ import pytest
 
 from estimators.domain import Domain
 from estimators.errors import PlanError
-from estimators.noise_aware.input.earlier import MAX_COUNTERS, read_earlier
 from estimators.plan.document import read_plan
+from estimators.plan.pilots import MAX_COUNTERS, read_earlier
 from producer import MemoryStore, Reporter, read_device_plan
 from producer.device import read_plan as device_plan
 from producer.device.read_plan import MAX_DEPTH

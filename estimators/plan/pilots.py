@@ -17,8 +17,9 @@ from estimators.domain import Domain
 from estimators.errors import PlanError
 from estimators.mechanisms import build
 from estimators.mechanisms.base import Mechanism
-from estimators.plan import Group, Plan
 from estimators.plan.document import read_groups
+from estimators.plan.group import Group
+from estimators.plan.plan import Plan
 from estimators.tally import Tally
 
 MAX_COUNTERS = 1 << 18
@@ -166,8 +167,10 @@ def pool(
     return pooled, [*tallies, *(tally for one in earlier for tally in one.tallies)]
 
 
-def after(plan: Plan, tallies: Sequence[Tally]) -> tuple[Earlier, ...]:
-    """Return the pilots of a plan that follows this one: this plan, and its own pilots.
+def after(
+    plan: Plan, tallies: Sequence[Tally], carried: tuple[Earlier, ...]
+) -> tuple[Earlier, ...]:
+    """Return the pilots of a plan that follows this one: those it carried, and this plan.
 
     Raises:
         PlanError: no reports at all, too many counters, or counts that are no tables.
@@ -177,7 +180,6 @@ def after(plan: Plan, tallies: Sequence[Tally]) -> tuple[Earlier, ...]:
         raise PlanError(f"plan {plan.name}: nothing is counted yet, so there is nothing to learn")
     for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
         _check(group, mechanism, plan.domain, f"plan {plan.name}")
-    carried = read_earlier(plan.parameters, plan.domain) if plan.method == "noise-aware" else ()
     found = (*carried, own)
     check_size(found)
     return found
