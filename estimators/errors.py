@@ -7,6 +7,7 @@
     ├── Rejection              bad input in the stream: counted by reason and kept, never fatal
     ├── RecoverableError       the same call may succeed later (a broker that does not answer)
     └── FatalError             stop with exit code 1 and state the remedy
+        ├── MissingTopic       a topic or a partition does not exist
         └── ForeignRecord      another program wrote to a topic of calmstream; readers skip it
 
 Messages state what was expected and what came. They never contain a report or a record.
@@ -39,6 +40,10 @@ class RecoverableError(CalmstreamError):
 
 class FatalError(CalmstreamError):
     """Going on could lose or double a report; the process must stop and state the remedy."""
+
+
+class MissingTopic(FatalError):  # noqa: N818 - names the cause, not the defect
+    """A topic or a partition does not exist."""
 
 
 class ForeignRecord(FatalError):  # noqa: N818 - named for what was found

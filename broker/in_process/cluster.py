@@ -14,7 +14,7 @@ from broker.in_process.monitor import Monitor
 from broker.in_process.settings import complete, rules
 from broker.partitioner import partition_of
 from broker.transport import Headers, Partition, TopicInfo, TopicSpec
-from estimators.errors import CalmstreamError, FatalError, RecoverableError
+from estimators.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Cluster:
         """
         logs = self.logs(partition.topic)
         if not 0 <= partition.number < len(logs):
-            raise FatalError(f"partition {partition} does not exist")
+            raise MissingTopic(f"partition {partition} does not exist")
         return logs[partition.number]
 
     def logs(self, topic: str) -> tuple[PartitionLog, ...]:
@@ -124,7 +124,7 @@ class Cluster:
             FatalError: no such topic.
         """
         if topic not in self._topics:
-            raise FatalError(f"topic {topic} does not exist")
+            raise MissingTopic(f"topic {topic} does not exist")
         return self._topics[topic].logs
 
     # Sends

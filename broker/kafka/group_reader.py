@@ -23,7 +23,7 @@ from broker.kafka.limits import Limits, milliseconds
 from broker.kafka.readers import DEFAULT_MAX_RECORDS, ConsumerBase, new_consumer
 from broker.kafka.translate import translate, translated
 from broker.transport import Changes, Partition, Record
-from estimators.errors import CalmstreamError, FatalError
+from estimators.errors import CalmstreamError, FatalError, MissingTopic
 
 _ASSIGNORS: Mapping[str, type] = {
     "cooperative-sticky": CooperativeStickyAssignor,
@@ -72,7 +72,7 @@ class KafkaGroupReader(ConsumerBase):
         wanted = list(topics)
         for topic in wanted:
             if self._partitions(topic) is None:
-                raise FatalError(f"topic {topic} does not exist")
+                raise MissingTopic(f"topic {topic} does not exist")
         with translated("subscribing"):
             self._consumer.subscribe(wanted, listener=self._notes)
 

@@ -13,7 +13,7 @@ from broker.kafka.client_repairs.missing_calls import partition_state
 from broker.kafka.limits import milliseconds
 from broker.kafka.translate import translated
 from broker.transport import Partition, Record
-from estimators.errors import FatalError
+from estimators.errors import FatalError, MissingTopic
 
 DEFAULT_MAX_RECORDS = 500
 # Limits of one answer of a broker: they, not the backlog, bound the memory of a reader. Two
@@ -108,9 +108,9 @@ class KafkaReader(ConsumerBase):
         for topic, number in partitions:
             count = counts[topic]
             if count is None:
-                raise FatalError(f"topic {topic} does not exist")
+                raise MissingTopic(f"topic {topic} does not exist")
             if not 0 <= number < count:
-                raise FatalError(f"partition {topic}[{number}] does not exist")
+                raise MissingTopic(f"partition {topic}[{number}] does not exist")
         with translated("assigning partitions"):
             self._consumer.assign([TopicPartition(*partition) for partition in partitions])
 

@@ -15,7 +15,7 @@ from broker.kafka.client_repairs.missing_calls import force_close
 from broker.kafka.limits import Limits, milliseconds
 from broker.kafka.translate import translate, translated
 from broker.transport import Headers
-from estimators.errors import CalmstreamError, FatalError, RecoverableError
+from estimators.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
 
 
 class KafkaDelivery:
@@ -139,7 +139,7 @@ class KafkaSink:
         if topic in self._prepared:
             return
         if self._partitions(topic) is None:
-            raise FatalError(f"topic {topic} does not exist")
+            raise MissingTopic(f"topic {topic} does not exist")
         with self._one_new_topic, fast_metadata(self._producer):
             self._producer.partitions_for(topic)
         self._prepared.add(topic)

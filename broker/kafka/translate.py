@@ -7,11 +7,10 @@ from contextlib import contextmanager
 
 from kafka import errors as kafka_errors
 
-from estimators.errors import CalmstreamError, FatalError, RecoverableError
+from estimators.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
 
 # The client's exception types with their messages; the first type that fits decides.
 _FATAL: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
-    ((kafka_errors.UnknownTopicOrPartitionError,), "the topic or partition does not exist"),
     ((kafka_errors.AuthorizationError,), "not authorised"),
     (
         (kafka_errors.SaslAuthenticationFailedError, kafka_errors.UnsupportedSaslMechanismError),
@@ -57,6 +56,8 @@ def translate(error: BaseException, doing: str) -> CalmstreamError:
     """Return the error to raise for the client's error; ``doing`` says what failed."""
     if isinstance(error, CalmstreamError):
         return error
+    if isinstance(error, kafka_errors.UnknownTopicOrPartitionError):
+        return MissingTopic(f"{doing}: the topic or partition does not exist")
     for types, meaning in _FATAL:
         if isinstance(error, types):
             return FatalError(f"{doing}: {meaning}")

@@ -15,7 +15,7 @@ from consumer.runtime.foreign_records import ForeignRecords, key_of
 from consumer.runtime.retry import RetryBudget
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler, Table
 from consumer.subscribe.delivery_order import DeliveryOrder
-from estimators.errors import FatalError, ForeignRecord, RecoverableError
+from estimators.errors import ForeignRecord, MissingTopic, RecoverableError
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
 
@@ -162,10 +162,8 @@ class _Source:
         # Requests offsets only, so that a subscriber needs no permission but to read.
         try:
             start = self._topics.log_starts([self._partition])[self._partition]
-        except FatalError as error:
-            if "does not exist" not in str(error):
-                raise
-            raise FatalError(
+        except MissingTopic as error:
+            raise MissingTopic(
                 f"topic {self._partition.topic} does not exist; create it: calmstream topics"
             ) from error
         self._reader.assign([self._partition])

@@ -9,7 +9,7 @@ import pytest
 
 from broker.partitioner import partition_of
 from broker.transport import Partition, Reader, Sink, TopicSpec
-from estimators.errors import FatalError, RecoverableError
+from estimators.errors import FatalError, MissingTopic, RecoverableError
 from tests.contract.conftest import DEADLINE, Bench, until
 
 
@@ -143,13 +143,13 @@ def test_a_record_of_eight_mebibytes_passes_where_the_topic_allows_it(
 def test_a_missing_topic_is_named_at_once(bench: Bench, sink: Sink, reader: Reader) -> None:
     name = bench.name("missing")
     started = time.monotonic()
-    with pytest.raises(FatalError, match=name):
+    with pytest.raises(MissingTopic, match=name):
         sink.send(name, b"k", b"v").wait(DEADLINE)
-    with pytest.raises(FatalError, match=name):
+    with pytest.raises(MissingTopic, match=name):
         reader.assign([Partition(name, 0)])
-    with pytest.raises(FatalError, match=name):
+    with pytest.raises(MissingTopic, match=name):
         bench.broker.group_reader(bench.name("g")).subscribe([name])
-    with pytest.raises(FatalError):
+    with pytest.raises(MissingTopic):
         bench.broker.topics().log_ends([Partition(name, 0)])
     assert time.monotonic() - started < DEADLINE
 
@@ -158,7 +158,7 @@ def test_a_sink_can_be_prepared_for_topics_that_exist(bench: Bench, sink: Sink) 
     topic, missing = bench.topic(partitions=2), bench.name()
     sink.prepare([topic, topic])
     assert sink.send(topic, b"k", b"v", partition=1).wait(DEADLINE) == 0
-    with pytest.raises(FatalError, match=rf"{missing} does not exist"):
+    with pytest.raises(MissingTopic, match=rf"{missing} does not exist"):
         sink.prepare([topic, missing])
     sink.prepare([])
 
@@ -167,7 +167,7 @@ def test_a_missing_partition_is_refused(bench: Bench, sink: Sink, reader: Reader
     topic = bench.topic(partitions=2)
     with pytest.raises(FatalError):
         sink.send(topic, b"k", b"v", partition=2).wait(DEADLINE)
-    with pytest.raises(FatalError, match=r"\[2\]"):
+    with pytest.raises(MissingTopic, match=r"\[2\]"):
         reader.assign([Partition(topic, 2)])
     with pytest.raises(FatalError):
         bench.broker.topics().log_starts([Partition(topic, 2)])

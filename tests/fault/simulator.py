@@ -10,123 +10,23 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
-from broker.in_process import InProcessBroker, SendFault
+from broker.in_process import InProcessBroker
 from broker.transport import Partition, Record
-from consumer.publish.config import PublisherConfig
 from consumer.publish.publisher import Publisher
-from consumer.runtime.config import TallyConfig, load
 from consumer.tally.worker import TallyWorker
-from estimators.domain import Domain
 from estimators.errors import FatalError, RecoverableError
-from estimators.plan import Group, Plan
-from estimators.view import View
 from estimators.wire.state import parse_key
 from producer.gateway.encoding import EncodedBatch
 from producer.gateway.sender import BatchSender, Budget
-from tests.fault.exact import without_noise
 from tests.fault.judge import judge
+from tests.fault.setting import CELLS, FAULTS, PUBLISH, TALLY, WINDOWS, Operation, Silent, plan
 from tests.fault.virtual import Crash, Process, VirtualClock
 from tests.support.batches import GZIP, LZ4, frame
 from tests.support.tally import START, batch_id, body, names_of
 
-Operation = tuple[str, int]
 
-CELLS = 64
-WINDOWS = 3
-FAULTS = (SendFault.FAIL, SendFault.LOSE_ACK, SendFault.DUPLICATE)
-WEIGHTS = {
-    "send": 8,
-    "resend": 3,
-    "reorder": 2,
-    "corrupt": 2,
-    "work": 12,
-    "publish": 5,
-    "advance": 4,
-    "idle": 1,
-    "crash_worker": 2,
-    "crash_in_turn": 4,
-    "stop_worker": 1,
-    "join": 2,
-    "expel": 3,
-    "damage": 2,
-    "zombie": 2,
-    "zombie_write": 3,
-    "crash_publisher": 1,
-    "second_publisher": 1,
-    "crash_edge": 1,
-    "fault": 3,
-    "stall": 1,
-    "release": 2,
-    "trim": 1,
-    "compact": 2,
-    "clock_back": 1,
-}
-
-TALLY = load(
-    TallyConfig,
-    poll_seconds=0.05,
-    checkpoint_seconds=1.0,
-    session_seconds=3600.0,
-    retry_seconds=8.0,
-    stop_seconds=8.0,
-    stall_seconds=60.0,
-    poll_records=7,
-    topic_check_seconds=3600.0,
-)
-PUBLISH = PublisherConfig(
-    poll_seconds=0.05,
-    refresh_seconds=0.5,
-    clean_seconds=2.0,
-    send_seconds=2.0,
-    retry_seconds=600,
-    topic_check_seconds=3600,
-)
-
-
-def generate(seed: int, length: int = 45) -> list[Operation]:
-    """A sequence of operations."""
-    dice = random.Random(seed)
-    names = dice.choices(list(WEIGHTS), list(WEIGHTS.values()), k=length)
-    return [(name, dice.randrange(1 << 30)) for name in names]
-
-
-def plan() -> Plan:
-    """One group on six bits, two partitions, three windows of ten seconds."""
-    return without_noise(
-        Plan(
-            name="fault-test",
-            purpose="tests",
-            owner="tests",
-            lineage="0" * 32,
-            domain=Domain.binary(6),
-            epsilon="1",
-            k=2,
-            method="calm",
-            parameters={},
-            groups=(Group({"name": "grr", "cells": CELLS}, (View(tuple(range(6))),), (1,)),),
-            start=START,
-            expires=START + WINDOWS * 10,
-            window=10,
-            users=1000,
-            marginals=((0, 1, 2, 3, 4, 5),),
-            grace=4,
-            skew=3,
-            partitions=2,
-        )
-    )
-
-
-class Silent:
-    """Metrics that nobody reads."""
-
-    def inc(self, *_: Any, **__: Any) -> None: ...
-    def set(self, *_: Any, **__: Any) -> None: ...
-    def observe(self, *_: Any, **__: Any) -> None: ...
-
-
-class World:
+class Scenario:
     """A broker, an edge, workers and publishers, and what was ever in the input logs."""
 
     def __init__(self) -> None:
@@ -362,7 +262,7 @@ class World:
             self.publishers[0][1].expire()
             self._add_publisher()
 
-    # The world
+    # The scenario
 
     def advance(self, dice: random.Random) -> None:
         self.clock.advance(dice.choice([0.3, 1.1, 2.5, 5.0]))
@@ -479,12 +379,12 @@ class World:
         judge(self.plan, logs, (self.outputs, late), letters)
 
 
-def run(operations: list[Operation]) -> World:
+def run(operations: list[Operation]) -> Scenario:
     """Play a sequence and check it."""
-    world = World()
-    world.play(operations)
-    world.check()
-    return world
+    scenario = Scenario()
+    scenario.play(operations)
+    scenario.check()
+    return scenario
 
 
 def cut_down(operations: list[Operation]) -> list[Operation]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fault.simulator import Operation, run
+from tests.fault.setting import Operation
+from tests.fault.simulator import run
 
 SEQUENCES: dict[str, list[Operation]] = {
     "ids of accepted batches are found again after a hand-over": [

@@ -10,7 +10,8 @@ import structlog
 from estimators.errors import PlanError
 from estimators.mechanisms import build
 from estimators.plan.document import read_plan
-from tests.fault.simulator import generate, plan, run
+from tests.fault.setting import generate, plan
+from tests.fault.simulator import run
 
 SEQUENCES = 2000
 PARTS = 20

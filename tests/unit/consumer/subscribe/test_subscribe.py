@@ -15,7 +15,13 @@ from consumer.publish.build import SnapshotSet, build_set
 from consumer.publish.merge import MergedWindow
 from consumer.subscribe.assembler import SnapshotAssembler, above
 from consumer.subscribe.subscribe import plan_names, subscribe
-from estimators.errors import FatalError, ForeignRecord, InvalidInput, RecoverableError
+from estimators.errors import (
+    FatalError,
+    ForeignRecord,
+    InvalidInput,
+    MissingTopic,
+    RecoverableError,
+)
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
 from tests.support.batches import ZSTD, frame
@@ -345,7 +351,7 @@ def test_a_foreign_record_is_passed(bench: Bench, key: bytes, value: bytes | Non
 def test_a_missing_topic_says_how_to_create_it(plan: Plan) -> None:
     bench = Bench(plan)
     bench.topics.delete([bench.names.snapshots])
-    with pytest.raises(FatalError, match=r"\.snapshots does not exist; create it: calmstream"):
+    with pytest.raises(MissingTopic, match=r"\.snapshots does not exist; create it: calmstream"):
         seen(bench)
 
 

@@ -1,0 +1,109 @@
+"""The parts of a generated sequence of faults: operations, the plan, the settings of the roles."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from broker.in_process import SendFault
+from consumer.publish.config import PublisherConfig
+from consumer.runtime.config import TallyConfig, load
+from estimators.domain import Domain
+from estimators.plan import Group, Plan
+from estimators.view import View
+from tests.fault.exact import without_noise
+from tests.support.tally import START
+
+Operation = tuple[str, int]
+
+CELLS = 64
+WINDOWS = 3
+FAULTS = (SendFault.FAIL, SendFault.LOSE_ACK, SendFault.DUPLICATE)
+WEIGHTS = {
+    "send": 8,
+    "resend": 3,
+    "reorder": 2,
+    "corrupt": 2,
+    "work": 12,
+    "publish": 5,
+    "advance": 4,
+    "idle": 1,
+    "crash_worker": 2,
+    "crash_in_turn": 4,
+    "stop_worker": 1,
+    "join": 2,
+    "expel": 3,
+    "damage": 2,
+    "zombie": 2,
+    "zombie_write": 3,
+    "crash_publisher": 1,
+    "second_publisher": 1,
+    "crash_edge": 1,
+    "fault": 3,
+    "stall": 1,
+    "release": 2,
+    "trim": 1,
+    "compact": 2,
+    "clock_back": 1,
+}
+
+TALLY = load(
+    TallyConfig,
+    poll_seconds=0.05,
+    checkpoint_seconds=1.0,
+    session_seconds=3600.0,
+    retry_seconds=8.0,
+    stop_seconds=8.0,
+    stall_seconds=60.0,
+    poll_records=7,
+    topic_check_seconds=3600.0,
+)
+PUBLISH = PublisherConfig(
+    poll_seconds=0.05,
+    refresh_seconds=0.5,
+    clean_seconds=2.0,
+    send_seconds=2.0,
+    retry_seconds=600,
+    topic_check_seconds=3600,
+)
+
+
+def generate(seed: int, length: int = 45) -> list[Operation]:
+    """A sequence of operations."""
+    dice = random.Random(seed)
+    names = dice.choices(list(WEIGHTS), list(WEIGHTS.values()), k=length)
+    return [(name, dice.randrange(1 << 30)) for name in names]
+
+
+def plan() -> Plan:
+    """One group on six bits, two partitions, three windows of ten seconds."""
+    return without_noise(
+        Plan(
+            name="fault-test",
+            purpose="tests",
+            owner="tests",
+            lineage="0" * 32,
+            domain=Domain.binary(6),
+            epsilon="1",
+            k=2,
+            method="calm",
+            parameters={},
+            groups=(Group({"name": "grr", "cells": CELLS}, (View(tuple(range(6))),), (1,)),),
+            start=START,
+            expires=START + WINDOWS * 10,
+            window=10,
+            users=1000,
+            marginals=((0, 1, 2, 3, 4, 5),),
+            grace=4,
+            skew=3,
+            partitions=2,
+        )
+    )
+
+
+class Silent:
+    """Metrics that nobody reads."""
+
+    def inc(self, *_: Any, **__: Any) -> None: ...
+    def set(self, *_: Any, **__: Any) -> None: ...
+    def observe(self, *_: Any, **__: Any) -> None: ...
