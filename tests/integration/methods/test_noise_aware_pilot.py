@@ -161,7 +161,10 @@ def test_a_pilot_whose_counts_are_gone_is_refused(
     desk.broker = Stage(desk.read("other")).broker
     capsys.readouterr()
     assert desk.follow("main", "pilot", "--users", "1000") == 1
-    assert "its counts are gone, or were never there" in capsys.readouterr().err
+    assert (
+        "does not exist: the plan was retired, or its topics were not created"
+        in capsys.readouterr().err
+    )
 
 
 def test_three_devices_make_no_claim(desk: Desk) -> None:
