@@ -10,7 +10,7 @@ WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench accuracy audit soak stalls attacks fuzz pgm broker-jars lock image clean
+.PHONY: help demo test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants pgm broker-jars lock image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,14 @@ attacks: $(VENV)/.dev broker-jars ## what an attacker did once, and what comes o
 
 fuzz: $(VENV)/.dev ## a million messages that nobody should send
 	@$(BIN)/python -m benchmarks.service.fuzz
+
+$(VENV)/.mutation: $(VENV)/.dev
+	@echo "adding coverage (once)"
+	@$(BIN)/python -m pip install --quiet --group mutation
+	@touch $@
+
+mutants: $(VENV)/.mutation ## 200 small changes of the source, one at a time: how many the tests notice (ARGS=--help)
+	@$(BIN)/python -m benchmarks.mutation $(ARGS)
 
 $(VENV)/.accuracy: $(VENV)/.service
 	@echo "adding the plotting library (once)"
