@@ -258,6 +258,8 @@ def run(args: argparse.Namespace) -> int:
         owner=args.owner,
         lineage=given.lineage,
         lineage_epsilon=args.lineage_epsilon,
+        lineage_name="",
+        continues=(),
         **times,
         partitions=args.partitions,
         guarantee=args.guarantee,
