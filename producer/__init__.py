@@ -6,10 +6,10 @@ cryptography where it verifies signed plans.
 
 from producer.device.control import history, rejoin, set_policy, withdraw
 from producer.device.history import Sent
-from producer.device.ledger import Status
 from producer.device.policy import Allotment, Policy
 from producer.device.read_plan import read_device_plan
 from producer.device.reporter import Report, Reporter
+from producer.device.status import Status
 from producer.device.store import DeviceStore, FileStore, MemoryStore
 from producer.signed.refusal import PlanRefused, Refusal
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
@@ -34,25 +33,11 @@ import numpy as np
 from estimators.plan import Plan
 from producer.device.history import Sent
 from producer.device.policy import EXACT, Policy, total
+from producer.device.status import Status
 from producer.device.totals import Totals
 
 FOREVER = 0
 """Horizon of a plan with the guarantee ``once``."""
-
-
-class Status(StrEnum):
-    """Whether a device may report now, and if not, why."""
-
-    READY = "ready"
-    WITHDRAWN = "withdrawn"
-    REFUSED = "refused"
-    NOT_STARTED = "not started"
-    OVER = "over"
-    ALREADY_REPORTED = "already reported"
-    NOT_ITS_SLOT = "not its slot"
-    BUDGET_SPENT = "budget spent"
-    SPAN_EPSILON = "span epsilon"
-    EVER_EPSILON = "ever epsilon"
 
 
 @dataclass(frozen=True, slots=True)

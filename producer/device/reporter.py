@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,9 @@ from producer.device.acceptance import read_any_plan, standing
 from producer.device.assignment import Place, place
 from producer.device.encoding import encode_reports
 from producer.device.history import Sent, appended, attribute_names, shortened, value_fields
-from producer.device.ledger import DeviceState, Status, status
+from producer.device.ledger import DeviceState, status
 from producer.device.policy import Policy
+from producer.device.status import Status
 from producer.device.store import DeviceStore
 from producer.device.totals import Remaining
 from producer.signed.refusal import PlanRefused, Refusal
@@ -247,12 +247,8 @@ class Reporter:
         found = status(self._plan, slot, entries, now)
         if found is not Status.READY:
             return found
-        left, epsilon = self._remaining(state, now), Decimal(self._plan.epsilon)
-        if epsilon > left.span:
-            return Status.SPAN_EPSILON
-        if left.ever is not None and epsilon > left.ever:
-            return Status.EVER_EPSILON
-        return Status.READY
+        root, epsilon = self._accepted.root, self._plan.epsilon
+        return state.totals.status(_policy(state), root, epsilon, now // 1000)
 
     def _standing(self, state: DeviceState, now: int) -> PlanRefused | None:
         present = state.totals.present(now // 1000)

@@ -13,6 +13,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from producer.device.policy import EXACT, Limits, Policy, total
+from producer.device.status import Status
 
 MAX_RECENT = 4096
 """Reports that are kept one by one. Older ones are joined, so that a store stays small."""
@@ -76,6 +77,22 @@ class Totals:
         both = [self._left(limits, since) for limits in (policy.overall, policy.limits(root))]
         ever = [left.ever for left in both if left.ever is not None]
         return Remaining(min(left.span for left in both), min(ever) if ever else None)
+
+    def status(self, policy: Policy, root: str, epsilon: str, now: int) -> Status:
+        """Return whether one more report fits the policy: ``READY``, or which limit it exceeds.
+
+        Args:
+            policy: states the limits.
+            root: of the plan that asks; empty for unsigned plans.
+            epsilon: of the report, decimal string.
+            now: the clock, seconds since the epoch.
+        """
+        left, asked = self.remaining(policy, root, now), Decimal(epsilon)
+        if asked > left.span:
+            return Status.SPAN_EPSILON
+        if left.ever is not None and asked > left.ever:
+            return Status.EVER_EPSILON
+        return Status.READY
 
     def _left(self, limits: Limits, since: int) -> Remaining:
         counted = [r for r in self.recent if r.ends > since and limits.counts(r.root)]

@@ -16,9 +16,10 @@ import pytest
 
 from broker.files import exclusive, real_path
 from estimators.errors import FatalError, RecoverableError
-from producer.device.ledger import DeviceState, Spent, Status, status
+from producer.device.ledger import DeviceState, Spent, status
 from producer.device.policy import Policy
 from producer.device.state_json import from_bytes, to_bytes
+from producer.device.status import Status
 from producer.device.store import DeviceStore, FileStore, MemoryStore
 from producer.device.totals import Recent
 from tests.support.producer import LINEAGE, START, make_plan, unsigned_reporter
