@@ -109,6 +109,7 @@ def _lines(accepted: AcceptedPlan, *, trusted: bool) -> list[str]:
         f"  certificate from {_date(statement.not_before)} to {_date(statement.not_after)}",
         f"  plan from {_date(plan.start)} to {_date(plan.expires)}",
         f"  lineage {plan.lineage}, {plan.lineage_name!r}",
+        *(f"  continues {lineage}" for lineage in plan.continues),
         f"  {allowed_loss.line(Loss.of(plan))}",
     ]
 

@@ -90,7 +90,7 @@ def test_from_the_first_key_to_a_report(say: Say, tmp_path: Path) -> None:
     _, out, _ = say("verify", "signed.json", "--roots", "root.pub")
     assert out.startswith("accepted: plan telemetry-")
     for part in ("signed by Example", root, "from 2027-01-01T00:00:00Z to 2027-12-31T23:59:59Z",
-                 "'crashes'", "1 per report"):  # fmt: skip
+                 "'crashes'", "1 per report", "continues " + "b" * 32):  # fmt: skip
         assert part in out
     assert "not compared" not in out
     assert "not compared" in say("verify", "signed.json")[1]
