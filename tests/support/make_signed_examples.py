@@ -80,6 +80,18 @@ def envelopes() -> list[tuple[str, bytes, Policy, int]]:
         ("more than the policy allows", A.sign(A.plan(epsilon="4.00000000000000000001"))),
     ]
     purposes = Policy(roots=(A.root,), purposes=("crash rates",))
+    late = A.plan(start=A.not_after + 1, epsilon="5")
+    # Two faults at once: the check that comes first decides.
+    both = [
+        ("unknown root, bad certificate", flipped(B.sign(B.plan()), "certificate"), POLICY),
+        ("bad certificate, bad signature", flipped(flipped(good, "certificate")), POLICY),
+        ("bad signature, no plan", flipped(A.sign(b"{}")), POLICY),
+        ("bad signature, wrong lineage", flipped(A.sign(B.plan())), POLICY),
+        ("no lineage_name, too much", A.sign(replace(late, lineage_name="")), POLICY),
+        ("wrong lineage, expired", A.sign(replace(late, lineage_name="b")), POLICY),
+        ("expired, another purpose, too much", A.sign(late), purposes),
+        ("another purpose, too much", A.sign(A.plan(epsilon="5")), purposes),
+    ]
     return [
         *((name, raw, POLICY, START) for name, raw in cases),
         ("the last second of the certificate", good, POLICY, A.not_after),
@@ -87,7 +99,19 @@ def envelopes() -> list[tuple[str, bytes, Policy, int]]:
         ("before the certificate", good, POLICY, A.not_before - 1),
         ("another purpose", good, purposes, START),
         ("no root is trusted", good, Policy(), START),
+        *((name, raw, policy, START) for name, raw, policy in both),
     ]
+
+
+def flipped(raw: bytes, *path: str) -> bytes:
+    """Another first character in the signature at the path, by default that on the plan."""
+    body = json.loads(raw)
+    place = body
+    for name in path:
+        place = place[name]
+    text = place["signature"]
+    place["signature"] = ("B" if text[0] == "A" else "A") + text[1:]
+    return json.dumps(body).encode()
 
 
 def respelled(raw: bytes) -> bytes:

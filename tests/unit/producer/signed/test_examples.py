@@ -30,6 +30,20 @@ def test_they_reach_every_reason_but_that_of_an_unsigned_caller() -> None:
     assert told == {Status.READY, Status.SPAN_EPSILON, Status.EVER_EPSILON}
 
 
+def test_of_two_faults_the_first_check_decides() -> None:
+    found = {case["name"]: case["refused"] for case in EXAMPLES["envelopes"]}
+    assert [found[name] for name in found if ", " in name and found[name]] == [
+        "unknown_root",
+        "bad_certificate",
+        "bad_signature",
+        "bad_signature",
+        "unreadable_plan",
+        "wrong_lineage",
+        "expired_certificate",
+        "purpose",
+    ]
+
+
 # Recomputed with nothing of the product's own code
 
 
