@@ -46,16 +46,16 @@ def run(args: argparse.Namespace) -> int:
     try:
         accepted = _checked(raw, roots)
     except PlanRefused as refused:
-        told = {"accepted": False, "reason": refused.reason.value, "detail": refused.detail}
+        found = {"accepted": False, "reason": refused.reason.value, "detail": refused.detail}
         if not args.json:
             print(f"calmstream: {refused}", file=sys.stderr)  # noqa: T201 - the interface
     else:
-        told = document(accepted, trusted=roots is not None)
+        found = document(accepted, trusted=roots is not None)
         if not args.json:
             print("\n".join(_lines(accepted, trusted=roots is not None)))  # noqa: T201 - the same
     if args.json:
-        sys.stdout.buffer.write(orjson.dumps(told, option=orjson.OPT_SORT_KEYS) + b"\n")
-    return 0 if told["accepted"] else 1
+        sys.stdout.buffer.write(orjson.dumps(found, option=orjson.OPT_SORT_KEYS) + b"\n")
+    return 0 if found["accepted"] else 1
 
 
 def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class AcceptedPlan:
 
     @property
     def root(self) -> str:
-        """Root key that vouches for the plan; empty for an unsigned one."""
+        """Root key of the certificate; empty for an unsigned one."""
         return "" if self.statement is None else self.statement.root
 
     @property

@@ -27,7 +27,7 @@ class Sent:
         digest: of the plan, 64 hexadecimal digits.
         purpose: as the plan states it, its first 500 characters.
         owner: who answers for the plan: by the certificate, or by an unsigned plan's own words.
-        root: root key that vouches for the plan; empty for an unsigned one.
+        root: root key of its certificate; empty for an unsigned one.
         attributes: names of those that the report is about.
         value: the perturbed report as it left, JSON; empty where it has more than 4,096 bytes.
         value_bytes: its length.

@@ -87,7 +87,7 @@ class DeviceState:
         policy: the application's; None until a reporter first uses the store.
         withdrawn: whether the person withdrew: nothing is reported.
         history: the latest reports, oldest first.
-        generation: how often the state was written; tells an old copy from the latest.
+        generation: how often the state was written; an older copy has a smaller one.
     """
 
     secret: bytes = field(repr=False)
@@ -123,7 +123,7 @@ class DeviceState:
         Args:
             plan: that was answered.
             window: its number.
-            root: key that vouches for the plan; empty for an unsigned one.
+            root: root key of its certificate; empty for an unsigned one.
             now: the clock, seconds since the epoch.
         """
         entries = self.under(plan.lineage, signed=bool(root))

@@ -186,15 +186,15 @@ LEDGERS: Mapping[str, tuple[Policy, Sequence[Step]]] = {
 
 
 def ledger(name: str, policy: Policy, steps: Sequence[Step]) -> dict[str, Any]:
-    totals, told = Totals(), []
+    totals, found = Totals(), []
     for now, ends, epsilon, root in steps:
         status = totals.status(policy, root, epsilon, now)
         if status is Status.READY:
             totals = totals.add(ends, epsilon, root, now, policy)
-        told.append(
+        found.append(
             {"now": now, "ends": ends, "epsilon": epsilon, "root": root, "status": status.value}
         )
-    return {"name": name, "policy": policy.to_json(), "steps": told}
+    return {"name": name, "policy": policy.to_json(), "steps": found}
 
 
 if __name__ == "__main__":

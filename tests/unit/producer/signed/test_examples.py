@@ -26,8 +26,8 @@ def test_the_file_is_what_its_maker_writes() -> None:
 def test_they_reach_every_reason_but_that_of_an_unsigned_caller() -> None:
     refused = {case["refused"] for case in EXAMPLES["envelopes"]} - {None}
     assert refused == {reason.value for reason in Refusal}
-    told = {step["status"] for case in EXAMPLES["ledgers"] for step in case["steps"]}
-    assert told == {Status.READY, Status.SPAN_EPSILON, Status.EVER_EPSILON}
+    statuses = {step["status"] for case in EXAMPLES["ledgers"] for step in case["steps"]}
+    assert statuses == {Status.READY, Status.SPAN_EPSILON, Status.EVER_EPSILON}
 
 
 def test_of_two_faults_the_first_check_decides() -> None:
