@@ -6,6 +6,7 @@ nothing is written.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
@@ -131,7 +132,8 @@ def _signed_plan(raw: bytes) -> Plan:
         raise PlanRefused(
             Refusal.UNREADABLE_PLAN, "a signed plan has version 2 and states lineage_name"
         )
-    if plan.to_bytes() != raw:
+    # The plan keeps its digest, which every report needs: one serialisation serves both.
+    if plan.digest != hashlib.sha256(raw).hexdigest():
         raise PlanRefused(Refusal.UNREADABLE_PLAN, "the plan is not in its canonical form")
     return plan
 
