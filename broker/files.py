@@ -78,13 +78,16 @@ def read_if_there(path: Path) -> bytes | None:
 
 
 @contextlib.contextmanager
-def exclusive(path: Path, *, wait: bool) -> Iterator[None]:
+def exclusive(path: Path, *, wait: bool) -> Iterator[int]:
     """Hold the lock file ``<path>.lock`` against other threads and processes.
 
     Args:
         path: what is protected, as :func:`real_path` gives it; its directory is made where it does
             not exist.
         wait: block until the lock is free, or refuse at once.
+
+    Yields:
+        The open descriptor of the lock file.
 
     Raises:
         RecoverableError: the lock is held elsewhere and ``wait`` is false, or cannot be made.
@@ -100,7 +103,7 @@ def exclusive(path: Path, *, wait: bool) -> Iterator[None]:
             _lock(descriptor, wait=wait)
         except OSError as error:
             raise RecoverableError(f"{path} is in use by another process") from error
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)  # closing releases the lock
 

@@ -1,7 +1,7 @@
 """The public interface.
 
-On a device: ``read_device_plan``, ``Reporter`` with a ``FileStore``. At a gateway:
-``Report.decode`` and ``Batcher``. Elsewhere: ``read_plan``. For users of the statistics:
+On a device: ``Reporter`` with a ``FileStore`` and a ``Policy``; ``history``, ``withdraw``. At a
+gateway: ``Report.decode`` and ``Batcher``. Elsewhere: ``read_plan``. For users of the statistics:
 ``subscribe``. Everything else belongs to the command line.
 """
 
@@ -10,28 +10,46 @@ from consumer.subscribe.subscribe import subscribe
 from estimators.plan import Plan
 from estimators.plan.document import read_plan
 from producer import (
+    Allotment,
     DeviceStore,
     FileStore,
     MemoryStore,
+    PlanRefused,
+    Policy,
+    Refusal,
     Report,
     Reporter,
+    Sent,
     Status,
+    history,
     read_device_plan,
+    rejoin,
+    set_policy,
+    withdraw,
 )
 from producer.gateway.batcher import Batcher
 
 __all__ = [
+    "Allotment",
     "Batcher",
     "DeviceStore",
     "FileStore",
     "MemoryStore",
     "Plan",
+    "PlanRefused",
+    "Policy",
+    "Refusal",
     "Report",
     "Reporter",
+    "Sent",
     "Snapshot",
     "Status",
     "Table",
+    "history",
     "read_device_plan",
     "read_plan",
+    "rejoin",
+    "set_policy",
     "subscribe",
+    "withdraw",
 ]

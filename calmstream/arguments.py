@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +17,7 @@ from estimators.central.plan import CentralPlan, read_central_plan
 from estimators.errors import InvalidInput, PlanError
 from estimators.plan import Guarantee, Plan
 from estimators.plan.document import read_plan
+from producer.signed.keys import read_public_keys
 
 _DECIMAL = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?", re.ASCII)
 _DURATION = re.compile(r"(\d+)(s|m|h|d)?")
@@ -139,6 +142,69 @@ def from_window(text: str) -> int | Literal["latest"]:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"expected a window's number or latest, got {text!r}")
     return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day, or a single second: its first and last second since the epoch."""
+
+    first: int
+    last: int
+
+
+def day(text: str) -> Day:
+    """A day of UTC such as ``2026-01-31``, or a second since the epoch."""
+    if text.isdecimal():
+        second = instant(text)
+        return Day(second, second)
+    try:
+        start = int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
+    except ValueError:
+        start = -1
+    if not 0 <= start <= MAX_INSTANT:
+        raise argparse.ArgumentTypeError(
+            f"expected a date such as 2026-01-31, or seconds since the epoch, got {text!r}"
+        )
+    return Day(start, start + 86_399)
+
+
+def read_file(path: str) -> bytes:
+    """The content of a file.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from None
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file that others may read.
+
+    Raises:
+        InvalidInput: it cannot be written.
+    """
+    try:
+        Path(path).write_bytes(data)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from None
+
+
+def public_key(path: str) -> str:
+    """The one public key in a file.
+
+    Raises:
+        InvalidInput: unreadable, or not exactly one key.
+    """
+    try:
+        (key,) = read_public_keys(read_file(path).decode())
+    except ValueError:
+        raise InvalidInput(f"{path}: expected one public key, as keys new writes it") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+    return key
 
 
 def load_plan(path: str) -> Plan:

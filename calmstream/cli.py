@@ -20,6 +20,9 @@ from estimators.errors import CalmstreamError, InvalidInput
 
 COMMANDS = (
     "plan",
+    "keys",
+    "sign",
+    "verify",
     "topics",
     "produce",
     "consume",
@@ -38,10 +41,12 @@ COMMANDS = (
 
 
 EXTRAS: Mapping[str, frozenset[str]] = {
+    "signed": frozenset(("cryptography",)),
     "service": frozenset(
         (
             "cramjam",
             "crc32c",
+            "cryptography",
             "kafka",
             "prometheus_client",
             "pydantic",
@@ -51,7 +56,10 @@ EXTRAS: Mapping[str, frozenset[str]] = {
         )
     ),
 }
-"""Modules that come with an extra of the distribution; devices need none of them."""
+"""Modules that come with an extra of the distribution; the first that has a module is named.
+
+Devices need none of them, but for signed plans.
+"""
 
 
 class MissingExtra(InvalidInput):

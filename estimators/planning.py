@@ -44,6 +44,8 @@ class PlanTerms(TypedDict, total=False):
     partitions: Required[int]
     guarantee: Required[Guarantee]
     lineage_epsilon: str
+    lineage_name: str
+    continues: tuple[str, ...]
     analysis: bool
     on_suspicion: str
 

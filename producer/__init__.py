@@ -1,19 +1,33 @@
 """The edge: it perturbs records into reports, merges reports into batches and sends batches.
 
-The part for devices (:class:`Reporter` and its store) depends on numpy and orjson only.
+The part for devices (:class:`Reporter` and its store) depends on numpy and orjson only, and on
+cryptography where it verifies signed plans.
 """
 
-from producer.device.ledger import Status
+from producer.device.control import history, rejoin, set_policy, withdraw
+from producer.device.history import Sent
+from producer.device.policy import Allotment, Policy
 from producer.device.read_plan import read_device_plan
 from producer.device.reporter import Report, Reporter
+from producer.device.status import Status
 from producer.device.store import DeviceStore, FileStore, MemoryStore
+from producer.signed.refusal import PlanRefused, Refusal
 
 __all__ = [
+    "Allotment",
     "DeviceStore",
     "FileStore",
     "MemoryStore",
+    "PlanRefused",
+    "Policy",
+    "Refusal",
     "Report",
     "Reporter",
+    "Sent",
     "Status",
+    "history",
     "read_device_plan",
+    "rejoin",
+    "set_policy",
+    "withdraw",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,8 @@ from rich.table import Table as Grid
 
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.planning import allowed_loss, central_plan, plan_page
+from calmstream.planning import allowed_loss, central_plan, lineage, plan_page
+from calmstream.planning.lineage import Lineage
 from calmstream.planning.methods_page import ShowMethods
 from calmstream.planning.pilot import learn
 from calmstream.tables import Table, read_table
@@ -188,9 +188,7 @@ def _about(parser: argparse.ArgumentParser) -> None:
         "--purpose", default="", help="purpose of the collection, for the people concerned"
     )
     about.add_argument("--owner", default="", help="who is responsible")
-    about.add_argument(
-        "--lineage", help="lineage of the plan that this one follows (32 hexadecimal digits)"
-    )
+    lineage.add_options(about)
     about.add_argument(
         "--lineage-epsilon",
         default="",
@@ -256,8 +254,10 @@ def run(args: argparse.Namespace) -> int:
         name=args.name,
         purpose=args.purpose,
         owner=args.owner,
-        lineage=given.lineage,
+        lineage=given.lineage.lineage,
         lineage_epsilon=args.lineage_epsilon,
+        lineage_name=given.lineage.lineage_name,
+        continues=given.lineage.continues,
         **times,
         partitions=args.partitions,
         guarantee=args.guarantee,
@@ -300,16 +300,16 @@ class Inputs:
     Attributes:
         users: reports expected per window.
         parameters: options of the method.
-        lineage: 32 hexadecimal digits.
+        lineage: of the plan.
     """
 
     users: int
     parameters: dict[str, Any]
-    lineage: str
+    lineage: Lineage
 
 
 def _without_pilot(args: argparse.Namespace) -> Inputs:
-    return Inputs(args.users, args.parameters, args.lineage or secrets.token_hex(16))
+    return Inputs(args.users, args.parameters, lineage.chosen(args, None))
 
 
 def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
@@ -317,8 +317,7 @@ def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
     pilot = arguments.load_plan(args.pilot)
     if pilot.domain != domain:
         raise InvalidInput("--pilot: its domain is another one; give the pilot's file as DATA too")
-    if args.lineage not in (None, pilot.lineage):
-        raise InvalidInput("--lineage: a plan after a pilot has the pilot's lineage")
+    follows = lineage.chosen(args, pilot)
     if args.method == "auto":
         raise InvalidInput("--pilot: name the method that learns from it, not auto")
     if args.bootstrap is None:
@@ -331,7 +330,7 @@ def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
     users = args.users
     if users is None:
         users = max(1, result.others(pilot) // args.guarantee.windows)
-    return Inputs(users, result.parameters | args.parameters, pilot.lineage)
+    return Inputs(users, result.parameters | args.parameters, follows)
 
 
 def _method(name: str, request: Request, *, quiet: bool) -> tuple[str, dict[str, Any]]:

@@ -49,7 +49,7 @@ _FIELDS: dict[str, type] = {
 _OPTIONAL: dict[str, type] = {"analysis": bool}
 
 _FIELDS_2: dict[str, type] = {**_FIELDS, "limits": dict, "on_suspicion": str}
-_OPTIONAL_2: dict[str, type] = {**_OPTIONAL, "lineage_name": str}
+_OPTIONAL_2: dict[str, type] = {**_OPTIONAL, "lineage_name": str, "continues": list}
 
 
 def read_plan(raw: bytes) -> Plan:
@@ -151,11 +151,16 @@ def _since_2(fields: Mapping[str, Any]) -> dict[str, Any]:
     limits = _object(fields["limits"], "limits", {"batch_reports": int, "batches": int})
     if "lineage_name" in fields and not fields["lineage_name"]:
         raise PlanError("lineage_name: expected a name, or no such field")
+    if "continues" in fields and not fields["continues"]:
+        raise PlanError("continues: expected at least one lineage, or no such field")
+    if not all(type(lineage) is str for lineage in fields.get("continues", ())):
+        raise PlanError("continues: expected a list of strings")
     return {
         "version": fields["version"],
         "limits": Limits(**limits),
         "on_suspicion": fields["on_suspicion"],
         "lineage_name": fields.get("lineage_name", ""),
+        "continues": tuple(fields.get("continues", ())),
     }
 
 

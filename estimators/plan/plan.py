@@ -34,6 +34,7 @@ MAX_TIME = 1 << 40
 
 MAX_MODULUS = 1 << 32
 MAX_NAME = 128
+MAX_CONTINUES = 8
 ON_SUSPICION = ("flag", "withhold")
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
@@ -74,6 +75,8 @@ class Plan:
         on_suspicion: what happens to a set whose raw counts look forged: ``flag`` marks every
             table, ``withhold`` publishes the manifest without tables.
         lineage_name: what the operator calls the lineage; empty where it is a random number.
+        continues: other lineages, 32 hex digits each; what a device spent under them counts under
+            this one.
     """
 
     name: str
@@ -102,6 +105,7 @@ class Plan:
     limits: Limits | None = None
     on_suspicion: str = "flag"
     lineage_name: str = ""
+    continues: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.lineage_epsilon:
@@ -171,8 +175,9 @@ class Plan:
     def _check_version(self) -> None:
         """Check the fields of the version, and give version 2 its standard limits."""
         if self.version == 1:
-            if self.limits is not None or self.on_suspicion != "flag" or self.lineage_name:
-                raise PlanError("limits, on_suspicion and lineage_name need version 2")
+            since_2 = (self.limits, self.on_suspicion, self.lineage_name, self.continues)
+            if since_2 != (None, "flag", "", ()):
+                raise PlanError("limits, on_suspicion, lineage_name and continues need version 2")
             return
         if self.version != PLAN_VERSION:
             raise PlanError(f"version: this release reads 1 to {PLAN_VERSION}, got {self.version}")
@@ -193,6 +198,7 @@ class Plan:
             raise PlanError(f"on_suspicion: expected flag or withhold, got {self.on_suspicion!r}")
         if len(self.lineage_name) > MAX_NAME:
             raise PlanError(f"lineage_name: expected at most {MAX_NAME} characters")
+        self._check_continues()
         if self.expires > MAX_TIME or self.windows > MAX_WINDOWS:
             raise PlanError(f"expires: at most {MAX_TIME}, and at most {MAX_WINDOWS} windows")
         if self.users > MAX_INTEGER:
@@ -203,6 +209,15 @@ class Plan:
                 raise PlanError(f"{where}: a mechanism has no fractions")
             if max(view.modulus for view in group.views) > MAX_MODULUS:
                 raise PlanError(f"groups[{g}]: a modulus is at most {MAX_MODULUS}")
+
+    def _check_continues(self) -> None:
+        if len(self.continues) > MAX_CONTINUES:
+            raise PlanError(f"continues: expected at most {MAX_CONTINUES} lineages")
+        for i, lineage in enumerate(self.continues):
+            if not _HEX.fullmatch(lineage):
+                raise PlanError(f"continues[{i}]: expected 32 lower-case hexadecimal digits")
+        if len({self.lineage, *self.continues}) <= len(self.continues):
+            raise PlanError("continues: expected different lineages, none of them the plan's own")
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -283,6 +298,8 @@ class Plan:
             optional |= {"limits": self.limits.to_json(), "on_suspicion": self.on_suspicion}
         if self.lineage_name:
             optional["lineage_name"] = self.lineage_name
+        if self.continues:
+            optional["continues"] = list(self.continues)
         return optional | {
             "version": self.version,
             "name": self.name,

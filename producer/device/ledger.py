@@ -14,34 +14,30 @@ Plans of version 2 cannot raise that bound afterwards. The ledger keeps the ``li
 every plan of version 2 that the device answered, and the smallest of them binds every later plan of
 the lineage, whatever that plan states and for as long as the ledger exists. A plan of version 1
 leaves no bound: after it, only the bound of the present plan counts.
+
+Signed and unsigned plans have separate ledgers, so that an unsigned plan that names the lineage of
+a signed one cannot use it up. A plan's ``continues`` adds what both hold of other lineages. What
+all lineages together may spend is the policy's business: :mod:`producer.device.totals`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from estimators.plan import Plan
+from producer.device.history import Sent
+from producer.device.policy import EXACT, Policy, total
+from producer.device.status import Status
+from producer.device.totals import Totals
 
 FOREVER = 0
 """Horizon of a plan with the guarantee ``once``."""
-
-
-class Status(StrEnum):
-    """Whether a device may report now, and if not, why."""
-
-    READY = "ready"
-    NOT_STARTED = "not started"
-    OVER = "over"
-    ALREADY_REPORTED = "already reported"
-    NOT_ITS_SLOT = "not its slot"
-    BUDGET_SPENT = "budget spent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ class Spent:
     @property
     def total(self) -> Decimal:
         """Summed loss of all reports."""
-        return self.reports * Decimal(self.epsilon)
+        return EXACT.multiply(Decimal(self.reports), Decimal(self.epsilon))
 
 
 Entries = Mapping[str, Spent]
@@ -85,25 +81,61 @@ class DeviceState:
 
     Attributes:
         secret: 16 bytes, never sent; ``repr`` omits it.
-        lineages: lineage to what was spent under its plans.
+        lineages: lineage to what was spent under its unsigned plans.
+        signed: lineage to what was spent under its signed plans.
+        totals: what was spent over all lineages.
+        policy: the application's; None until a reporter first uses the store.
+        withdrawn: whether the person withdrew: nothing is reported.
+        history: the latest reports, oldest first.
+        generation: how often the state was written; an older copy has a smaller one.
     """
 
     secret: bytes = field(repr=False)
     lineages: Mapping[str, Entries] = field(default_factory=lambda: MappingProxyType({}))
+    signed: Mapping[str, Entries] = field(default_factory=lambda: MappingProxyType({}))
+    totals: Totals = field(default_factory=Totals)
+    policy: Policy | None = None
+    withdrawn: bool = False
+    history: tuple[Sent, ...] = ()
+    generation: int = 0
 
-    def under(self, lineage: str) -> Entries:
+    def under(self, lineage: str, *, signed: bool = False) -> Entries:
         """Return what was spent under one lineage; empty for a new lineage."""
-        return self.lineages.get(lineage, {})
+        return (self.signed if signed else self.lineages).get(lineage, {})
 
-    def spend(self, plan: Plan, window: int) -> DeviceState:
-        """Return the state after one more report."""
-        entries = self.under(plan.lineage)
+    def entries(self, plan: Plan, *, signed: bool) -> Entries:
+        """Return what counts under a plan's lineage, with the lineages that the plan continues.
+
+        Entries of the plan's own lineage have its plans' digests as keys; the others have keys of
+        their own.
+        """
+        continued = {
+            f"{lineage}/{kept}/{digest}": spent
+            for lineage in plan.continues
+            for kept in (True, False)
+            for digest, spent in self.under(lineage, signed=kept).items()
+        }
+        return {**continued, **self.under(plan.lineage, signed=signed)}
+
+    def spend(self, plan: Plan, window: int, *, root: str = "", now: int = 0) -> DeviceState:
+        """Return the state after one more report.
+
+        Args:
+            plan: that was answered.
+            window: its number.
+            root: root key of its certificate; empty for an unsigned one.
+            now: the clock, seconds since the epoch.
+        """
+        entries = self.under(plan.lineage, signed=bool(root))
         before = entries.get(plan.digest)
         reports = 1 + (before.reports if before else 0)
         ends = plan.window_end(window) // 1000
         spent = Spent(window, ends, reports, plan.epsilon, horizon(plan), bound(plan))
-        changed = {**entries, plan.digest: spent}
-        return DeviceState(self.secret, {**self.lineages, plan.lineage: changed})
+        changed = {plan.lineage: {**entries, plan.digest: spent}}
+        totals = self.totals.add(ends, plan.epsilon, root, now, self.policy)
+        if root:
+            return replace(self, signed={**self.signed, **changed}, totals=totals)
+        return replace(self, lineages={**self.lineages, **changed}, totals=totals)
 
 
 def horizon(plan: Plan) -> int:
@@ -167,7 +199,7 @@ def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
         return Status.ALREADY_REPORTED
     if window % w != slot:
         return Status.NOT_ITS_SLOT
-    spent = spent_elsewhere(plan, window, entries) + Decimal(plan.epsilon)
+    spent = EXACT.add(spent_elsewhere(plan, window, entries), Decimal(plan.epsilon))
     if spent > allowance(plan, (entry.bound for entry in entries.values())):
         return Status.BUDGET_SPENT
     return Status.READY
@@ -176,6 +208,4 @@ def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
 def spent_elsewhere(plan: Plan, window: int, entries: Entries) -> Decimal:
     """Return the loss that counts from reports under other plans of the lineage."""
     others = (spent for digest, spent in entries.items() if digest != plan.digest)
-    return sum(
-        (s.total for s in others if counts(plan, window, s.ends, s.horizon)), start=Decimal(0)
-    )
+    return total([s.total for s in others if counts(plan, window, s.ends, s.horizon)])

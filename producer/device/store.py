@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
+import re
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
-
-import orjson
+from typing import Protocol
 
 from broker.files import exclusive, read_if_there, real_path, write_durably
-from estimators.errors import FatalError, PlanError
-from estimators.randomness import parse_epsilon
-from producer.device.assignment import SECRET_BYTES, new_secret
-from producer.device.ledger import DeviceState, Spent
-
-STORE_VERSION = 2
-"""Version that is written. Version 1 can be read too; its entries have no ``bound``."""
+from estimators.errors import FatalError, RecoverableError
+from producer.device.assignment import new_secret
+from producer.device.ledger import DeviceState
+from producer.device.state_json import from_bytes, to_bytes
 
 Change = Callable[[DeviceState], DeviceState]
 
@@ -75,8 +71,10 @@ class MemoryStore:
 class FileStore:
     """Keeps the state in one small JSON file, mode 0600, replaced whole and flushed to disk.
 
-    A missing file is a new device. Deleting the file, or restoring an old copy, makes the device
-    report again. Nothing on the device can prevent that: keep the file out of backups and images.
+    A missing file is a new device. The lock file beside it holds the number of the last state that
+    was written: a file that was deleted, or replaced by an older copy, is an error as long as the
+    lock file is the latest. Who removes or replaces both makes the device report again: nothing on
+    the device can prevent that, so keep both files out of backups and images.
 
     Args:
         path: the file, or a symbolic link to it; ``<file>.lock`` appears beside the file itself.
@@ -95,94 +93,55 @@ class FileStore:
     def update(self, change: Change) -> DeviceState:
         """See :class:`DeviceStore`."""
         path = real_path(self._path)
-        with exclusive(path, wait=True):
-            state = self._load(path)
+        with exclusive(path, wait=True) as lock:
+            state = self._load(path, lock)
             changed = change(state)
-            if changed is not state:
-                write_durably(path, to_bytes(changed))
-            return changed
+            return state if changed is state else _write(path, lock, changed, state.generation + 1)
 
-    def _load(self, path: Path) -> DeviceState:
-        raw = read_if_there(path)
-        if raw is not None:
-            try:
-                return from_bytes(raw)
-            except ValueError as error:
-                raise FatalError(
-                    f"{path} is damaged ({error}); restore it. To delete it makes this a new "
-                    "device that reports again"
-                ) from None
-        if not self._create:
-            raise FatalError(f"{path} does not exist, and this device is not a new one")
-        state = DeviceState(new_secret())
-        write_durably(path, to_bytes(state))
+    def _load(self, path: Path, lock: int) -> DeviceState:
+        raw, written = read_if_there(path), _last_generation(lock)
+        if raw is None:
+            return self._new(path, lock, written)
+        try:
+            state = from_bytes(raw)
+        except ValueError as error:
+            raise FatalError(
+                f"{path} is damaged ({error}); restore it. To delete it makes this a new "
+                "device that reports again"
+            ) from None
+        if state.generation < written:
+            raise FatalError(
+                f"{path} is an older copy (state {state.generation}, the last was {written}): this "
+                "device would report again; put the latest file back"
+            )
         return state
 
+    def _new(self, path: Path, lock: int, written: int) -> DeviceState:
+        if not self._create:
+            raise FatalError(f"{path} does not exist, and this device is not a new one")
+        if written:
+            raise FatalError(
+                f"{path} is gone, and this device has used it: put it back. Without it and its "
+                ".lock file this is a new device that reports again"
+            )
+        return _write(path, lock, DeviceState(new_secret()), 1)
 
-def to_bytes(state: DeviceState) -> bytes:
-    """Return the state as JSON, with a SHA-256 over everything else."""
-    lineages = {
-        lineage: {digest: asdict(spent) for digest, spent in entries.items()}
-        for lineage, entries in state.lineages.items()
-    }
-    document = {"version": STORE_VERSION, "secret": state.secret.hex(), "lineages": lineages}
-    return orjson.dumps(document | {"sha256": _checksum(document)}, option=orjson.OPT_SORT_KEYS)
 
-
-def from_bytes(raw: bytes) -> DeviceState:
-    """Decode the output of :func:`to_bytes`.
-
-    Raises:
-        ValueError: the bytes are anything else; the message contains no content.
-    """
-    document = _document(raw)
-    if document.pop("sha256", None) != _checksum(document):
-        raise ValueError("its checksum does not match")
-    read = _spent_1 if document["version"] == 1 else _spent
+def _write(path: Path, lock: int, state: DeviceState, generation: int) -> DeviceState:
+    """Write the state, then its number: a crash in between leaves a file that is ahead."""
+    state = replace(state, generation=generation)
+    write_durably(path, to_bytes(state))
     try:
-        secret = bytes.fromhex(document["secret"])
-        lineages = {
-            lineage: {digest: read(entry) for digest, entry in entries.items()}
-            for lineage, entries in document["lineages"].items()
-        }
-    except (KeyError, TypeError, AttributeError, PlanError):
-        raise ValueError("a field is missing or malformed") from None
-    if len(secret) != SECRET_BYTES:
-        raise ValueError(f"its secret does not have {SECRET_BYTES} bytes")
-    return DeviceState(secret, lineages)
+        os.lseek(lock, 0, os.SEEK_SET)
+        os.write(lock, b"%020d\n" % generation)
+        os.fsync(lock)
+    except OSError as error:
+        raise RecoverableError(f"cannot write {path}.lock: {error.strerror}") from error
+    return state
 
 
-def _document(raw: bytes) -> dict[str, Any]:
-    try:
-        document = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        raise ValueError("it is not JSON") from None
-    if not isinstance(document, dict):
-        raise ValueError("it is not a JSON object")  # noqa: TRY004 - one kind of error, see above
-    version = document.get("version")
-    if type(version) is not int or not 1 <= version <= STORE_VERSION:
-        raise ValueError(f"its version is not 1 to {STORE_VERSION}")
-    return document
-
-
-def _spent_1(entry: Mapping[str, Any]) -> Spent:
-    """Decode an entry of version 1, which has no bound."""
-    if "bound" in entry:
-        raise TypeError("version 1 has no bounds")
-    return _spent({**entry, "bound": ""})
-
-
-def _spent(entry: Mapping[str, Any]) -> Spent:
-    bound = entry["bound"]
-    spent = Spent(**entry)
-    numbers = (spent.window, spent.ends, spent.reports, spent.horizon)
-    if any(type(number) is not int for number in numbers):
-        raise TypeError("numbers are integers")
-    parse_epsilon(spent.epsilon)
-    if bound != "":
-        parse_epsilon(bound)
-    return spent
-
-
-def _checksum(document: Mapping[str, Any]) -> str:
-    return hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
+def _last_generation(lock: int) -> int:
+    """Return the number in the lock file; 0 where it holds none, as before numbers were kept."""
+    os.lseek(lock, 0, os.SEEK_SET)
+    match = re.fullmatch(rb"([0-9]{20})\n", os.read(lock, 64))
+    return int(match[1]) if match else 0

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from estimators.errors import PlanError
 from estimators.plan import Guarantee, Plan
 from estimators.wire.batch import decode_batch
-from producer import MemoryStore, Report, Reporter, read_device_plan
+from producer import MemoryStore, Report, read_device_plan
 from producer.device.assignment import place
 from producer.device.ledger import DeviceState
 from producer.gateway.rows import RowReader
 from tests.support.attacks.fuzzing import plan_of
 from tests.support.attacks.hostile_plans import bloom, document, whole
-from tests.support.producer import make_plan
+from tests.support.producer import make_plan, unsigned_reporter
 
 PLANS = [
     make_plan(),
@@ -105,7 +105,7 @@ def reports(plan: Plan, secret: bytes) -> bool:
     if slot >= plan.windows:
         return False
     now = plan.window_start(slot)
-    report = Reporter(plan, MemoryStore(DeviceState(secret)), clock=lambda: now).report({})
+    report = unsigned_reporter(plan, MemoryStore(DeviceState(secret)), clock=lambda: now).report({})
     assert report is not None
     raw = report.encode(plan)
     assert Report.decode(plan, raw).encode(plan) == raw

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from estimators.plan import Guarantee, Plan
 from estimators.randomness import SeededRandomness
 from producer.device.assignment import place, places
-from producer.device.ledger import DeviceState, Status, status
+from producer.device.ledger import DeviceState, status
+from producer.device.status import Status
 from producer.device.store import from_bytes, to_bytes
 from producer.simulation.fleet import Fleet, _from_bytes
 from tests.support.producer import LINEAGE, make_plan

@@ -8,20 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from broker.clock import wall_clock
 from broker.in_process import InProcessBroker
 from broker.names import TopicNames
 from broker.transport import Headers, Partition, Record
 from estimators.domain import Attribute, Domain
 from estimators.errors import CalmstreamError, RecoverableError
 from estimators.plan import PLAN_VERSION, Group, Guarantee, Plan
+from estimators.randomness import Randomness
 from estimators.tally import Tally
 from estimators.view import View
 from estimators.wire.batch import decode_batch
+from producer import DeviceStore, Policy, Reporter
 
 START = 1_700_000_000
 WINDOW = 10
 ONCE = Guarantee()
 LINEAGE = "00112233445566778899aabbccddeeff"
+
+LARGE = Policy(report_epsilon="128", span_epsilon="100000000")
+"""Allows what tests of other things ask."""
 
 COLOUR = Attribute("colour", ("red", "green", "blue"), other=2)
 SIZE = Attribute("size", ("s", "m", "l", "xl"))
@@ -71,6 +77,17 @@ def make_plan(
         partitions=partitions,
         version=version,
     )
+
+
+def unsigned_reporter(
+    plan: Plan | bytes,
+    store: DeviceStore,
+    randomness: Randomness | None = None,
+    clock: Callable[[], int] = wall_clock,
+    policy: Policy | None = LARGE,
+) -> Reporter:
+    """A device that takes unsigned plans, with large limits."""
+    return Reporter(plan, store, randomness, clock, policy=policy, allow_unsigned=True)
 
 
 def names_of(plan: Plan) -> TopicNames:

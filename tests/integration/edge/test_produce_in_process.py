@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from estimators.randomness import SeededRandomness
-from producer import MemoryStore, Reporter
+from producer import MemoryStore
 from producer.gateway.batcher import Batcher
 from producer.simulation.produce import produce
 from tests.support.producer import (
@@ -16,6 +16,7 @@ from tests.support.producer import (
     make_plan,
     names_of,
     records_of,
+    unsigned_reporter,
 )
 
 
@@ -39,7 +40,7 @@ def test_devices_with_reporters_and_a_simulated_population_are_the_same_in_law()
     randomness = SeededRandomness(2)
     with Batcher(plan, names_of(plan), real.sink(), size=100) as batcher:
         for _ in range(n):
-            reporter = Reporter(plan, MemoryStore(), randomness, lambda: START * 1000)
+            reporter = unsigned_reporter(plan, MemoryStore(), randomness, lambda: START * 1000)
             report = reporter.report(record)
             assert report is not None
             batcher.add(report)

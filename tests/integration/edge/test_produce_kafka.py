@@ -12,10 +12,10 @@ from broker.kafka import connect
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Record
 from estimators.plan import Plan
-from producer import MemoryStore, Reporter
+from producer import MemoryStore
 from producer.gateway.batcher import Batcher
 from producer.simulation.produce import produce
-from tests.support.producer import START, count, make_plan, some_codes
+from tests.support.producer import START, count, make_plan, some_codes, unsigned_reporter
 
 pytestmark = pytest.mark.kafka
 
@@ -73,7 +73,7 @@ def test_devices_and_a_batcher_report_over_kafka(broker: Broker) -> None:
     names = new_topics(broker, plan)
     with Batcher(plan, names, broker.sink(), size=50, linger=0.2, min_batch=25) as batcher:
         for _ in range(500):
-            report = Reporter(plan, MemoryStore(), clock=lambda: START * 1000).report({})
+            report = unsigned_reporter(plan, MemoryStore(), clock=lambda: START * 1000).report({})
             assert report is not None
             batcher.add(report)
     assert batcher.totals.reports_sent == 500

@@ -230,7 +230,8 @@ _READER = """
 import json, sys, time
 raw = sys.stdin.buffer.read()
 from estimators.errors import PlanError
-from producer import MemoryStore, Reporter, read_device_plan
+from producer import MemoryStore, read_device_plan
+from tests.support.producer import unsigned_reporter
 
 def seconds(): return time.process_time()
 def peak(): return int(next(x for x in open("/proc/self/status") if "VmHWM" in x).split()[1]) << 10
@@ -243,7 +244,7 @@ except PlanError as error:
 found |= {"seconds": seconds() - start, "rss": peak()}
 if plan is not None:
     start = seconds()
-    report = Reporter(plan, MemoryStore(), clock=lambda: plan.start * 1000).report({})
+    report = unsigned_reporter(plan, MemoryStore(), clock=lambda: plan.start * 1000).report({})
     found |= {"report_seconds": seconds() - start, "report_rss": peak()}
     found["reported"] = report is not None
 print(json.dumps(found))

@@ -47,7 +47,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_command_of_the_readme_parses() -> None:
     named = {words(command)[0] for command in COMMANDS}
-    assert named == {"plan", "topics", "consume", "watch", "produce", "evaluate"}
+    assert named == {
+        "plan", "topics", "consume", "watch", "produce", "evaluate", "keys", "sign",
+    }  # fmt: skip
     for command in COMMANDS:
         parser().parse_args(words(command))
 
@@ -83,6 +85,10 @@ def test_a_newcomer_s_first_plan_is_not_warned_of(capsys: pytest.CaptureFixture[
 
 def test_a_device_as_in_the_readme_reports_once(here: Path) -> None:
     (snippet,) = (s for s in SNIPPETS if "Reporter" in s)
+    first, *others = [c for c in COMMANDS if c.startswith(("keys", "plan", "sign"))]
+    assert first.startswith("plan")
+    for command in others:
+        assert main(words(command)) == 0
     code = snippet.replace("/var/lib/myapp", str(here))
     sent: list[Any] = []
     for _ in range(2):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from calmstream.cli import main
+from calmstream.planning import allowed_loss
+from estimators.plan.loss import YEAR
+from producer import Policy
 
 DOMAIN = [
     {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
@@ -26,6 +30,15 @@ def dictionary(tmp_path: Path) -> Path:
 def planned(data: Path, *more: object, epsilon: str = "1") -> list[str]:
     start = ["plan", data, "--epsilon", epsilon, "--users", "100,000", "--k", "2", *more]
     return [str(word) for word in start]
+
+
+def test_what_plan_refuses_is_what_a_device_refuses_by_default() -> None:
+    policy = Policy()
+    assert (Decimal(policy.report_epsilon), Decimal(policy.span_epsilon)) == (
+        allowed_loss.MOST_REPORT,
+        allowed_loss.MOST_YEAR,
+    )
+    assert policy.span_seconds == YEAR
 
 
 LOSSES = [

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from estimators.errors import PlanError
 from estimators.plan import Guarantee
 from estimators.plan.loss import YEAR, Loss, loss, loss_plan
-from producer import MemoryStore, Reporter
+from producer import MemoryStore
 from producer.device.assignment import place
 from producer.device.ledger import DeviceState
-from tests.support.producer import make_plan
+from tests.support.producer import make_plan, unsigned_reporter
 
 DAY = 86_400
 
@@ -72,7 +72,7 @@ def test_no_device_loses_more_in_any_year(
     store, ends = MemoryStore(DeviceState(secret)), []
     for window in set(range(windows)) - skipped:
         now = plan.window_start(window)
-        if Reporter(plan, store, clock=lambda now=now: now).report({}) is not None:
+        if unsigned_reporter(plan, store, clock=lambda now=now: now).report({}) is not None:
             ends.append(plan.window_end(window) // 1000)
     found = Loss.of(plan)
     for last in ends:
@@ -87,7 +87,7 @@ def test_the_bound_of_a_year_is_met() -> None:
         store, ends = MemoryStore(DeviceState(bytes(16))), []
         for window in range(place(plan, bytes(16)).slot, 60, w):
             now = plan.window_start(window)
-            assert Reporter(plan, store, clock=lambda now=now: now).report({}) is not None
+            assert unsigned_reporter(plan, store, clock=lambda now=now: now).report({}) is not None
             ends.append(plan.window_end(window) // 1000)
         most = max(sum(last - YEAR < end <= last for end in ends) for last in ends)
         assert most == expected == Loss.of(plan).year

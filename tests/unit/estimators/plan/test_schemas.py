@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -145,6 +146,11 @@ BROKEN_PLANS = {
     "suspicion that stops": put("on_suspicion", "stop"),
     "a lineage without a name": put("lineage_name", ""),
     "a long lineage name": put("lineage_name", "a" * 129),
+    "continues nothing": put("continues", []),
+    "continues no lineage": put("continues", ["A" * 32]),
+    "continues a number": put("continues", [7]),
+    "continues one twice": put("continues", ["a" * 32] * 2),
+    "continues nine": put("continues", [str(i) * 32 for i in range(9)]),
     "a fraction as a number": put("method", "parameters", {"theta": 0.5}),
     "an integer that not all readers hold": put("method", "parameters", {"theta": 1 << 53}),
 }
@@ -159,6 +165,14 @@ def test_broken_plans_are_refused_by_schema_and_code(
     assert not PLAN.is_valid(document)
     with pytest.raises(CalmstreamError):
         read_plan(orjson.dumps(document))
+
+
+def test_a_plan_continues_other_lineages() -> None:
+    plan = replace(published_plan(), lineage_name="n", continues=("a" * 32, "b" * 32))
+    PLAN.validate(orjson.loads(plan.to_bytes()))
+    assert read_plan(plan.to_bytes()) == plan
+    with pytest.raises(CalmstreamError, match="none of them the plan's own"):
+        replace(plan, continues=("a" * 32, plan.lineage))
 
 
 @pytest.mark.parametrize("field", sorted(published_plan().to_json()))
@@ -179,8 +193,9 @@ def test_a_plan_of_version_1_is_read_as_it_was() -> None:
     plan = read_plan(orjson.dumps(document))
     assert plan.limits is None
     assert orjson.loads(plan.to_bytes()) == document
-    for field in ("limits", "on_suspicion", "lineage_name"):
-        later = document | {field: published_plan().to_json().get(field, "name")}
+    given = published_plan().to_json() | {"lineage_name": "name", "continues": ["a" * 32]}
+    for field in ("limits", "on_suspicion", "lineage_name", "continues"):
+        later = document | {field: given[field]}
         assert not PLAN_1.is_valid(later)
         with pytest.raises(CalmstreamError, match=field):
             read_plan(orjson.dumps(later))

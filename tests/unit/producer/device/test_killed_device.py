@@ -15,16 +15,15 @@ ROOT = Path(__file__).parents[4]
 REPORT = """
 import os, sys
 from pathlib import Path
-from producer.device.reporter import Reporter
 from producer.device.store import FileStore
-from tests.support.producer import START, make_plan
+from tests.support.producer import START, make_plan, unsigned_reporter
 
 folder, n, plan = Path(sys.argv[1]), int(sys.argv[2]), make_plan()
 sent = os.open(folder / "sent", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 print("ready", flush=True)
 for device in range(n):
     store = FileStore(folder / f"{device}.json")
-    report = Reporter(plan, store, clock=lambda: START * 1000).report({"colour": "red"})
+    report = unsigned_reporter(plan, store, clock=lambda: START * 1000).report({"colour": "red"})
     if report is not None:
         os.write(sent, f"{device}\\n".encode())
 """

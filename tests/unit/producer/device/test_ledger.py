@@ -8,7 +8,8 @@ from decimal import Decimal
 import pytest
 
 from estimators.plan import Guarantee
-from producer.device.ledger import DeviceState, Spent, Status, spent_elsewhere, status
+from producer.device.ledger import DeviceState, Spent, spent_elsewhere, status
+from producer.device.status import Status
 from tests.support.producer import START, WINDOW, make_plan
 
 NEW = DeviceState(bytes(16))

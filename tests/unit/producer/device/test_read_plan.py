@@ -13,14 +13,14 @@ from estimators.domain import Domain
 from estimators.errors import PlanError
 from estimators.plan.document import read_plan
 from estimators.plan.pilots import MAX_COUNTERS, read_earlier
-from producer import MemoryStore, Reporter, read_device_plan
+from producer import MemoryStore, read_device_plan
 from producer.device import read_plan as device_plan
 from producer.device.read_plan import MAX_DEPTH
 from tests.support.attacks import hostile_plans
 from tests.support.attacks.fuzzing import plan_of
 from tests.support.attacks.hostile_plans import CASES, MOST_RSS, bloom, document, read_apart, whole
 from tests.support.plans import draft
-from tests.support.producer import make_plan
+from tests.support.producer import make_plan, unsigned_reporter
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="peak memory is read from /proc"
@@ -188,6 +188,6 @@ def test_a_service_reads_what_a_device_refuses() -> None:
     assert "places" not in vars(plan.mechanisms[0])
     plan = read_plan(whole(2, (128, 128), bloom([1 << 14], 64, 15)))
     assert not {"filters", "grams"} & set(vars(plan.mechanisms[0]))
-    report = Reporter(plan, MemoryStore(), clock=lambda: 0).report({})
+    report = unsigned_reporter(plan, MemoryStore(), clock=lambda: 0).report({})
     assert report is not None
     assert np.unpackbits(report.columns["b0"]).size == 64

@@ -11,10 +11,10 @@ import pytest
 from estimators.plan import Guarantee, Plan
 from estimators.randomness import SeededRandomness
 from estimators.wire.batch import decode_batch
-from producer import FileStore, MemoryStore, Reporter, Status
+from producer import FileStore, MemoryStore, Status
 from producer.device.assignment import place
 from producer.device.ledger import DeviceState
-from tests.support.producer import START, WINDOW, FakeClock, make_plan
+from tests.support.producer import START, WINDOW, FakeClock, make_plan, unsigned_reporter
 
 RECORD = {"colour": "red", "size": "xl", "flag": "1"}
 
@@ -34,7 +34,7 @@ def store_in(plan: Plan, group: int, view: int = 0) -> MemoryStore:
 @pytest.mark.parametrize(("group", "view"), [(0, 0), (1, 0), (2, 0), (2, 1)])
 def test_a_report_is_a_batch_of_one_that_the_service_accepts(group: int, view: int) -> None:
     plan = make_plan()
-    report = Reporter(
+    report = unsigned_reporter(
         plan, store_in(plan, group, view), clock=lambda: (START + 2 * WINDOW + 3) * 1000
     ).report(RECORD)
     assert report is not None
@@ -51,7 +51,7 @@ def test_the_period_says_no_more_than_the_window() -> None:
     bodies = set()
     for second in (20.0, 24.7, 29.999):
         clock = FakeClock(START + second)
-        reporter = Reporter(plan, store_in(plan, 0), SeededRandomness(3), clock.now_ms)
+        reporter = unsigned_reporter(plan, store_in(plan, 0), SeededRandomness(3), clock.now_ms)
         report = reporter.report(RECORD)
         assert report is not None
         bodies.add(report.encode(plan))
@@ -60,7 +60,7 @@ def test_the_period_says_no_more_than_the_window() -> None:
 
 def test_a_retry_sends_the_same_bytes() -> None:
     plan = make_plan()
-    report = Reporter(plan, store_in(plan, 1), clock=FakeClock().now_ms).report(RECORD)
+    report = unsigned_reporter(plan, store_in(plan, 1), clock=FakeClock().now_ms).report(RECORD)
     assert report is not None
     assert report.encode(plan) == report.encode(plan)
     with pytest.raises(ValueError, match="read-only"):
@@ -73,7 +73,7 @@ def test_a_report_is_perturbed_by_the_groups_mechanism_from_the_views_input() ->
     cell = 0 * 4 + 3
     truth = 0
     for seed in range(400):
-        reporter = Reporter(plan, store_in(plan, 0), SeededRandomness(seed), clock.now_ms)
+        reporter = unsigned_reporter(plan, store_in(plan, 0), SeededRandomness(seed), clock.now_ms)
         report = reporter.report(RECORD)
         assert report is not None
         truth += int(report.columns["v"][0]) == cell
@@ -84,7 +84,7 @@ def test_a_report_is_perturbed_by_the_groups_mechanism_from_the_views_input() ->
 def test_status_gives_the_reason_and_report_obeys_it() -> None:
     plan = make_plan(windows=3)
     clock = FakeClock(START - 1)
-    reporter = Reporter(plan, store_in(plan, 0), clock=clock.now_ms)
+    reporter = unsigned_reporter(plan, store_in(plan, 0), clock=clock.now_ms)
     assert (reporter.status(), reporter.report(RECORD)) == (Status.NOT_STARTED, None)
     assert reporter.status(START * 1000) is Status.READY
     clock.seconds = START + 5
@@ -99,7 +99,7 @@ def reports_over(plan: Plan, path: Path, clock: FakeClock, steps: int) -> list[i
     periods = []
     for step in range(steps):
         clock.seconds = START + step * WINDOW / 2
-        report = Reporter(plan, FileStore(path), clock=clock.now_ms).report(RECORD)
+        report = unsigned_reporter(plan, FileStore(path), clock=clock.now_ms).report(RECORD)
         if report is not None:
             periods.append(report.period)
     return periods
@@ -123,13 +123,14 @@ def test_a_child_plan_finds_what_the_parent_spent(tmp_path: Path) -> None:
     summed = make_plan(name="summed", lineage_epsilon="2")
     clock = FakeClock()
     reporters = [
-        Reporter(p, FileStore(tmp_path / "d"), clock=clock.now_ms) for p in (parent, child)
+        unsigned_reporter(p, FileStore(tmp_path / "d"), clock=clock.now_ms) for p in (parent, child)
     ]
     assert reporters[0].report(RECORD) is not None
     assert reporters[1].status() is Status.BUDGET_SPENT
     assert reporters[1].report(RECORD) is None
     assert (
-        Reporter(summed, FileStore(tmp_path / "d"), clock=clock.now_ms).report(RECORD) is not None
+        unsigned_reporter(summed, FileStore(tmp_path / "d"), clock=clock.now_ms).report(RECORD)
+        is not None
     )
 
 
@@ -155,7 +156,7 @@ class Untouchable(Mapping[str, object]):
 
 def test_silence_comes_before_the_record_and_the_noise() -> None:
     plan = make_plan()
-    quiet = Reporter(plan, MemoryStore(), NoRandomness(), lambda: (START - 1) * 1000)
+    quiet = unsigned_reporter(plan, MemoryStore(), NoRandomness(), lambda: (START - 1) * 1000)
     assert quiet.report(Untouchable()) is None
 
 
@@ -177,13 +178,13 @@ class Watched(dict[str, object]):
 )
 def test_only_the_views_attributes_are_read(group: int, view: int, names: set[str]) -> None:
     plan, record = make_plan(), Watched()
-    Reporter(plan, store_in(plan, group, view), clock=FakeClock().now_ms).report(record)
+    unsigned_reporter(plan, store_in(plan, group, view), clock=FakeClock().now_ms).report(record)
     assert record.asked == names
 
 
 def codes(name: str, label: object, tries: int = 300) -> set[int]:
     plan = make_plan()
-    reporter = Reporter(plan, MemoryStore(), SeededRandomness(1))
+    reporter = unsigned_reporter(plan, MemoryStore(), SeededRandomness(1))
     j = plan.domain.names.index(name)
     return {reporter._code({name: label}, j) for _ in range(tries)}
 
@@ -217,7 +218,7 @@ def test_other_scalars_of_numpy_are_unknown_labels() -> None:
 
 def test_a_random_code_is_uniform() -> None:
     plan = make_plan()
-    reporter = Reporter(plan, MemoryStore(), SeededRandomness(9))
+    reporter = unsigned_reporter(plan, MemoryStore(), SeededRandomness(9))
     counts = np.bincount([reporter._code({}, 1) for _ in range(4000)], minlength=4)
     assert ((counts - 1000) ** 2 / 1000).sum() < 31  # chi-square with 3 degrees, alpha 1e-6
 

@@ -13,9 +13,10 @@ import pytest
 from estimators.errors import FatalError, Reason, RecoverableError, Rejection
 from producer import FileStore, MemoryStore, Report, Reporter, Status
 from producer.device import reporter
+from producer.device.control import install
 from producer.device.ledger import DeviceState
 from producer.device.store import Change
-from tests.support.producer import FakeClock, make_plan
+from tests.support.producer import LARGE, FakeClock, make_plan, unsigned_reporter
 
 PLAN = make_plan()
 RECORD = {"colour": "red", "size": "xl", "flag": "1"}
@@ -51,7 +52,7 @@ class DyingRecord(dict[str, object]):
 
 
 def device(path: Path, plan: Any = PLAN, **options: Any) -> Reporter:
-    return Reporter(plan, FileStore(path / "d"), clock=FakeClock().now_ms, **options)
+    return unsigned_reporter(plan, FileStore(path / "d"), clock=FakeClock().now_ms, **options)
 
 
 def reports_after(path: Path) -> bool:
@@ -104,13 +105,14 @@ class DiesIn(FileStore):
 
     def __init__(self, path: Path, step: str, patched: pytest.MonkeyPatch) -> None:
         super().__init__(path)
-        self._step, self._patched = step, patched
-        self.read()
+        self._step, self._patched = "", patched
+        install(self, LARGE)
+        self._step = step
 
     def update(self, change: Change) -> DeviceState:
         def changed(state: DeviceState) -> DeviceState:
             after = change(state)
-            if after is not state:
+            if after is not state and self._step:
                 self._arm()
             return after
 
@@ -146,7 +148,7 @@ def test_a_death_around_the_claim_costs_one_report_at_most(
     with monkeypatch.context() as patched:
         store = DiesIn(tmp_path / "d", step, patched)
         with pytest.raises(CrashError):
-            Reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD)
+            unsigned_reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD)
     assert reports_after(tmp_path) == reports
 
 
@@ -175,7 +177,7 @@ class Between(MemoryStore):
     """Lets something happen between the look at the ledger and the claim."""
 
     def __init__(self, happens: Callable[[Between], None]) -> None:
-        super().__init__(DeviceState(bytes(16)))
+        super().__init__(DeviceState(bytes(16), policy=LARGE))
         self._happens: Callable[[Between], None] | None = happens
 
     def update(self, change: Change) -> DeviceState:
@@ -188,9 +190,11 @@ class Between(MemoryStore):
 def test_of_two_that_report_at_once_one_does() -> None:
     first: list[Report | None] = []
     store = Between(
-        lambda store: first.append(Reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD))
+        lambda store: first.append(
+            unsigned_reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD)
+        )
     )
-    assert Reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD) is None
+    assert unsigned_reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD) is None
     assert first[0] is not None
     [spent] = store.read().under(PLAN.lineage).values()
     assert spent.reports == 1
@@ -212,8 +216,8 @@ def test_of_many_threads_one_reports(tmp_path: Path) -> None:
 
 def test_a_device_that_became_another_one_does_not_report_as_the_first() -> None:
     def swap(store: Between) -> None:
-        store._state = DeviceState(bytes(range(16)))
+        store._state = DeviceState(bytes(range(16)), policy=LARGE)
 
     store = Between(swap)
-    assert Reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD) is None
+    assert unsigned_reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD) is None
     assert not store.read().lineages

@@ -16,10 +16,13 @@ import pytest
 
 from broker.files import exclusive, real_path
 from estimators.errors import FatalError, RecoverableError
-from producer.device.ledger import DeviceState, Spent, Status, status
-from producer.device.reporter import Reporter
-from producer.device.store import DeviceStore, FileStore, MemoryStore, from_bytes, to_bytes
-from tests.support.producer import LINEAGE, START, make_plan
+from producer.device.ledger import DeviceState, Spent, status
+from producer.device.policy import Policy
+from producer.device.state_json import from_bytes, to_bytes
+from producer.device.status import Status
+from producer.device.store import DeviceStore, FileStore, MemoryStore
+from producer.device.totals import Recent
+from tests.support.producer import LINEAGE, START, make_plan, unsigned_reporter
 
 PLAN = make_plan()
 Again = Callable[[], DeviceStore]
@@ -113,6 +116,16 @@ WRITTEN_BY_VERSION_1 = (
 )
 
 
+WRITTEN_BY_VERSION_2 = (
+    b'{"lineages":{"00112233445566778899aabbccddeeff":{"0b99761f6ecdadedac691e710732b15db8b44d43537'
+    b'7057c9ab60eb372150655":{"bound":"1","ends":1700000020,"epsilon":"1","horizon":0,"reports":1,"'
+    b'window":1}},"ffffffffffffffffffffffffffffffff":{"39d0bc2967f030fcaf7442ab2758c13aa3a2365ed873'
+    b'e3ee5175148724e0a6a9":{"bound":"0.7","ends":1700000060,"epsilon":"0.7","horizon":30,"reports"'
+    b':2,"window":5}}},"secret":"000102030405060708090a0b0c0d0e0f","sha256":"955ab823232c20ff911762'
+    b'68eee7a6ae59c2f4259434260088b6f7c980812c04","version":2}'
+)
+
+
 def resealed(raw: bytes, **changes: object) -> bytes:
     """A store's file with other fields and a checksum that matches them."""
     document = {k: v for k, v in orjson.loads(raw).items() if k != "sha256"} | changes
@@ -130,10 +143,75 @@ def test_an_old_file_keeps_what_it_spent(tmp_path: Path) -> None:
     child = make_plan(name="child", lineage_epsilon="2")
     assert status(child, 0, state.under(LINEAGE), START * 1000) is Status.READY
     FileStore(path).update(lambda old: old.spend(child, 2))
-    assert orjson.loads(path.read_bytes())["version"] == 2
+    assert orjson.loads(path.read_bytes())["version"] == 3
     after = FileStore(path).read().under(LINEAGE)
     assert after[digest] == spent
     assert after[child.digest].bound == "2"
+
+
+@pytest.mark.parametrize(
+    ("raw", "recent", "ever"),
+    [
+        (WRITTEN_BY_VERSION_1, [Recent(START + 20, "1", "")], "1"),
+        (WRITTEN_BY_VERSION_2, [Recent(START + 20, "1", ""), Recent(START + 60, "1.4", "")], "2.4"),
+    ],
+)
+def test_what_an_old_file_spent_counts_in_the_totals(
+    tmp_path: Path, raw: bytes, recent: list[Recent], ever: str
+) -> None:
+    path = tmp_path / "device.json"
+    path.write_bytes(raw)
+    totals = FileStore(path).read().totals
+    assert (list(totals.recent), dict(totals.ever)) == (recent, {"": ever})
+    policy = Policy(span_epsilon=ever, ever_epsilon="100")
+    reporter = unsigned_reporter(
+        make_plan(lineage="1" * 32, epsilon="0.001"),
+        FileStore(path), clock=lambda: START * 1000, policy=policy,
+    )  # fmt: skip
+    assert reporter.status() is Status.SPAN_EPSILON
+    assert reporter.report({}) is None
+    assert FileStore(path).read().totals == totals
+
+
+def test_an_older_copy_and_a_deleted_file_are_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "device.json"
+    FileStore(path).read()
+    copy = path.read_bytes()
+    FileStore(path).update(lambda state: state.spend(PLAN, 1))
+    latest = path.read_bytes()
+    for old in (copy, WRITTEN_BY_VERSION_2):
+        path.write_bytes(old)
+        with pytest.raises(FatalError, match="older copy"):
+            FileStore(path).read()
+    path.unlink()
+    with pytest.raises(FatalError, match="is gone"):
+        FileStore(path).read()
+    path.write_bytes(latest)
+    assert FileStore(path).read().under(PLAN.lineage)
+
+
+def test_a_crash_before_the_number_is_written_is_no_rollback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, syncs = tmp_path / "device.json", []
+    FileStore(path).read()
+    sync = os.fsync
+
+    def fail_third(descriptor: int) -> None:
+        syncs.append(descriptor)
+        if len(syncs) == 3:
+            raise OSError(5, "Input/output error")
+        sync(descriptor)
+
+    lock = (tmp_path / "device.json.lock").read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fail_third)
+        with pytest.raises(RecoverableError, match=r"cannot write .*lock"):
+            FileStore(path).update(lambda state: state.spend(PLAN, 1))
+    (tmp_path / "device.json.lock").write_bytes(lock)
+    assert FileStore(path).read().under(PLAN.lineage)
+    FileStore(path).update(lambda state: state.spend(PLAN, 2))
+    assert FileStore(path).read().under(PLAN.lineage)[PLAN.digest].reports == 2
 
 
 def damaged() -> list[bytes]:
@@ -147,12 +225,19 @@ def damaged() -> list[bytes]:
         whole[: len(whole) // 2],
         whole.replace(b'"window":1', b'"window":2'),
         whole.replace(b"000102", b"ff0102"),
-        whole.replace(b'"version":2', b'"version":1'),
-        whole.replace(b'"version":2', b'"version":3'),
-        whole.replace(b'"version":2', b'"version":true'),
+        whole.replace(b'"version":3', b'"version":1'),
+        whole.replace(b'"version":3', b'"version":4'),
+        whole.replace(b'"version":3', b'"version":true'),
         resealed(whole, version=1),
         resealed(WRITTEN_BY_VERSION_1, version=2),
-        resealed(whole, version=3),
+        resealed(WRITTEN_BY_VERSION_1, version=3),
+        resealed(whole, version=4),
+        resealed(whole, recent=[[1, 2, ""]]),
+        resealed(whole, ever={"": "-1"}),
+        resealed(whole, mark="0"),
+        resealed(whole, policy={"roots": []}),
+        resealed(whole, withdrawn=0),
+        resealed(whole, history=[{"plan": "x"}]),
         b"\x00" * len(whole),
     ]
 
@@ -204,7 +289,7 @@ def test_the_content_is_flushed_before_it_takes_the_name(
     monkeypatch.setattr(os, "fsync", lambda fd: (events.append("sync"), sync(fd))[1])
     monkeypatch.setattr(Path, "replace", lambda a, b: (events.append("replace"), replace(a, b))[1])
     store.update(lambda state: state.spend(PLAN, 0))
-    assert events == ["sync", "replace", "sync"]
+    assert events == ["sync", "replace", "sync", "sync"]
 
 
 def test_a_lock_keeps_other_processes_out(tmp_path: Path) -> None:
@@ -260,7 +345,8 @@ def test_a_device_reports_once_by_whatever_name(tmp_path: Path) -> None:
     (tmp_path / "d.json").symlink_to(tmp_path / "c.json")
     names = [tmp_path / "d.json", tmp_path / "b" / "device.json", real, tmp_path / "c.json"]
     made = [
-        Reporter(PLAN, FileStore(name), clock=lambda: START * 1000).report({}) for name in names
+        unsigned_reporter(PLAN, FileStore(name), clock=lambda: START * 1000).report({})
+        for name in names
     ]
     assert [report is not None for report in made] == [True, False, False, False]
     assert (tmp_path / "c.json").is_symlink()

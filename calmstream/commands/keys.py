@@ -1,0 +1,101 @@
+"""``calmstream keys``: an operator's root and signing keys, and certificates."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from calmstream import arguments
+from estimators.errors import InvalidInput
+from producer.signed import issue, keys
+from producer.signed.certificate import Statement
+from producer.signed.text import canonical
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "keys",
+        help="make root and signing keys, and certify signing keys",
+        description="Keys that sign plans. Keep the root key offline: it certifies signing keys, "
+        "and applications trust it.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_new(actions)
+    _add_certify(actions)
+
+
+def _add_new(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "new",
+        help="make a key, root or signing",
+        description="Make an Ed25519 key. FILE gets the private key (PEM, readable by its owner "
+        "only), FILE.pub the public one (64 hexadecimal digits), which is printed too.",
+    )
+    parser.add_argument("--out", required=True, metavar="FILE", help="must not exist yet")
+    parser.set_defaults(run=run_new)
+
+
+def _add_certify(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "certify",
+        help="state with the root key that a signing key may sign plans",
+        description="Write a certificate: the owner may sign plans with the key between two dates. "
+        "Devices stop reporting under a plan when its certificate ends.",
+    )
+    parser.add_argument("--root", required=True, metavar="FILE", help="private root key")
+    parser.add_argument("--key", required=True, metavar="FILE.pub", help="public signing key")
+    parser.add_argument(
+        "--from",
+        dest="since",
+        required=True,
+        type=arguments.day,
+        metavar="DATE",
+        help="first day, such as 2026-01-31 (UTC), or second since the epoch",
+    )
+    parser.add_argument(
+        "--until", required=True, type=arguments.day, metavar="DATE", help="last day, included"
+    )
+    parser.add_argument(
+        "--owner", required=True, help="who answers for the plans; people see it on their devices"
+    )
+    parser.add_argument("--out", required=True, metavar="FILE", help="write the certificate here")
+    parser.set_defaults(run=run_certify)
+
+
+def run_new(args: argparse.Namespace) -> int:
+    """Make a key and write both halves."""
+    private = keys.new_private_key()
+    public = keys.public_key(private)
+    _create(args.out, private, 0o600)
+    _create(f"{args.out}.pub", f"{public}\n".encode(), 0o644)
+    print(public)  # noqa: T201 - this is the interface
+    return 0
+
+
+def run_certify(args: argparse.Namespace) -> int:
+    """Certify a key and write the certificate."""
+    root, key = arguments.read_file(args.root), arguments.public_key(args.key)
+    try:
+        statement = Statement(
+            keys.public_key(root), key, args.owner, args.since.first, args.until.last
+        )
+    except ValueError as error:
+        raise InvalidInput(f"certificate: {error}") from None
+    certificate = issue.certify(root, statement)
+    arguments.write_file(args.out, canonical(certificate.to_json()) + b"\n")
+    print(f"written to {args.out}")  # noqa: T201 - this is the interface
+    return 0
+
+
+def _create(path: str, data: bytes, mode: int) -> None:
+    """Write a new file, durably; an existing key is never replaced."""
+    try:
+        descriptor = os.open(Path(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from None

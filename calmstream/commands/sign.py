@@ -1,0 +1,64 @@
+"""``calmstream sign``: a plan becomes an envelope that devices accept."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import orjson
+
+from calmstream import arguments
+from estimators.errors import InvalidInput
+from producer.device.acceptance import read_signed_plan
+from producer.signed import issue, keys
+from producer.signed.certificate import Certificate, certificate_of, read_statement
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "sign",
+        help="sign a plan for devices",
+        description="Sign a plan made with --lineage-name and --root. Devices whose application "
+        "trusts the root accept the result.",
+    )
+    parser.add_argument("plan", metavar="PLAN", help="the plan document")
+    parser.add_argument("--key", required=True, metavar="FILE", help="private signing key")
+    parser.add_argument("--certificate", required=True, metavar="FILE", help="of that key")
+    parser.add_argument("--out", required=True, metavar="FILE", help="write the signed plan here")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Sign, check as a device does, write."""
+    plan = arguments.load_plan(args.plan)
+    key, certificate = arguments.read_file(args.key), _certificate(args.certificate)
+    statement = read_statement(certificate.statement)
+    if keys.public_key(key) != statement.key:
+        raise InvalidInput(f"{args.certificate}: it certifies another key than {args.key}")
+    if not statement.valid_at(plan.start):
+        raise InvalidInput(
+            f"{args.certificate}: it is valid from {statement.not_before} to "
+            f"{statement.not_after}, and the plan starts at {plan.start}"
+        )
+    raw = issue.seal(key, certificate, plan.to_bytes()).to_bytes()
+    read_signed_plan(raw, (statement.root,))
+    arguments.write_file(args.out, raw + b"\n")
+    if plan.expires > statement.not_after:
+        print(  # noqa: T201 - this is the interface
+            f"calmstream: the certificate ends at {statement.not_after}, before the plan at "
+            f"{plan.expires}: devices stop reporting when it ends",
+            file=sys.stderr,
+        )
+    print(f"written to {args.out}")  # noqa: T201 - this is the interface
+    return 0
+
+
+def _certificate(path: str) -> Certificate:
+    """The certificate in a file; its statement can be read."""
+    try:
+        certificate = certificate_of(orjson.loads(arguments.read_file(path)))
+        read_statement(certificate.statement)
+    except ValueError as error:
+        raise InvalidInput(f"{path}: not a certificate: {error}") from None
+    return certificate

@@ -1,0 +1,121 @@
+"""``calmstream verify``: what a device would say of a signed plan."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from calmstream import arguments
+from calmstream.planning import allowed_loss
+from estimators.errors import InvalidInput
+from estimators.plan.loss import Loss
+from estimators.randomness import MAX_EPSILON
+from producer.device.acceptance import AcceptedPlan, read_signed_plan, standing
+from producer.device.policy import Policy
+from producer.signed.keys import read_public_keys
+from producer.signed.refusal import PlanRefused
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "verify",
+        help="check a signed plan as a device does",
+        description="Check signatures, certificate, dates and lineage of a signed plan. Exit code "
+        "0: good; 1: refused. What a device's policy allows is not looked at.",
+    )
+    parser.add_argument("plan", metavar="SIGNED_PLAN", help="as calmstream sign writes it")
+    parser.add_argument(
+        "--roots",
+        metavar="FILE",
+        help="public root keys that are trusted, one a line; without it any root is taken",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check and show; exit code 1 where the plan is refused."""
+    roots = _roots(args.roots) if args.roots else None
+    raw = arguments.read_file(args.plan)
+    try:
+        accepted = _checked(raw, roots)
+    except PlanRefused as refused:
+        found = {"accepted": False, "reason": refused.reason.value, "detail": refused.detail}
+        if not args.json:
+            print(f"calmstream: {refused}", file=sys.stderr)  # noqa: T201 - the interface
+    else:
+        found = document(accepted, trusted=roots is not None)
+        if not args.json:
+            print("\n".join(_lines(accepted, trusted=roots is not None)))  # noqa: T201 - the same
+    if args.json:
+        sys.stdout.buffer.write(orjson.dumps(found, option=orjson.OPT_SORT_KEYS) + b"\n")
+    return 0 if found["accepted"] else 1
+
+
+def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:
+    """Return what is known of a plan that was accepted, JSON-ready."""
+    plan, statement = accepted.plan, accepted.statement
+    assert statement is not None
+    return {
+        "accepted": True,
+        "name": plan.name,
+        "digest": plan.digest,
+        "purpose": plan.purpose,
+        "owner": statement.owner,
+        "root": statement.root,
+        "root_trusted": True if trusted else None,
+        "key": statement.key,
+        "not_before": statement.not_before,
+        "not_after": statement.not_after,
+        "lineage": plan.lineage,
+        "lineage_name": plan.lineage_name,
+        "continues": list(plan.continues),
+        "start": plan.start,
+        "expires": plan.expires,
+        "loss": Loss.of(plan).to_json(),
+    }
+
+
+def _checked(raw: bytes, roots: tuple[str, ...] | None) -> AcceptedPlan:
+    accepted = read_signed_plan(raw, roots)
+    lenient = Policy(roots=(accepted.root,), report_epsilon=f"{MAX_EPSILON}")
+    refused = standing(accepted, lenient, int(time.time()))
+    if refused is not None:
+        raise refused
+    return accepted
+
+
+def _roots(path: str) -> tuple[str, ...]:
+    try:
+        return read_public_keys(arguments.read_file(path).decode())
+    except (InvalidInput, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: {error}") from None
+
+
+def _lines(accepted: AcceptedPlan, *, trusted: bool) -> list[str]:
+    """The same for people."""
+    plan, statement = accepted.plan, accepted.statement
+    assert statement is not None
+    doubt = "" if trusted else " (not compared with a list: --roots FILE)"
+    return [
+        f"accepted: plan {plan.name}-{plan.digest[:8]}, signed by {statement.owner}",
+        f"  root {statement.root}{doubt}",
+        f"  certificate from {_date(statement.not_before)} to {_date(statement.not_after)}",
+        f"  plan from {_date(plan.start)} to {_date(plan.expires)}",
+        f"  lineage {plan.lineage}, {plan.lineage_name!r}",
+        *(f"  continues {lineage}" for lineage in plan.continues),
+        f"  {allowed_loss.line(Loss.of(plan))}",
+    ]
+
+
+def _date(second: int) -> str:
+    """UTC; the plain number beyond the years that calendars show."""
+    if second > arguments.MAX_INSTANT:
+        return str(second)
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

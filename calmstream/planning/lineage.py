@@ -1,0 +1,67 @@
+"""Options of ``calmstream plan`` about the lineage, and what follows from them."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+from dataclasses import dataclass
+
+from calmstream import arguments
+from estimators.errors import InvalidInput
+from estimators.plan import Plan
+from producer.signed.lineage import signed_lineage
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Fields of a plan.
+
+    Attributes:
+        lineage: 32 hexadecimal digits.
+        lineage_name: empty where the lineage is a random number.
+        continues: other lineages.
+    """
+
+    lineage: str
+    lineage_name: str
+    continues: tuple[str, ...]
+
+
+def add_options(about: argparse._ActionsContainer) -> None:
+    """Register the options."""
+    about.add_argument(
+        "--lineage", help="lineage of the plan that this one follows (32 hexadecimal digits)"
+    )
+    about.add_argument(
+        "--lineage-name", default="", help="for a plan that will be signed: gives the lineage"
+    )
+    about.add_argument(
+        "--root", metavar="FILE.pub", help="public root key of a plan that will be signed"
+    )
+    about.add_argument(
+        "--continues",
+        type=arguments.names,
+        default=(),
+        metavar="LINEAGE,..",
+        help="other lineages; what a device spent under them counts",
+    )
+
+
+def chosen(args: argparse.Namespace, pilot: Plan | None) -> Lineage:
+    """Return the lineage that the options ask for, a random one by default.
+
+    Raises:
+        InvalidInput: options that contradict each other or the pilot.
+    """
+    if bool(args.lineage_name) != bool(args.root):
+        raise InvalidInput("--lineage-name and --root: a plan that will be signed needs both")
+    name, lineage = args.lineage_name, args.lineage
+    if name:
+        lineage = signed_lineage(arguments.public_key(args.root), name)
+        if args.lineage not in (None, lineage):
+            raise InvalidInput("--lineage: it follows from --lineage-name and --root")
+    if pilot is not None:
+        if lineage not in (None, pilot.lineage):
+            raise InvalidInput("--lineage: a plan after a pilot has the pilot's lineage")
+        lineage, name = pilot.lineage, pilot.lineage_name
+    return Lineage(lineage or secrets.token_hex(16), name, tuple(args.continues))

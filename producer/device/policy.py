@@ -1,0 +1,192 @@
+"""What an application allows plans to ask of its device. No plan, server or operator changes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from decimal import Context, Decimal, Inexact
+from types import MappingProxyType
+from typing import Any
+
+from estimators.errors import InvalidInput
+from producer.signed.text import KEY
+
+MAX_ROOTS = 64
+MAX_SPAN_DAYS = 36_500
+DAY = 86_400
+
+EXACT = Context(prec=100, traps=[Inexact])
+"""Arithmetic on amounts: any sum of amounts is exact, or an error."""
+
+_AMOUNT = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,20})?", re.ASCII)
+
+
+def amount(text: object) -> Decimal:
+    """Return an amount of epsilon as an exact decimal.
+
+    Raises:
+        ValueError: not a decimal string with up to 9 digits before and 20 after the point.
+    """
+    if not isinstance(text, str) or not _AMOUNT.fullmatch(text):
+        raise ValueError(f'expected a decimal number in a string such as "8", got {text!r:.40}')
+    return Decimal(text)
+
+
+def total(amounts: Collection[Decimal]) -> Decimal:
+    """Return the exact sum."""
+    result = Decimal(0)
+    for each in amounts:
+        result = EXACT.add(result, each)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Allotment:
+    """What one root may spend, and nobody else; taken out of the policy's own limits.
+
+    Attributes:
+        span_epsilon: most of its plans together within any span, decimal string.
+        ever_epsilon: most of its plans together, ever; None where the policy has none either.
+    """
+
+    span_epsilon: str
+    ever_epsilon: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one root can spend from: its allotment, or what all allotments leave.
+
+    Attributes:
+        roots: whose reports count against the limits; None: of all roots but ``others``.
+        others: see ``roots``.
+        span: most within any span.
+        ever: most ever; None for no limit.
+    """
+
+    roots: frozenset[str] | None
+    others: frozenset[str]
+    span: Decimal
+    ever: Decimal | None
+
+    def counts(self, root: str) -> bool:
+        """Return whether what was spent under a root counts against these limits."""
+        return root in self.roots if self.roots is not None else root not in self.others
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The limits that a device keeps, whatever plans it is given.
+
+    Attributes:
+        roots: public root keys that are trusted, 64 hexadecimal digits each.
+        report_epsilon: most for one report, decimal string.
+        span_epsilon: most of all plans together within any ``span_days``, decimal string.
+        span_days: length of a span.
+        ever_epsilon: most of all plans together, ever; None for no such limit.
+        purposes: those that are accepted, compared exactly; None for all.
+        allotments: root to what it alone may spend.
+
+    Raises:
+        InvalidInput: a field is malformed or contradicts another; one line.
+    """
+
+    roots: Collection[str] = ()
+    report_epsilon: str = "4"
+    span_epsilon: str = "8"
+    span_days: int = 365
+    ever_epsilon: str | None = None
+    purposes: Collection[str] | None = None
+    allotments: Mapping[str, Allotment] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        if isinstance(self.roots, str) or isinstance(self.purposes, str):
+            raise InvalidInput("policy: roots and purposes are collections of texts, not one text")
+        object.__setattr__(self, "roots", tuple(sorted(set(self.roots))))
+        if self.purposes is not None:
+            object.__setattr__(self, "purposes", tuple(sorted(set(self.purposes))))
+        object.__setattr__(self, "allotments", MappingProxyType(dict(self.allotments)))
+        self._check()
+        try:
+            self._check_amounts()
+        except ValueError as error:
+            raise InvalidInput(f"policy: {error}") from None
+
+    def _check(self) -> None:
+        if len(self.roots) > MAX_ROOTS or not all(KEY.fullmatch(root) for root in self.roots):
+            raise InvalidInput(
+                f"policy.roots: expected at most {MAX_ROOTS} keys of 64 hexadecimal digits"
+            )
+        if type(self.span_days) is not int or not 1 <= self.span_days <= MAX_SPAN_DAYS:
+            raise InvalidInput(f"policy.span_days: expected 1 to {MAX_SPAN_DAYS}")
+        if not set(self.allotments) <= set(self.roots):
+            raise InvalidInput("policy.allotments: expected allotments of trusted roots only")
+
+    def _check_amounts(self) -> None:
+        amount(self.report_epsilon)
+        allotments = self.allotments.values()
+        if total([amount(a.span_epsilon) for a in allotments]) > amount(self.span_epsilon):
+            raise ValueError("the allotments' span_epsilon sum to more than span_epsilon")
+        given = [a.ever_epsilon for a in allotments if a.ever_epsilon is not None]
+        if self.ever_epsilon is None:
+            _each_amount(given)
+        elif len(given) != len(self.allotments):
+            raise ValueError("every allotment needs an ever_epsilon, as the policy has one")
+        elif total([amount(text) for text in given]) > amount(self.ever_epsilon):
+            raise ValueError("the allotments' ever_epsilon sum to more than ever_epsilon")
+
+    @property
+    def span_seconds(self) -> int:
+        """Length of a span in seconds."""
+        return self.span_days * DAY
+
+    @property
+    def overall(self) -> Limits:
+        """The limits over everything."""
+        ever = None if self.ever_epsilon is None else Decimal(self.ever_epsilon)
+        return Limits(None, frozenset(), Decimal(self.span_epsilon), ever)
+
+    def limits(self, root: str) -> Limits:
+        """Return what a root can spend from; empty for unsigned plans."""
+        own = self.allotments.get(root)
+        if own is not None:
+            ever = None if own.ever_epsilon is None else Decimal(own.ever_epsilon)
+            return Limits(frozenset((root,)), frozenset(), Decimal(own.span_epsilon), ever)
+        taken = self.allotments.values()
+        span = EXACT.subtract(
+            Decimal(self.span_epsilon), total([Decimal(a.span_epsilon) for a in taken])
+        )
+        ever = None
+        if self.ever_epsilon is not None:
+            given = [Decimal(a.ever_epsilon) for a in taken if a.ever_epsilon is not None]
+            ever = EXACT.subtract(Decimal(self.ever_epsilon), total(given))
+        return Limits(None, frozenset(self.allotments), span, ever)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON object of a device's store."""
+        return {
+            "roots": list(self.roots),
+            "report_epsilon": self.report_epsilon,
+            "span_epsilon": self.span_epsilon,
+            "span_days": self.span_days,
+            "ever_epsilon": self.ever_epsilon,
+            "purposes": None if self.purposes is None else list(self.purposes),
+            "allotments": {root: asdict(a) for root, a in self.allotments.items()},
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Policy:
+        """Return the policy of :meth:`to_json`.
+
+        Raises:
+            InvalidInput, KeyError, TypeError, AttributeError: another form.
+        """
+        given = dict(document)
+        allotments = {root: Allotment(**a) for root, a in given.pop("allotments").items()}
+        return cls(**given, allotments=allotments)
+
+
+def _each_amount(texts: Collection[str]) -> None:
+    for text in texts:
+        amount(text)

@@ -1,0 +1,168 @@
+"""How a device's state is written: one JSON document with a checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import orjson
+
+from estimators.errors import InvalidInput
+from estimators.randomness import parse_epsilon
+from producer.device.assignment import SECRET_BYTES
+from producer.device.history import Sent
+from producer.device.ledger import DeviceState, Entries, Spent
+from producer.device.policy import Policy, total
+from producer.device.totals import Recent, Totals
+
+STORE_VERSION = 3
+"""Written. Version 1, whose entries have no ``bound``, and version 2, without signed plans, totals,
+policy and history, are read as well."""
+
+
+def to_bytes(state: DeviceState) -> bytes:
+    """Return the state as JSON, with a SHA-256 over everything else."""
+    totals = state.totals
+    document = {
+        "version": STORE_VERSION,
+        "secret": state.secret.hex(),
+        "lineages": _entries_json(state.lineages),
+        "signed": _entries_json(state.signed),
+        "mark": totals.mark,
+        "recent": [[r.ends, r.epsilon, r.root] for r in totals.recent],
+        "ever": dict(totals.ever),
+        "policy": None if state.policy is None else state.policy.to_json(),
+        "withdrawn": state.withdrawn,
+        "history": [sent.to_json() for sent in state.history],
+        "generation": state.generation,
+    }
+    return orjson.dumps(document | {"sha256": _checksum(document)}, option=orjson.OPT_SORT_KEYS)
+
+
+def from_bytes(raw: bytes) -> DeviceState:
+    """Decode the output of :func:`to_bytes`.
+
+    Raises:
+        ValueError: the bytes are anything else; the message contains no content.
+    """
+    document = _document(raw)
+    if document.pop("sha256", None) != _checksum(document):
+        raise ValueError("its checksum does not match")
+    try:
+        return _state(document)
+    except (KeyError, TypeError, AttributeError, InvalidInput):
+        raise ValueError("a field is missing or malformed") from None
+
+
+def _state(document: Mapping[str, Any]) -> DeviceState:
+    secret = bytes.fromhex(document["secret"])
+    if len(secret) != SECRET_BYTES:
+        raise ValueError(f"its secret does not have {SECRET_BYTES} bytes")
+    version = document["version"]
+    lineages = _lineages(document["lineages"], _spent_1 if version == 1 else _spent)
+    if version < STORE_VERSION:
+        return DeviceState(secret, lineages, totals=_totals_before_3(lineages))
+    policy = document["policy"]
+    return DeviceState(
+        secret,
+        lineages,
+        _lineages(document["signed"], _spent),
+        _totals(document),
+        None if policy is None else Policy.from_json(policy),
+        _of(bool, document["withdrawn"]),
+        tuple(Sent.from_json(sent) for sent in document["history"]),
+        _of(int, document["generation"]),
+    )
+
+
+def _entries_json(lineages: Mapping[str, Entries]) -> dict[str, Any]:
+    return {
+        lineage: {digest: asdict(spent) for digest, spent in entries.items()}
+        for lineage, entries in lineages.items()
+    }
+
+
+def _lineages(
+    document: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Spent]
+) -> dict[str, Entries]:
+    return {
+        lineage: {digest: read(entry) for digest, entry in entries.items()}
+        for lineage, entries in document.items()
+    }
+
+
+def _totals(document: Mapping[str, Any]) -> Totals:
+    recent = tuple(
+        Recent(_of(int, ends), _amount(epsilon), _of(str, root))
+        for ends, epsilon, root in document["recent"]
+    )
+    ever = {root: _amount(text) for root, text in document["ever"].items()}
+    return Totals(_of(int, document["mark"]), recent, ever)
+
+
+def _totals_before_3(lineages: Mapping[str, Entries]) -> Totals:
+    """Return what a store of an earlier version spent.
+
+    All reports under a plan get the end of its last window: each counts as long as it should, or
+    longer.
+    """
+    spent = [entry for entries in lineages.values() for entry in entries.values()]
+    recent = sorted((Recent(s.ends, f"{s.total:f}", "") for s in spent), key=lambda r: r.ends)
+    if not recent:
+        return Totals()
+    return Totals(0, tuple(recent), {"": f"{total([s.total for s in spent]):f}"})
+
+
+T = TypeVar("T")
+
+
+def _of(kind: type[T], value: Any) -> T:
+    if type(value) is not kind:
+        raise TypeError(f"expected {kind.__name__}")
+    return value
+
+
+def _amount(text: Any) -> str:
+    """Return a decimal string of any size, as sums have."""
+    if not re.fullmatch(r"[0-9]{1,60}(\.[0-9]{1,30})?", _of(str, text), re.ASCII):
+        raise TypeError("expected a decimal number")
+    return str(text)
+
+
+def _document(raw: bytes) -> dict[str, Any]:
+    try:
+        document = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise ValueError("it is not JSON") from None
+    if not isinstance(document, dict):
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - one kind of error, see above
+    version = document.get("version")
+    if type(version) is not int or not 1 <= version <= STORE_VERSION:
+        raise ValueError(f"its version is not 1 to {STORE_VERSION}")
+    return document
+
+
+def _spent_1(entry: Mapping[str, Any]) -> Spent:
+    """Decode an entry of version 1, which has no bound."""
+    if "bound" in entry:
+        raise TypeError("version 1 has no bounds")
+    return _spent({**entry, "bound": ""})
+
+
+def _spent(entry: Mapping[str, Any]) -> Spent:
+    bound = entry["bound"]
+    spent = Spent(**entry)
+    numbers = (spent.window, spent.ends, spent.reports, spent.horizon)
+    if any(type(number) is not int for number in numbers):
+        raise TypeError("numbers are integers")
+    parse_epsilon(spent.epsilon)
+    if bound != "":
+        parse_epsilon(bound)
+    return spent
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()

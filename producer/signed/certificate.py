@@ -1,0 +1,124 @@
+"""Certificates: a root key states that another key may sign plans between two dates."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from producer.signed.text import KEY, canonical, from_base64, to_base64
+
+VERSION = "certificate-1"
+TAG = b"calmstream/certificate/1\0"
+MAX_STATEMENT_BYTES = 4096
+MAX_OWNER = 128
+MAX_TIME = 1 << 40
+SIGNATURE_BYTES = 64
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a certificate states.
+
+    Attributes:
+        root: public key of the root, 64 hexadecimal digits.
+        key: public signing key, 64 hexadecimal digits.
+        owner: who answers for plans of this key, 1 to 128 characters.
+        not_before: first second since the epoch at which the key may sign.
+        not_after: last one.
+    """
+
+    root: str
+    key: str
+    owner: str
+    not_before: int
+    not_after: int
+
+    def __post_init__(self) -> None:
+        for name in ("root", "key"):
+            if not KEY.fullmatch(getattr(self, name)):
+                raise ValueError(f"{name}: expected 64 lower-case hexadecimal digits")
+        if not 1 <= len(self.owner) <= MAX_OWNER or _CONTROL.search(self.owner):
+            raise ValueError(f"owner: expected 1 to {MAX_OWNER} characters, no control characters")
+        if not 0 <= self.not_before <= self.not_after <= MAX_TIME:
+            raise ValueError("expected 0 <= not_before <= not_after <= 2^40")
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical bytes, which the root signs."""
+        return canonical(asdict(self) | {"v": VERSION})
+
+    def valid_at(self, second: int) -> bool:
+        """Return whether the key may sign at this second since the epoch."""
+        return self.not_before <= second <= self.not_after
+
+
+def read_statement(raw: bytes) -> Statement:
+    """Return the statement in ``raw``.
+
+    Raises:
+        ValueError: too long, not canonical, another version, or a field that is unknown, missing,
+            of the wrong type or out of range; one line.
+    """
+    if len(raw) > MAX_STATEMENT_BYTES:
+        raise ValueError(f"{len(raw):,} bytes; at most {MAX_STATEMENT_BYTES:,} are read")
+    try:
+        document = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise ValueError("not JSON") from None
+    kinds = {"v": str, "root": str, "key": str, "owner": str, "not_before": int, "not_after": int}
+    if not isinstance(document, dict) or {n: type(v) for n, v in document.items()} != kinds:
+        raise ValueError(f"expected the fields {', '.join(kinds)}")
+    if document.pop("v") != VERSION:
+        raise ValueError(f"v: expected {VERSION}")
+    statement = Statement(**document)
+    if statement.to_bytes() != raw:
+        raise ValueError("not canonical JSON")
+    return statement
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A statement with the root's signature, as it stands in an envelope.
+
+    Attributes:
+        statement: the bytes that were signed.
+        signature: 64 bytes.
+    """
+
+    statement: bytes
+    signature: bytes
+
+    @property
+    def signed_bytes(self) -> bytes:
+        """The message that the root signs."""
+        return TAG + hashlib.sha256(self.statement).digest()
+
+    def to_json(self) -> dict[str, str]:
+        """Return the JSON object of an envelope."""
+        return {
+            "statement": to_base64(self.statement),
+            "signature": to_base64(self.signature),
+        }
+
+
+def certificate_of(document: Any) -> Certificate:
+    """Return the certificate that a JSON object holds; nothing is verified.
+
+    Raises:
+        ValueError: another form.
+    """
+    if not isinstance(document, dict) or set(document) != {"statement", "signature"}:
+        raise ValueError("certificate: expected the fields statement and signature")
+    if not all(type(text) is str for text in document.values()):
+        raise ValueError("certificate: expected base64 texts")
+    certificate = Certificate(
+        from_base64(document["statement"]), from_base64(document["signature"])
+    )
+    if len(certificate.signature) != SIGNATURE_BYTES:
+        raise ValueError(f"certificate.signature: expected {SIGNATURE_BYTES} bytes")
+    return certificate

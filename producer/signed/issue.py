@@ -1,0 +1,38 @@
+"""What an operator makes: certificates and envelopes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from producer.signed.certificate import Certificate, Statement
+from producer.signed.envelope import Envelope
+from producer.signed.keys import sign
+
+
+def certify(root: bytes, statement: Statement) -> Certificate:
+    """Return the certificate of a statement.
+
+    Args:
+        root: private root key, PEM; its public half stands in the statement.
+        statement: what is certified.
+
+    Raises:
+        InvalidInput: not a private key.
+    """
+    unsigned = Certificate(statement.to_bytes(), b"")
+    return replace(unsigned, signature=sign(root, unsigned.signed_bytes))
+
+
+def seal(key: bytes, certificate: Certificate, plan: bytes) -> Envelope:
+    """Return the envelope of a plan.
+
+    Args:
+        key: private signing key, PEM, that the certificate is about.
+        certificate: of that key.
+        plan: the plan's canonical bytes.
+
+    Raises:
+        InvalidInput: not a private key.
+    """
+    unsigned = Envelope(plan, certificate, b"")
+    return replace(unsigned, signature=sign(key, unsigned.signed_bytes))

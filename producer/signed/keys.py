@@ -1,0 +1,101 @@
+"""Ed25519 keys: made, kept in files, used. The library is ``cryptography``, imported at need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from estimators.errors import FatalError, InvalidInput
+from producer.signed.text import KEY
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+
+def new_private_key() -> bytes:
+    """Return a new private key in PEM (PKCS #8, not encrypted)."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def public_key(private: bytes) -> str:
+    """Return the public key of a private one: 64 hexadecimal digits.
+
+    Args:
+        private: PEM.
+
+    Raises:
+        InvalidInput: not an Ed25519 key in PEM.
+    """
+    return _private(private).public_key().public_bytes_raw().hex()
+
+
+def sign(private: bytes, message: bytes) -> bytes:
+    """Return the signature, 64 bytes.
+
+    Args:
+        private: PEM.
+        message: any bytes.
+
+    Raises:
+        InvalidInput: not an Ed25519 key in PEM.
+    """
+    return _private(private).sign(message)
+
+
+def verifies(public: str, signature: bytes, message: bytes) -> bool:
+    """Return whether a signature on a message is that of a key.
+
+    Args:
+        public: 64 hexadecimal digits; digits that are no key verify nothing.
+        signature: 64 bytes.
+        message: any bytes.
+
+    Raises:
+        FatalError: the library is not installed.
+    """
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    except ModuleNotFoundError:
+        raise FatalError(
+            "signed plans need the package cryptography, which is not installed: "
+            "pip install 'calmstream[signed]'"
+        ) from None
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def read_public_keys(text: str) -> tuple[str, ...]:
+    """Return the public keys of a file: one a line; empty lines and lines after ``#`` do not count.
+
+    Raises:
+        InvalidInput: another line, or no key at all.
+    """
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    keys = tuple(line for line in lines if line)
+    if not keys or not all(KEY.fullmatch(key) for key in keys):
+        raise InvalidInput("expected public keys of 64 lower-case hexadecimal digits, one a line")
+    return keys
+
+
+def _private(pem: bytes) -> Ed25519PrivateKey:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InvalidInput("expected a private Ed25519 key in PEM (PKCS #8, not encrypted)")
+    return key

@@ -1,0 +1,38 @@
+"""Parts of the formats that several of them share: base64 in one spelling, keys, canonical JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any
+
+import orjson
+
+KEY = re.compile(r"[0-9a-f]{64}")
+"""How a public key is written."""
+
+
+def to_base64(raw: bytes) -> str:
+    """Return standard base64 with padding."""
+    return base64.b64encode(raw).decode()
+
+
+def from_base64(text: str) -> bytes:
+    """Return the bytes of standard base64 with padding.
+
+    Raises:
+        ValueError: another alphabet, or a spelling that :func:`to_base64` does not write.
+    """
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("not base64") from None
+    if base64.b64encode(raw) != text.encode():
+        raise ValueError("base64 in another spelling")
+    return raw
+
+
+def canonical(document: Any) -> bytes:
+    """Return JSON with sorted keys and without spaces."""
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)

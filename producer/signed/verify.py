@@ -1,0 +1,52 @@
+"""Whether the bytes in an envelope come from a root that is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from producer.signed.certificate import Statement, read_statement
+from producer.signed.envelope import Envelope
+from producer.signed.keys import verifies
+from producer.signed.refusal import PlanRefused, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Bytes whose signatures were verified.
+
+    Attributes:
+        plan: the bytes that were signed; not read yet.
+        statement: of the certificate.
+    """
+
+    plan: bytes
+    statement: Statement
+
+
+def verify(envelope: Envelope, roots: Collection[str] | None) -> Verified:
+    """Verify both signatures of an envelope.
+
+    Dates are not looked at, nor is the plan: see :mod:`producer.device.acceptance`.
+
+    Args:
+        envelope: as read.
+        roots: public keys that are trusted; None trusts the envelope's own root, which proves
+            nothing but that the signatures are good.
+
+    Raises:
+        PlanRefused: ``BAD_CERTIFICATE``, ``UNKNOWN_ROOT`` or ``BAD_SIGNATURE``.
+        FatalError: the library for signatures is not installed.
+    """
+    certificate = envelope.certificate
+    try:
+        statement = read_statement(certificate.statement)
+    except ValueError as error:
+        raise PlanRefused(Refusal.BAD_CERTIFICATE, f"statement: {error}") from None
+    if roots is not None and statement.root not in roots:
+        raise PlanRefused(Refusal.UNKNOWN_ROOT, f"the root {statement.root} is not trusted here")
+    if not verifies(statement.root, certificate.signature, certificate.signed_bytes):
+        raise PlanRefused(Refusal.BAD_CERTIFICATE, "the root did not sign this certificate")
+    if not verifies(statement.key, envelope.signature, envelope.signed_bytes):
+        raise PlanRefused(Refusal.BAD_SIGNATURE, "the certified key did not sign this plan")
+    return Verified(envelope.plan, statement)

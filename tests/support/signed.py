@@ -1,0 +1,67 @@
+"""Operators with fixed keys, and the plans that they sign."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from estimators.plan import Plan
+from producer.signed.certificate import Certificate, Statement
+from producer.signed.envelope import Envelope
+from producer.signed.issue import certify, seal
+from producer.signed.keys import public_key
+from producer.signed.lineage import signed_lineage
+from tests.support.producer import START, make_plan
+
+YEAR = 365 * 86_400
+
+
+def private_key(seed: int) -> bytes:
+    """The same key for the same seed."""
+    key = Ed25519PrivateKey.from_private_bytes(seed.to_bytes(32, "big"))
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Root and signing key, by their seeds."""
+
+    root_seed: int = 1
+    key_seed: int = 2
+    owner: str = "Example Ltd"
+    not_before: int = START - YEAR
+    not_after: int = START + YEAR
+
+    @property
+    def root(self) -> str:
+        return public_key(private_key(self.root_seed))
+
+    @property
+    def statement(self) -> Statement:
+        key = public_key(private_key(self.key_seed))
+        return Statement(self.root, key, self.owner, self.not_before, self.not_after)
+
+    @property
+    def certificate(self) -> Certificate:
+        return certify(private_key(self.root_seed), self.statement)
+
+    def plan(self, lineage_name: str = "a", **given: Any) -> Plan:
+        """A plan of this operator; ``continues`` and ``make_plan``'s arguments."""
+        continues = tuple(given.pop("continues", ()))
+        changed = {name: given.pop(name) for name in ("purpose",) if name in given}
+        plan = make_plan(lineage=signed_lineage(self.root, lineage_name), **given)
+        return replace(plan, lineage_name=lineage_name, continues=continues, **changed)
+
+    def envelope(self, plan: Plan | bytes) -> Envelope:
+        raw = plan if isinstance(plan, bytes) else plan.to_bytes()
+        return seal(private_key(self.key_seed), self.certificate, raw)
+
+    def sign(self, plan: Plan | bytes) -> bytes:
+        return self.envelope(plan).to_bytes()

@@ -1,0 +1,256 @@
+"""Which plans a device accepts, and the reason for each that it refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from estimators.errors import InvalidInput
+from producer import MemoryStore, PlanRefused, Policy, Refusal, Reporter, Status, set_policy
+from producer.device.ledger import DeviceState
+from producer.signed.certificate import Certificate
+from producer.signed.issue import certify, seal
+from tests.support.producer import START, WINDOW, make_plan
+from tests.support.signed import YEAR, Operator, private_key
+
+GOOD, OTHER = Operator(), Operator(root_seed=7, key_seed=8)
+PLAN = GOOD.plan()
+POLICY = Policy(roots=(GOOD.root,))
+
+
+def reporter(given: Any, store: MemoryStore | None = None, **more: Any) -> Reporter:
+    seconds = more.pop("seconds", START)
+    policy = more.pop("policy", POLICY)
+    store = MemoryStore() if store is None else store
+    return Reporter(given, store, clock=lambda: seconds * 1000, policy=policy, **more)
+
+
+def refused(given: Any, **more: Any) -> Refusal:
+    """The reason, after a look at the ledger, which a refusal leaves alone."""
+    store = MemoryStore(DeviceState(bytes(16), policy=more.get("policy", POLICY)))
+    before = store.read()
+    with pytest.raises(PlanRefused) as caught:
+        reporter(given, store, **more)
+    assert store.read() == before
+    assert "\n" not in str(caught.value)
+    return caught.value.reason
+
+
+def test_a_signed_plan_is_answered() -> None:
+    store = MemoryStore()
+    device = reporter(GOOD.sign(PLAN), store)
+    assert device.plan == PLAN
+    assert (device.status(), device.refusal()) == (Status.READY, None)
+    assert device.report({"colour": "red"}) is not None
+    assert device.status() is Status.ALREADY_REPORTED
+    assert list(store.read().signed) == [PLAN.lineage]
+    assert not store.read().lineages
+    assert reporter(bytearray(GOOD.sign(PLAN)), store).status() is Status.ALREADY_REPORTED
+
+
+def flipped(raw: bytes, *path: str) -> bytes:
+    """The envelope with another first character in one base64 text."""
+    document = orjson.loads(raw)
+    place = document
+    for name in path[:-1]:
+        place = place[name]
+    text = place[path[-1]]
+    place[path[-1]] = ("B" if text[0] == "A" else "A") + text[1:]
+    return orjson.dumps(document)
+
+
+def with_certificate(certificate: Certificate) -> bytes:
+    return seal(private_key(GOOD.key_seed), certificate, PLAN.to_bytes()).to_bytes()
+
+
+def certificate_of_a_lie() -> bytes:
+    """A statement that names the trusted root, signed by another."""
+    return with_certificate(certify(private_key(OTHER.root_seed), GOOD.statement))
+
+
+def signed_by_a_stranger() -> bytes:
+    return seal(private_key(OTHER.key_seed), GOOD.certificate, PLAN.to_bytes()).to_bytes()
+
+
+def other_statement() -> bytes:
+    """The certificate of another date with the signature on the plan as it was."""
+    longer = replace(GOOD, not_after=GOOD.not_after + 1)
+    return replace(GOOD.envelope(PLAN), certificate=longer.certificate).to_bytes()
+
+
+def broken_statement() -> bytes:
+    statement = GOOD.statement.to_bytes() + b" "
+    unsigned = Certificate(statement, bytes(64))
+    return with_certificate(unsigned)
+
+
+INDENTED = orjson.dumps(PLAN.to_json(), option=orjson.OPT_INDENT_2)
+NAMELESS = replace(PLAN, lineage_name="")
+
+REFUSED: dict[str, tuple[Callable[[], Any], Refusal]] = {
+    "nothing": (lambda: b"", Refusal.MALFORMED),
+    "half an envelope": (lambda: GOOD.sign(PLAN)[:-9], Refusal.MALFORMED),
+    "a plan": (lambda: PLAN, Refusal.UNSIGNED),
+    "a plan's document": (PLAN.to_bytes, Refusal.UNSIGNED),
+    "a statement with a space": (broken_statement, Refusal.BAD_CERTIFICATE),
+    "another root": (lambda: OTHER.sign(OTHER.plan()), Refusal.UNKNOWN_ROOT),
+    "a root's key in its stead": (certificate_of_a_lie, Refusal.BAD_CERTIFICATE),
+    "a root's signature changed": (
+        lambda: flipped(GOOD.sign(PLAN), "certificate", "signature"),
+        Refusal.BAD_CERTIFICATE,
+    ),
+    "a stranger's signature": (signed_by_a_stranger, Refusal.BAD_SIGNATURE),
+    "another certificate": (other_statement, Refusal.BAD_SIGNATURE),
+    "a signature changed": (
+        lambda: flipped(GOOD.sign(PLAN), "signature"),
+        Refusal.BAD_SIGNATURE,
+    ),
+    "a plan changed": (lambda: flipped(GOOD.sign(PLAN), "plan"), Refusal.BAD_SIGNATURE),
+    "another plan's signature": (
+        lambda: replace(GOOD.envelope(PLAN), plan=GOOD.plan("b").to_bytes()).to_bytes(),
+        Refusal.BAD_SIGNATURE,
+    ),
+    "no plan": (lambda: GOOD.sign(b"{}"), Refusal.UNREADABLE_PLAN),
+    "a plan with spaces": (lambda: GOOD.sign(INDENTED), Refusal.UNREADABLE_PLAN),
+    "a plan of version 1": (lambda: GOOD.sign(make_plan(version=1)), Refusal.UNREADABLE_PLAN),
+    "no name of the lineage": (lambda: GOOD.sign(NAMELESS), Refusal.UNREADABLE_PLAN),
+    "the lineage of another root": (
+        lambda: GOOD.sign(OTHER.plan()), Refusal.WRONG_LINEAGE,
+    ),
+    "another name": (
+        lambda: GOOD.sign(replace(PLAN, lineage_name="b")), Refusal.WRONG_LINEAGE,
+    ),
+    "a start before the certificate": (
+        lambda: GOOD.sign(GOOD.plan(start=GOOD.not_before - WINDOW, windows=20_000_000)),
+        Refusal.EXPIRED_CERTIFICATE,
+    ),
+    "a start after the certificate": (
+        lambda: GOOD.sign(GOOD.plan(start=GOOD.not_after + 1)), Refusal.EXPIRED_CERTIFICATE,
+    ),
+    "too much for one report": (
+        lambda: GOOD.sign(GOOD.plan(epsilon="4.00000000000000000001")), Refusal.REPORT_EPSILON,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "reason"), REFUSED.values(), ids=REFUSED.keys())
+def test_each_refusal_has_its_reason(make: Callable[[], Any], reason: Refusal) -> None:
+    assert refused(make()) is reason
+
+
+def test_every_reason_is_reached() -> None:
+    reached = {reason for _, reason in REFUSED.values()} | {Refusal.PURPOSE}
+    assert reached == set(Refusal)
+
+
+def test_purposes_are_compared_exactly() -> None:
+    signed = GOOD.sign(GOOD.plan(purpose="crash rates"))
+    for purposes in ((), ("tests",), ("crash rates ", "Crash rates")):
+        policy = Policy(roots=(GOOD.root,), purposes=purposes)
+        assert refused(signed, policy=policy) is Refusal.PURPOSE
+    policy = Policy(roots=(GOOD.root,), purposes=("x", "crash rates"))
+    assert reporter(signed, policy=policy).status() is Status.READY
+
+
+def test_the_dates_of_the_certificate_are_included() -> None:
+    operator = replace(GOOD, not_before=START, not_after=START + 3 * WINDOW)
+    signed = operator.sign(PLAN)
+    assert refused(signed, seconds=START - 1) is Refusal.EXPIRED_CERTIFICATE
+    assert reporter(signed, seconds=START).status() is Status.READY
+    assert reporter(signed, seconds=operator.not_after).status() is Status.READY
+    assert refused(signed, seconds=operator.not_after + 1) is Refusal.EXPIRED_CERTIFICATE
+
+
+def test_a_limit_is_allowed_and_the_default_policy_trusts_nobody() -> None:
+    signed = GOOD.sign(GOOD.plan(epsilon="4"))
+    assert reporter(signed).report({}) is not None
+    assert refused(signed, policy=Policy()) is Refusal.UNKNOWN_ROOT
+    store = MemoryStore()
+    with pytest.raises(PlanRefused):
+        Reporter(signed, store)
+    assert store.read().policy == Policy()
+
+
+def test_unsigned_plans_need_to_be_allowed_by_name() -> None:
+    for given in (PLAN, PLAN.to_bytes()):
+        assert reporter(given, allow_unsigned=True).report({}) is not None
+    strict = Policy(report_epsilon="0.5")
+    assert refused(PLAN, policy=strict, allow_unsigned=True) is Refusal.REPORT_EPSILON
+    assert refused(b"{}", allow_unsigned=True) is Refusal.MALFORMED
+    assert refused(OTHER.sign(OTHER.plan()), allow_unsigned=True) is Refusal.UNKNOWN_ROOT
+
+
+def test_the_certificate_is_checked_again_at_every_report() -> None:
+    now = [START]
+    operator = replace(GOOD, not_after=START + WINDOW)
+    store = MemoryStore(DeviceState(bytes(16), policy=POLICY))
+    device = Reporter(operator.sign(PLAN), store, clock=lambda: now[0] * 1000)
+    now[0] = START + WINDOW + 1
+    assert device.status() is Status.REFUSED
+    assert device.refusal() is Refusal.EXPIRED_CERTIFICATE
+    before = store.read()
+    assert device.report({}) is None
+    assert store.read() == before
+
+
+def test_a_clock_that_goes_back_does_not_revive_a_certificate() -> None:
+    """The mark, the latest clock at which the device reported, counts as the present."""
+    store = MemoryStore()
+    early = replace(GOOD, not_after=START + WINDOW).sign(PLAN)
+    late = GOOD.sign(GOOD.plan("b"))
+    assert reporter(late, store, seconds=START + 3 * WINDOW).report({}) is not None
+    with pytest.raises(PlanRefused, match="expired_certificate"):
+        reporter(early, store, seconds=START)
+
+
+def test_another_policy_takes_effect_at_once() -> None:
+    store = MemoryStore()
+    device = reporter(GOOD.sign(PLAN), store)
+    set_policy(store, Policy(roots=(OTHER.root,)))
+    assert (device.status(), device.refusal()) == (Status.REFUSED, Refusal.UNKNOWN_ROOT)
+    assert device.report({}) is None
+    set_policy(store, POLICY)
+    assert device.report({}) is not None
+
+
+def test_a_store_keeps_its_policy_until_the_application_changes_it() -> None:
+    store = MemoryStore()
+    signed = GOOD.sign(PLAN)
+    reporter(signed, store)
+    with pytest.raises(InvalidInput, match="set_policy"):
+        reporter(signed, store, policy=Policy(roots=(GOOD.root,), span_epsilon="800"))
+    assert store.read().policy == POLICY
+    assert reporter(signed, store, policy=None).status() is Status.READY
+
+
+def test_a_rotated_key_keeps_the_lineage_and_what_was_spent() -> None:
+    store = MemoryStore()
+    assert reporter(GOOD.sign(PLAN), store).report({}) is not None
+    rotated = replace(GOOD, key_seed=9, not_after=GOOD.not_after + YEAR)
+    follows = rotated.sign(rotated.plan(name="later"))
+    assert reporter(follows, store).status() is Status.BUDGET_SPENT
+
+
+def test_a_device_without_the_library_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "signed.json").write_bytes(GOOD.sign(PLAN))
+    code = (
+        "import sys; sys.modules['cryptography'] = None\n"
+        "from producer import MemoryStore, Policy, Reporter\n"
+        "from estimators.errors import FatalError\n"
+        "raw = open(sys.argv[1], 'rb').read()\n"
+        f"policy = Policy(roots=['{GOOD.root}'])\n"
+        "try: Reporter(raw, MemoryStore(), policy=policy)\n"
+        "except FatalError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "signed.json")],
+        cwd=Path(__file__).parents[4], capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "pip install 'calmstream[signed]'" in done.stdout, done.stderr

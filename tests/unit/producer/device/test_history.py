@@ -1,0 +1,136 @@
+"""What a person can see of what left, and how they stop it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from producer import FileStore, MemoryStore, Policy, Reporter, Status, history, rejoin, withdraw
+from producer.device.history import MAX_HISTORY_BYTES, MAX_SENT, Sent, appended, value_fields
+from producer.device.ledger import DeviceState
+from producer.device.state_json import from_bytes, to_bytes
+from tests.support.producer import START, make_plan, unsigned_reporter
+from tests.support.signed import Operator
+
+GOOD = Operator()
+POLICY = Policy(roots=(GOOD.root,), ever_epsilon="9")
+
+
+def test_a_history_says_what_left(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "device.json")
+    plan = GOOD.plan(purpose="crash rates", epsilon="1.5")
+    device = Reporter(GOOD.sign(plan), store, clock=lambda: (START + 3) * 1000, policy=POLICY)
+    report = device.report({"colour": "red", "size": "xl", "flag": "1"})
+    assert report is not None
+    [sent] = FileStore(tmp_path / "device.json").read().history
+    raw = report.encode(plan)
+    view = plan.groups[report.group].views[report.view]
+    assert sent == Sent(
+        plan="edge-test", digest=plan.digest, purpose="crash rates", owner="Example Ltd",
+        root=GOOD.root, attributes=tuple(plan.domain.names[j] for j in view.attributes),
+        value=raw.decode(), value_bytes=len(raw), value_sha256=hashlib.sha256(raw).hexdigest(),
+        epsilon="1.5", when=START + 3, remains="6.5", remains_ever="7.5",
+    )  # fmt: skip
+    assert device.history() == history(store) == (sent,)
+    assert (device.remaining().span, device.remaining().ever) == (6.5, 7.5)
+
+
+def test_an_unsigned_plan_is_listed_with_its_own_owner() -> None:
+    store = MemoryStore()
+    assert unsigned_reporter(make_plan(), store, clock=lambda: START * 1000).report({}) is not None
+    [sent] = store.read().history
+    assert (sent.owner, sent.root, sent.remains_ever) == ("tests", "", None)
+
+
+def entry(number: int, size: int = 10) -> Sent:
+    return Sent(
+        "p", "d", "why", "who", "", ("a",), "x" * size, size, "s", "1", number, "7", None
+    )  # fmt: skip
+
+
+def test_a_history_is_bounded_and_forgets_the_oldest() -> None:
+    kept: tuple[Sent, ...] = ()
+    for number in range(MAX_SENT + 30):
+        kept = appended(kept, entry(number))
+    assert [sent.when for sent in kept] == list(range(30, MAX_SENT + 30))
+    for number in range(MAX_SENT):
+        kept = appended(kept, entry(1000 + number, 4096))
+    assert kept[-1].when == 1000 + MAX_SENT - 1
+    size = sum(len(orjson.dumps(sent.to_json())) for sent in kept)
+    assert MAX_HISTORY_BYTES - 2 * 4500 < size <= MAX_HISTORY_BYTES
+    assert appended((), entry(1, MAX_HISTORY_BYTES)) == (entry(1, MAX_HISTORY_BYTES),)
+
+
+def test_texts_of_a_plan_are_shortened() -> None:
+    store = MemoryStore()
+    plan = replace(make_plan(), purpose="p" * 100_000, owner="o" * 100_000)
+    assert unsigned_reporter(plan, store, clock=lambda: START * 1000).report({}) is not None
+    [sent] = store.read().history
+    assert len(sent.purpose) == len(sent.owner) == 500
+    large = value_fields(b"x" * 5000)
+    assert (large["value"], large["value_bytes"]) == ("", 5000)
+
+
+def test_what_the_history_forgets_stays_spent() -> None:
+    store = MemoryStore()
+    device = unsigned_reporter(make_plan(), store, clock=lambda: START * 1000)
+    assert device.report({}) is not None
+    store.update(lambda state: replace(state, history=()))
+    assert device.status() is Status.ALREADY_REPORTED
+    assert store.read().totals.ever == {"": "1"}
+
+
+def test_a_state_with_everything_round_trips() -> None:
+    store = MemoryStore(DeviceState(bytes(16), policy=POLICY))
+    device = Reporter(GOOD.sign(GOOD.plan()), store, clock=lambda: START * 1000)
+    assert device.report({}) is not None
+    device.withdraw()
+    state = replace(store.read(), generation=7)
+    assert from_bytes(to_bytes(state)) == state
+
+
+def test_whoever_withdraws_sends_nothing_until_they_rejoin(tmp_path: Path) -> None:
+    path = tmp_path / "device.json"
+    signed = [GOOD.sign(GOOD.plan(name)) for name in "abc"]
+
+    def device(raw: bytes) -> Reporter:
+        return Reporter(raw, FileStore(path), clock=lambda: START * 1000, policy=POLICY)
+
+    assert device(signed[0]).report({}) is not None
+    before = FileStore(path).read()
+    device(signed[1]).withdraw()
+    for raw in signed:
+        assert device(raw).status() is Status.WITHDRAWN
+        assert device(raw).report({}) is None
+    after = FileStore(path).read()
+    assert (after.signed, after.totals, after.history) == (
+        before.signed, before.totals, before.history,
+    )  # fmt: skip
+    device(signed[1]).rejoin()
+    assert device(signed[0]).status() is Status.ALREADY_REPORTED
+    assert device(signed[1]).report({}) is not None
+    withdraw(FileStore(path))
+    assert device(signed[2]).report({}) is None
+    rejoin(FileStore(path))
+    assert device(signed[2]).report({}) is not None
+
+
+class Watched(dict[str, object]):
+    """A record that must not be looked at."""
+
+    def __getitem__(self, key: str) -> object:
+        raise AssertionError("the record was read")
+
+
+@pytest.mark.parametrize("policy", [Policy(roots=(GOOD.root,), span_epsilon="0.5"),
+                                    Policy(roots=(GOOD.root,), ever_epsilon="0.5")])  # fmt: skip
+def test_silence_under_a_policy_comes_before_the_record(policy: Policy) -> None:
+    store = MemoryStore()
+    device = Reporter(GOOD.sign(GOOD.plan()), store, clock=lambda: START * 1000, policy=policy)
+    before = store.read()
+    assert device.report(Watched(colour="red")) is None
+    assert store.read() == before

@@ -1,0 +1,224 @@
+"""An operator whose key the device trusts gets no more from it than the policy says.
+
+What is counted is the epsilon of the reports that were handed out, not what the ledger says.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from estimators.errors import FatalError
+from estimators.plan import Guarantee
+from producer import DeviceStore, FileStore, MemoryStore, PlanRefused, Policy, Reporter
+from producer.device.control import install
+from tests.support.producer import START
+from tests.support.signed import Operator
+
+PLANS = 200
+DAY = 86_400
+ROOT = Path(__file__).parents[4]
+OPERATOR = Operator(not_before=0, not_after=1 << 40)
+POLICY = Policy(roots=(OPERATOR.root,))
+
+
+def show(line: str) -> None:
+    """What the operator got; ``pytest -s`` shows it."""
+    print(line)  # noqa: T201
+
+
+class Attack:
+    """Hands plans to one device and adds up what comes back."""
+
+    def __init__(self, store: DeviceStore, policy: Policy = POLICY) -> None:
+        self.spent = Decimal(0)
+        self._store, self._policy = store, policy
+
+    def ask(self, raw: bytes, second: int = START) -> bool:
+        """Whether the device reports; a plan that it refuses gives nothing."""
+        try:
+            device = Reporter(raw, self._store, clock=lambda: second * 1000, policy=self._policy)
+        except PlanRefused:
+            return False
+        report = device.report({"colour": "red"})
+        if report is None:
+            return False
+        self.spent += Decimal(device.plan.epsilon)
+        return True
+
+
+def fresh_lineages(epsilon: str = "1", start: int = START) -> Iterator[bytes]:
+    for number in range(PLANS):
+        yield OPERATOR.sign(
+            OPERATOR.plan(f"fresh {number}", epsilon=epsilon, lineage_epsilon="128", start=start)
+        )
+
+
+def children() -> Iterator[bytes]:
+    """Each continues the lineages before it, or keeps one, and states more than all of them."""
+    named = []
+    for number in range(PLANS):
+        name = "same" if number % 2 else f"child {number}"
+        plan = OPERATOR.plan(
+            name, name=f"p{number}", epsilon="0.3", lineage_epsilon="128",
+            continues=[] if number % 2 else named[-8:],
+        )  # fmt: skip
+        if not number % 2:
+            named.append(plan.lineage)
+        yield OPERATOR.sign(plan)
+
+
+def test_200_fresh_lineages_give_8() -> None:
+    attack = Attack(MemoryStore())
+    answered = sum(attack.ask(raw) for raw in fresh_lineages())
+    show(f"200 fresh lineages of epsilon 1: {attack.spent}")
+    assert (answered, attack.spent) == (8, 8)
+
+
+def test_loud_plans_give_nothing() -> None:
+    attack = Attack(MemoryStore())
+    assert not any(attack.ask(raw) for raw in fresh_lineages("16"))
+    assert not attack.ask(OPERATOR.sign(OPERATOR.plan(epsilon="4.001")))
+    assert attack.spent == 0
+
+
+def test_children_give_8() -> None:
+    attack = Attack(MemoryStore())
+    for raw in children():
+        attack.ask(raw)
+    show(f"200 children of epsilon 0.3: {attack.spent}")
+    assert Decimal("7.7") < attack.spent <= 8
+
+
+def test_amounts_that_just_do_not_fit_give_nothing_more() -> None:
+    attack = Attack(MemoryStore())
+    sizes = ["4", "3.99999999999999999999", "0.001", "4", "0.0011", "0.001"]
+    for number, epsilon in enumerate(sizes * 30):
+        attack.ask(OPERATOR.sign(OPERATOR.plan(f"{number}", epsilon=epsilon)))
+    assert attack.spent <= 8
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clocks_within_a_year_give_8(seed: int) -> None:
+    """Forward and back, with windows that end far ahead of the clock or behind it."""
+    dice, attack = random.Random(seed), Attack(MemoryStore())
+    for number in range(PLANS):
+        now = START + dice.randrange(364 * DAY)
+        window = dice.choice([1, 3600, DAY, 400 * DAY])
+        plan = OPERATOR.plan(
+            f"{number}", start=now // window * window, window=window, windows=1, epsilon="0.7"
+        )
+        attack.ask(OPERATOR.sign(plan), now)
+    show(f"200 plans, clock anywhere in 364 days: {attack.spent}")
+    assert Decimal(7) < attack.spent <= 8
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_clock_that_jumps_over_years_gives_8_a_year_at_most(seed: int) -> None:
+    """A device has no other time: each year by which its clock is ahead of all before frees 8."""
+    dice, attack, years = random.Random(seed), Attack(MemoryStore()), 6
+    for number in range(PLANS):
+        now = START + dice.randrange(years * 365 * DAY)
+        plan = OPERATOR.plan(f"{number}", start=now, window=10, windows=1)
+        attack.ask(OPERATOR.sign(plan), now)
+    show(f"200 plans, clock anywhere in {years} years: {attack.spent}")
+    assert attack.spent <= 8 * (years + 1)
+    capped = Attack(MemoryStore(), Policy(roots=(OPERATOR.root,), ever_epsilon="10"))
+    for number in range(PLANS):
+        now = START + number * 40 * DAY
+        capped.ask(OPERATOR.sign(OPERATOR.plan(f"{number}", start=now)), now)
+    assert capped.spent == 10
+
+
+def test_back_and_forth_over_a_year_frees_once() -> None:
+    attack = Attack(MemoryStore())
+    for step in range(40):
+        now = START + (step % 2) * 366 * DAY
+        for number in range(10):
+            plan = OPERATOR.plan(f"{step} {number}", start=now, window=10, windows=1)
+            attack.ask(OPERATOR.sign(plan), now)
+    show(f"400 plans, clock back and forth over 366 days: {attack.spent}")
+    assert attack.spent == 16
+
+
+def test_a_plan_of_every_window_gives_8() -> None:
+    plan = OPERATOR.plan(guarantee=Guarantee("w-event", 2), windows=400, lineage_epsilon="128")
+    attack, raw = Attack(MemoryStore()), OPERATOR.sign(plan)
+    for window in range(400):
+        attack.ask(raw, START + window * 10)
+    assert attack.spent == 8
+
+
+def test_an_older_file_is_noticed_and_gives_nothing_more(tmp_path: Path) -> None:
+    path, kept = tmp_path / "device.json", tmp_path / "kept"
+    attack = Attack(FileStore(path))
+    signed = list(fresh_lineages())
+    assert attack.ask(signed[0])
+    shutil.copy(path, kept)
+    for raw in signed[1:8]:
+        attack.ask(raw)
+    assert attack.spent == 8
+    shutil.copy(kept, path)
+    with pytest.raises(FatalError, match="older copy"):
+        attack.ask(signed[8])
+    path.unlink()
+    with pytest.raises(FatalError, match="is gone"):
+        attack.ask(signed[8])
+    assert attack.spent == 8
+
+
+def test_both_files_put_back_are_not_noticed(tmp_path: Path) -> None:
+    """The limit that PRIVACY.md states: a whole disk that goes back takes the ledger along."""
+    path, lock = tmp_path / "device.json", tmp_path / "device.json.lock"
+    install(FileStore(path), POLICY)
+    copies = [(file, file.read_bytes()) for file in (path, lock)]
+    attack = Attack(FileStore(path))
+    signed = list(fresh_lineages())
+    for raw in signed[:8]:
+        attack.ask(raw)
+    for file, content in copies:
+        file.write_bytes(content)
+    assert attack.ask(signed[8])
+    assert attack.spent == 9
+
+
+PROCESS = """
+import runpy, sys
+from pathlib import Path
+attack_of = runpy.run_path(sys.argv[1])
+attack = attack_of["Attack"](attack_of["FileStore"](Path(sys.argv[2])))
+for number, raw in enumerate(attack_of["fresh_lineages"]()):
+    if number % 2 == int(sys.argv[3]):
+        attack.ask(raw)
+print(attack.spent)
+"""
+
+
+def test_two_processes_at_once_give_8(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROCESS, __file__, str(tmp_path / "device.json")]
+    processes = [
+        subprocess.Popen([*command, str(n)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for n in range(2)
+    ]
+    spent = [Decimal(process.communicate(timeout=120)[0]) for process in processes]
+    show(f"200 plans from two processes at once: {' + '.join(map(str, spent))}")
+    assert sum(spent) == 8
+
+
+def test_everything_at_once_gives_8(tmp_path: Path) -> None:
+    """200 plans of every kind, in random order, clock anywhere in a year, one device."""
+    dice, attack = random.Random(7), Attack(FileStore(tmp_path / "device.json"))
+    plans = [*fresh_lineages("0.9")][:80] + [*children()][:80] + [*fresh_lineages("16")][:40]
+    dice.shuffle(plans)
+    for raw in plans:
+        attack.ask(raw, START + dice.randrange(60))
+        attack.ask(raw, START + dice.randrange(364 * DAY))
+    show(f"200 plans of every kind: {attack.spent}")
+    assert 7 < attack.spent <= 8
