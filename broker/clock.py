@@ -9,8 +9,8 @@ import threading
 import time
 from typing import Protocol
 
-# Linux's boot clock goes on while the machine sleeps; the plain monotonic clock does not. A worker
-# that slept for longer than its session must notice it.
+# Linux's boot clock also advances while the machine sleeps; the plain monotonic clock does not. A
+# worker on a machine that slept for longer than the group session must notice it.
 _BOOT = getattr(time, "CLOCK_BOOTTIME", None)
 
 
@@ -20,16 +20,16 @@ def wall_clock() -> int:
 
 
 class Clock(Protocol):
-    """The time that a service or a gateway sees."""
+    """The source of time of a service or a gateway."""
 
     def now_ms(self) -> int:
-        """Return the wall clock: milliseconds since the epoch; it may jump either way."""
+        """Return the wall clock in milliseconds since the epoch; it may jump forward or back."""
 
     def monotonic(self) -> float:
-        """Return seconds since some fixed moment; the value never decreases."""
+        """Return the seconds since an arbitrary fixed moment; the value never decreases."""
 
     def sleep(self, seconds: float) -> None:
-        """Block for this long; may return early when the process is asked to stop."""
+        """Block for this many seconds; may return early when the process is asked to stop."""
 
 
 class SystemClock:
@@ -47,11 +47,11 @@ class SystemClock:
         return wall_clock()
 
     def monotonic(self) -> float:
-        """Return seconds, including the time that the machine slept where the system counts it."""
+        """Return seconds; on Linux they include the time during which the machine slept."""
         return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
 
     def sleep(self, seconds: float) -> None:
-        """Block for this long or until ``stop`` is set."""
+        """Block for this many seconds or until ``stop`` is set."""
         self._stop.wait(max(seconds, 0.0))
 
 

@@ -1,4 +1,4 @@
-"""Files that survive a crash: whole or not at all, private to their owner, locked while changed."""
+"""Atomic and durable writes of files that only their owner may read, and lock files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ else:
 
 
 def real_path(path: str | Path) -> Path:
-    """The path of the file itself, all symbolic links followed.
+    """Return the path of the file itself, with all symbolic links resolved.
 
     Replacing a link instead of its target would leave the old content under the other name, and the
     two names would take different locks.
@@ -27,13 +27,17 @@ def real_path(path: str | Path) -> Path:
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Replace ``path``, as :func:`real_path` gives it, readable and writable by its owner only.
+    """Replace the content of a file, which only its owner can then read and write.
 
-    When this returns the new content survives a power failure; until then the old one does. A
-    crash can leave a file ``.<name>.<random>.tmp`` behind, which nobody reads.
+    The new content survives a power failure once this function has returned. A crash before that
+    leaves the old content. It can also leave a file ``.<name>.<random>.tmp``, which is never read.
+
+    Args:
+        path: the file, without symbolic links; callers pass the result of :func:`real_path`.
+        data: the new content.
 
     Raises:
-        RecoverableError: the operating system refused (no space, no permission).
+        RecoverableError: the operating system refuses to write (no space, no permission).
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -64,10 +68,10 @@ def _sync_directory(directory: Path) -> None:
 
 
 def read_if_there(path: Path) -> bytes | None:
-    """The content, or None where no such file exists.
+    """Return the content of a file, or None if the file does not exist.
 
     Raises:
-        FatalError: it exists and cannot be read. That is never taken for an absent file.
+        FatalError: the file exists and cannot be read. It is never treated as absent.
     """
     try:
         return path.read_bytes()
@@ -79,18 +83,19 @@ def read_if_there(path: Path) -> bytes | None:
 
 @contextlib.contextmanager
 def exclusive(path: Path, *, wait: bool) -> Iterator[int]:
-    """Hold the lock file ``<path>.lock`` against other threads and processes.
+    """Hold the lock file ``<path>.lock``, so that other threads and processes cannot hold it.
 
     Args:
-        path: what is protected, as :func:`real_path` gives it; its directory is made where it does
-            not exist.
-        wait: block until the lock is free, or refuse at once.
+        path: the file to protect, without symbolic links; callers pass the result of
+            :func:`real_path`. Its directory is created if it does not exist.
+        wait: whether to block until the lock is free; otherwise a lock that is held is an error.
 
     Yields:
         The open descriptor of the lock file.
 
     Raises:
-        RecoverableError: the lock is held elsewhere and ``wait`` is false, or cannot be made.
+        RecoverableError: the lock file cannot be created or locked; with ``wait=False`` the usual
+            reason is that another process holds the lock.
     """
     lock = path.with_name(path.name + ".lock")
     try:

@@ -1,9 +1,9 @@
-"""Definitions of metrics: the code registers them, the documentation lists them.
+"""The type of a metric's definition, which the code registers and the documentation lists.
 
 Names start with ``calmstream_``; units are base units (seconds, records, reports). Label values:
 ``plan`` is the plan's name, a hyphen and the first 8 digits of its digest, as in topic names;
-``group`` is the group's number; ``reason`` is a rejection reason or the reason why reports were
-given up; ``topic`` and ``partition`` name an input partition.
+``group`` is the number of a group of devices; ``reason`` is a rejection reason or the reason why
+reports were given up; ``topic`` and ``partition`` name a partition of a reports topic.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 @dataclass(frozen=True, slots=True)
 class MetricDefinition:
-    """One metric.
+    """The definition of one metric.
 
     Attributes:
-        name: full name; counters end in ``_total``.
+        name: full name of the metric; the names of counters end in ``_total``.
         kind: counter, gauge or histogram.
-        unit: what the metric counts or measures, for a table.
-        labels: label names.
-        help: the meaning, in one sentence.
-        action: what to do about an unusual value.
-        buckets: upper bounds of a histogram, ascending.
+        unit: what the metric counts or measures; a column of the documentation's table.
+        labels: names of its labels, a subset of :data:`LABELS`.
+        help: the meaning of the metric, in one sentence.
+        action: what an operator does about an unusual value.
+        buckets: upper bounds of a histogram's buckets, ascending; empty for other kinds.
     """
 
     name: str

@@ -19,12 +19,13 @@ _MINUTE_MS = 60_000
 _ALWAYS_CHECKED = ("cleanup.policy", "message.timestamp.type")
 
 MAX_RECORD_BYTES = 8 << 20
-"""Largest state record, snapshot record or release."""
+"""Maximum size in bytes of a state record, a snapshot record or a release."""
 
 MAX_REPORTS_BYTES = 2 << 20
-"""Largest record of senders: twice the largest batch, so that a record that is too large is
-received, rejected for its size and kept as a dead letter."""
+"""Maximum size in bytes of a record in a reports topic. It is twice the maximum size of a batch, so
+that a batch that is too large is received, rejected for its size and kept as a dead letter."""
 
+# Kafka counts the record batch's own overhead too; 4 KiB is more than that overhead.
 _COMPACTED_BYTES = MAX_RECORD_BYTES + 4096
 
 
@@ -33,13 +34,14 @@ class TopicNames:
     """Names of the topics of one plan in one namespace.
 
     Attributes:
-        namespace: lower-case letters, digits, dots and hyphens.
+        namespace: first part of all names: lower-case letters, digits, dots and hyphens.
         plan_name: the plan's name.
-        digest: the plan's digest; its first 8 digits go into the names.
-        groups: number of groups.
-        partitions: of every reports topic and of the state topic.
-        output_namespace: of state, snapshots and dead letters; empty for the same one. An old log
-            is counted again into another namespace, never over existing results.
+        digest: the plan's digest; its first 8 digits are part of the names.
+        groups: number of groups of devices; each group has its own reports topic.
+        partitions: number of partitions of each reports topic and of the state topic.
+        output_namespace: namespace of the state, snapshots and dead-letter topics; empty means
+            ``namespace``. A log is counted again into another namespace, so that existing results
+            are never overwritten.
     """
 
     namespace: str
@@ -54,12 +56,12 @@ class TopicNames:
 
     @property
     def prefix(self) -> str:
-        """Common beginning of the names of the reports topics."""
+        """The common beginning of the names of the reports topics."""
         return _prefix(self.namespace, self.plan_name, self.digest)
 
     @property
     def output_prefix(self) -> str:
-        """Common beginning of all other topic names of the plan."""
+        """The common beginning of all other topic names of the plan."""
         return _prefix(self.output_namespace or self.namespace, self.plan_name, self.digest)
 
     def reports(self, group: int) -> str:
@@ -68,22 +70,22 @@ class TopicNames:
 
     @property
     def all_reports(self) -> tuple[str, ...]:
-        """Reports topics in group order."""
+        """The names of all reports topics, in the order of groups."""
         return tuple(self.reports(group) for group in range(self.groups))
 
     @property
     def state(self) -> str:
-        """State topic."""
+        """The name of the state topic, where tally workers keep their counts."""
         return f"{self.output_prefix}.state"
 
     @property
     def snapshots(self) -> str:
-        """Snapshots topic."""
+        """The name of the snapshots topic, where the publisher writes the estimated tables."""
         return f"{self.output_prefix}.snapshots"
 
     @property
     def dead_letters(self) -> str:
-        """Dead-letter topic."""
+        """The name of the topic of dead letters, which describe rejected records."""
         return f"{self.output_prefix}.dead-letters"
 
     def group_of(self, topic: str) -> int:
@@ -98,8 +100,9 @@ class TopicNames:
         """Return every topic of the plan with the settings that correctness needs.
 
         Args:
-            input_retention_ms: how long reports are kept; must exceed window + grace + skew + the
-                longest freeze of a worker + the state topic's compaction lag.
+            input_retention_ms: how long reports are kept, in milliseconds. It must exceed the sum
+                of window, grace, skew, the longest interruption of a worker, and the state topic's
+                compaction lag.
         """
         reports = {
             "cleanup.policy": "delete",
@@ -115,8 +118,8 @@ class TopicNames:
             "min.cleanable.dirty.ratio": "0.1",
             "delete.retention.ms": str(_DAY_MS),
         }
-        # Bounded in size too, because every sender of reports can cause rejections.
-        letters = {
+        # The size is bounded too, because every sender of reports can cause rejections.
+        dead_letters = {
             "cleanup.policy": "delete",
             "retention.ms": str(30 * _DAY_MS),
             "retention.bytes": str(1 << 30),
@@ -126,14 +129,17 @@ class TopicNames:
             *(TopicSpec(name, self.partitions, reports) for name in self.all_reports),
             TopicSpec(self.state, self.partitions, compacted),
             TopicSpec(self.snapshots, 1, compacted),
-            TopicSpec(self.dead_letters, 1, letters),
+            TopicSpec(self.dead_letters, 1, dead_letters),
         ]
 
     def verify(self, found: Mapping[str, TopicInfo]) -> None:
-        """Check that the topics exist as :meth:`specs` makes them, as far as correctness needs it.
+        """Check that all topics exist with the partitions and settings that correctness needs.
+
+        Args:
+            found: the descriptions of the existing topics, by name.
 
         Raises:
-            FatalError: the first difference, with what was expected and what was found.
+            FatalError: the first difference between the expected and the existing topics.
         """
         _verify(self.specs(0), found, _ALWAYS_CHECKED, "calmstream topics")
 
@@ -143,10 +149,10 @@ class CentralNames:
     """Names of the two topics of a central plan in one namespace.
 
     Attributes:
-        namespace: lower-case letters, digits, dots and hyphens.
+        namespace: first part of all names: lower-case letters, digits, dots and hyphens.
         plan_name: the plan's name.
-        digest: the plan's digest; its first 8 digits go into the names.
-        partitions: of the raw topic.
+        digest: the plan's digest; its first 8 digits are part of the names.
+        partitions: number of partitions of the raw topic.
     """
 
     namespace: str
@@ -163,12 +169,12 @@ class CentralNames:
 
     @property
     def raw(self) -> str:
-        """Raw records: readable by the aggregator only."""
+        """The name of the topic of raw records, which only the aggregator may read."""
         return f"{self._prefix}.raw"
 
     @property
     def releases(self) -> str:
-        """Noisy releases, for everyone."""
+        """The name of the topic of noisy releases, which everyone may read."""
         return f"{self._prefix}.releases"
 
     @property
@@ -182,7 +188,7 @@ class CentralNames:
             "cleanup.policy": "delete",
             "message.timestamp.type": "LogAppendTime",
             "retention.ms": str(2 * window_ms + _DAY_MS),
-            # Deletion by size would let what counts in a window depend on other senders.
+            # With a limit on size, one sender could cause the deletion of another sender's records.
             "retention.bytes": "-1",
             "max.message.bytes": str(MAX_REPORTS_BYTES),
         }
@@ -193,18 +199,21 @@ class CentralNames:
         return [TopicSpec(self.raw, self.partitions, raw), TopicSpec(self.releases, 1, releases)]
 
     def verify(self, found: Mapping[str, TopicInfo]) -> None:
-        """Check that both topics exist as :meth:`specs` makes them.
+        """Check that both topics exist with the partitions and settings that correctness needs.
+
+        Args:
+            found: the descriptions of the existing topics, by name.
 
         Raises:
-            FatalError: the first difference, with what was expected and what was found.
+            FatalError: the first difference between the expected and the existing topics.
         """
         checked = (*_ALWAYS_CHECKED, "retention.bytes")
         _verify(self.specs(0), found, checked, "calmstream central topics")
-        # A smaller limit would refuse a release whose loss has already been spent.
-        room = int(found[self.releases].settings.get("max.message.bytes", _COMPACTED_BYTES))
-        if room < _COMPACTED_BYTES:
+        # With a smaller limit the broker would refuse a release after its budget was spent.
+        limit = int(found[self.releases].settings.get("max.message.bytes", _COMPACTED_BYTES))
+        if limit < _COMPACTED_BYTES:
             raise FatalError(
-                f"topic {self.releases} has max.message.bytes={room}, expected at least "
+                f"topic {self.releases} has max.message.bytes={limit}, expected at least "
                 f"{_COMPACTED_BYTES}"
             )
 
@@ -225,7 +234,14 @@ def _verify(
     checked: Sequence[str],
     command: str,
 ) -> None:
-    """Compare partitions and the ``checked`` settings; ``command`` creates missing topics."""
+    """Compare partition counts and settings of existing topics with what is expected.
+
+    Args:
+        specs: the expected topics.
+        found: the descriptions of the existing topics, by name.
+        checked: names of the settings to compare.
+        command: the command that creates missing topics, for the message.
+    """
     for spec in specs:
         info = found.get(spec.name)
         if info is None:

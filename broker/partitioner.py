@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+# The constants of MurmurHash2 and the seed that Kafka's clients use.
 _MASK = 0xFFFFFFFF
 _MULTIPLIER = 0x5BD1E995
 _SEED = 0x9747B28C

@@ -19,9 +19,9 @@ class Permission:
     """One operation that a role may perform.
 
     Attributes:
-        kind: kind of resource.
-        name: name of the topic or group, or with ``prefixed`` the beginning of its name.
-        operation: Kafka's name of the operation.
+        kind: whether the resource is a topic or a consumer group.
+        name: name of the topic or consumer group, or with ``prefixed`` the beginning of its name.
+        operation: Kafka's name of the operation, such as READ.
         prefixed: whether ``name`` is a prefix.
     """
 
@@ -46,7 +46,7 @@ def permissions(role: str, names: TopicNames) -> tuple[Permission, ...]:
 
 
 def _reports(names: TopicNames, *operations: str) -> list[Permission]:
-    """Return permissions on all reports topics of the plan, by their common prefix."""
+    """Return permissions on all reports topics of the plan, granted on their common prefix."""
     return [Permission("topic", f"{names.prefix}.reports.g", o, True) for o in operations]
 
 
@@ -63,7 +63,7 @@ def _edge(names: TopicNames) -> list[Permission]:
 
 
 def _tally(names: TopicNames) -> list[Permission]:
-    # Workers write ticks to the reports topics.
+    # Workers also write to the reports topics: ticks, which advance the clock of an idle partition.
     return [
         *_reports(names, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.state, "READ", "WRITE", "DESCRIBE_CONFIGS"),
@@ -74,7 +74,8 @@ def _tally(names: TopicNames) -> list[Permission]:
 
 
 def _publisher(names: TopicNames) -> list[Permission]:
-    # The starts of the reports topics decide what may be deleted from the state topic.
+    # The publisher reads the first offsets of the reports topics: they decide which records it may
+    # delete from the state topic.
     return [
         *_reports(names, *_DESCRIBE),
         *_topic(names.state, "READ", "WRITE", "DESCRIBE_CONFIGS"),
@@ -120,4 +121,4 @@ ROLES: Mapping[str, Callable[[TopicNames], list[Permission]]] = {
     "replay": _replay,
     "operator": _operator,
 }
-"""The permissions of each role. Only ``operator``, which retires plans, can delete."""
+"""The permissions of each role. Only the operator, who retires plans, may delete topics."""

@@ -20,15 +20,15 @@ class Security:
 
     Attributes:
         protocol: one of :data:`PROTOCOLS`.
-        mechanism: one of :data:`MECHANISMS`, with a SASL protocol only.
-        username: for SASL.
-        password: for SASL; or one of the next two.
+        mechanism: one of :data:`MECHANISMS`; allowed with a SASL protocol only.
+        username: the name for SASL.
+        password: the password for SASL. Exactly one of the three password attributes must be set.
         password_file: a file whose content, without the final line break, is the password.
-        password_env: an environment variable that holds it.
-        cafile: certificates to trust, PEM; the system's when absent.
-        certfile: the client's own certificate, PEM, for mutual TLS.
-        keyfile: its private key, PEM.
-        check_hostname: whether the certificate must name the host.
+        password_env: name of an environment variable that holds the password.
+        cafile: PEM file of trusted certificates; None means the system's certificates.
+        certfile: PEM file of the client's own certificate, for mutual TLS.
+        keyfile: PEM file of the private key of ``certfile``.
+        check_hostname: whether the broker's certificate must name its host.
 
     Raises:
         InvalidInput: settings contradict each other, or a file does not exist.
@@ -70,7 +70,7 @@ class Security:
         return self.protocol.endswith("SSL")
 
     def client_settings(self, env: Mapping[str, str] = os.environ) -> dict[str, Any]:
-        """Return the Kafka client's keyword arguments, with the password.
+        """Return these settings as keyword arguments of the Kafka client, password included.
 
         Raises:
             InvalidInput: the environment variable is not set or the password is empty.

@@ -3,12 +3,14 @@
 All other packages use these protocols only. The two implementations, ``broker.in_process`` (the
 embedded default) and ``broker.kafka``, pass the same contract tests.
 
-An *offset* is always the next position to read or to be written, as in Kafka. Times are integer
-milliseconds since the epoch. A partition is named ``(topic, number)``.
+As in Kafka, the *offset* of a record is its number in its partition; the *position* of a reader is
+the offset of the next record that it reads; the *end* of a log is the offset that the next appended
+record gets. Times are integer milliseconds since the epoch. A partition is identified by
+``(topic, number)``.
 
-Errors: every call may raise ``RecoverableError`` (the broker does not answer, try again within a
-budget) and ``FatalError`` (the broker answers, and going on would be wrong: a topic that does not
-exist, no permission, a position outside the log).
+Errors: every call may raise ``RecoverableError`` (the broker does not respond; the caller tries
+again for a limited time) and ``FatalError`` (the broker responds, and to continue would be wrong: a
+topic does not exist, a permission is missing, a position lies outside the log).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 Headers = tuple[tuple[str, bytes], ...]
-"""Names and contents; records of unknown senders can have any names."""
+"""Names and contents of a record's headers. Unknown senders can use any names."""
 
 
 class Partition(NamedTuple):
@@ -36,9 +38,10 @@ class Damage:
     """Why some records of the log could not be decoded.
 
     Attributes:
-        first_offset: of the records concerned.
-        records: how many there are, as their sender stated.
-        why: one line; a function of the bytes in the log.
+        first_offset: offset of the first of these records.
+        records: number of these records, as their sender stated it.
+        why: the reason, in one line. It depends on the bytes in the log alone, so that every
+            machine that reads them gives the same reason.
     """
 
     first_offset: int
@@ -48,19 +51,19 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record as read from the log, or several that could not be decoded.
+    """One record read from the log, or several records that could not be decoded.
 
     A broker also stores bytes that cannot be decoded, because it does not check compressed records.
     They are returned as one record with ``damage``, so that a reader can skip them.
 
     Attributes:
-        partition: the partition that holds it.
-        offset: its position there; with damage that of the last one.
+        partition: the partition that holds the record.
+        offset: the record's offset; with damage the offset of the last damaged record.
         timestamp: milliseconds since the epoch.
-        append_time: whether the broker set the timestamp (LogAppendTime) or the sender did.
-        key: bytes or None; None with damage.
-        value: bytes, or None for a tombstone; with damage the bytes that could not be decoded.
-        headers: in the order of sending; empty where they could not be decoded.
+        append_time: True if the broker set the timestamp (LogAppendTime), False if the sender did.
+        key: the key's bytes or None; always None with damage.
+        value: the value's bytes, or None for a tombstone; with damage the undecodable bytes.
+        headers: in the order in which the sender gave them; empty if they cannot be decoded.
         damage: None for a record that was decoded.
     """
 
@@ -76,9 +79,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic to create: replication is the broker's default unless given.
+    """A topic to create.
 
-    ``settings`` are Kafka topic settings by their Kafka names with string values.
+    Attributes:
+        name: the topic's name.
+        partitions: number of partitions.
+        settings: Kafka topic settings, by their Kafka names, with string values.
+        replication: number of replicas; -1 means the broker's default.
     """
 
     name: str
@@ -89,7 +96,14 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """An existing topic. ``id`` changes when a topic is deleted and created again."""
+    """An existing topic.
+
+    Attributes:
+        name: the topic's name.
+        id: identifies this topic; a topic that is deleted and created again has another id.
+        partitions: number of partitions.
+        settings: Kafka topic settings, by their Kafka names, defaults included.
+    """
 
     name: str
     id: str
@@ -98,15 +112,16 @@ class TopicInfo:
 
 
 class Delivery(Protocol):
-    """A send that has been handed over."""
+    """The pending or completed result of one :meth:`Sink.send`."""
 
     def wait(self, timeout: float) -> int:
-        """Block until the broker has acknowledged; return the record's offset.
+        """Block until the broker has acknowledged the record; return the record's offset.
 
         Raises:
-            RecoverableError: not acknowledged within ``timeout`` seconds, or the send failed in a
-                way that a resend may cure. The record may or may not be in the log.
-            FatalError: refused for good (too large, no such topic, no permission).
+            RecoverableError: the record is not acknowledged within ``timeout`` seconds, or the send
+                failed for a temporary reason. The record may or may not be in the log.
+            FatalError: sending again cannot succeed (record too large, no such topic, no
+                permission).
         """
 
     def done(self) -> bool:
@@ -119,7 +134,7 @@ class Sink(Protocol):
     def prepare(self, topics: Iterable[str]) -> None:
         """Request the metadata of topics, so that later sends to them do not block for it.
 
-        Optional: the first send to a topic requests it otherwise.
+        This call is optional: without it, the first send to a topic requests its metadata.
 
         Raises:
             FatalError: a topic does not exist.
@@ -134,18 +149,19 @@ class Sink(Protocol):
         partition: int | None = None,
         headers: Headers = (),
     ) -> Delivery:
-        """Hand a record over; order per partition is the order of the calls.
+        """Queue a record for sending; each partition gets its records in the order of the calls.
 
-        Without ``partition`` it is murmur2(key) mod the partition count, as Kafka does. May block
-        up to the sink's configured limit for buffer space, and the first send to a topic for its
-        metadata; see :meth:`prepare`.
+        Without ``partition``, the partition is murmur2(key) modulo the number of partitions, as in
+        Kafka's own clients. The call may block, for at most the sink's configured time, until there
+        is buffer space, and at the first send to a topic also for the topic's metadata (see
+        :meth:`prepare`).
         """
 
     def flush(self, timeout: float) -> None:
-        """Block until everything handed over is acknowledged or has failed.
+        """Block until every queued record is acknowledged or has failed.
 
         Raises:
-            RecoverableError: not within ``timeout`` seconds.
+            RecoverableError: some records are still pending after ``timeout`` seconds.
         """
 
     def close(self, timeout: float) -> None:
@@ -153,31 +169,41 @@ class Sink(Protocol):
 
 
 class Reader(Protocol):
-    """Reads partitions that it assigns to itself: restores, the publisher, subscribers.
+    """Reads partitions that its caller chooses, without a consumer group.
 
-    Not safe for use from several threads.
+    The publisher, subscribers, and workers that restore their counts use it. Not safe for use from
+    several threads.
     """
 
     def assign(self, partitions: Collection[Partition]) -> None:
-        """Read exactly these partitions; new ones must be sought before the next poll.
+        """Read exactly these partitions from now on.
 
-        Partitions that were read before keep their positions.
+        Partitions that were assigned before keep their positions. Call :meth:`seek` for each new
+        one before the next poll.
 
         Raises:
             FatalError: a partition does not exist.
         """
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Set the position, without a check against the log."""
+        """Set the position; the next poll fails if it lies outside the log."""
 
     def position(self, partition: Partition) -> int:
-        """Return the offset of the next record that poll returns, or skips after compaction."""
+        """Return the offset from which the next poll reads.
+
+        There may be no record at this offset, because compaction leaves gaps; poll then continues
+        with the record after the gap.
+        """
 
     def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
-        """Return records in offset order per partition; none after ``timeout`` seconds.
+        """Return records, in the order of offsets for each partition.
+
+        Args:
+            timeout: seconds to wait for a record; then the list is empty.
+            max_records: maximum number of records.
 
         Raises:
-            FatalError: a position lies outside the log (trimmed or truncated).
+            FatalError: a position lies outside the log, because the log was trimmed or truncated.
         """
 
     def close(self) -> None:
@@ -188,8 +214,12 @@ class Reader(Protocol):
 class Changes:
     """Changes of a group member's assignment since the last call.
 
-    The member gave up ``revoked`` partitions itself; ``lost`` ones may already belong to another
-    member. A partition that is both gone and added was lost first and then assigned again.
+    A partition that is both in ``gone`` and in ``added`` was lost first and then assigned again.
+
+    Attributes:
+        revoked: partitions that the member gave up itself.
+        lost: partitions that were taken from the member; they may already belong to another one.
+        added: partitions that the member now owns.
     """
 
     revoked: frozenset[Partition] = frozenset()
@@ -198,7 +228,7 @@ class Changes:
 
     @property
     def gone(self) -> frozenset[Partition]:
-        """Revoked or lost."""
+        """The partitions that were revoked or lost."""
         return self.revoked | self.lost
 
 
@@ -209,17 +239,17 @@ class GroupReader(Protocol):
     """
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group for these topics; the assignment comes with polls.
+        """Join the group for these topics; the next polls bring the assignment.
 
         Raises:
             FatalError: a topic does not exist.
         """
 
     def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
-        """Return records as :meth:`Reader.poll`, of assigned partitions that are not paused.
+        """Return records of assigned partitions that are not paused, as :meth:`Reader.poll` does.
 
-        It is also the heartbeat: it must be called more often than the session limit, even when
-        all partitions are paused.
+        A poll also shows the group that this member is alive. The interval between two polls must
+        be shorter than the session limit, even when all partitions are paused.
         """
 
     def take_changes(self) -> Changes:
@@ -232,35 +262,39 @@ class GroupReader(Protocol):
         """Set the position of an assigned partition."""
 
     def position(self, partition: Partition) -> int:
-        """Return the position as :meth:`Reader.position`."""
+        """Return the offset from which the next poll reads; see :meth:`Reader.position`."""
 
     def pause(self, partitions: Collection[Partition]) -> None:
-        """Stop returning records of these partitions; unassigned ones are ignored."""
+        """Stop returning records of these partitions; those not assigned are ignored."""
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """Undo :meth:`pause`. Unassigned ones are ignored.
+        """Return records of these partitions again; those not assigned are ignored.
 
         Raises:
-            FatalError: one has not been sought since it was assigned.
+            FatalError: :meth:`seek` was not called for a partition since it was assigned.
         """
 
     def end_offset(self, partition: Partition) -> int | None:
-        """Return the end of the log, as fetches have reported it since the partition was assigned.
+        """Return the end of the log that the last fetch reported, or None if none has reported it.
 
-        None before the first report. That can last until a record is appended: to a member that
-        lost a partition and got it back, the broker does not repeat an end that it has reported.
-        Callers that need the end use :meth:`Topics.log_ends`.
+        Only fetches since the partition was assigned count. The result can stay None until a record
+        is appended, because the broker reports an end only once to a member, also if the member
+        lost the partition in the meantime. A caller that needs the end calls
+        :meth:`Topics.log_ends`.
         """
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit offsets for lag tools only, best effort. Never raises or blocks long."""
+        """Commit offsets for tools that show the lag; nothing else uses them.
+
+        Errors are ignored. Never blocks for long.
+        """
 
     def close(self, timeout: float) -> None:
         """Leave the group. Never raises; idempotent."""
 
 
 class Topics(Protocol):
-    """Administration. Calls block up to the configured request timeout."""
+    """Administration of topics. Each call blocks for at most the configured request timeout."""
 
     def create(self, specs: Sequence[TopicSpec]) -> list[str]:
         """Create the topics that do not exist; return their names."""
@@ -285,10 +319,10 @@ class Topics(Protocol):
         """Delete all records below the given offsets."""
 
     def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
-        """Change these settings of existing topics; the others stay.
+        """Change these settings of existing topics; their other settings stay as they are.
 
         Raises:
-            FatalError: no such topic, or a setting or value that the broker refuses.
+            FatalError: a topic does not exist, or the broker refuses a setting or its value.
         """
 
     def close(self) -> None:
@@ -296,16 +330,21 @@ class Topics(Protocol):
 
 
 class Broker(Protocol):
-    """The connection to one broker; it makes clients, which the caller closes."""
+    """The connection to one broker. It creates clients, which the caller closes."""
 
     def sink(self) -> Sink:
         """Return a new sink."""
 
     def reader(self) -> Reader:
-        """Return a new self-assigning reader."""
+        """Return a new reader without a consumer group."""
 
     def group_reader(self, group: str, *, member: str | None = None) -> GroupReader:
-        """Return a new member of ``group``; ``member`` makes the membership static."""
+        """Return a new member of a consumer group.
+
+        Args:
+            group: name of the consumer group.
+            member: name of a static membership, which survives restarts; None for a dynamic one.
+        """
 
     def topics(self) -> Topics:
         """Return a new administrator."""

@@ -1,4 +1,4 @@
-"""The in-process broker: makes clients, and has further methods for tests."""
+"""The in-process broker: it creates clients, and has further methods for tests."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from broker.in_process.sink import InProcessSink
 from broker.in_process.topics import InProcessTopics
 from broker.transport import Partition, Record
 
+# Kafka's own default for the maximum interval between two polls of a group member.
 DEFAULT_SESSION_SECONDS = 300.0
 
 
@@ -21,18 +22,18 @@ class InProcessBroker:
     """A broker in memory; see :class:`broker.transport.Broker`. Safe for use from several threads.
 
     Args:
-        clock: the broker's time in milliseconds, for append times, retention and tombstones.
-            It may jump or go back.
-        assignor: ``round-robin`` or ``range``.
-        session_seconds: a group member that has not polled for so long loses its partitions when
+        clock: returns the broker's time in milliseconds, for append times, retention and
+            tombstones. It may jump forward or back.
+        assignor: how groups share partitions: ``round-robin`` or ``range``.
+        session_seconds: a group member that has not polled for this long loses its partitions when
             another member polls.
-        seconds: a monotonic time in seconds, for sessions alone.
+        seconds: returns a monotonic time in seconds; used for group sessions only.
 
     Attributes:
-        faults: what happens to sends.
+        faults: the faults that sends meet; none unless a test plans them.
 
-    Further methods for tests: :meth:`compact`,
-    :meth:`apply_retention`, :meth:`stall`, :meth:`release`, :meth:`append_batch`, :meth:`records`,
+    Further methods for tests: :meth:`compact`, :meth:`apply_retention`, :meth:`stall`,
+    :meth:`release`, :meth:`append_batch`, :meth:`records`, :meth:`generation`, :meth:`committed`,
     and ``expire()`` of its group readers, which expels the member.
     """
 
@@ -56,7 +57,7 @@ class InProcessBroker:
         return sink
 
     def reader(self) -> InProcessReader:
-        """Return a new self-assigning reader."""
+        """Return a new reader without a consumer group."""
         reader = InProcessReader(self._cluster)
         self._closers.append(reader.close)
         return reader
@@ -72,7 +73,7 @@ class InProcessBroker:
         return InProcessTopics(self._cluster)
 
     def close(self) -> None:
-        """Close all clients; the records stay readable by new ones."""
+        """Close all clients. The records stay; new clients can read them."""
         while self._closers:
             self._closers.pop()()
 
@@ -80,9 +81,9 @@ class InProcessBroker:
         """Clean a compacted topic now.
 
         Args:
-            topic: its name; one without ``compact`` in its policy stays as it is.
+            topic: name of the topic; without ``compact`` in its policy it stays as it is.
             active: number of newest records of each partition that are kept.
-            tombstones: drop tombstones at once, not after ``delete.retention.ms``.
+            tombstones: whether to drop tombstones at once, not after ``delete.retention.ms``.
         """
         with self._cluster.monitor:
             self._cluster.clean(
@@ -90,24 +91,24 @@ class InProcessBroker:
             )
 
     def apply_retention(self, topic: str) -> None:
-        """Drop records older than ``retention.ms`` now; appends do it from time to time."""
+        """Drop records older than ``retention.ms`` now; appends also do it from time to time."""
         with self._cluster.monitor:
             self._cluster.clean(topic, lambda log, now: log.expire(now))
 
     def stall(self, partition: Partition) -> None:
-        """Stop answering for a partition: reads return nothing, sends wait."""
+        """Make a partition unresponsive: reads return nothing and sends wait."""
         with self._cluster.monitor:
             self._cluster.stall(partition)
 
     def release(self, partition: Partition) -> None:
-        """End a stall: waiting records are appended in order and acknowledged."""
+        """Make a partition responsive again: append the waiting records in order."""
         with self._cluster.monitor:
             self._cluster.release(partition)
 
     def append_batch(self, partition: Partition, raw: bytes) -> int:
         """Append a record batch in Kafka's own encoding, damaged or not; return its first offset.
 
-        The batch states 0 as its first offset, because Kafka sets it when it appends.
+        The batch must state 0 as its first offset; as in Kafka, the broker replaces it.
         """
         with self._cluster.monitor:
             offset = self._cluster.log(partition).append_batch(raw, self._cluster.clock())

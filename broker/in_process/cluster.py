@@ -11,7 +11,7 @@ from broker.in_process.faults import Faults, SendFault
 from broker.in_process.groups import Assignor, Group
 from broker.in_process.log import PartitionLog
 from broker.in_process.monitor import Monitor
-from broker.in_process.settings import complete, rules
+from broker.in_process.settings import log_rules, with_defaults
 from broker.partitioner import partition_of
 from broker.transport import Headers, Partition, TopicInfo, TopicSpec
 from estimators.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
@@ -28,7 +28,7 @@ class Message:
 
 
 Acknowledge = Callable[[int | CalmstreamError], None]
-"""Called once, under the lock, with the offset or the error."""
+"""Receives the outcome of a send, the offset or the error; called once, under the lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class _Topic:
 
 
 class Cluster:
-    """Everything the clients of one in-process broker share.
+    """The state that all clients of one in-process broker share.
 
-    Every method must be called while holding :attr:`monitor`; none blocks.
+    The caller of every method must hold :attr:`monitor`. No method blocks.
 
     Attributes:
-        monitor: the lock, and the condition notified whenever anything changes.
-        faults: what happens to sends.
-        clock: milliseconds since the epoch, for append times.
+        monitor: the lock, with a condition that is notified after every change.
+        faults: the planned faults of sends.
+        clock: returns milliseconds since the epoch, for append times.
     """
 
     def __init__(self, clock: Callable[[], int], assignor: Assignor, session: float) -> None:
@@ -67,11 +67,11 @@ class Cluster:
             return False
         if spec.partitions < 1:
             raise FatalError(f"topic {spec.name}: partitions must be 1 or more")
-        settings = complete(spec.settings)
-        obeyed = rules(settings)
+        settings = with_defaults(spec.settings)
+        rules = log_rules(settings)
         info = TopicInfo(spec.name, str(uuid.uuid4()), spec.partitions, settings)
         numbers = range(spec.partitions)
-        logs = tuple(PartitionLog(Partition(spec.name, n), obeyed) for n in numbers)
+        logs = tuple(PartitionLog(Partition(spec.name, n), rules) for n in numbers)
         self._topics[spec.name] = _Topic(info, logs)
         self.monitor.notify()
         return True
@@ -80,14 +80,14 @@ class Cluster:
         """Change settings of a topic.
 
         Raises:
-            FatalError: no such topic, or a setting that Kafka would refuse.
+            FatalError: the topic does not exist, or Kafka would refuse a setting.
         """
         logs = self.logs(name)
         info = self._topics[name].info
-        changed = complete({**info.settings, **settings})
-        obeyed = rules(changed)
+        changed = with_defaults({**info.settings, **settings})
+        rules = log_rules(changed)
         for log in logs:
-            log.obey(obeyed)
+            log.set_rules(rules)
         self._topics[name] = _Topic(replace(info, settings=changed), logs)
 
     def delete(self, name: str) -> None:
@@ -103,7 +103,7 @@ class Cluster:
         return None if topic is None else topic.info
 
     def sizes(self) -> dict[str, int]:
-        """Return all topics with their partition counts."""
+        """Return the number of partitions of every topic, by the topic's name."""
         return {name: len(topic.logs) for name, topic in self._topics.items()}
 
     def log(self, partition: Partition) -> PartitionLog:
@@ -130,7 +130,7 @@ class Cluster:
     # Sends
 
     def choose(self, topic: str, key: bytes | None, partition: int | None) -> Partition:
-        """Return the partition of a record: the given one, by its key, or the next in turn.
+        """Return the partition for a record: ``partition`` if given, else by key, else in turn.
 
         Raises:
             FatalError: no such topic or partition.
@@ -145,9 +145,9 @@ class Cluster:
 
     def send(self, message: Message, acknowledge: Acknowledge) -> None:
         """Append a message, unless its partition is stalled or a fault is planned for it."""
-        held = self._stalled.get(message.partition)
-        if held is not None:
-            held.append((message, acknowledge))
+        waiting = self._stalled.get(message.partition)
+        if waiting is not None:
+            waiting.append((message, acknowledge))
             return
         acknowledge(self._append(message))
         self.monitor.notify()
@@ -177,7 +177,7 @@ class Cluster:
     # Stalls
 
     def stall(self, partition: Partition) -> None:
-        """Stop answering reads and sends of a partition; sends wait in order."""
+        """Make a partition unresponsive: reads return nothing, and sends wait in order."""
         self._stalled.setdefault(partition, deque())
 
     def release(self, partition: Partition) -> None:
@@ -199,7 +199,7 @@ class Cluster:
         return self._groups[name]
 
     def clean(self, topic: str, clean: Callable[[PartitionLog, int], None]) -> None:
-        """Apply a cleaning to every log of a topic, at the present time."""
+        """Call ``clean`` with every log of a topic and the present time in milliseconds."""
         for log in self.logs(topic):
             clean(log, self.clock())
         self.monitor.notify()

@@ -1,4 +1,4 @@
-"""Positions in partitions, and fair fetching from them; shared by both kinds of reader."""
+"""The positions of a reader and fair fetching from its partitions, for both kinds of reader."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from estimators.errors import FatalError
 
 
 class Cursor:
-    """The positions of a reader. Every method must be called under the cluster's lock.
+    """The positions of a reader. The caller of every method must hold the cluster's lock.
 
-    Ends are reported as by Kafka's incremental fetch sessions (KIP-227): the broker answers for a
-    partition only if there is a record or another end than the one it reported last. It forgets a
-    partition that is missing from a fetch. A reader that loses its partitions
-    and gets them back before its next fetch does not learn the end of a log without
-    new records.
+    Log ends are reported as in Kafka's incremental fetch sessions (KIP-227). The broker's response
+    contains a partition only if there are records, or if its end differs from the end that was
+    reported last. The broker forgets a partition that is missing from a fetch. A reader that loses
+    a partition and gets it back before its next fetch is therefore not informed of the end of that
+    log until a record is appended.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -32,7 +32,7 @@ class Cursor:
         return frozenset(self._positions)
 
     def add(self, partitions: Iterable[Partition], *, paused: bool) -> None:
-        """Read these partitions too, without a position yet."""
+        """Add partitions to read. They have no position until :meth:`seek` is called."""
         for partition in partitions:
             self._positions[partition] = None
             if paused:
@@ -61,18 +61,18 @@ class Cursor:
         return position
 
     def end(self, partition: Partition) -> int | None:
-        """Return the end that was reported last since the partition was added; None before."""
+        """Return the end that was reported last since the partition was added, or None."""
         return self._ends.get(partition)
 
     def pause(self, partitions: Collection[Partition]) -> None:
-        """Stop fetching from these partitions; others than those being read are ignored."""
+        """Stop fetching from these partitions; those that are not being read are ignored."""
         self._paused |= set(partitions) & self._positions.keys()
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """Fetch from these partitions again; others than those being read are ignored.
+        """Fetch from these partitions again; those that are not being read are ignored.
 
         Raises:
-            FatalError: one has no position yet.
+            FatalError: a partition has no position yet.
         """
         wanted = set(partitions) & self._positions.keys()
         for partition in wanted:
@@ -80,7 +80,7 @@ class Cursor:
         self._paused -= wanted
 
     def fetch(self, limit: int) -> list[Record]:
-        """Return at most ``limit`` records, beginning with another partition each time.
+        """Return at most ``limit`` records; each call begins with the next partition in turn.
 
         Raises:
             FatalError: a position is missing or outside the log, or a partition does not exist.

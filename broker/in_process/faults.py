@@ -1,4 +1,4 @@
-"""Faults of sends that a test plans."""
+"""Faults of sends, which a test plans in advance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from broker.transport import Partition
 
 
 class SendFault(Enum):
-    """Outcome of one send."""
+    """The outcome of one send."""
 
     NONE = "appended and acknowledged"
     FAIL = "not appended; the delivery raises RecoverableError"
@@ -19,14 +19,14 @@ class SendFault(Enum):
 
 
 SendHook = Callable[[Partition, bytes | None, bytes | None], SendFault]
-"""Decides on a send from its partition, key and value. Runs under the broker's lock."""
+"""Returns the outcome of a send from its partition, key and value. Runs under the broker's lock."""
 
 
 class Faults:
-    """Planned faults of one in-process broker. Safe for use from several threads.
+    """The planned faults of one in-process broker. Safe for use from several threads.
 
     Attributes:
-        on_send: decides on every send without a planned fault, if set.
+        on_send: if set, decides the outcome of every send without a planned fault.
     """
 
     def __init__(self) -> None:
@@ -34,11 +34,11 @@ class Faults:
         self._planned: dict[str, deque[SendFault]] = {}
 
     def plan(self, topic: str, *faults: SendFault) -> None:
-        """The next sends to this topic meet these, in order, after those planned before."""
+        """Plan the outcomes of the next sends to a topic, after those planned before."""
         self._planned.setdefault(topic, deque()).extend(faults)
 
     def for_send(self, partition: Partition, key: bytes | None, value: bytes | None) -> SendFault:
-        """The fault that this send meets; uses up a planned one."""
+        """Return the outcome of a send, and remove it from the planned ones."""
         planned = self._planned.get(partition.topic)
         if planned:
             return planned.popleft()

@@ -1,9 +1,9 @@
-"""Consumer groups: members, generations, and who owns which partition.
+"""Consumer groups: their members, generations, and the owner of each partition.
 
-The rebalance is cooperative. A change of members or topics computes a new target at once; a
-partition moves when its owner gives it up in a poll of its own, and the new owner takes it in a
-later poll. The partitions of an expired member are free at once; the member learns of it at its
-next poll. The cluster holds the locks, not this module.
+The rebalance is cooperative. After a change of members or topics, the group computes a new target
+assignment at once. A partition moves in two steps: its owner gives it up at the owner's next poll,
+and the new owner takes it at a later poll. The partitions of an expired member are free at once;
+the member notices at its next poll. This module takes no lock; the cluster does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from broker.transport import Partition
 from estimators.errors import FatalError
 
 Assignor = Callable[[Mapping[str, int], Mapping[str, frozenset[str]]], dict[Partition, str]]
-"""Maps topics with their partition counts and members with their topics to partition owners."""
+"""Computes the owner of each partition.
+
+The arguments are the number of partitions of each topic, and the topics of each member.
+"""
 
 
 def round_robin(
@@ -55,17 +58,25 @@ ASSIGNORS: Mapping[str, Assignor] = {"range": ranges, "round-robin": round_robin
 
 @dataclass(slots=True)
 class _Member:
+    """A member of a group.
+
+    Attributes:
+        topics: the topics that it subscribes to.
+        instance: name of its static membership, None for a dynamic one.
+        last_poll: time of its last poll, in seconds.
+    """
+
     topics: frozenset[str]
     instance: str | None
-    seen: float
+    last_poll: float
 
 
 class Group:
     """One consumer group.
 
     Attributes:
-        generation: grows with every change of members or topics.
-        committed: offsets committed for lag tools.
+        generation: increases with every change of members or topics.
+        committed: the offsets that members committed, for tools that show the lag.
     """
 
     def __init__(self, name: str, assignor: Assignor, session_seconds: float) -> None:
@@ -82,7 +93,7 @@ class Group:
         self._joined = 0
 
     def join(self, topics: frozenset[str], instance: str | None, now: float) -> str:
-        """Add a member, or replace the one with the same instance; return the new id."""
+        """Add a member, or replace the member with the same instance; return the new member id."""
         self._joined += 1
         member = f"{instance or 'member'}-{self._joined}"
         previous = next(
@@ -113,9 +124,15 @@ class Group:
     def sync(
         self, member: str, topics: Mapping[str, int], now: float
     ) -> frozenset[Partition] | None:
-        """Handle one poll of a member; return what it owns now, None if it is expelled.
+        """Handle one poll of a member.
 
-        ``topics`` are the broker's topics with their partition counts; ``now`` is in seconds.
+        Args:
+            member: the member's id.
+            topics: the number of partitions of each topic of the broker.
+            now: monotonic time in seconds.
+
+        Returns:
+            The partitions that the member owns now, or None if it was expelled.
 
         Raises:
             FatalError: another client has taken this static membership.
@@ -126,8 +143,8 @@ class Group:
         state = self._members.get(member)
         if state is None:
             return None
-        state.seen = now
-        self._notice(topics)
+        state.last_poll = now
+        self._update_topics(topics)
         for partition, owner in list(self._owners.items()):
             if owner == member and self._target.get(partition) != member:
                 del self._owners[partition]
@@ -144,17 +161,22 @@ class Group:
         """Return the number of members."""
         return len(self._members)
 
-    def _notice(self, topics: Mapping[str, int]) -> None:
+    def _update_topics(self, topics: Mapping[str, int]) -> None:
         """Rebalance if a subscribed topic was created, deleted or extended."""
         wanted: set[str] = set().union(*(state.topics for state in self._members.values()))
-        seen = {name: count for name, count in topics.items() if name in wanted}
-        if seen != self._topics:
-            self._topics = seen
+        subscribed = {name: count for name, count in topics.items() if name in wanted}
+        if subscribed != self._topics:
+            self._topics = subscribed
             self._rebalance()
 
     def _expire(self, now: float, spare: str) -> None:
-        late = [m for m, s in self._members.items() if now - s.seen > self._session and m != spare]
-        for member in late:
+        """Remove every member except ``spare`` that has not polled for the session time."""
+        expired = [
+            name
+            for name, state in self._members.items()
+            if now - state.last_poll > self._session and name != spare
+        ]
+        for member in expired:
             self.remove(member)
 
     def _rebalance(self) -> None:

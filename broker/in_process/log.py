@@ -1,4 +1,7 @@
-"""One partition's log: append, read, compact, trim. The cluster holds the locks and the clock."""
+"""The log of one partition: append, read, compact, trim.
+
+This module has no lock and no clock; the cluster has both.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +13,37 @@ from broker.record_batches import as_records, decode_batches
 from broker.transport import Headers, Partition, Record
 from estimators.errors import FatalError
 
-# Kafka's cost of a record alone in its batch: 61 bytes of batch header and at most 21 of lengths.
+# The bytes that Kafka adds to a record that is alone in its batch: a batch header of 61 bytes, and
+# at most 21 bytes for lengths. Each header of a record needs at most 10 bytes for its two lengths.
 _BATCH_OVERHEAD = 61
 _RECORD_OVERHEAD = 21
 _HEADER_OVERHEAD = 10
 
-# A compacted log cleans itself once it has doubled since the last cleaning and is above these.
+# A compacted log is cleaned automatically when it has doubled since the last cleaning and holds
+# more than this. The sizes bound the memory of a long run and keep cleanings rare.
 _AUTO_RECORDS = 1000
 _AUTO_BYTES = 64 << 20
-# Newest records that an automatic cleaning keeps, like Kafka's active segment.
+# An automatic cleaning keeps the newest records up to these amounts, as Kafka keeps the active
+# segment.
 _ACTIVE_RECORDS = 64
 _ACTIVE_BYTES = 8 << 20
-# Number of appends between two searches for old records in a log without compaction.
+# Number of appends between two searches for records older than ``retention.ms``.
 _RETENTION_EVERY = 1000
 
 
 def stored_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """Return the bytes that Kafka counts against ``max.message.bytes``, at most 21 too many."""
+    """Return the size that Kafka compares with ``max.message.bytes``; up to 21 bytes too large."""
     extra = sum(len(name) + len(content) + _HEADER_OVERHEAD for name, content in headers)
     return _BATCH_OVERHEAD + _RECORD_OVERHEAD + len(key or b"") + len(value or b"") + extra
 
 
 class PartitionLog:
-    """Records in offset order, with gaps where compaction removed some.
+    """The records of one partition in the order of offsets, with gaps left by compaction.
 
     Attributes:
-        partition: its name.
+        partition: the partition.
         start: the lowest offset that may be read.
-        end: the next offset to be written.
+        end: the offset that the next appended record gets.
     """
 
     def __init__(self, partition: Partition, rules: LogRules) -> None:
@@ -49,12 +55,13 @@ class PartitionLog:
         self._records: list[Record] = []
         self._bytes = 0
         self._clean_above = (_AUTO_RECORDS, _AUTO_BYTES)
-        self._cleaned_at: dict[int, int] = {}  # tombstone offset -> time of its first cleaning
+        # The time of the first cleaning of each tombstone, by the tombstone's offset.
+        self._cleaned_at: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._records)
 
-    def obey(self, rules: LogRules) -> None:
+    def set_rules(self, rules: LogRules) -> None:
         """Follow other rules from now on; existing records stay."""
         self._rules = rules
 
@@ -62,7 +69,7 @@ class PartitionLog:
         """Check that the broker accepts a record.
 
         Raises:
-            FatalError: too large, or without the key that compaction needs.
+            FatalError: the record is too large, or has no key although the topic is compacted.
         """
         size = stored_bytes(key, value, headers)
         if size > self._rules.max_message_bytes:
@@ -76,16 +83,17 @@ class PartitionLog:
             )
 
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, now: int) -> int:
-        """Add a checked record with time ``now``; return its offset. Amortised O(1)."""
+        """Append a record that :meth:`check` accepted; return its offset. Amortised O(1)."""
         offset = self.end
         append_time = self._rules.append_time
         self._add(Record(self.partition, offset, now, append_time, key, value, headers), now)
         return offset
 
     def append_batch(self, raw: bytes, now: int) -> int:
-        """Add a record batch in Kafka's own encoding; return its first offset.
+        """Append a record batch in Kafka's own encoding; return its first offset.
 
-        Kafka decodes a batch when it is read; here it is decoded now, with the same result.
+        With Kafka, the reader decodes a batch. Here it is decoded when it is appended, with the
+        same result.
         """
         first = self.end
         (piece,) = decode_batches(raw)
@@ -129,12 +137,12 @@ class PartitionLog:
         return self._records[first : first + limit]
 
     def trim(self, offset: int) -> None:
-        """Drop every record below ``offset``; one below the start changes nothing.
+        """Drop every record below ``offset``; an offset below the start changes nothing.
 
         Raises:
             FatalError: the offset lies above the end, or the policy forbids deletion.
         """
-        if not self._rules.deleted:
+        if not self._rules.deletes_old_records:
             raise FatalError(f"{self.partition}: a topic that is only compacted cannot be trimmed")
         if offset > self.end:
             raise FatalError(
@@ -146,17 +154,22 @@ class PartitionLog:
 
     def expire(self, now: int) -> None:
         """Drop the oldest records while they are older than ``retention.ms``."""
-        if self._rules.deleted and self._rules.retention_ms >= 0:
+        if self._rules.deletes_old_records and self._rules.retention_ms >= 0:
             oldest = now - self._rules.retention_ms
-            young = next((r.offset for r in self._records if r.timestamp >= oldest), self.end)
-            self.trim(young)
+            first_kept = next((r.offset for r in self._records if r.timestamp >= oldest), self.end)
+            self.trim(first_kept)
 
     def compact(self, now: int, *, active: int, tombstones: bool) -> None:
-        """Keep the last record of each key below the ``active`` newest records.
+        """Remove records whose key has a newer record.
 
-        Active records are neither removed nor remove older ones, as in Kafka's active segment. A
-        tombstone is removed when ``delete.retention.ms`` has passed since its first cleaning, or
-        at once with ``tombstones``. Offsets never change. O(records).
+        Offsets never change. Cost: O(records).
+
+        Args:
+            now: present time in milliseconds.
+            active: number of newest records that are kept as they are. Like the records of Kafka's
+                active segment, they do not cause the removal of older records either.
+            tombstones: whether to remove tombstones at once; otherwise a tombstone is removed when
+                ``delete.retention.ms`` has passed since its first cleaning.
         """
         if not self._rules.compacted:
             return
@@ -183,6 +196,7 @@ class PartitionLog:
         self._cleaned_at = {o: t for o, t in self._cleaned_at.items() if o in live}
 
     def _keep_bounded(self, now: int) -> None:
+        """Compact a log that has doubled, and drop expired records from time to time."""
         records, size = self._clean_above
         if self._rules.compacted and (len(self._records) > records or self._bytes > size):
             self.compact(now, active=self._active(), tombstones=False)
@@ -194,7 +208,7 @@ class PartitionLog:
             self.expire(now)
 
     def _active(self) -> int:
-        """Return how many of the newest records an automatic cleaning keeps; at least one."""
+        """Return how many of the newest records an automatic cleaning keeps, at least one."""
         size = 0
         for count, record in enumerate(reversed(self._records)):
             size += stored_bytes(record.key, record.value, record.headers)

@@ -1,4 +1,4 @@
-"""One lock and one condition, with waits that have a deadline."""
+"""A lock whose holder can wait, with a deadline, until another thread changes something."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Monitor:
 
     def wait(self, deadline: float) -> bool:
         """Release the lock until a change; return False after ``deadline`` (monotonic seconds)."""
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             return False
-        self._condition.wait(left)
+        self._condition.wait(remaining)
         return True
 
     def wait_for(self, happened: Callable[[], bool], deadline: float) -> bool:
-        """Release the lock until ``happened``; return False after the deadline."""
+        """Release the lock until ``happened()`` is true; return False after the deadline."""
         while not happened():
             if not self.wait(deadline):
                 return False

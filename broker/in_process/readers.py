@@ -1,4 +1,4 @@
-"""Reading from an in-process broker, alone or as a member of a group."""
+"""Readers of an in-process broker, without a group and as a member of a group."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from broker.in_process.cursor import Cursor
 from broker.transport import Changes, Partition, Record
 from estimators.errors import FatalError
 
+# Kafka's default for the number of records that one poll returns.
 DEFAULT_MAX_RECORDS = 500
 
 
 class _ReaderBase:
-    """The operations that both readers have: a cursor, and a poll that waits for records."""
+    """The operations that both kinds of reader have: seek, position, and a poll that waits."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -33,7 +34,7 @@ class _ReaderBase:
             return self._cursor.position(partition)
 
     def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
-        """Return records as soon as there are any; returns early when the assignment changes."""
+        """Return records as soon as there are any; return at once if the assignment changes."""
         deadline = time.monotonic() + timeout
         with self._monitor:
             while True:
@@ -45,21 +46,24 @@ class _ReaderBase:
                     return records
 
     def _heartbeat(self) -> bool:
-        """Do what is due at a poll, under the lock; return whether the assignment changed."""
+        """Keep the membership alive, under the lock; return whether the assignment changed.
+
+        A reader without a group has no membership.
+        """
         return False
 
 
 class InProcessReader(_ReaderBase):
-    """Reads what it assigns to itself; see :class:`broker.transport.Reader`."""
+    """Reads partitions that its caller chooses; see :class:`broker.transport.Reader`."""
 
     def assign(self, partitions: Collection[Partition]) -> None:
         """Read exactly these partitions; those read before keep their positions."""
         with self._monitor:
             for partition in partitions:
                 self._cluster.log(partition)
-            held = self._cursor.partitions()
-            self._cursor.drop(held - set(partitions))
-            self._cursor.add(set(partitions) - held, paused=False)
+            previous = self._cursor.partitions()
+            self._cursor.drop(previous - set(partitions))
+            self._cursor.add(set(partitions) - previous, paused=False)
 
     def close(self) -> None:
         """Refuse further polls."""
@@ -104,7 +108,7 @@ class InProcessGroupReader(_ReaderBase):
             return changes
 
     def assignment(self) -> frozenset[Partition]:
-        """Return what this member owned at its last poll."""
+        """Return the partitions that this member owned at its last poll."""
         with self._monitor:
             return self._cursor.partitions()
 
@@ -124,13 +128,13 @@ class InProcessGroupReader(_ReaderBase):
             return self._cursor.end(partition)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Record offsets for lag tools, for partitions that this member still owns."""
+        """Keep offsets for tools that show the lag, for partitions that this member still owns."""
         with self._monitor:
             owned = self._group.owned(self._member or "")
             self._group.committed.update({p: o for p, o in offsets.items() if p in owned})
 
     def expire(self) -> None:
-        """Expel this member, as after a missed session; it learns of it at its next poll."""
+        """Expel this member as if its session had expired; it notices at its next poll."""
         with self._monitor:
             if self._member is not None:
                 self._group.remove(self._member)
@@ -155,20 +159,20 @@ class InProcessGroupReader(_ReaderBase):
         if not self._topics:
             return False
         now, sizes = self._seconds(), self._cluster.sizes()
-        held = self._cursor.partitions()
+        previous = self._cursor.partitions()
         owned = None if self._member is None else self._group.sync(self._member, sizes, now)
         if owned is None:
-            self._note(gone=held, lost=True, added=frozenset())
-            held = frozenset()
+            self._note(gone=previous, lost=True, added=frozenset())
+            previous = frozenset()
             self._member = self._group.join(self._topics, self._instance, now)
             owned = self._group.sync(self._member, sizes, now)
             assert owned is not None
             self._monitor.notify()
-        self._note(gone=held - owned, lost=False, added=owned - held)
-        return owned != held
+        self._note(gone=previous - owned, lost=False, added=owned - previous)
+        return owned != previous
 
     def _note(self, *, gone: frozenset[Partition], lost: bool, added: frozenset[Partition]) -> None:
-        """Apply a change to the cursor and add it to the changes of take_changes."""
+        """Apply a change to the cursor and add it to what :meth:`take_changes` returns."""
         self._cursor.drop(gone)
         self._cursor.add(added, paused=True)
         if gone or added:

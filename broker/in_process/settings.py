@@ -1,4 +1,4 @@
-"""Topic settings by their Kafka names: defaults, checks, and the rules of a log."""
+"""Topic settings by their Kafka names: the defaults, and those that the in-process log follows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from estimators.errors import FatalError
 
-# Kafka 4.1's topic settings and their defaults. Settings without effect here are listed too,
-# so that exactly the names that Kafka refuses are refused.
+# All topic settings of Kafka 4.1 with their defaults. The list also contains settings that have no
+# effect on the in-process broker, because it must accept every name that Kafka accepts.
 DEFAULTS: Mapping[str, str] = {
     "cleanup.policy": "delete",
     "compression.gzip.level": "-1",
@@ -48,21 +48,30 @@ DEFAULTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LogRules:
-    """Rules of a partition's log. Sizes in bytes, times in milliseconds, -1 = unlimited."""
+    """The settings that a partition's log follows.
+
+    Attributes:
+        append_time: whether the broker sets the timestamps of records (LogAppendTime).
+        compacted: whether compaction removes records whose key has a newer record.
+        deletes_old_records: whether records older than ``retention_ms`` are deleted.
+        max_message_bytes: maximum size of a record with its batch header, in bytes.
+        delete_retention_ms: how long compaction keeps a tombstone, in milliseconds.
+        retention_ms: how long records are kept, in milliseconds; -1 means without limit.
+    """
 
     append_time: bool
     compacted: bool
-    deleted: bool
+    deletes_old_records: bool
     max_message_bytes: int
     delete_retention_ms: int
     retention_ms: int
 
 
-def complete(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return all settings of a topic, with defaults.
+def with_defaults(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the given settings of a topic and the defaults of all others.
 
     Raises:
-        FatalError: a setting that Kafka does not have.
+        FatalError: Kafka has no setting of a given name.
     """
     unknown = sorted(set(settings) - set(DEFAULTS))
     if unknown:
@@ -70,23 +79,28 @@ def complete(settings: Mapping[str, str]) -> dict[str, str]:
     return {**DEFAULTS, **settings}
 
 
-def rules(settings: Mapping[str, str]) -> LogRules:
-    """Return the rules that complete settings state.
+def log_rules(settings: Mapping[str, str]) -> LogRules:
+    """Return the rules of a log.
+
+    Args:
+        settings: all settings of the topic, from :func:`with_defaults`.
 
     Raises:
-        FatalError: a value that Kafka would refuse.
+        FatalError: Kafka would refuse a value.
     """
     policies = {policy.strip() for policy in settings["cleanup.policy"].split(",")}
-    stamp = settings["message.timestamp.type"]
+    timestamp_type = settings["message.timestamp.type"]
     if not policies <= {"compact", "delete"}:
         raise FatalError(f"cleanup.policy must be compact or delete, not {sorted(policies)}")
-    if stamp not in {"CreateTime", "LogAppendTime"}:
-        raise FatalError(f"message.timestamp.type must be CreateTime or LogAppendTime, not {stamp}")
+    if timestamp_type not in {"CreateTime", "LogAppendTime"}:
+        raise FatalError(
+            f"message.timestamp.type must be CreateTime or LogAppendTime, not {timestamp_type}"
+        )
     try:
         return LogRules(
-            append_time=stamp == "LogAppendTime",
+            append_time=timestamp_type == "LogAppendTime",
             compacted="compact" in policies,
-            deleted="delete" in policies,
+            deletes_old_records="delete" in policies,
             max_message_bytes=int(settings["max.message.bytes"]),
             delete_retention_ms=int(settings["delete.retention.ms"]),
             retention_ms=int(settings["retention.ms"]),

@@ -12,7 +12,7 @@ from estimators.errors import CalmstreamError, FatalError, RecoverableError
 
 
 class InProcessDelivery:
-    """A send that has been handed over; see :class:`broker.transport.Delivery`."""
+    """The result of one send; see :class:`broker.transport.Delivery`."""
 
     def __init__(self, topic: str, monitor: Monitor) -> None:
         self._topic = topic
@@ -20,7 +20,7 @@ class InProcessDelivery:
         self._outcome: int | CalmstreamError | None = None
 
     def settle(self, outcome: int | CalmstreamError) -> None:
-        """Record the outcome. Called under the lock."""
+        """Set the outcome, unless it is set already. Called under the lock."""
         if self._outcome is None:
             self._outcome = outcome
 
@@ -51,7 +51,7 @@ class InProcessSink:
         self._closed = False
 
     def prepare(self, topics: Iterable[str]) -> None:
-        """Check that the topics exist; no send blocks here."""
+        """Check that the topics exist. There is nothing to request: no send blocks."""
         with self._monitor:
             for topic in topics:
                 self._cluster.logs(topic)
@@ -65,7 +65,7 @@ class InProcessSink:
         partition: int | None = None,
         headers: Headers = (),
     ) -> InProcessDelivery:
-        """Hand a record over; never blocks."""
+        """Append a record, or queue it if its partition is stalled; never blocks."""
         delivery = InProcessDelivery(topic, self._monitor)
         with self._monitor:
             if self._closed:
@@ -81,7 +81,7 @@ class InProcessSink:
         return delivery
 
     def flush(self, timeout: float) -> None:
-        """Wait for everything handed over."""
+        """Wait until no send is pending."""
         deadline = time.monotonic() + timeout
         with self._monitor:
             if not self._monitor.wait_for(self._settled, deadline):

@@ -9,7 +9,7 @@ from broker.transport import Partition, TopicInfo, TopicSpec
 
 
 class InProcessTopics:
-    """See :class:`broker.transport.Topics`; nothing here blocks."""
+    """Administers topics; see :class:`broker.transport.Topics`. No method blocks."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
