@@ -1,4 +1,8 @@
-"""Designs of the methods that randomise whole records: one group, one view of all attributes."""
+"""Designs of the methods that randomise whole records.
+
+All devices form one group (docs/concepts.md) and report on the same view, the whole record. A
+design chooses the tables whose counts the workers keep.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +29,10 @@ if TYPE_CHECKING:
     from estimators.plan.request import Request
 
 MAX_LISTED = 20_000
-"""Most tables that are listed one by one in a plan."""
+"""Maximum number of tables that a plan lists one by one; it keeps plans small."""
 
 _SAMPLED = 400
-"""Most marginals of one size over which the expected error is averaged."""
+"""Maximum number of marginals of one size over which the expected error is averaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,8 @@ class Tables:
     """The tables of randomised records whose counts are kept.
 
     Attributes:
-        sets: ascending attribute positions.
-        reason: for people.
+        sets: the attributes of each table, as ascending positions.
+        reason: one line that explains the choice to people.
     """
 
     sets: tuple[Attributes, ...]
@@ -47,23 +51,28 @@ class Tables:
 def choose_tables(
     domain: Domain, k: int, parameters: Mapping[str, Any], *, least: int = 2
 ) -> Tables:
-    """Choose the requested tables and all pairs, or else the smaller of joint and k-way tables.
+    """Choose the tables whose counts are kept.
 
-    A k-way table contains all smaller ones, because every table counts every report. Sparse
-    counters are not kept: a randomised record is new nearly every time while the domain is larger
-    than the number of reports, so they would be the list of reports and grow with it.
+    If the plan requests tables, these are kept, and all tables of ``least`` attributes. Otherwise
+    either the joint table of all attributes or all k-way tables are kept, whichever have fewer
+    cells in total. A k-way table contains all smaller ones, because every table counts every
+    report.
+
+    Counters are dense. Sparse ones would be of no use: as long as the domain is larger than the
+    number of reports, nearly every randomised record is new, and they would grow like the list of
+    reports.
 
     Args:
-        domain: what a record is.
+        domain: attributes of a record.
         k: size of the marginals to be answered.
-        parameters: ``tables``, lists of attribute names or positions, if the plan asks for some.
-        least: least size kept when the plan does not ask.
+        parameters: may contain ``tables``, lists of attribute names or positions.
+        least: all tables of this size can be answered in any case.
 
     Raises:
-        PlanError: malformed ``tables``, or more of them than can be listed.
+        PlanError: ``tables`` is malformed, or more tables are needed than a plan can list.
     """
     if "tables" in parameters:
-        return _asked(domain, attribute_sets("tables", parameters["tables"], domain), least)
+        return _requested(domain, attribute_sets("tables", parameters["tables"], domain), least)
     d, size = len(domain), min(max(k, least), len(domain))
     whole, count = domain.size(), comb(d, size)
     parts = elementary(domain.cardinalities, size)[size]
@@ -71,8 +80,8 @@ def choose_tables(
         return Tables((tuple(range(d)),), f"counts the joint of all attributes, {whole:,} cells")
     if count > MAX_LISTED:
         raise PlanError(
-            f"{count:,} tables of {size} attributes ({parts:,} cells): name the wanted ones in the "
-            "parameter `tables`"
+            f"a plan lists at most {MAX_LISTED:,} tables; there are {count:,} of {size} attributes "
+            f"({parts:,} cells): name the ones to keep in the parameter `tables`"
         )
     return Tables(
         tuple(combinations(range(d), size)),
@@ -80,30 +89,38 @@ def choose_tables(
     )
 
 
-def _asked(domain: Domain, sets: tuple[Attributes, ...], least: int) -> Tables:
+def _requested(domain: Domain, sets: tuple[Attributes, ...], least: int) -> Tables:
     """Return the requested tables, and those of ``least`` attributes that they do not contain."""
-    held = {small for s in sets for small in combinations(s, min(least, len(s)))}
+    contained = {small for s in sets for small in combinations(s, min(least, len(s)))}
     missing = [
         small
         for small in combinations(range(len(domain)), min(least, len(domain)))
-        if small not in held
+        if small not in contained
     ]
     if len(missing) > MAX_LISTED:
-        raise PlanError(f"{len(missing):,} tables of {least} attributes are not in `tables`")
-    every = sets + tuple(missing)
-    cells = sum(domain.size(s) for s in every)
+        raise PlanError(
+            f"{len(missing):,} tables of {least} attributes are not contained in `tables`; at most "
+            f"{MAX_LISTED:,} can be added: use fewer attributes"
+        )
+    kept = sets + tuple(missing)
+    cells = sum(domain.size(s) for s in kept)
     return Tables(
-        every,
-        f"counts {len(sets)} asked tables and {len(missing)} of {least} attributes that they do "
-        f"not contain, {cells:,} cells",
+        kept,
+        f"counts {len(sets)} requested tables and {len(missing)} of {least} attributes that they "
+        f"do not contain, {cells:,} cells",
     )
 
 
 def attribute_sets(what: str, value: object, domain: Domain) -> tuple[Attributes, ...]:
     """Read lists of attribute names or positions as sorted tuples of positions.
 
+    Args:
+        what: name of the parameter, for error messages.
+        value: the parameter, as it was decoded from JSON.
+        domain: attributes of a record.
+
     Raises:
-        PlanError: anything else, or an unknown attribute.
+        PlanError: the value is no such list, or names an unknown attribute.
     """
     if not isinstance(value, list | tuple) or not all(
         isinstance(row, list | tuple) and row for row in value
@@ -147,9 +164,15 @@ def product_group(
 
 
 def expected_errors(mechanism: ProductGRR, request: Request, *, joint: bool) -> dict[int, float]:
-    """Return the mean expected SSE of marginals of each size up to k, over an even sample of them.
+    """Return the expected sum of squared errors of a marginal, by its size up to k.
 
-    Exact for the joint inverse. For products of blocks only what noise adds on uniform data.
+    It is the mean over an evenly spaced sample of the marginals of that size.
+
+    Args:
+        mechanism: the blocks and their noise.
+        request: the domain, k and the number of reports.
+        joint: True for the inverse of the joint channel, where the result is exact. False for
+            products of blocks, where it is the part that noise causes on uniform data.
     """
 
     def error(attributes: Attributes) -> float:
@@ -160,8 +183,9 @@ def expected_errors(mechanism: ProductGRR, request: Request, *, joint: bool) -> 
         return independent_error(moments, cells, request.users)
 
     domain, k = request.domain, request.k
-    every = 1 << 62
-    return mean_error(domain, k, error, sampled=_SAMPLED, max_size=k, max_cells=every)
+    # The formulas do not visit cells, so tables of any size are included.
+    unlimited = 1 << 62
+    return mean_error(domain, k, error, sampled=_SAMPLED, max_size=k, max_cells=unlimited)
 
 
 def loss_reason(mechanism: ProductGRR) -> str:

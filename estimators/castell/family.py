@@ -1,4 +1,4 @@
-"""Recovery that is common to methods whose devices report whole records."""
+"""The step from a tally to a model, common to methods whose devices report whole records."""
 
 from __future__ import annotations
 
@@ -22,23 +22,28 @@ def only_mechanism(plan: Plan, kind: type[M]) -> M:
     """Return the mechanism of a plan whose method is defined for one kind of mechanism only.
 
     Args:
-        plan: of a method that reads more than the mechanism protocol offers.
-        kind: the registered class that the method is defined for.
+        plan: the plan; its method uses functions that only ``kind`` has.
+        kind: the registered class of mechanisms that the method is defined for.
 
     Raises:
         PlanError: the plan has several groups, or its mechanism is of another kind.
     """
     mechanism = plan.mechanisms[0]
     if not isinstance(mechanism, kind) or len(plan.groups) != 1:
-        raise PlanError(f"method {plan.method} goes with one group of mechanism {kind.name}")
+        raise PlanError(f"method {plan.method} needs exactly one group, with mechanism {kind.name}")
     return mechanism
 
 
 def fit_product(plan: Plan, tallies: Sequence[Tally], scheme: str) -> ProductModel:
-    """Return the model of a plan with one group of whole records.
+    """Return the model of a plan with one group of devices that report whole records.
+
+    Args:
+        plan: the plan.
+        tallies: the counts of its only group.
+        scheme: a key of `estimators.castell.model.PROCESSING`.
 
     Raises:
-        PlanError: the plan's group is not of that kind.
+        PlanError: the plan has several groups, or another mechanism than the product mechanism.
     """
     mechanism = only_mechanism(plan, ProductGRR)
     tally = tallies[0]

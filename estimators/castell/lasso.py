@@ -1,11 +1,15 @@
-"""Non-negative Lasso on a Kronecker design, and EM on reports: LoPub's two estimators.
+"""The two estimators of LoPub (Ren et al., TIFS 2018): non-negative Lasso, and EM on reports.
 
-The regression of joint bit frequencies y on the filters of all candidate values,
+A device reports the bits of one Bloom filter per attribute. For w attributes, y holds the joint
+frequencies of their bits, and the columns of M_i are the filters of the values of attribute i. The
+frequencies b of all combinations of values solve
 
-    minimise  |y - M b|^2 / 2 + penalty · sum(b)  over b >= 0,   M = M_1 ⊗ … ⊗ M_w,
+    minimise  |y - M b|^2 / 2 + penalty · sum(b)  over b >= 0,   M = M_1 ⊗ … ⊗ M_w.
 
-needs y only through ``M^T y`` and M only through the axes' Gram matrices, so neither the bits'
-joint table (64^w cells) nor M is ever formed. Solved by accelerated projected gradient steps.
+The solution needs y only through ``M^T y`` and M only through the Gram matrices ``M_i^T M_i``, so
+neither y (64^w cells with filters of 64 bits) nor M is ever formed. The solver takes projected
+gradient steps with momentum (FISTA with restarts; Beck and Teboulle 2009, O'Donoghue and Candès
+2015).
 """
 
 from __future__ import annotations
@@ -23,8 +27,13 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MAX_STEPS = 5000
+"""Maximum number of gradient steps; the last iterate is returned then. It bounds the time."""
+
 TOLERANCE = 1e-8
+"""The solver stops when a step changes no cell by this much; frequencies are at most about 1."""
+
 _EM_ENTRIES = 1 << 21
+"""Maximum number of float64 entries (16 MiB) of the work array of one batch of reports in EM."""
 
 
 def nonnegative_lasso(
@@ -33,36 +42,39 @@ def nonnegative_lasso(
     penalty: float,
     allowed: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """Return the minimiser, to an absolute accuracy of about 1e-8 per step.
+    """Return the minimiser of the penalised regression.
+
+    The iteration stops when no cell changes by 1e-8 in a step, or after `MAX_STEPS` steps.
 
     Args:
         scores: ``M^T y``, one axis per attribute.
-        grams: ``M_i^T M_i`` of every axis, positive semidefinite.
-        penalty: at least 0.
-        allowed: cells that may be positive; all by default.
+        grams: the matrix ``M_i^T M_i`` of every axis, positive semidefinite.
+        penalty: weight of the sum of the frequencies, at least 0.
+        allowed: mask of the cells that may be positive; all cells by default.
 
     Returns:
-        The shape of ``scores``, non-negative. Cost: O(steps · cells · sum of axis lengths).
+        Non-negative frequencies, in the shape of ``scores``. Cost: O(steps · cells · sum of axis
+        lengths).
     """
-    step = 1.0 / float(np.prod([np.linalg.eigvalsh(g)[-1] for g in grams]))
-    here = np.zeros_like(scores)
-    ahead, momentum = here, 1.0
+    rate = 1.0 / float(np.prod([np.linalg.eigvalsh(g)[-1] for g in grams]))
+    iterate = np.zeros_like(scores)
+    extrapolated, momentum = iterate, 1.0
     for _ in range(MAX_STEPS):
-        gradient = ahead
+        gradient = extrapolated
         for axis, gram in enumerate(grams):
             gradient = fold_axis(gradient, axis, gram)
-        following = np.maximum(ahead - step * (gradient - scores + penalty), 0.0)
+        successor = np.maximum(extrapolated - rate * (gradient - scores + penalty), 0.0)
         if allowed is not None:
-            following = np.where(allowed, following, 0.0)
-        moved = following - here
-        if float(np.abs(moved).max()) < TOLERANCE:
-            return following
-        if float(((ahead - following) * moved).sum()) > 0.0:
-            momentum = 1.0  # the momentum points uphill: start it afresh
-        raised = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
-        ahead = following + (momentum - 1.0) / raised * moved
-        here, momentum = following, raised
-    return here
+            successor = np.where(allowed, successor, 0.0)
+        change = successor - iterate
+        if float(np.abs(change).max()) < TOLERANCE:
+            return successor
+        if float(((extrapolated - successor) * change).sum()) > 0.0:
+            momentum = 1.0  # restart: the momentum points in a direction of ascent
+        next_momentum = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+        extrapolated = successor + (momentum - 1.0) / next_momentum * change
+        iterate, momentum = successor, next_momentum
+    return iterate
 
 
 def expectation_maximisation(
@@ -70,37 +82,38 @@ def expectation_maximisation(
 ) -> Floats:
     """Return the maximum-likelihood joint frequencies, given all reports.
 
-    A stream keeps no reports, so this is for evaluation only.
+    A stream keeps no reports, so only an evaluation can use this function.
 
     Args:
         likelihoods: for every attribute the likelihood of each report given each value, up to a
             factor per report: shape (n, r_i), positive.
         start: distribution to start from, shape (r_1, …, r_w); cells at 0 stay at 0.
-        rounds: at most.
-        tolerance: stop when no cell moves more.
+        rounds: maximum number of rounds.
+        tolerance: the iteration stops when no cell changes by this much in a round.
 
     Returns:
-        The shape of ``start``, a distribution. Cost: O(rounds · n · cells).
+        A distribution in the shape of ``start``. Cost: O(rounds · n · cells).
     """
     table = start / start.sum()
     n, size = len(likelihoods[0]), table.size
-    live = np.flatnonzero(table.reshape(-1))
-    places = np.unravel_index(live, table.shape)
-    step = max(1, _EM_ENTRIES // max(1, len(live)))
-    weights = table.reshape(-1)[live]
+    positive_cells = np.flatnonzero(table.reshape(-1))
+    values = np.unravel_index(positive_cells, table.shape)
+    batch = max(1, _EM_ENTRIES // max(1, len(positive_cells)))
+    weights = table.reshape(-1)[positive_cells]
     for _ in range(rounds):
-        mass = np.zeros(len(live))
-        for first in range(0, n, step):
-            joint = np.ones((len(likelihoods[0][first : first + step]), len(live)))
-            for own, place in zip(likelihoods, places, strict=True):
-                joint *= own[first : first + step][:, place]
+        mass = np.zeros(len(positive_cells))
+        for first in range(0, n, batch):
+            rows = slice(first, first + batch)
+            joint = np.ones((len(likelihoods[0][rows]), len(positive_cells)))
+            for likelihood, value in zip(likelihoods, values, strict=True):
+                joint *= likelihood[rows][:, value]
             joint *= weights
             mass += (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0)
         mass /= n
-        moved = float(np.abs(mass - weights).max())
+        change = float(np.abs(mass - weights).max())
         weights = mass
-        if moved < tolerance:
+        if change < tolerance:
             break
     full = np.zeros(size)
-    full[live] = weights
+    full[positive_cells] = weights
     return full.reshape(table.shape)

@@ -1,4 +1,8 @@
-"""Answers of the Castell methods: marginals from the tally of a product mechanism."""
+"""Marginals of methods that randomise whole records, from the counts of a product mechanism.
+
+A product mechanism (`estimators.mechanisms.product_grr`) perturbs each block of attributes by its
+own randomised response.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +27,14 @@ if TYPE_CHECKING:
     Scheme = Callable[[Floats, Sequence[AxisChannel], int], Estimate]
 
 MAX_QUERY_CELLS = 1 << 22
-"""Largest table that is answered."""
+"""Maximum number of cells of a table that is answered."""
 
 SCHEMES: Mapping[str, Scheme] = {
     "joint": schemes.joint,
     "hybrid": schemes.hybrid,
     "truncated": schemes.truncated,
 }
-
+"""Schemes that work on the table over all requested attributes; ``independent`` does not."""
 
 PROCESSING: Mapping[str, tuple[str, ...]] = {
     "joint": ("axis-wise inverse",),
@@ -38,10 +42,11 @@ PROCESSING: Mapping[str, tuple[str, ...]] = {
     "hybrid": ("axis-wise inverse or product of 1-way inverses, by predicted error",),
     "truncated": ("axis-wise inverse", "negatives to 0", "capped by the (w-1)-way estimates"),
 }
+"""Steps from raw counts to answers of each scheme, as snapshots state them."""
 
 
 class ProductModel:
-    """Answers marginals by one scheme; see :class:`estimators.methods.base.Model`.
+    """A fitted model that answers marginals by one scheme (`estimators.methods.base.Model`).
 
     Attributes:
         processing: the steps from raw counts to answers.
@@ -50,7 +55,15 @@ class ProductModel:
     def __init__(
         self, domain: Domain, mechanism: ProductGRR, counts: Counts, n: int, scheme: str
     ) -> None:
-        """Keep the counters of one window or total; ``counts`` has shape (width,)."""
+        """Keep the counters of one window or of the running total.
+
+        Args:
+            domain: attributes of a record.
+            mechanism: perturbed and counted the reports.
+            counts: shape (width of the mechanism,).
+            n: number of reports.
+            scheme: a key of `PROCESSING`.
+        """
         self._domain = domain
         self._mechanism = mechanism
         self._counts = counts
@@ -59,10 +72,11 @@ class ProductModel:
         self.processing = PROCESSING[scheme]
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Return the scheme's estimate: flag ``raw`` always, since no scheme normalises.
+        """Return the scheme's estimate with its flags.
 
-        ``covered`` where the joint channel was inverted, ``maxent`` where blocks were multiplied,
-        ``noise`` where the noise floor leaves nothing to say: a hopeless joint estimate.
+        The flag is ``covered`` if the channel of all blocks was inverted together, and ``maxent``
+        if estimates of blocks were multiplied. ``noise`` is added if the noise is too large for
+        the table to be of use. ``raw`` is always added, because no scheme normalises.
 
         Raises:
             InvalidInput: the plan keeps no table that this marginal can be read from, or it has
@@ -74,16 +88,16 @@ class ProductModel:
         self._check(attributes)
         if self._n == 0:
             return uniform(attributes, cells)
-        found = self._estimate(attributes)
-        flags = ["covered" if found.joint else "maxent", "raw"]
-        if found.clipped:
+        estimate = self._estimate(attributes)
+        flags = ["covered" if estimate.joint else "maxent", "raw"]
+        if estimate.clipped:
             flags.append("clipped")
-        stderr = np.sqrt(found.variance)
-        if is_noise(found.table, stderr):
+        stderr = np.sqrt(estimate.variance)
+        if is_noise(estimate.table, stderr):
             flags.append("noise")
         return Marginal(
             attributes,
-            found.table.reshape(-1),
+            estimate.table.reshape(-1),
             stderr.reshape(-1),
             self._n,
             tuple(flags),
@@ -96,27 +110,35 @@ class ProductModel:
         return SCHEMES[self._scheme](self._observed(attributes), factors, self._n)
 
     def _parts(self, attributes: Attributes) -> list[Estimate]:
-        """Return each block's estimate, from a table that holds it, broadcast to the query."""
-        shape = self._domain.shape(attributes)
+        """Return the estimate of each block's requested attributes, with one axis per attribute.
+
+        Axes of attributes that are not in the block have length 1.
+        """
         parts = []
         for block in self._mechanism.blocks:
-            own = tuple(i for i in attributes if i in block)
-            if own:
-                found = schemes.joint(self._observed(own), channels(self._mechanism, own), self._n)
-                wide = [r if i in own else 1 for i, r in zip(attributes, shape, strict=True)]
-                table, variance = found.table.reshape(wide), found.variance.reshape(wide)
+            members = tuple(i for i in attributes if i in block)
+            if members:
+                factors = channels(self._mechanism, members)
+                part = schemes.joint(self._observed(members), factors, self._n)
+                shape = [self._domain.cardinalities[i] if i in members else 1 for i in attributes]
+                table, variance = part.table.reshape(shape), part.variance.reshape(shape)
                 parts.append(schemes.Estimate(table, variance, joint=True))
         return parts
 
     def _observed(self, attributes: Attributes) -> Floats:
+        """Return the frequencies of randomised records over the attributes."""
         return self._mechanism.layout.read(self._counts, attributes) / self._n
 
     def _check(self, attributes: Attributes) -> None:
-        needed = [attributes]
+        """Refuse a query whose tables are not counted under the plan."""
+        queries = [attributes]
         if self._scheme == "independent":
-            own = (tuple(i for i in attributes if i in b) for b in self._mechanism.blocks)
-            needed = [block for block in own if block]
-        for held in needed:
-            if self._mechanism.layout.holder(held) is None:
-                names = ", ".join(self._domain.names[i] for i in held)
-                raise InvalidInput(f"the plan keeps no table that holds {names}: use `tables`")
+            parts = (tuple(i for i in attributes if i in b) for b in self._mechanism.blocks)
+            queries = [part for part in parts if part]
+        for query in queries:
+            if self._mechanism.layout.holder(query) is None:
+                names = ", ".join(self._domain.names[i] for i in query)
+                raise InvalidInput(
+                    f"the plan counts no table that contains {names}: make a plan that names it in "
+                    "the parameter `tables`"
+                )

@@ -22,16 +22,21 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+_ROUNDING = 1e-12
+"""Difference of frequencies that rounding can cause; a larger one means that a cell was clipped."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """One scheme's answer.
+    """The estimate of a table by one scheme.
 
     Attributes:
-        table: shape of the observed table, float64; may be negative, need not sum to 1.
-        variance: of each cell before any clipping, from the mechanism's noise; same shape.
-        joint: whether the inverse of the joint channel was used (else blocks were multiplied).
-        clipped: whether any cell was cut off.
+        table: estimated frequencies in the shape of the observed table, float64; cells may be
+            negative and need not sum to 1.
+        variance: variance of each cell by the mechanism's noise, before any clipping; same shape.
+        joint: whether the channel of all blocks was inverted together; otherwise the estimates of
+            the blocks were multiplied.
+        clipped: whether any cell was changed to 0 or to an upper limit.
     """
 
     table: Floats
@@ -41,16 +46,20 @@ class Estimate:
 
 
 def joint(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estimate:
-    """RR-Ind-Joint (within one block: RR-Joint): the castell inverse. Unbiased; sums to 1."""
+    """Return the table times the inverse of each block's channel: RR-Ind-Joint, or RR-Joint.
+
+    RR-Joint is the case of a single block. The estimate is unbiased and sums to 1.
+    """
     return Estimate(unmix(observed, factors), noise(observed, factors, n), joint=True)
 
 
 def independent(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estimate:
-    """RR-Independent (RR-Clusters): the product over blocks of each block's own estimate.
+    """Return the product of the blocks' estimates: RR-Independent, or RR-Clusters.
 
-    Blocks are randomised independently, so given the data their estimates are too, and the
-    variance of a product is ``prod(f^2 + v) - prod(f^2)``. What dependence between blocks adds to
-    the error is not in it. Sums to 1 up to rounding.
+    Blocks are randomised independently of each other, so given the records the estimates f of
+    blocks, with variances v, are independent, and the variance of their product is
+    ``prod(f^2 + v) - prod(f^2)``. The bias from dependence between the blocks is not included. The
+    table sums to 1 up to rounding.
     """
     parts = []
     for f in factors:
@@ -63,47 +72,55 @@ def multiply(parts: Sequence[Estimate]) -> Estimate:
     """Return the product of independent estimates that broadcast against each other."""
     if len(parts) == 1:
         return parts[0]
-    table, square, spread = (np.ones((1,) * parts[0].table.ndim) for _ in range(3))
+    table, square, second_moment = (np.ones((1,) * parts[0].table.ndim) for _ in range(3))
     for part in parts:
         table = table * part.table
         square = square * np.square(part.table)
-        spread = spread * (np.square(part.table) + part.variance)
-    return Estimate(table, spread - square, joint=False)
+        second_moment = second_moment * (np.square(part.table) + part.variance)
+    return Estimate(table, second_moment - square, joint=False)
 
 
 def hybrid(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estimate:
-    """Whichever of the two has the smaller predicted error on this very table.
+    """Return the joint or the product estimate, whichever has the smaller predicted squared error.
 
-    The joint's error is known exactly, ``e = (prod M - 1) / n``; that of the product is estimated
-    by ``max(0, |joint - product|^2 - e)`` in place of
-    the bounds of the paper's Table III (docs/methods/whole-records.md).
+    The expected error of the joint estimate is known exactly, ``e = (prod M - 1) / n`` with M the
+    ``moment`` of each block's channel. That of the product is estimated by
+    ``max(0, |joint - product|^2 - e)``, in place of the bounds of the paper's Table III
+    (docs/methods/whole-records.md).
     """
-    first, second = joint(observed, factors, n), independent(observed, factors, n)
+    inverse, product = joint(observed, factors, n), independent(observed, factors, n)
     error = expected_sse(factors, n)
-    apart = float(np.square(first.table - second.table).sum())
-    return first if error <= max(0.0, apart - error) else second
+    distance = float(np.square(inverse.table - product.table).sum())
+    return inverse if error <= max(0.0, distance - error) else product
 
 
 def truncated(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Estimate:
-    """Algorithm 4: negative cells to 0, then no cell above its (w-1)-way estimates.
+    """Return the joint estimate with every cell moved into the range from 0 to its upper limits.
 
-    The (w-1)-way castell estimates are the projections of the w-way one. A cap below zero, which
-    Algorithm 4 would copy into the table, counts as 0.
+    This is the paper's Algorithm 4. For a table of w attributes, the upper limits of a cell are
+    its w sums over one attribute, which are the estimates of (w-1)-way tables. An upper limit below
+    zero, which Algorithm 4 would copy into the table, counts as 0.
     """
     raw = joint(observed, factors, n)
     table = np.maximum(raw.table, 0.0)
     if observed.ndim > 1:
         for axis in range(observed.ndim):
-            cap = raw.table.sum(axis=axis, keepdims=True)
-            table = np.minimum(table, np.maximum(cap, 0.0))
-    clipped = bool((np.abs(table - raw.table) > 1e-12).any())
+            limit = raw.table.sum(axis=axis, keepdims=True)
+            table = np.minimum(table, np.maximum(limit, 0.0))
+    clipped = bool((np.abs(table - raw.table) > _ROUNDING).any())
     return Estimate(table, raw.variance, joint=True, clipped=clipped)
 
 
 def independent_error(moments: Sequence[float], cells: Sequence[int], n: int) -> float:
-    """Return the expected noise part of RR-Independent's squared error on uniform data.
+    """Return the part of RR-Independent's expected squared error that noise causes on uniform data.
 
-    ``prod(1 / r + (M - 1) / n) - prod(1 / r)``: no formula knows the part that dependence adds.
+    It is ``prod(1 / r + (M - 1) / n) - prod(1 / r)``. The part that dependence between blocks
+    causes depends on the data and is not included.
+
+    Args:
+        moments: the ``moment`` M of each block's channel.
+        cells: the number of values r of each block.
+        n: number of reports.
     """
     noisy = np.prod([1.0 / r + (m - 1.0) / n for m, r in zip(moments, cells, strict=True)])
     return float(noisy - np.prod([1.0 / r for r in cells]))

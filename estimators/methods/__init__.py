@@ -1,8 +1,10 @@
-"""Local methods: which views devices report on, and how tables follow from the counts.
+"""Local methods: which attributes devices report on, and how tables follow from the counts.
 
 Each method is registered here under the name that plans use; :mod:`.base` is their contract. A
-method designs the groups of a plan and fits a model to tallies; `shared` holds the parts that
-several methods use. docs/methods.md lists all methods, docs/methods/ explains them.
+method designs the groups of a plan (sets of devices that share a mechanism) with their views (what
+a device reports on), and fits a model to the tallies (counts per view). `shared` contains the parts
+that several methods use. docs/methods.md lists all methods, docs/methods/ explains them, and
+docs/concepts.md explains the terms.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ _METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 
 
 def names() -> tuple[str, ...]:
-    """Return registry names, sorted."""
+    """Return the registry names, sorted."""
     return tuple(sorted(_METHODS))
 
 
@@ -69,12 +71,12 @@ def get(name: str) -> Method:
     """Return the method of that name.
 
     Raises:
-        PlanError: there is none; the message lists those there are.
+        PlanError: there is no local method of that name; the message lists the names.
     """
     if name == CENTRAL:
         raise PlanError(
             f"method {CENTRAL} is central: raw records go to a trusted aggregator, see `calmstream "
-            "plan --model central` and `calmstream central`; here are only local methods"
+            "plan --model central` and `calmstream central`; this command needs a local method"
         )
     if name not in _METHODS:
         raise PlanError(f"unknown method {name!r}; there are {', '.join(names())}")

@@ -1,20 +1,22 @@
-"""Choose a method by the error that is predicted for each applicable one.
+"""Choose the method with the smallest predicted error.
 
-A design states the error of noise and sampling by size of marginal, for unbiased linear
-estimates. The prior interaction sizes of `estimators.noise_aware.design.allocation` supply what a
-design does not state:
+The design of a method states the error that noise and sampling cause, by size of marginal, for
+unbiased linear estimates. The rest of the prediction comes from a prior on the strength of
+interactions between attributes (`estimators.noise_aware.priors`):
 
-- The error is bounded by that of the uniform table under the prior, because a method that makes
-  its tables valid is rarely worse (`Prediction.unbounded` is the error without the bound). The
-  bound favours LoPub and methods with raw tables, but never makes a method the best.
-- Errors of sizes that a design does not state are extrapolated order by order. In a t-way table
-  the orders o contribute ``C(t, o) r^(o - t) q_o``, with r the mean cells of an attribute. The q_o
-  follow from the stated sizes. Higher ones are q_3 scaled by r, or, for a method whose largest view
-  is smaller than k, the prior energy of the orders that the method takes to be zero.
-- Methods that read pairs from views take a pair that no view holds to be zero. The prior energy of
-  these pairs is added.
+- The error is at most that of the uniform table under the prior, because a method that makes its
+  tables valid is rarely worse (`Prediction.unbounded` is the error without this bound). The bound
+  favours LoPub and methods with raw tables, but never makes a method the best.
+- Errors of sizes that a design does not state are extrapolated order by order. The error of a
+  t-way table is the sum over orders o of ``C(t, o) r^(o - t) q_o``, where r is the geometric mean
+  of the attributes' numbers of values, and q_o is the error of one interaction of o attributes. The
+  stated sizes determine q_o for small o. For larger o, q_o is the last known one, scaled by
+  ``1 - 1 / r`` per order. But if the largest view of a method has fewer than o attributes, the
+  method estimates the interaction as zero, and the error is its prior mean square.
+- Methods that read pairs from views (sets of attributes that a device reports on) estimate the
+  interaction of a pair as zero if no view contains the pair. Its prior mean square is added.
 
-The noise-aware method states its posterior error under the same prior itself.
+The noise-aware method states its posterior error under the same prior, which is taken as it is.
 """
 
 from __future__ import annotations
@@ -37,14 +39,15 @@ if TYPE_CHECKING:
     from estimators.plan.request import Request
 
 OWN_PRIOR = ("noise-aware",)
-"""Methods whose stated errors hold what the prior adds."""
+"""Methods whose stated errors include the part that follows from the prior."""
 
 PRODUCTS = ("rr-independent",)
-"""Methods that recover single attributes only and take the rest to be independent."""
+"""Methods that recover single attributes only, and treat attributes as independent."""
 
 TIE = 1.25
-"""Predictions are hardly better than this. The noise-aware method is taken within it: what its
-joint fit and non-negativity gain is not in its prediction."""
+"""Ratio of two predictions below which they count as equal, because they are not more accurate. The
+noise-aware method wins a tie: its prediction leaves out the gain from its joint fit and from
+non-negativity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,12 @@ class Prediction:
 
     Attributes:
         method: registry name.
-        error: predicted sum of squared errors of one k-way marginal; None where it cannot serve.
-        reason: why it cannot serve; empty otherwise.
-        unbounded: the error before it is bounded by the uniform table's: it shows how
-            far a method is from being useful.
-        design: the design, if the method can serve.
+        error: predicted sum of squared errors of one k-way marginal; None if the method cannot
+            serve the request.
+        reason: why the method cannot serve the request; empty if it can.
+        unbounded: the error before it is bounded by that of the uniform table; it shows how far a
+            method is from being useful.
+        design: the design of the method; None if it cannot serve the request.
     """
 
     method: str
@@ -68,20 +72,21 @@ class Prediction:
 
 
 def predictions(request: Request) -> tuple[Prediction, ...]:
-    """Return every method that learns from reports, the least predicted error first.
+    """Return a prediction for every method that a plan can use without a pilot.
 
-    Cost: a design of every method.
+    They are in order of predicted error, the smallest first; methods that cannot serve the request
+    come last. Cost: a design of every method.
     """
-    found = [
+    unordered = [
         _predict(name, request)
         for name in methods.names()
         if not methods.get(name).baseline and not isinstance(methods.get(name), Piloted)
     ]
-    return tuple(sorted(found, key=lambda p: (p.error is None, p.error or 0.0, p.method)))
+    return tuple(sorted(unordered, key=lambda p: (p.error is None, p.error or 0.0, p.method)))
 
 
 def choose(request: Request) -> Prediction:
-    """Return the method with the least predicted error; the noise-aware one of near equals.
+    """Return the method with the smallest predicted error; the noise-aware method wins a tie.
 
     Raises:
         PlanError: no method can serve the request.
@@ -89,18 +94,18 @@ def choose(request: Request) -> Prediction:
     return pick(predictions(request))
 
 
-def pick(found: Sequence[Prediction]) -> Prediction:
-    """Return the choice among predictions in order of their error.
+def pick(ordered: Sequence[Prediction]) -> Prediction:
+    """Return the choice among predictions that are in order of their error.
 
     Raises:
         PlanError: no method can serve the request.
     """
-    best = found[0]
+    best = ordered[0]
     if best.error is None:
         raise PlanError(f"no method can serve this request; {best.method}: {best.reason}")
-    for prediction in found:
-        near = prediction.error is not None and prediction.error <= TIE * best.error
-        if near and prediction.method in OWN_PRIOR:
+    for prediction in ordered:
+        is_tie = prediction.error is not None and prediction.error <= TIE * best.error
+        if is_tie and prediction.method in OWN_PRIOR:
             return prediction
     return best
 
@@ -113,51 +118,51 @@ def _predict(name: str, request: Request) -> Prediction:
     if not design.expected_sse:
         return Prediction(name, None, "it states no error")
     if name in OWN_PRIOR and request.k in design.expected_sse:
-        own = design.expected_sse[request.k]
-        return Prediction(name, own, unbounded=own, design=design)
-    held = max(len(view.attributes) for group in design.groups for view in group.views)
-    total, uniform = _with_prior(design, request, 1 if name in PRODUCTS else held)
+        stated = design.expected_sse[request.k]
+        return Prediction(name, stated, unbounded=stated, design=design)
+    widest = max(len(view.attributes) for group in design.groups for view in group.views)
+    total, uniform = _with_prior(design, request, 1 if name in PRODUCTS else widest)
     return Prediction(name, min(total, uniform), unbounded=total, design=design)
 
 
 def _with_prior(design: Design, request: Request, largest: int) -> tuple[float, float]:
-    """Return the extrapolated noise plus the prior energy left out, and the uniform error.
+    """Return the predicted error of a k-way table, and that of the uniform table.
 
     Args:
-        design: of the method.
-        request: the requirements.
+        design: the design of the method, with its stated errors.
+        request: the domain and k.
         largest: order of the largest interactions that the method recovers.
     """
     cards, k = request.domain.cardinalities, request.k
     cells = exp(sum(map(log, cards)) / len(cards))
     noise = _orders(design.expected_sse, cells)
-    unseen = 1.0 - _pairs_held(design, len(cards))
+    uncovered = 1.0 - _pair_coverage(design, len(cards))
     total = uniform = 0.0
     for order in range(1, k + 1):
-        times = comb(k, order) * cells ** (order - k)
+        weight = comb(k, order) * cells ** (order - k)
         energy = _energy(order) * (1.0 - 1.0 / cells) ** order
-        uniform += times * energy
-        known = max(noise)
+        uniform += weight * energy
+        last = max(noise)
         if order > largest:
-            total += times * energy
+            total += weight * energy
         elif order in noise:
-            total += times * (noise[order] + (unseen * energy if order == 2 else 0.0))
+            total += weight * (noise[order] + (uncovered * energy if order == 2 else 0.0))
         else:
-            total += times * noise[known] * (1.0 - 1.0 / cells) ** (order - known)
+            total += weight * noise[last] * (1.0 - 1.0 / cells) ** (order - last)
     return total, uniform
 
 
-def _pairs_held(design: Design, d: int) -> float:
-    """Return the share of the pairs of attributes that some view holds."""
-    held = np.eye(d, dtype=bool)
+def _pair_coverage(design: Design, d: int) -> float:
+    """Return the share of the pairs of attributes that some view contains."""
+    covered = np.eye(d, dtype=bool)
     for group in design.groups:
         for view in group.views:
-            held[np.ix_(view.attributes, view.attributes)] = True
-    return float((held.sum() - d) / max(d * (d - 1), 1)) if d > 1 else 1.0
+            covered[np.ix_(view.attributes, view.attributes)] = True
+    return float((covered.sum() - d) / max(d * (d - 1), 1)) if d > 1 else 1.0
 
 
 def _energy(order: int) -> float:
-    """Return the prior mean square of one coefficient."""
+    """Return the prior mean square of one interaction coefficient of that order."""
     prior = PriorScales()
     if order == 2:
         return sum(scale**2 for scale in prior.pairs) / len(prior.pairs)
@@ -165,9 +170,11 @@ def _energy(order: int) -> float:
 
 
 def _orders(stated: Mapping[int, float], cells: float) -> dict[int, float]:
-    """Return the error of each order in a table of that size, from the errors of whole tables.
+    """Return the error of one interaction, by its order, from the errors of whole tables.
 
-    The stated sizes are consecutive from 1.
+    Args:
+        stated: error of a table by its number of attributes, for 1, 2, ... without a gap.
+        cells: mean number of values of an attribute.
     """
     orders: dict[int, float] = {}
     for size in sorted(stated):

@@ -1,7 +1,9 @@
-"""The contract of every local method: a design (views and mechanisms) and a recovery of tables.
+"""The contract of every local method: a design of what is collected, and a recovery of tables.
 
-A new method is a new file beside this one and one line in the registry; planning, devices, the
-stream, publishing and evaluation use only this protocol.
+A view is what a device reports on, usually a few attributes. A group is a set of devices that
+choose among the same views and share a mechanism. A new method is a new file beside this one and
+one line in the registry; planning, devices, the stream, publishing and evaluation use only this
+protocol.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ class Design:
     """The groups and parameters with which a method would collect.
 
     Attributes:
-        groups: goes into the plan.
-        parameters: goes into the plan: everything that ``fit`` needs beyond the groups.
-        reason: for people: the choices made and why, one line each.
-        expected_sse: expected sum of squared errors of one marginal, by its size, from noise and
-            sampling alone, averaged over the marginals of that size; what reconstruction adds
-            depends on the data. Empty where the method states none.
+        groups: the groups of the plan, with mechanisms, views and shares.
+        parameters: the parameters of the plan: everything that ``fit`` needs beyond the groups.
+        reason: the choices and the reasons for them, one line each, for people.
+        expected_sse: expected sum of squared errors of one marginal, by its number of attributes,
+            averaged over the marginals of that size. It contains the errors by noise and sampling;
+            those by reconstruction depend on the data. Empty if the method states none.
     """
 
     groups: tuple[Group, ...]
@@ -68,27 +70,27 @@ class LinearAnswers(Model, Protocol):
     records; otherwise it includes that the devices of a group are a sample."""
 
     def unclipped(self, attributes: Attributes) -> NDArray[np.float64]:
-        """Return unbiased table: shape (cells,), may be negative.
+        """Return the unbiased table: shape (cells,); cells may be negative.
 
         Raises:
-            InvalidInput: no view holds all of the attributes.
+            InvalidInput: no view contains all of the attributes.
         """
 
     def covariance(self, attributes: Attributes) -> NDArray[np.float64]:
-        """Return the covariance of its cells: shape (cells, cells), at most 2^12 cells.
+        """Return the covariance of the cells of `unclipped`: shape (cells, cells).
 
         Raises:
-            InvalidInput: as `unclipped`, or too many cells.
+            InvalidInput: no view contains all of the attributes, or there are more than 2^12 cells.
         """
 
 
 Answers = Literal["interactions", "tables", "coefficients", "blocks", "fitted"]
 """How a method's unbiased answers follow from the views' estimates.
 
-``interactions``: each interaction is averaged over the views that hold it, then the table is made
-non-negative. ``tables``: the average of the views that hold the whole table. ``coefficients``: an
-inverse transform. ``blocks``: the inverse of randomised response block by block. ``fitted``: by a
-fit that is not linear in any of these.
+``interactions``: each interaction of attributes is averaged over the views that contain it, then
+the table is made non-negative. ``tables``: the average of the views that contain the whole table.
+``coefficients``: an inverse transform. ``blocks``: the inverse of randomised response, block by
+block. ``fitted``: a fit that is not linear in the views' estimates.
 """
 
 
@@ -102,28 +104,30 @@ class Method(Protocol):
     """Whether the method is for evaluation only, so that no plan may collect reports for it."""
 
     answers: ClassVar[Answers]
-    """How tables follow from the views, see :data:`Answers`."""
+    """How unbiased tables follow from the views' estimates; the values are in :data:`Answers`."""
 
     def design(self, request: Request) -> Design:
         """Choose views, mechanisms and shares.
 
         Raises:
-            PlanError: the method cannot serve this domain or would be absurdly large, with size.
+            PlanError: the method cannot serve this domain, or the plan would be too large; the
+                message states its size.
         """
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
         """Fit the model to tallies, one per group of the plan.
 
-        Deterministic; never raises on counts that can come from a stream, including none at all.
+        The result is deterministic. No counts that a stream can produce raise an error, also not
+        those of zero reports.
         """
 
 
 @runtime_checkable
 class Piloted(Protocol):
-    """A method whose parameters come from another method's answers (the pilot).
+    """A method whose parameters come from a pilot, an earlier plan with another method.
 
-    In a stream the pilot is a plan of its own with the same lineage, so that each of its devices
-    reports only once.
+    The pilot has the same lineage (plans of one lineage share the memory of devices), so that each
+    of its devices reports only once.
     """
 
     pilot: ClassVar[str]
@@ -141,17 +145,19 @@ class Follows(Protocol):
     """
 
     teachers: ClassVar[tuple[str, ...]]
-    """Registry names of the methods whose counts it understands."""
+    """Registry names of the methods of earlier plans whose counts this method can use."""
 
     def follow(self, plan: Plan, tallies: Sequence[Tally]) -> dict[str, Any]:
         """Return parameters for the plan that continues ``plan``, from its tallies, one per group.
 
         Raises:
-            PlanError: they hold no reports, or are too large for a plan.
+            PlanError: the tallies contain no reports, or are too large for a plan.
         """
 
     def fit_total(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
-        """Fit as `Method.fit`, to these tallies and those of the earlier plans together.
+        """Fit the model to these tallies and those of the earlier plans together.
+
+        Otherwise it is as `Method.fit`.
 
         Raises:
             PlanError: the plan's parameters are malformed.
@@ -160,7 +166,10 @@ class Follows(Protocol):
 
 @runtime_checkable
 class ReadsReports(Protocol):
-    """A method without a small streaming statistic: it needs every report, so it only evaluates."""
+    """A method that needs every report, because no small statistic of a stream is sufficient.
+
+    Such a method is for evaluation only.
+    """
 
     def fit_reports(self, plan: Plan, reports: Reports) -> Model:
         """Fit the model to the reports of a plan with one group and one view."""

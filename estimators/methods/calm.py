@@ -1,7 +1,7 @@
 """CALM: consistent adaptive local marginals (Zhang et al., CCS 2018).
 
-Every user reports one marginal of l attributes, by GRR or OUE; all views have equal shares. The
-formulas are in docs/methods/calm.md.
+Every device reports on one view, a set of l attributes, by GRR or OUE; all views have equal shares
+of the devices. The formulas are in docs/methods/calm.md.
 """
 
 from __future__ import annotations
@@ -31,33 +31,42 @@ if TYPE_CHECKING:
     from estimators.tally import Tally
 
 THETA = 1e-3
-"""Error that Algorithm 1 tries to stay under."""
+"""Default threshold of Algorithm 1: the squared error that its choice of views aims to stay below.
+It is the paper's value."""
 
 MAX_VIEW_CELLS = 1 << 20
-"""Largest table that a device reports on."""
+"""Maximum number of cells of a table that a device reports on."""
 
 MAX_TOTAL_CELLS = 1 << 21
-"""Most cells of all views together; making more agree would take the publisher minutes."""
+"""Maximum number of cells of all views together. With more, the publisher would need minutes to
+make them consistent."""
 
 _SAMPLED = 48
-"""Most marginals of one size over which the expected error is averaged."""
+"""Maximum number of marginals of one size over which the expected error is averaged."""
 
 _MAX_EXPECTED_SIZE = 3
-"""Largest marginals whose expected error is stated: each costs a variance over all views."""
+"""Maximum number of attributes of marginals whose expected error is stated. Each costs a variance
+over all views."""
 
 _MAX_EXPECTED_CELLS = 1 << 16
-"""Largest tables among them."""
+"""Maximum number of cells of marginals whose expected error is stated."""
 
 
 class Calm:
-    """Registry name ``calm``; parameter ``theta`` (default 0.001): see `algorithm_1`."""
+    """CALM; its registry name is ``calm``.
+
+    The parameter ``theta`` (default 0.001) is the threshold of `algorithm_1`.
+    """
 
     name: ClassVar[str] = "calm"
     baseline: ClassVar[bool] = False
     answers: ClassVar[Answers] = "interactions"
 
     def design(self, request: Request) -> Design:
-        """Algorithm 1, then one group per view, or packed groups when there are too many views."""
+        """Choose views by Algorithm 1, and one group per view while the plan has enough groups.
+
+        Otherwise several views share a group, and a report states its view.
+        """
         only_parameters(self.name, request.parameters, "theta")
         theta = number_parameter(request.parameters, "theta", THETA, 1e-9, 1.0)
         size = algorithm_1(
@@ -73,11 +82,12 @@ class Calm:
         )
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> OverlappingTables:
-        """Estimate every view, reconcile them, answer from the result."""
+        """Estimate the table of every view, make the tables consistent, and return the model."""
         return OverlappingTables(plan.domain, observe(plan, tallies))
 
 
 def _check_tables(views: Sequence[Attributes], domain: Domain) -> None:
+    """Refuse tables that are too large, each one or together."""
     largest = max(views, key=domain.size)
     if domain.size(largest) > MAX_VIEW_CELLS:
         names = ", ".join(domain.names[i] for i in largest)
@@ -89,7 +99,7 @@ def _check_tables(views: Sequence[Attributes], domain: Domain) -> None:
     if total > MAX_TOTAL_CELLS:
         raise PlanError(
             f"the {len(views)} views have {total:,} cells in all; at most {MAX_TOTAL_CELLS:,} can "
-            "be made to agree: merge labels or drop attributes"
+            "be made consistent: merge labels or drop attributes"
         )
 
 
@@ -101,30 +111,31 @@ def _assign(views: Sequence[Attributes], request: Request) -> list[Assigned]:
 
 
 def _reason(size: Size, groups: Sequence[Group], request: Request, theta: float) -> tuple[str, ...]:
+    """Return the choice of Algorithm 1 and its errors, one line each."""
     d, k = len(request.domain), request.k
     covered = (
-        f"they cover every set of {k}"
+        f"they cover every set of {k} attributes"
         if size.complete
-        else f"balanced over the attributes; larger sets than {size.l} are reconstructed"
+        else f"balanced over the attributes; tables of more than {size.l} are reconstructed"
     )
     oracles = sorted({str(g.mechanism["name"]).upper() for g in groups})
     lines = [
         f"m = {size.m} views of l = {size.l} of {d} attributes (Algorithm 1): {covered}",
         (
             f"k·NE = {size.noise:.3g} (noise), SE = {size.sampling:.3g} (sampling), "
-            f"aimed at theta = {theta:g}"
+            f"the aim is theta = {theta:g}"
         ),
         f"{' and '.join(oracles)} by table size; {request.users // size.m:,} reports a view",
     ]
     if max(size.noise, size.sampling) > theta:
-        lines.append("more users or a larger epsilon would be needed to reach theta")
+        lines.append("to reach theta, more users or a larger epsilon would be needed")
     if len(groups) < size.m:
-        lines.append(f"packed into {len(groups)} groups, so that a report names its view")
+        lines.append(f"{size.m} views share {len(groups)} groups, so a report states its view")
     return tuple(lines)
 
 
 def _expected(views: Sequence[Attributes], request: Request) -> dict[int, float]:
-    """Return the mean summed variance by size of marginal, before non-negativity."""
+    """Return the mean sum of the cells' variances, by size of marginal, before non-negativity."""
     domain, n = request.domain, max(request.users // len(views), 1)
     by_cells: dict[int, Covariance] = {}
     for attributes in views:

@@ -1,9 +1,10 @@
-"""Characters: the orthogonal decomposition for categorical attributes.
+"""Characters: the Fourier transform of categorical attributes, one linear functional per report.
 
 Cormode et al. conjectured that InpHT extends to categorical attributes by the Efron-Stein
-decomposition. It does, by the characters of a product of cyclic groups: a device reports one linear
-functional ``t = sum_j a_j x_j mod r`` by the best oracle on r cells, and the distribution of t
-determines all coefficients that are multiples of a, r - 1 of them for a prime r, at once.
+decomposition. The characters of a product of cyclic groups are such an extension. A device reports
+``t = sum_j a_j x_j mod r`` of its values x_j, for one vector of factors a, by the best frequency
+oracle on r cells. The distribution of t determines the Fourier coefficients of all multiples of a
+at once; for a prime r these are r - 1 coefficients. In this module a view is such a vector a.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ if TYPE_CHECKING:
     from estimators.tally import Tally
 
 MAX_MODULUS = 12
-"""Largest cyclic group in which attributes of unequal cardinalities are put together."""
+"""Maximum order of the common cyclic group of attributes with unequal numbers of values."""
 
 
 def vectors(domain: Domain, k: int) -> list[View]:
-    """Return every coefficient that touches 1 to k attributes, as a view of its own."""
-    found = []
+    """Return every coefficient that depends on 1 to k attributes, as a view of its own."""
+    views = []
     for size in range(1, k + 1):
         for attributes in combinations(range(len(domain)), size):
             shape = domain.shape(attributes)
-            every = product(*(range(1, r) for r in shape))
-            found += [View(attributes, "character", f, lcm(*shape)) for f in every]
-    return found
+            factor_rows = product(*(range(1, r) for r in shape))
+            views += [View(attributes, "character", f, lcm(*shape)) for f in factor_rows]
+    return views
 
 
 def order(view: View, domain: Domain) -> int:
-    """Return the least multiple of the factors that vanishes."""
+    """Return the order of the factors in the group: their smallest multiple that is zero."""
     orders = [
         domain.cardinalities[i] // gcd(a, domain.cardinalities[i])
         for i, a in zip(view.attributes, view.factors, strict=True)
@@ -63,8 +64,9 @@ def order(view: View, domain: Domain) -> int:
 def generators(domain: Domain, k: int) -> list[View]:
     """Choose as few views as determine every coefficient: one per maximal cyclic subgroup.
 
-    Taken in the order of falling group order, a vector is a multiple of an earlier one or starts a
-    group that no later one contains. For a prime r these are the lines through the origin.
+    Vectors are visited from the largest order to the smallest. A vector is either a multiple of an
+    earlier one, or generates a subgroup that no later vector's subgroup contains. For a prime r the
+    subgroups are the lines through the origin.
     """
     reached: set[tuple[Attributes, tuple[int, ...]]] = set()
     chosen = []
@@ -76,10 +78,11 @@ def generators(domain: Domain, k: int) -> list[View]:
 
 
 class Characters:
-    """Registry name ``characters``; parameter ``weighting`` as for ``inp-ht``.
+    """The method ``characters``; its parameter ``weighting`` is that of `InpHT`.
 
-    Equal cardinalities: the group Z_r. Unequal ones: Z_m, m their least common multiple, while
-    that is at most 12; otherwise the coefficients of the binary encoding, as ``inp-ht``.
+    If all attributes have r values, the group is Z_r. Otherwise it is Z_m, where m is the least
+    common multiple of the numbers of values, if m is at most 12. If m is larger, the method uses
+    the Hadamard coefficients of the binary encoding, as ``inp-ht`` does.
     """
 
     name: ClassVar[str] = "characters"
@@ -87,10 +90,10 @@ class Characters:
     answers: ClassVar[Answers] = "coefficients"
 
     def design(self, request: Request) -> Design:
-        """One view per cyclic group of coefficients that touch at most k attributes.
+        """Choose one view per cyclic group of coefficients that depend on at most k attributes.
 
         Raises:
-            PlanError: too many coefficients, with their number.
+            PlanError: there are too many coefficients; the message states their number.
         """
         only_parameters(self.name, request.parameters, "weighting")
         domain, k = request.domain, request.k
@@ -110,19 +113,19 @@ class Characters:
         oracles = {m: cast("Mechanism", best_oracle(request.epsilon, m)) for m in moduli}
         assigned = [Assigned(v, oracles[v.modulus], s) for v, s in zip(views, shares, strict=True)]
         groups = pack(assigned, request.max_groups, separate=False)
-        used = ", ".join(f"{oracles[m].name.upper()} on Z_{m}" for m in sorted(oracles))
+        listed = ", ".join(f"{oracles[m].name.upper()} on Z_{m}" for m in sorted(oracles))
         reasons = (
             (
                 f"{len(views):,} linear functionals determine the {count:,} coefficients that "
                 f"touch at most {k} attributes"
             ),
-            f"{used}; {request.users / len(views):,.0f} reports each on average",
+            f"{listed}; {request.users / len(views):,.0f} reports each on average",
             statistic(groups, request.epsilon),
         )
         return expected_errors(self, request, Design(groups, {}, reasons, {}))
 
     def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
-        """Let any report serve any table that contains one of its coefficients."""
+        """Return the family in which a report serves every table that contains its coefficients."""
         del domain
         return Family(self.name, k, tuple(views))
 

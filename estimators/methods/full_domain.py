@@ -1,7 +1,8 @@
 """Methods that collect the table over all attributes: FC, InpRR, InpPS, InpOLH, InpHTCMS.
 
-One group, one view of the whole record, one frequency oracle over all its values; a marginal sums
-the cells. The error of a marginal is that of all cells of the domain, so d must be small.
+All devices report on the whole record by one frequency oracle over all its values. A marginal sums
+the estimated cells, so its error adds up those of all cells of the domain: the methods are for
+domains with few cells.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
     from estimators.tally import Tally
 
 MAX_CELLS = 1 << 20
-"""Values of a record beyond which the whole table is not collected."""
+"""Maximum number of values of a record."""
 
 MAX_REPORT_CELLS = 1 << 16
-"""The same where a report holds a bit per cell, or a counter is matched against every cell."""
+"""The same for oracles whose report has a bit per cell, or is compared with every cell."""
 
 
 class FullDomain:
@@ -53,13 +54,13 @@ class FullDomain:
 
     @abstractmethod
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """The mechanism over all values of a record."""
+        """Return the mechanism over all values of a record."""
 
     def design(self, request: Request) -> Design:
-        """One view of all attributes.
+        """Choose one view of all attributes.
 
         Raises:
-            PlanError: the domain is too large, with its size.
+            PlanError: the domain is too large; the message states its size.
         """
         only_parameters(self.name, request.parameters)
         domain = request.domain
@@ -70,8 +71,8 @@ class FullDomain:
                 f"{self.limit:,} are collected: use fewer attributes, or a method of small views"
             )
         mechanism = self.oracle(request.epsilon, cells)
-        every = tuple(range(len(domain)))
-        groups = (Group(spec(mechanism), (View(every),), (1,)),)
+        everything = tuple(range(len(domain)))
+        groups = (Group(spec(mechanism), (View(everything),), (1,)),)
         model = FullTable(domain, mechanism, None, request.users)
         error = by_cardinalities(domain, lambda a: float(model.variance(a).sum()))
         expected = mean_error(domain, request.k, error)
@@ -88,65 +89,75 @@ class FullDomain:
 
 
 class FC(FullDomain):
-    """Registry name ``fc``: the full contingency table by GRR or OUE, CALM's baseline."""
+    """FC (``fc``): the full contingency table by GRR or OUE, a baseline in CALM's paper."""
 
     name: ClassVar[str] = "fc"
     limit: ClassVar[int] = MAX_REPORT_CELLS
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """CALM's adaptive choice."""
+        """Return GRR or OUE, whichever has the smaller variance."""
         return adaptive(epsilon, cells)
 
 
 class InpRR(FullDomain):
-    """Registry name ``inp-rr``: parallel randomised response on every cell, epsilon / 2 a bit."""
+    """InpRR (``inp-rr``): a bit per cell, each by randomised response with epsilon / 2."""
 
     name: ClassVar[str] = "inp-rr"
     limit: ClassVar[int] = MAX_REPORT_CELLS
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """SUE."""
+        """Return SUE."""
         return standard("sue", epsilon, cells)
 
 
 class InpPS(FullDomain):
-    """Registry name ``inp-ps``: preferential sampling, which is GRR on the whole record."""
+    """InpPS (``inp-ps``): preferential sampling, which is GRR on the whole record."""
 
     name: ClassVar[str] = "inp-ps"
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """GRR."""
+        """Return GRR."""
         return standard("grr", epsilon, cells)
 
 
 class InpOLH(FullDomain):
-    """Registry name ``inp-olh``: local hashing of the whole record. Tallying costs O(cells)."""
+    """InpOLH (``inp-olh``): local hashing of the whole record. Counting a report costs O(cells)."""
 
     name: ClassVar[str] = "inp-olh"
     limit: ClassVar[int] = MAX_REPORT_CELLS
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """OLH with the best number of buckets."""
+        """Return OLH with the best number of buckets."""
         return standard("olh", epsilon, cells)
 
 
 class InpHTCMS(FullDomain):
-    """Registry name ``inp-htcms``: Hadamard count-mean sketch of the whole record."""
+    """InpHTCMS (``inp-htcms``): Hadamard count-mean sketch of the whole record."""
 
     name: ClassVar[str] = "inp-htcms"
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """Five hashes into 256 buckets."""
+        """Return the sketch with five hashes into 256 buckets."""
         return standard("hadamard-sketch", epsilon, cells)
 
 
 class FullTable(LinearModel):
-    """Sums of cells of one table; all devices report on it, so there is no sampling error."""
+    """A model that answers with sums of cells of one table.
+
+    All devices report on this table, so there is no sampling error.
+    """
 
     everyone: ClassVar[bool] = True
 
     def __init__(self, domain: Domain, mechanism: Mechanism, counts: Counts | None, n: int) -> None:
-        """Estimate from ``counts`` of n reports; None for variances on uniform data alone."""
+        """Estimate the whole table.
+
+        Args:
+            domain: attributes of a record.
+            mechanism: counted the reports.
+            counts: counts of n reports; None if only variances on uniform data are needed.
+            n: number of reports.
+        """
         super().__init__(domain)
         self._mechanism = mechanism
         self._n = n
@@ -155,7 +166,7 @@ class FullTable(LinearModel):
             self._table = self._likely = even
             return
         self._table = mechanism.estimate(counts, n)
-        # Variances need frequencies; negative estimates are no frequencies.
+        # Variances are functions of frequencies, which are not negative; estimates can be.
         positive = np.maximum(self._table, 0.0)
         self._likely = positive / positive.sum() if positive.sum() > 0.0 else even
 
@@ -170,11 +181,11 @@ class FullTable(LinearModel):
     def variance(self, attributes: Attributes) -> Floats:
         """Return the variance of every cell given the devices' records: shape (cells,)."""
         whole = self._mechanism.covariance(self._n, self._likely)
-        spread = self._project(whole.diagonal, attributes)
-        known = self._fold(whole.factors, attributes)
+        diagonal = self._project(whole.diagonal, attributes)
+        factors = self._fold(whole.factors, attributes)
         frequencies = self._project(self._likely, attributes)
-        sampled = frequencies * (1.0 - frequencies) / self._n
-        variance: Floats = np.maximum(spread - np.square(known).sum(axis=1) - sampled, 0.0)
+        sampling = frequencies * (1.0 - frequencies) / self._n
+        variance: Floats = np.maximum(diagonal - np.square(factors).sum(axis=1) - sampling, 0.0)
         return variance
 
     def covariance(self, attributes: Attributes) -> Floats:
@@ -185,8 +196,9 @@ class FullTable(LinearModel):
             self._project(whole.diagonal, attributes), self._fold(whole.factors, attributes)
         )
         f = self._project(self._likely, attributes)
-        between: Floats = full - dense(f, f[:, None]) / max(self._n, 1)
-        return between
+        sampling = dense(f, f[:, None]) / max(self._n, 1)
+        noise: Floats = full - sampling
+        return noise
 
     def _project(self, values: Floats, attributes: Attributes) -> Floats:
         return self._fold(values[:, None], attributes)[:, 0]

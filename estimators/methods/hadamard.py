@@ -1,8 +1,8 @@
-"""Hadamard methods: every device reports one sign. FT, InpHT, MargHT.
+"""Hadamard methods FT, InpHT and MargHT: every device reports the sign of one coefficient.
 
-Attributes with more than two values stand for the bits of their codes, ceil(log2 r) of them. The
-three methods differ in the coefficients that devices choose from and in the tables that a report
-may serve.
+A record is encoded as bits; an attribute with r values gives ceil(log2 r) of them. A Hadamard
+coefficient is the parity of some of the bits, and a view is one coefficient. The three methods
+differ in the coefficients that devices choose from, and in the tables that a report can serve.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 
 def bits(domain: Domain) -> tuple[int, ...]:
-    """Return bits of every attribute's codes."""
+    """Return the number of bits of each attribute's codes."""
     return tuple((r - 1).bit_length() for r in domain.cardinalities)
 
 
 def parities(domain: Domain, attributes: Attributes) -> Iterator[View]:
-    """Return every coefficient that touches exactly these attributes."""
+    """Yield every coefficient that depends on exactly these attributes."""
     masks = [range(1, 1 << (r - 1).bit_length()) for r in domain.shape(attributes)]
     for factors in product(*masks):
         yield View(attributes, "parity", factors)
 
 
 def restricted(domain: Domain, k: int) -> list[View]:
-    """Return every coefficient that touches 1 to k attributes."""
+    """Return every coefficient that depends on 1 to k attributes."""
     return [
         view
         for size in range(1, k + 1)
@@ -57,16 +57,16 @@ def restricted(domain: Domain, k: int) -> list[View]:
 
 
 def restricted_count(domain: Domain, k: int) -> int:
-    """Return the number of coefficients that touch 1 to k attributes."""
+    """Return the number of coefficients that depend on 1 to k attributes."""
     masks = [(1 << b) - 1 for b in bits(domain)]
     return sum(elementary(masks, k)[1:])
 
 
 def design_restricted(method: str, request: Request, reason: str) -> Design:
-    """Return the design of InpHT, which ``characters`` falls back to.
+    """Return the design of InpHT, which ``characters`` uses for some domains too.
 
     Raises:
-        PlanError: too many coefficients, with their number.
+        PlanError: there are too many coefficients; the message states their number.
     """
     domain, k = request.domain, request.k
     count = restricted_count(domain, k)
@@ -77,6 +77,7 @@ def design_restricted(method: str, request: Request, reason: str) -> Design:
 
 
 def _design(request: Request, views: Sequence[View], shares: Sequence[int], reason: str) -> Design:
+    """Return a design with these coefficients, without expected errors."""
     mechanism = standard("hadamard-coefficient", request.epsilon, 2)
     assigned = [Assigned(v, mechanism, s) for v, s in zip(views, shares, strict=True)]
     groups = pack(assigned, request.max_groups, separate=False)
@@ -93,10 +94,11 @@ def _design(request: Request, views: Sequence[View], shares: Sequence[int], reas
 
 
 class InpHT:
-    """Registry name ``inp-ht``: coefficients that touch at most k attributes.
+    """InpHT (``inp-ht``): coefficients that depend on at most k attributes.
 
-    Parameter ``weighting``: ``even`` (default), or ``coverage``, with probabilities proportional
-    to the square root of the number of k-way marginals that contain a coefficient.
+    The parameter ``weighting`` is ``even`` (default) or ``coverage``. With ``coverage`` the
+    probability of a coefficient is proportional to the square root of the number of k-way
+    marginals that contain it.
     """
 
     name: ClassVar[str] = "inp-ht"
@@ -104,14 +106,14 @@ class InpHT:
     answers: ClassVar[Answers] = "coefficients"
 
     def design(self, request: Request) -> Design:
-        """See :func:`design_restricted`."""
+        """Choose all coefficients that depend on at most k attributes."""
         only_parameters(self.name, request.parameters, "weighting")
         count = restricted_count(request.domain, request.k)
         reason = f"the {count:,} Hadamard coefficients that touch at most {request.k} attributes"
         return expected_errors(self, request, design_restricted(self.name, request, reason))
 
     def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
-        """Let any report serve any table that contains its coefficient."""
+        """Return the family in which a report serves every table that contains its coefficient."""
         del domain
         return Family(self.name, k, tuple(views))
 
@@ -121,17 +123,18 @@ class InpHT:
 
 
 class FT(InpHT):
-    """Registry name ``ft``: the Fourier method as CALM's paper describes it.
+    """FT (``ft``): the Fourier method as CALM's paper describes it.
 
-    The record is a string of bits, and coefficients of order up to the bits of the k widest
-    attributes are chosen from, whatever attributes they touch. With binary attributes this is
-    InpHT; otherwise most reports are about more than k attributes and serve no k-way table.
+    The record is a string of bits. Devices choose among all parities of up to m bits, where m is
+    the number of bits of the k widest attributes; the bits can belong to any attributes. With
+    binary attributes this is InpHT. Otherwise most reports depend on more than k attributes and
+    serve no k-way table.
     """
 
     name: ClassVar[str] = "ft"
 
     def design(self, request: Request) -> Design:
-        """Choose all coefficients of the bit string up to that order."""
+        """Choose all parities of up to m bits of the string."""
         only_parameters(self.name, request.parameters)
         widths = bits(request.domain)
         string = [(i, 1 << b) for i, width in enumerate(widths) for b in range(width)]
@@ -141,9 +144,9 @@ class FT(InpHT):
         require_views(self.name, count, what)
         views = []
         for size in range(1, order + 1):
-            for chosen in combinations(string, size):
+            for parity in combinations(string, size):
                 masks: dict[int, int] = {}
-                for i, mask in chosen:
+                for i, mask in parity:
                     masks[i] = masks.get(i, 0) | mask
                 views.append(View(tuple(masks), "parity", tuple(masks.values())))
         useful = sum(len(v.attributes) <= request.k for v in views)
@@ -155,15 +158,18 @@ class FT(InpHT):
 
 
 class MargHT(InpHT):
-    """Registry name ``marg-ht``: a k-way marginal at random, then one coefficient of it.
+    """MargHT (``marg-ht``): a device draws a k-way marginal, then one coefficient of it.
 
-    A report serves its own marginal and the subsets of that marginal only.
+    A report serves only this marginal and the marginals of its subsets.
     """
 
     name: ClassVar[str] = "marg-ht"
 
     def design(self, request: Request) -> Design:
-        """Choose all pairs of a k-way marginal and a coefficient of it, evenly by marginal."""
+        """Choose all pairs of a k-way marginal and one of its coefficients.
+
+        All marginals have the same share of the devices.
+        """
         only_parameters(self.name, request.parameters)
         domain, d, k = request.domain, len(request.domain), request.k
         widths = bits(domain)
@@ -175,18 +181,22 @@ class MargHT(InpHT):
         count = elementary([1 << b for b in widths], k)[k] - comb(d, k)
         require_views(self.name, count, f"pairs of a {k}-way table and a coefficient of it")
         marginals = list(combinations(range(d), k))
-        own = [owned(domain, m) for m in marginals]
-        views = [view for part in own for view in part]
-        # A marginal is drawn evenly, whatever the number of its coefficients.
-        most = max(map(len, own))
-        shares = [round((1 << 16) * most / len(part)) for part in own for _ in part]
-        even = [1] * count if len(set(shares)) == 1 else shares
+        parts = [owned(domain, m) for m in marginals]
+        views = [view for part in parts for view in part]
+        # All marginals have the same total share, whatever the number of their coefficients.
+        # Shares are whole numbers; 2^16 keeps their relative rounding error below 2^-17.
+        longest = max(map(len, parts))
+        shares = [round((1 << 16) * longest / len(part)) for part in parts for _ in part]
+        if len(set(shares)) == 1:
+            shares = [1] * count
         tables = f"one of {len(marginals):,} tables of {k} attributes"
         reason = f"{tables} and one of its coefficients: {count:,} pairs"
-        return expected_errors(self, request, _design(request, views, even, reason))
+        return expected_errors(self, request, _design(request, views, shares, reason))
 
     def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
-        """Find each view's marginal by the order of the views.
+        """Return the family in which a report serves its own marginal only.
+
+        The order of the views states the marginal of each.
 
         Raises:
             PlanError: the views are not those of this method's design.
@@ -199,7 +209,7 @@ class MargHT(InpHT):
 
 
 def owned(domain: Domain, marginal: Attributes) -> list[View]:
-    """Return the coefficients of a table, apart from the constant."""
+    """Return the coefficients of a table, without the constant one."""
     return [
         view
         for size in range(1, len(marginal) + 1)

@@ -1,4 +1,4 @@
-"""InpEM: attributes randomised one by one, marginals by maximum likelihood."""
+"""InpEM (Cormode et al., SIGMOD 2018): randomised response per attribute, tables by likelihood."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ if TYPE_CHECKING:
     from estimators.tally import Tally
 
 MAX_CELLS = 1 << 10
-"""Largest table that is fitted: a step costs the cube of its cells."""
+"""Maximum number of cells of a table that is fitted; the time of a step is cubic in it."""
 
 STOP = {
-    "discrepancy": "until the table explains the reports as well as the truth would",
-    "likelihood": "until at most 0.01 of the reports' log-likelihood is left to gain",
+    "discrepancy": "until the table fits the reports as well as the true one is expected to",
+    "likelihood": "until the reports' log-likelihood can grow by at most 0.01",
     "change": "by expectation-maximisation until no cell changes by 1e-5 (Cormode et al.)",
 }
+"""When the fit stops, by the value of the parameter ``stop``, for people who read a plan."""
 
 
 class InpEM:
-    """Registry name ``inp-em``; every attribute by randomised response with epsilon / d.
+    """InpEM (``inp-em``): each of the d attributes by randomised response with epsilon / d.
 
-    Parameters: ``stop``, one of ``discrepancy`` (default), ``likelihood`` (the most likely table,
-    which fits the noise too) and ``change`` (the paper's rule, which for small epsilon returns the
-    uniform table); ``tables``: see `choose_tables`. The paper's attributes are binary; others take
-    generalised randomised response, which changes nothing else.
+    The parameter ``stop`` is ``discrepancy`` (default), ``likelihood`` (the most likely table,
+    which fits the noise too) or ``change`` (the paper's rule, which for small epsilon returns the
+    uniform table). The parameter ``tables`` names tables to keep, see `choose_tables`. The paper's
+    attributes are binary; for others the method uses generalised randomised response.
     """
 
     name: ClassVar[str] = "inp-em"
@@ -52,7 +53,7 @@ class InpEM:
     answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
-        """One group; the joint or the k-way tables, whichever are smaller."""
+        """Choose one block per attribute, and the joint table or the k-way tables to be kept."""
         only_parameters(self.name, request.parameters, "stop", "tables")
         stop = request.parameters.get("stop", "discrepancy")
         if stop not in STOP:
@@ -70,12 +71,15 @@ class InpEM:
         return Design((group,), {"stop": stop}, reason, expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> LikelihoodModel:
-        """Keep the counts; a table is fitted when it is asked for."""
+        """Keep the counts; a table is fitted when it is queried."""
         return LikelihoodModel(plan, only_mechanism(plan, ProductGRR), tallies[0])
 
 
 class LikelihoodModel:
-    """See :class:`estimators.methods.base.Model`. Not linear: it has no unclipped answer."""
+    """A model that fits each queried table by maximum likelihood.
+
+    Its answers are not linear in the counts, so there are no unclipped ones.
+    """
 
     processing = ("towards maximum likelihood over distributions, table by table",)
 
@@ -90,8 +94,8 @@ class LikelihoodModel:
         """Fit a table; its standard errors are those of the unconstrained inverse.
 
         Raises:
-            InvalidInput: the plan keeps no table that holds the attributes, or more than 1,024
-                cells.
+            InvalidInput: the plan counts no table that contains the attributes, or the marginal
+                has more than 1,024 cells.
         """
         cells = self._domain.size(attributes)
         if cells > MAX_CELLS:
@@ -111,7 +115,7 @@ class LikelihoodModel:
         return Marginal(attributes, table, stderr, self._n, tuple(flags))
 
     def fitted(self, attributes: Attributes) -> Fit:
-        """Return the fit by the plan's stop rule, with the number of its steps."""
+        """Return the table, fitted until the plan's rule stops, and the number of steps."""
         observed, factors = self._observed(attributes), channels(self._mechanism, attributes)
         if self._stop == "change":
             return expectation_maximisation(observed, factors)
@@ -122,6 +126,9 @@ class LikelihoodModel:
         layout = self._mechanism.layout
         if layout.holder(attributes) is None:
             names = ", ".join(self._domain.names[i] for i in attributes)
-            raise InvalidInput(f"the plan keeps no table that holds {names}: plan with `tables`")
+            raise InvalidInput(
+                f"the plan counts no table that contains {names}: make a plan that names it in the "
+                "parameter `tables`"
+            )
         frequencies: Floats = layout.read(self._counts, attributes) / max(self._n, 1)
         return frequencies

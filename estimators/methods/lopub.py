@@ -1,8 +1,8 @@
 """LoPub (Ren et al., TIFS 2018): Bloom filters, bitwise randomised response, Lasso, EM.
 
-The Lasso streams: its sufficient statistics are integer counters (see `mechanisms.bloom_rr`). EM
-needs every report again in every round; :func:`refine` offers it to tools that hold the reports,
-such as evaluation, and plans say that they do without.
+A stream can use the Lasso, whose sufficient statistics are integer counters (see
+`estimators.mechanisms.bloom_rr`). It cannot use LoPub's EM, which needs every report again in every
+round. :func:`refine` is the EM for tools that have all reports, such as an evaluation.
 """
 
 from __future__ import annotations
@@ -36,37 +36,41 @@ if TYPE_CHECKING:
     from estimators.tally import Counts, Tally
 
 MAX_QUERY_CELLS = 1 << 18
-"""Largest table that the Lasso is solved for."""
+"""Maximum number of cells of a table that the Lasso estimates."""
 
 PENALTY = 1.0
-"""Lasso penalty, in standard deviations of a score's noise."""
+"""Default penalty of the Lasso, in standard deviations of the noise of a score."""
 
 
 class LoPub:
-    """Registry name ``lopub``; parameters ``bits``, ``hashes``, ``penalty``, ``tables``."""
+    """LoPub without EM (``lopub``).
+
+    Its parameters are ``bits`` and ``hashes`` of a Bloom filter, the ``penalty`` of the Lasso, and
+    ``tables`` to keep, see `choose_tables`.
+    """
 
     name: ClassVar[str] = "lopub"
     baseline: ClassVar[bool] = False
     answers: ClassVar[Answers] = "fitted"
 
     def design(self, request: Request) -> Design:
-        """One group; every attribute a filter; the joint or the k-way tables."""
-        given = request.parameters
-        only_parameters(self.name, given, "bits", "hashes", "penalty", "tables")
-        bits = int(number_parameter(given, "bits", BITS, 2, 1024))
-        hashes = int(number_parameter(given, "hashes", HASHES, 1, 16))
-        penalty = number_parameter(given, "penalty", PENALTY, 0.0, 100.0)
+        """Choose one group, a filter per attribute, and the joint or the k-way tables to keep."""
+        options = request.parameters
+        only_parameters(self.name, options, "bits", "hashes", "penalty", "tables")
+        bits = int(number_parameter(options, "bits", BITS, 2, 1024))
+        hashes = int(number_parameter(options, "hashes", HASHES, 1, 16))
+        penalty = number_parameter(options, "penalty", PENALTY, 0.0, 100.0)
         domain = request.domain
-        tables = choose_tables(domain, request.k, given)
+        tables = choose_tables(domain, request.k, options)
         view = record_view(domain)
         axes = domain.cardinalities
         mechanism = BloomRR(request.epsilon, domain.size(), axes, bits, hashes, tables.sets)
         group = Group(spec(mechanism), (view,), (1,))
         reason = (
             f"{len(domain)} Bloom filters of {bits} bits and {hashes} hashes",
-            f"records differ in at most {mechanism.distance} bits, epsilon is split evenly on them",
+            f"two records differ in at most {mechanism.distance} bits, which share epsilon evenly",
             tables.reason,
-            "Lasso from counters; LoPub's EM needs the reports themselves: evaluation only",
+            "Lasso from counters; LoPub's EM needs all reports and is for evaluation only",
         )
         expected = _expected(mechanism, domain, request)
         return Design((group,), {"penalty": penalty}, reason, expected)
@@ -75,7 +79,7 @@ class LoPub:
         """Return the Lasso's model.
 
         Raises:
-            PlanError: the plan's group is not of that kind.
+            PlanError: the plan has several groups, or another mechanism than Bloom filters.
         """
         mechanism = only_mechanism(plan, BloomRR)
         penalty = float(plan.parameters.get("penalty", PENALTY))
@@ -83,9 +87,10 @@ class LoPub:
 
 
 def _expected(mechanism: BloomRR, domain: Domain, request: Request) -> dict[int, float]:
-    """Noise of unpenalised least squares on even data, by size; what the Lasso changes is unknown.
+    """Return the error of least squares by noise on uniform data, by size of marginal.
 
-    Attributes of one cardinality err nearly alike: their filters differ by chance only.
+    The effect of the Lasso's penalty is unknown. Attributes with the same number of values have
+    nearly the same error, because their filters differ by chance only.
     """
 
     def error(attributes: Attributes) -> float:
@@ -97,7 +102,7 @@ def _expected(mechanism: BloomRR, domain: Domain, request: Request) -> dict[int,
 
 
 class LoPubModel:
-    """Marginals by Lasso; see :class:`estimators.methods.base.Model`.
+    """A model that estimates marginals by the Lasso (:class:`estimators.methods.base.Model`).
 
     Attributes:
         processing: the steps from raw counts to answers.
@@ -110,48 +115,61 @@ class LoPubModel:
     )
 
     def __init__(self, mechanism: BloomRR, counts: Counts, n: int, penalty: float) -> None:
-        """Keep the counters of one window or total."""
+        """Keep the counters of one window or of the running total.
+
+        Args:
+            mechanism: perturbed and counted the reports.
+            counts: shape (width of the mechanism,).
+            n: number of reports.
+            penalty: of the Lasso, in standard deviations of the noise of a score.
+        """
         self._mechanism = mechanism
         self._counts = counts
         self._n = n
         self._penalty = penalty
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Lasso picks the candidates, non-negative least squares on them gives the frequencies.
+        """Return the normalised estimate.
 
-        The table is normalised. Standard errors are those of unpenalised least squares: upper
-        bounds for cells that the Lasso sets to 0.
+        The Lasso selects the values that occur (candidates); non-negative least squares on them
+        gives the frequencies. Standard errors are those of unpenalised least squares. They are
+        upper bounds for cells that the Lasso sets to 0.
 
         Raises:
-            InvalidInput: no table of the plan holds the attributes, or too many cells.
+            InvalidInput: no table of the plan contains the attributes, or there are too many cells.
         """
         mechanism, n = self._mechanism, self._n
         shape = tuple(mechanism.axes[i] for i in attributes)
         if prod(shape) > MAX_QUERY_CELLS:
-            raise InvalidInput(f"a table of {prod(shape):,} cells; at most {MAX_QUERY_CELLS:,}")
+            raise InvalidInput(
+                f"a table of {prod(shape):,} cells; lopub estimates at most {MAX_QUERY_CELLS:,}"
+            )
         if mechanism.layout.holder(attributes) is None:
-            raise InvalidInput("the plan keeps no table that holds these attributes: use `tables`")
+            raise InvalidInput(
+                "the plan counts no table that contains these attributes: make a plan that names "
+                "them in the parameter `tables`"
+            )
         if n == 0:
             return uniform(attributes, prod(shape))
         scores = mechanism.scores(self._counts, n, attributes)
         grams = [mechanism.grams[i] for i in attributes]
         penalty = self._penalty * _score_deviation(mechanism, attributes, n)
-        picked = nonnegative_lasso(scores, grams, penalty) > 0.0
-        table = nonnegative_lasso(scores, grams, 0.0, picked)
+        candidates = nonnegative_lasso(scores, grams, penalty) > 0.0
+        table = nonnegative_lasso(scores, grams, 0.0, candidates)
         total = float(table.sum())
         table = table / total if total > 0.0 else np.full(shape, 1.0 / prod(shape))
         stderr = np.sqrt(mechanism.noise(table, attributes, n))
-        flags = ["covered"] + ([] if picked.all() else ["clipped"])
+        flags = ["covered"] + ([] if candidates.all() else ["clipped"])
         if is_noise(table, stderr):
             flags.append("noise")
         return Marginal(attributes, table.reshape(-1), stderr.reshape(-1), n, tuple(flags))
 
 
 class LoPubEM(LoPub):
-    """Registry name ``lopub-em``: LoPub with its EM, for evaluation only; parameters as LoPub's.
+    """LoPub with its EM (``lopub-em``), for evaluation only; it has the parameters of `LoPub`.
 
     EM reads every report in every round. There is no small statistic that a stream could keep for
-    it, so no plan can be made with it.
+    it, so no plan can use it.
     """
 
     name: ClassVar[str] = "lopub-em"
@@ -159,7 +177,7 @@ class LoPubEM(LoPub):
     answers: ClassVar[Answers] = "fitted"
 
     def fit_reports(self, plan: Plan, reports: Reports) -> LoPubModel:
-        """Return the Lasso's model, refined."""
+        """Return the Lasso's model, which refines its tables by EM on the reports."""
         mechanism = only_mechanism(plan, BloomRR)
         counts = mechanism.tally(reports, None, 1)[0]
         penalty = float(plan.parameters.get("penalty", PENALTY))
@@ -167,7 +185,7 @@ class LoPubEM(LoPub):
 
 
 class _Refined(LoPubModel):
-    """A Lasso model with the reports at hand."""
+    """A Lasso model that has the reports, and refines its tables by EM."""
 
     processing = (*LoPubModel.processing, "expectation-maximisation on the reports")
 
@@ -178,7 +196,7 @@ class _Refined(LoPubModel):
         self._reports = reports
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """EM from the Lasso's table; standard errors are still those of least squares."""
+        """Return the table by EM, started at the Lasso's; standard errors are the Lasso's."""
         lasso = super().marginal(attributes)
         table = refine(self._mechanism, self._reports, attributes, lasso.table)
         return replace(lasso, table=table)
@@ -187,8 +205,9 @@ class _Refined(LoPubModel):
 def _score_deviation(mechanism: BloomRR, attributes: Attributes, n: int) -> float:
     """Return the typical standard deviation of a candidate's score.
 
-    A report's score is a product over attributes; the second moment of a factor is the noise of
-    the value's bits plus the square of the common bits of two filters, averaged.
+    A report's score is a product over attributes. The second moment of a factor is the noise of
+    the bits of a value's filter, plus the mean square of the number of bits that two filters have
+    in common.
     """
     q = mechanism.q
     per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
@@ -200,19 +219,26 @@ def _score_deviation(mechanism: BloomRR, attributes: Attributes, n: int) -> floa
 
 
 def refine(mechanism: BloomRR, reports: Reports, attributes: Attributes, start: Floats) -> Floats:
-    """LoPub's EM on the reports themselves, from the Lasso's table: shape (cells,).
+    """Return the table by LoPub's EM on all reports, started at ``start``: shape (cells,).
 
-    Candidates that the Lasso set to 0 stay at 0, which is what makes LoPub's EM fast. For tools
-    that hold the reports; a stream keeps only counters.
+    Cells that are 0 in ``start`` stay at 0, which makes LoPub's EM fast. The function is for tools
+    that have the reports; a stream keeps only counters.
+
+    Args:
+        mechanism: perturbed the reports.
+        reports: all reports of one view.
+        attributes: ascending positions.
+        start: the Lasso's table, shape (cells,).
     """
     ones = mechanism.ones({f"b{i}": reports[f"b{i}"] for i in range(len(mechanism.axes))})
-    odds = log(float((1 - mechanism.q) / mechanism.q))
+    log_odds = log(float((1 - mechanism.q) / mechanism.q))
     likelihoods = []
     for i in attributes:
-        # Given value x the bits of its filter are 1 with odds 1 - q and the others with odds q;
-        # apart from a factor per report that is exp(odds · (2 · hits - bits of x)).
-        own = np.diag(mechanism.grams[i])
-        logs = odds * (2.0 * ones[i][1:].T.astype(np.float64) - own)
+        # Given value x, a bit of its filter is 1 with probability 1 - q, any other bit with
+        # probability q. Apart from a factor per report the likelihood is
+        # exp(log_odds · (2 · ones among the bits of x - number of bits of x)).
+        filter_bits = np.diag(mechanism.grams[i])
+        logs = log_odds * (2.0 * ones[i][1:].T.astype(np.float64) - filter_bits)
         likelihoods.append(np.exp(logs - logs.max(axis=1, keepdims=True)))
     shape = tuple(mechanism.axes[i] for i in attributes)
     return expectation_maximisation(likelihoods, start.reshape(shape)).reshape(-1)

@@ -1,8 +1,8 @@
-"""Methods in which every device reports one k-way table: AM, MargRR, MargPS.
+"""Methods in which every device reports on one k-way table: AM, MargRR, MargPS.
 
-All C(d, k) marginals are collected, each by its own share of the devices; a k-way query is
-the estimated table itself, a smaller one is averaged over the tables that hold it. Tables are not
-made to agree, which CALM does.
+All C(d, k) marginals are collected, each by its own share of the devices. A k-way query is answered
+by the estimated table, a smaller one by an average over the tables that contain it. Unlike in CALM,
+the tables are not made consistent.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from estimators.tally import Tally
 
 MAX_VIEW_CELLS = 1 << 20
-"""Largest table that a device reports on."""
+"""Maximum number of cells of a table that a device reports on."""
 
 MAX_TOTAL_CELLS = 1 << 24
-"""Most cells of all tables together."""
+"""Maximum number of cells of all tables together."""
 
 
 class MarginalViews:
@@ -62,13 +62,14 @@ class MarginalViews:
 
     @abstractmethod
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """The mechanism over the cells of one table."""
+        """Return the mechanism over the cells of one table."""
 
     def design(self, request: Request) -> Design:
-        """Choose all k-way marginals, a group each while they fit.
+        """Choose all k-way marginals; each is a group of its own if the plan has enough groups.
 
         Raises:
-            PlanError: too many or too large tables, with their number and size.
+            PlanError: there are too many or too large tables; the message states their number and
+                size.
         """
         only_parameters(self.name, request.parameters)
         domain, d, k = request.domain, len(request.domain), request.k
@@ -89,7 +90,7 @@ class MarginalViews:
         each = max(request.users // views, 1)
         model = MarginalTables(domain, self.name, k, sets, mechanisms, None, [each] * views)
         reason = (
-            f"all {views:,} tables of {k} attributes, one to a device; {each:,} reports a table",
+            f"all {views:,} tables of {k} attributes, one per device; {each:,} reports a table",
             f"{' and '.join(sorted({m.name.upper() for m in mechanisms}))} by table size",
             statistic(groups, request.epsilon),
         )
@@ -98,7 +99,7 @@ class MarginalViews:
         return Design(groups, {}, reason, expected)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> MarginalTables:
-        """Keep the counters; tables are estimated on request."""
+        """Keep the counters; a table is estimated when it is queried."""
         sets, mechanisms, counts, reports = [], [], [], []
         for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
             sets += [view.attributes for view in group.views]
@@ -109,37 +110,37 @@ class MarginalViews:
 
 
 class AM(MarginalViews):
-    """Registry name ``am``: all marginals by GRR or OUE, CALM's baseline."""
+    """AM (``am``): all marginals by GRR or OUE, a baseline in CALM's paper."""
 
     name: ClassVar[str] = "am"
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """CALM's adaptive choice."""
+        """Return GRR or OUE, whichever has the smaller variance."""
         return adaptive(epsilon, cells)
 
 
 class MargRR(MarginalViews):
-    """Registry name ``marg-rr``: parallel randomised response on the cells, epsilon / 2 a bit."""
+    """MargRR (``marg-rr``): a bit per cell, each by randomised response with epsilon / 2."""
 
     name: ClassVar[str] = "marg-rr"
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """SUE."""
+        """Return SUE."""
         return standard("sue", epsilon, cells)
 
 
 class MargPS(MarginalViews):
-    """Registry name ``marg-ps``: preferential sampling, which is GRR on the table."""
+    """MargPS (``marg-ps``): preferential sampling, which is GRR on the table."""
 
     name: ClassVar[str] = "marg-ps"
 
     def oracle(self, epsilon: str, cells: int) -> Mechanism:
-        """GRR."""
+        """Return GRR."""
         return standard("grr", epsilon, cells)
 
 
 class MarginalTables(LinearModel):
-    """Tables as they were estimated, averaged with weights = inverse variance of a projection."""
+    """A model that averages the estimated tables, each weighted by the inverse of its variance."""
 
     def __init__(
         self,
@@ -151,7 +152,17 @@ class MarginalTables(LinearModel):
         counts: Sequence[Counts] | None,
         reports: Sequence[int],
     ) -> None:
-        """One entry per view; ``counts`` None is for variances on uniform data alone."""
+        """Keep the counters; the sequences have one entry per view.
+
+        Args:
+            domain: attributes of a record.
+            method: registry name, for error messages.
+            k: number of attributes of each table.
+            sets: attributes of each table.
+            mechanisms: mechanism of each table.
+            counts: counters of each table; None if only variances on uniform data are needed.
+            reports: number of reports on each table.
+        """
         super().__init__(domain)
         self._method, self._k = method, k
         self._sets, self._mechanisms = sets, mechanisms
@@ -160,6 +171,7 @@ class MarginalTables(LinearModel):
 
     @cached_property
     def _holders(self) -> dict[int, list[int]]:
+        """For each attribute, the numbers of the tables with reports that contain it."""
         holders: dict[int, list[int]] = defaultdict(list)
         for number, attributes in enumerate(self._sets):
             if self._reports[number]:
@@ -169,48 +181,56 @@ class MarginalTables(LinearModel):
 
     @cached_property
     def _precision(self) -> list[float]:
-        """Inverse of a table's summed variance, of one report."""
-        one = {m: 1.0 / float(m.variance(1).sum()) for m in set(self._mechanisms)}
-        return [one[m] for m in self._mechanisms]
+        """For each table, the inverse of the sum of its cells' variances with one report."""
+        precisions = {m: 1.0 / float(m.variance(1).sum()) for m in set(self._mechanisms)}
+        return [precisions[m] for m in self._mechanisms]
 
     def estimate(self, attributes: Attributes) -> Estimate:
-        """Return the average projection; unbiased, need not sum to 1 (unary oracles)."""
+        """Return the weighted average of the tables' marginals.
+
+        It is unbiased; with unary oracles it need not sum to 1.
+        """
         cells = self._domain.size(attributes)
-        table, spread = np.zeros(cells), np.zeros(cells)
+        table, variance = np.zeros(cells), np.zeros(cells)
         parts = self._parts(attributes)
         for share, number in parts:
-            own, noise = self._read(number)
-            into = self._into(number, attributes)
-            table += share * np.bincount(into, own, cells)
-            known = collapse(noise.factors, into, cells)
-            diagonal = np.bincount(into, noise.diagonal, cells)
-            spread += share**2 * (diagonal - np.square(known).sum(axis=1))
+            part, noise = self._read(number)
+            indices = self._indices(number, attributes)
+            table += share * np.bincount(indices, part, cells)
+            factors = collapse(noise.factors, indices, cells)
+            diagonal = np.bincount(indices, noise.diagonal, cells)
+            variance += share**2 * (diagonal - np.square(factors).sum(axis=1))
         reports = sum(self._reports[number] for _, number in parts)
-        return Estimate(table, np.maximum(spread, 0.0), reports)
+        return Estimate(table, np.maximum(variance, 0.0), reports)
 
     def covariance(self, attributes: Attributes) -> Floats:
         """Return the covariance of the cells of the average."""
         cells = self._check(attributes, MAX_COVARIANCE_CELLS)
         total = np.zeros((cells, cells))
         for share, number in self._parts(attributes):
-            noise, into = self._read(number)[1], self._into(number, attributes)
-            diagonal: Floats = np.bincount(into, noise.diagonal, cells).astype(np.float64)
-            total += share**2 * dense(diagonal, collapse(noise.factors, into, cells))
+            noise, indices = self._read(number)[1], self._indices(number, attributes)
+            diagonal: Floats = np.bincount(indices, noise.diagonal, cells).astype(np.float64)
+            total += share**2 * dense(diagonal, collapse(noise.factors, indices, cells))
         return total
 
     def _parts(self, attributes: Attributes) -> list[tuple[float, int]]:
-        """Weight, sum 1, and number of every table with reports that holds the attributes."""
+        """Return weight and number of every table with reports that contains the attributes.
+
+        The weights sum to 1.
+        """
         require_at_most(self._k, attributes, self._domain, self._method)
-        holding = set.intersection(*(set(self._holders[i]) for i in attributes))
+        tables = set.intersection(*(set(self._holders[i]) for i in attributes))
         cells = self._domain.size(attributes)
-        weights = {v: self._reports[v] * cells * self._precision[v] for v in sorted(holding)}
+        weights = {v: self._reports[v] * cells * self._precision[v] for v in sorted(tables)}
         total = sum(weights.values())
         return [(weight / total, number) for number, weight in weights.items()]
 
-    def _into(self, number: int, attributes: Attributes) -> Indices:
+    def _indices(self, number: int, attributes: Attributes) -> Indices:
+        """Return the cell of the marginal to which each cell of a table belongs."""
         return consistency.projection(self._sets[number], attributes, self._domain.cardinalities)
 
     def _read(self, number: int) -> tuple[Floats, Covariance]:
+        """Return the estimate of a table, and its covariance."""
         if number not in self._cache:
             mechanism, n = self._mechanisms[number], self._reports[number]
             table = likely = np.full(mechanism.cells, 1.0 / mechanism.cells)

@@ -1,4 +1,8 @@
-"""RR-Clusters: randomised response on clusters of dependent attributes, product across them."""
+"""RR-Clusters: randomised response on clusters of dependent attributes.
+
+A table over several clusters is the product of the clusters' tables (Domingo-Ferrer and
+Soria-Comas, TKDE 2022).
+"""
 
 from __future__ import annotations
 
@@ -30,25 +34,27 @@ if TYPE_CHECKING:
     from estimators.tally import Tally
 
 THRESHOLD = 0.3
-"""Least estimated Cramér's V that puts two attributes into one cluster."""
+"""Minimum estimated Cramér's V of two attributes that are put into one cluster."""
 
 MAX_CLUSTER_CELLS = 256
-"""Most cells of a cluster: beyond, randomised response drowns what dependence it keeps."""
+"""Maximum number of cells of a cluster: in larger ones the noise of randomised response is larger
+than the dependence that the cluster is to preserve."""
 
 
 class RRClusters:
-    """Registry name ``rr-clusters``; parameter ``clusters``, lists of attributes, is required.
+    """RR-Clusters (``rr-clusters``); the parameter ``clusters``, lists of attributes, is required.
 
-    Clusters come from a pilot: a plan of ``rr-ind-joint`` over a share of the devices, whose 2-way
-    tables give Cramér's V (`estimators.numerics.dependence`). The plan that follows has the pilot's
-    lineage, so that devices of the pilot do not report again, and states the clusters.
+    Clusters come from a pilot: a plan of ``rr-ind-joint`` over a part of the devices. Its 2-way
+    tables give Cramér's V of every pair (`estimators.numerics.dependence`). The plan that follows
+    states the clusters. It has the lineage of the pilot (plans of one lineage share the devices'
+    memory), so that devices of the pilot do not report again.
     """
 
     name: ClassVar[str] = "rr-clusters"
     baseline: ClassVar[bool] = False
     answers: ClassVar[Answers] = "blocks"
     pilot: ClassVar[str] = "rr-ind-joint"
-    """Method of the plan that comes first."""
+    """Registry name of the pilot's method."""
 
     def learn(self, domain: Domain, model: Model) -> dict[str, Any]:
         """Return the parameters that a pilot's model suggests.
@@ -58,10 +64,10 @@ class RRClusters:
         """
         dependence = {}
         for pair in combinations(range(len(domain)), 2):
-            found = model.marginal(pair)
+            marginal = model.marginal(pair)
             shape = domain.shape(pair)
-            variance = np.square(found.stderr).reshape(shape)
-            dependence[pair] = cramers_v(found.table.reshape(shape), variance)
+            variance = np.square(marginal.stderr).reshape(shape)
+            dependence[pair] = cramers_v(marginal.table.reshape(shape), variance)
         clusters = cluster(dependence, domain.cardinalities, THRESHOLD, MAX_CLUSTER_CELLS)
         return {"clusters": [[domain.names[i] for i in c] for c in clusters if len(c) > 1]}
 
@@ -71,10 +77,11 @@ class RRClusters:
         clusters = _clusters(request)
         group, mechanism = product_group(request, clusters, clusters)
         names = request.domain.names
-        shown = "; ".join(", ".join(names[i] for i in c) for c in clusters if len(c) > 1)
+        text = "; ".join(", ".join(names[i] for i in c) for c in clusters if len(c) > 1)
         reason = (
             loss_reason(mechanism),
-            f"clusters: {shown or 'none'}; the others stand alone; product across clusters",
+            f"clusters: {text or 'none'}; every other attribute is a cluster of its own",
+            "tables over several clusters are products of the clusters' tables",
             f"counts one table per cluster, {mechanism.width:,} cells",
         )
         return Design((group,), {}, reason, expected_errors(mechanism, request, joint=False))
@@ -85,15 +92,16 @@ class RRClusters:
 
 
 def _clusters(request: Request) -> tuple[Attributes, ...]:
+    """Return the stated clusters, and a cluster of its own for every other attribute."""
     if "clusters" not in request.parameters:
         raise PlanError(
             "method rr-clusters needs the parameter clusters, lists of attributes, as learnt from "
             "a pilot plan of rr-ind-joint with the same lineage"
         )
-    given = attribute_sets("clusters", request.parameters["clusters"], request.domain)
+    stated = attribute_sets("clusters", request.parameters["clusters"], request.domain)
     d = len(request.domain)
-    inside = [i for cluster in given for i in cluster]
-    if len(set(inside)) != len(inside) or any(i >= d for i in inside) or not all(given):
-        raise PlanError("clusters: an attribute stands in two clusters, or is not there")
-    alone = tuple((i,) for i in range(d) if i not in inside)
-    return tuple(sorted(given + alone))
+    members = [i for cluster in stated for i in cluster]
+    if len(set(members)) != len(members) or any(i >= d for i in members) or not all(stated):
+        raise PlanError("clusters: an attribute is in two clusters, or does not exist")
+    singles = tuple((i,) for i in range(d) if i not in members)
+    return tuple(sorted(stated + singles))

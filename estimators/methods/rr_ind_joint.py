@@ -1,4 +1,8 @@
-"""RR-Ind-Joint (Castell) and two variants: attributes randomised one by one, then inverted."""
+"""RR-Ind-Joint and two variants: randomised response per attribute, joint tables by its inverse.
+
+A device perturbs each attribute independently with a part of epsilon. The methods are those of
+Castell (Kikuchi, Domingo-Ferrer and Soria-Comas); see docs/methods/whole-records.md.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +26,28 @@ if TYPE_CHECKING:
     from estimators.plan.request import Request
     from estimators.tally import Tally
 
-_HOW = {
-    "joint": "joints by the castell inverse: unbiased, hopeless once prod M / n is large",
-    "hybrid": "per marginal the castell inverse or the product, by predicted error",
-    "truncated": "castell inverse, negatives to 0, capped by the (w-1)-way estimates",
+_RECOVERY = {
+    "joint": (
+        "tables by the inverse of each attribute's randomised response: unbiased; the noise grows "
+        "with the product over the attributes"
+    ),
+    "hybrid": (
+        "each table by the inverse or by the product of single attributes, whichever has the "
+        "smaller predicted error"
+    ),
+    "truncated": (
+        "tables by the inverse; then negative cells become 0, and no cell is larger than its sums "
+        "over one attribute"
+    ),
 }
+"""How each scheme recovers tables, for people who read a plan."""
 
 
 class RRIndJoint:
-    """Registry name ``rr-ind-joint``; parameter ``tables``: see `choose_tables`.
+    """RR-Ind-Joint: one block per attribute, tables by the inverse of all blocks' responses.
 
-    The two subclasses collect the same counts and differ in the recovery only.
+    Its registry name is ``rr-ind-joint``. The parameter ``tables`` names tables to keep, see
+    `choose_tables`. The two subclasses collect the same counts and differ in the recovery only.
     """
 
     name: ClassVar[str] = "rr-ind-joint"
@@ -41,29 +56,35 @@ class RRIndJoint:
     scheme: ClassVar[str] = "joint"
 
     def design(self, request: Request) -> Design:
-        """Choose one block per attribute, and the smaller of joint and k-way tables."""
+        """Choose one block per attribute, and the joint table or the k-way tables to be kept."""
         only_parameters(self.name, request.parameters, "tables")
         tables = choose_tables(request.domain, request.k, request.parameters)
         single = tuple((i,) for i in range(len(request.domain)))
         group, mechanism = product_group(request, single, tables.sets)
-        reason = (loss_reason(mechanism), tables.reason, _HOW[self.scheme])
-        # Of the hybrid and the truncated scheme this is the most that noise can do.
+        reason = (loss_reason(mechanism), tables.reason, _RECOVERY[self.scheme])
+        # For the hybrid and the truncated scheme this is an upper bound of the error by noise.
         return Design((group,), {}, reason, expected_errors(mechanism, request, joint=True))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        """Fit by the class's scheme; see :mod:`estimators.castell.schemes`."""
+        """Return the model that estimates tables by the scheme of this class."""
         return fit_product(plan, tallies, self.scheme)
 
 
 class RRHybrid(RRIndJoint):
-    """Registry name ``rr-hybrid``: see :func:`estimators.castell.schemes.hybrid`."""
+    """RR-Hybrid (``rr-hybrid``): the inverse or the product, whichever should err less.
+
+    The rule is :func:`estimators.castell.schemes.hybrid`.
+    """
 
     name: ClassVar[str] = "rr-hybrid"
     scheme: ClassVar[str] = "hybrid"
 
 
 class RRTruncated(RRIndJoint):
-    """Registry name ``rr-truncated``: see :func:`estimators.castell.schemes.truncated`."""
+    """RR-Truncated (``rr-truncated``): the inverse, its cells limited by those of smaller tables.
+
+    The rule is :func:`estimators.castell.schemes.truncated`.
+    """
 
     name: ClassVar[str] = "rr-truncated"
     scheme: ClassVar[str] = "truncated"

@@ -1,4 +1,4 @@
-"""RR-Independent: every attribute by itself; joint tables are products."""
+"""RR-Independent: randomised response per attribute; larger tables are products of 1-way tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RRIndependent:
-    """Registry name ``rr-independent``; no parameters. Answers marginals of every size."""
+    """RR-Independent (``rr-independent``), without parameters; it answers marginals of any size."""
 
     name: ClassVar[str] = "rr-independent"
     baseline: ClassVar[bool] = False
@@ -33,7 +33,7 @@ class RRIndependent:
         reason = (
             loss_reason(mechanism),
             f"counts the 1-way tables only, {mechanism.width:,} cells",
-            "larger marginals are products of those, blind to dependence",
+            "larger marginals are products of those, as if attributes were independent",
         )
         return Design((group,), {}, reason, expected_errors(mechanism, request, joint=False))
 

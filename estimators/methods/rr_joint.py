@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 
 class RRJoint:
-    """Registry name ``rr-joint``; parameter ``tables``: see `choose_tables`.
+    """RR-Joint: randomised response over all values of a record, with the whole epsilon.
 
-    One block of all attributes with the whole epsilon; a marginal's channel is randomised response
-    again, so its inverse has a closed form and each marginal is estimated from its own table.
+    Its registry name is ``rr-joint``. The parameter ``tables`` names tables to keep, see
+    `choose_tables`. The marginal of a randomised record is randomised response of the marginal, so
+    the inverse has a closed form and each marginal is estimated from its own table.
     """
 
     name: ClassVar[str] = "rr-joint"
@@ -35,7 +36,7 @@ class RRJoint:
     answers: ClassVar[Answers] = "blocks"
 
     def design(self, request: Request) -> Design:
-        """Choose one block, and the smaller of the joint and the k-way tables."""
+        """Choose one block, and the joint table or the k-way tables to be kept."""
         only_parameters(self.name, request.parameters, "tables")
         tables = choose_tables(request.domain, request.k, request.parameters)
         everything = tuple(range(len(request.domain)))

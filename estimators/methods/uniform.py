@@ -1,4 +1,4 @@
-"""The uniform table: a method with a larger error than this baseline is of no use."""
+"""The uniform table, a baseline: a method with a larger error than it is of no use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Uniform:
-    """Registry name ``uniform``; it ignores all reports."""
+    """The baseline (``uniform``), which ignores all reports."""
 
     name: ClassVar[str] = "uniform"
     baseline: ClassVar[bool] = True
@@ -35,7 +35,7 @@ class Uniform:
         return Design(
             (Group(mechanism, (View((0,)),), (1,)),),
             {},
-            ("baseline: answers the uniform table whatever is reported",),
+            ("baseline: answers with the uniform table, whatever devices report",),
             {},
         )
 
@@ -52,5 +52,5 @@ class UniformModel:
         self._domain = domain
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Return the uniform table, flag ``uniform``, no reports."""
+        """Return the uniform table with the flag ``uniform``, as a table of 0 reports."""
         return uniform(attributes, self._domain.size(attributes))

@@ -60,7 +60,7 @@ def test_tables_are_the_joint_or_all_of_one_size_whichever_are_smaller() -> None
     asked = choose_tables(large, 5, {"tables": [["a5", "a0", "a1"]]}).sets
     assert asked[0] == (0, 1, 5)
     assert len(asked) == 1 + 15 - 3
-    with pytest.raises(PlanError, match="name the wanted ones"):
+    with pytest.raises(PlanError, match="name the ones to keep"):
         choose_tables(mixed_domain(*(4,) * 40), 6, {})
 
 
@@ -81,7 +81,7 @@ def test_larger_marginals_need_their_table_unless_they_are_products() -> None:
         if method in ("rr-independent", "rr-clusters"):
             assert model.marginal(triple).flags == ("uniform",)
         else:
-            with pytest.raises(InvalidInput, match="keeps no table"):
+            with pytest.raises(InvalidInput, match="counts no table"):
                 model.marginal(triple)
     plan, _ = draft(domain, "8", 1000, 2, "rr-hybrid", {"tables": [list(triple)]})
     model = methods.get("rr-hybrid").fit(plan, empty_tallies(plan))
@@ -103,7 +103,7 @@ def test_clusters_are_the_blocks() -> None:
         ("rr-clusters", {}, "needs the parameter clusters"),
         ("rr-clusters", {"clusters": [["a0", "a9"]]}, "no attribute 'a9'"),
         ("rr-clusters", {"clusters": [[0, 1], [1, 2]]}, "two clusters"),
-        ("rr-clusters", {"clusters": [[0, 7]]}, "not there"),
+        ("rr-clusters", {"clusters": [[0, 7]]}, "does not exist"),
         ("rr-clusters", {"clusters": 3}, "list of lists"),
         ("rr-joint", {"tables": [[]]}, "none of them empty"),
         ("rr-joint", {"colour": 1}, "not the parameter 'colour'"),
@@ -123,5 +123,5 @@ def test_a_record_with_too_many_values_is_refused_with_its_size() -> None:
 def test_a_plan_of_another_kind_is_refused() -> None:
     plan, _ = draft(DOMAIN, "1", 1000, 2, "calm")
     for method in ("rr-joint", "lopub"):
-        with pytest.raises(PlanError, match="goes with one group"):
+        with pytest.raises(PlanError, match="needs exactly one group"):
             methods.get(method).fit(plan, empty_tallies(plan))

@@ -160,7 +160,7 @@ def test_the_plan_says_what_does_not_stream() -> None:
     )
     model = methods.get("lopub").fit(plan, empty_tallies(plan))
     assert model.marginal((0, 2)).flags == ("uniform",)
-    with pytest.raises(InvalidInput, match="keeps no table"):
+    with pytest.raises(InvalidInput, match="counts no table"):
         model.marginal((0, 1, 2))
 
 

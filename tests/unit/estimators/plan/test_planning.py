@@ -66,9 +66,9 @@ def test_refusals(changes: dict[str, object], message: str) -> None:
         ("am", "nothing was collected about a0, a1, a2 together"),
         ("inp-ht", "nothing was collected about a0, a1, a2 together"),
         ("marg-ps", "nothing was collected about a0, a1, a2 together"),
-        ("rr-ind-joint", "keeps no table that holds a0, a1, a2"),
-        ("rr-hybrid", "keeps no table that holds a0, a1, a2"),
-        ("lopub", "keeps no table that holds"),
+        ("rr-ind-joint", "counts no table that contains a0, a1, a2"),
+        ("rr-hybrid", "counts no table that contains a0, a1, a2"),
+        ("lopub", "counts no table that contains"),
     ],
 )
 def test_a_marginal_that_the_tables_cannot_answer_is_refused(method: str, message: str) -> None:
