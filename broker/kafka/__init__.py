@@ -1,4 +1,4 @@
-"""Apache Kafka as a transport, by kafka-python."""
+"""The protocols of :mod:`broker.transport`, implemented for Apache Kafka with kafka-python."""
 
 from broker.kafka.broker import KafkaBroker, connect
 from broker.kafka.limits import Limits

@@ -21,37 +21,43 @@ from broker.kafka.translate import translated
 from broker.permissions import Permission
 
 QUOTA = "producer_byte_rate"
-"""Kafka's name of the limit on what a principal may send."""
+"""Kafka's name of the limit on the bytes per second that a principal may send."""
 
 
 def grant(
     admin: KafkaAdminClient, principal: str, wanted: Collection[Permission], host: str = "*"
 ) -> None:
-    """Grant permissions to a principal. Those that it has already stay.
+    """Grant permissions to a principal; it keeps those that it already has.
+
+    Args:
+        admin: a client that may grant permissions.
+        principal: the account that receives the permissions, as ``User:NAME``.
+        wanted: the permissions to grant.
+        host: the only host from which the principal may use them; ``*`` means any host.
 
     Raises:
         FatalError: the cluster has no authoriser, or this client may not grant permissions.
         RecoverableError: the broker does not answer.
     """
     with translated(f"granting permissions to {principal}"):
-        answer = admin.create_acls([_rule(principal, one, host) for one in wanted])
-        for error in answer["failed"]:
+        response = admin.create_acls([_rule(principal, item, host) for item in wanted])
+        for error in response["failed"]:
             raise error
 
 
 def limit_rate(admin: KafkaAdminClient, principal: str, bytes_per_second: float) -> None:
-    """Let every broker limit what a principal sends.
+    """Limit the rate at which each broker accepts records of a principal.
 
-    This limit is the broker's. Admission of reports depends on the plan and the log alone, never on
-    a rate.
+    A broker delays a sender that exceeds the limit. Which reports are counted does not change: that
+    depends on the plan and the log alone.
 
     Args:
         admin: a client that may alter the cluster's configuration.
-        principal: ``User:NAME``.
-        bytes_per_second: for each broker, positive.
+        principal: the account, as ``User:NAME``.
+        bytes_per_second: the limit of each broker; positive.
 
     Raises:
-        FatalError: the broker refuses, with its reason.
+        FatalError: the broker refuses the limit; the message states its reason.
         RecoverableError: the broker does not answer.
     """
     entry = AlterClientQuotasRequest.EntryData
@@ -66,16 +72,19 @@ def limit_rate(admin: KafkaAdminClient, principal: str, bytes_per_second: float)
         validate_only=False,
     )
     with translated(f"limiting {principal}"):
-        answer = send_request(admin, request)
-        for one in answer.entries:
-            if one.error_code:
-                raise kafka_errors.for_code(one.error_code)(one.error_message)
+        response = send_request(admin, request)
+        for result in response.entries:
+            if result.error_code:
+                raise kafka_errors.for_code(result.error_code)(result.error_message)
 
 
-def _rule(principal: str, one: Permission, host: str) -> ACL:
+def _rule(principal: str, permission: Permission, host: str) -> ACL:
+    """Return the Kafka access rule that grants one permission."""
+    literal, prefixed = ACLResourcePatternType.LITERAL, ACLResourcePatternType.PREFIXED
     pattern = ResourcePattern(
-        ResourceType[one.kind.upper()],
-        one.name,
-        ACLResourcePatternType.PREFIXED if one.prefixed else ACLResourcePatternType.LITERAL,
+        ResourceType[permission.kind.upper()],
+        permission.name,
+        prefixed if permission.prefixed else literal,
     )
-    return ACL(principal, host, ACLOperation[one.operation], ACLPermissionType.ALLOW, pattern)
+    operation = ACLOperation[permission.operation]
+    return ACL(principal, host, operation, ACLPermissionType.ALLOW, pattern)

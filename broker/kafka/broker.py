@@ -1,4 +1,4 @@
-"""The connection to one Kafka cluster, checked when it is made."""
+"""The connection to one Kafka cluster. It is checked when it is created."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from estimators.errors import InvalidInput, RecoverableError
 
 _Client = TypeVar("_Client")
 
+# Time for each client to flush and leave its group when the connection is closed.
 _CLOSE_SECONDS = 5.0
+# Longest pause between two attempts to connect to a broker, so that clients find it soon after it
+# has restarted.
 _RECONNECT_MAX_MS = 1000
 
 
@@ -33,8 +36,8 @@ def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> 
 
     Args:
         bootstrap: one or more ``HOST:PORT``, separated by commas.
-        security: TLS and SASL; neither when absent.
-        **limits: the fields of :class:`Limits`.
+        security: settings of TLS and SASL; None means an open connection without credentials.
+        **limits: fields of :class:`Limits` that differ from their defaults.
 
     Raises:
         InvalidInput: an address or a limit is not valid.
@@ -60,9 +63,10 @@ def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> 
 
 
 class KafkaBroker:
-    """Apache Kafka; see :class:`broker.transport.Broker`. Made by :func:`connect`.
+    """Apache Kafka; see :class:`broker.transport.Broker`. :func:`connect` creates it.
 
-    Safe for use from several threads, and so are its sinks and administrators; its readers are not.
+    This object, its sinks and its administrators are safe for use from several threads; its readers
+    are not.
     """
 
     def __init__(self, bootstrap: str, settings: dict[str, Any], limits: Limits) -> None:
@@ -71,7 +75,8 @@ class KafkaBroker:
         self._limits = limits
         self._lock = threading.Lock()
         self._closers: list[Callable[[], None]] = []
-        # Contact now, so that a wrong address shows here; sinks and readers ask it about topics.
+        # It contacts the cluster at once, so a wrong address is an error here. Later, sinks and
+        # readers look up partition counts with it.
         self._catalogue = self.topics()
 
     def __repr__(self) -> str:
@@ -86,7 +91,7 @@ class KafkaBroker:
         return sink
 
     def reader(self) -> KafkaReader:
-        """Return a new self-assigning reader."""
+        """Return a new reader without a consumer group."""
         consumer = self._reach(lambda: new_consumer(self._settings))
         reader = KafkaReader(consumer, self._catalogue.partitions)
         self._remember(reader.close)
@@ -124,7 +129,7 @@ class KafkaBroker:
             admin.close()
 
     def close(self) -> None:
-        """Close all clients made here, the newest first."""
+        """Close all clients that this connection created, the newest first."""
         with self._lock:
             closers, self._closers = self._closers, []
         for close in reversed(closers):
@@ -135,7 +140,7 @@ class KafkaBroker:
             self._closers.append(close)
 
     def _reach(self, make: Callable[[], _Client]) -> _Client:
-        """Make a client, which contacts the cluster at once."""
+        """Create a client, which contacts the cluster at once, and translate its errors."""
         try:
             return make()
         except kafka_errors.KafkaTimeoutError as error:
@@ -143,7 +148,7 @@ class KafkaBroker:
                 f"no broker answers at {self._bootstrap} within {self._limits.connect_seconds:g} s"
             )
             protocol = self._settings["security_protocol"]
-            if protocol != "PLAINTEXT":  # the client cannot distinguish a refusal from silence
+            if protocol != "PLAINTEXT":  # the client reports a refusal as a timeout, too
                 message += f" over {protocol}; check the protocol, certificates and credentials"
             raise RecoverableError(message) from error
         except (kafka_errors.KafkaError, ValueError, OSError) as error:
@@ -155,5 +160,5 @@ def _servers(bootstrap: str) -> list[str]:
     for server in servers:
         host, colon, port = server.rpartition(":")
         if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
-            raise InvalidInput(f"a bootstrap address is HOST:PORT, not {server!r}")
+            raise InvalidInput(f"a bootstrap address must be HOST:PORT, not {server!r}")
     return servers

@@ -1,8 +1,9 @@
 """Membership in a Kafka consumer group.
 
-The client calls a rebalance listener on its own thread, while the caller waits in ``poll``. The
-listener only records the change, pauses new partitions and gives them a placeholder position, so
-that the client neither fetches from them nor asks for committed offsets. The caller does the rest.
+The Kafka client calls a rebalance listener on its own thread, while the caller waits in ``poll``.
+The listener only records the change, pauses new partitions and sets a placeholder position, so that
+the client neither fetches from them nor requests committed offsets. After the poll the caller takes
+the changes, and seeks and resumes the new partitions.
 """
 
 from __future__ import annotations
@@ -31,14 +32,22 @@ _ASSIGNORS: Mapping[str, type] = {
     "range": RangePartitionAssignor,
     "round-robin": RoundRobinPartitionAssignor,
 }
-# A member learns of a rebalance from its heartbeat, so this bounds how long one takes to begin.
+# The response to a heartbeat informs a member of a rebalance. The interval between two heartbeats
+# therefore bounds the time until a rebalance begins.
 _MAX_HEARTBEAT_SECONDS = 1.0
 
 
 def new_member(
     settings: dict[str, Any], limits: Limits, group: str, member: str | None
 ) -> KafkaConsumer:
-    """Return a consumer in a group; ``member`` makes the membership static."""
+    """Return a consumer in a group.
+
+    Args:
+        settings: keyword arguments of the client that describe how to reach the cluster.
+        limits: times and sizes.
+        group: name of the consumer group.
+        member: name of a static membership, which survives restarts; None for a dynamic one.
+    """
     heartbeat = min(limits.session_seconds / 3, _MAX_HEARTBEAT_SECONDS)
     consumer = new_consumer(
         settings,
@@ -57,8 +66,8 @@ class KafkaGroupReader(ConsumerBase):
     """A member of a group; see :class:`broker.transport.GroupReader`.
 
     Args:
-        consumer: in a group.
-        partitions: how many partitions a topic has, None if there is no such topic.
+        consumer: a consumer in a group, from :func:`new_member`.
+        partitions: returns the number of partitions of a topic, or None if it does not exist.
     """
 
     def __init__(self, consumer: KafkaConsumer, partitions: Callable[[str], int | None]) -> None:
@@ -122,7 +131,11 @@ class KafkaGroupReader(ConsumerBase):
         return None if end is None else int(end)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit in the background; errors are dropped, except that the membership was taken."""
+        """Commit in the background.
+
+        Errors are ignored, with one exception: if another client has taken this static membership,
+        the next poll raises FatalError.
+        """
         wanted = {
             TopicPartition(*partition): OffsetAndMetadata(offset, "", -1)
             for partition, offset in offsets.items()
@@ -151,7 +164,11 @@ class KafkaGroupReader(ConsumerBase):
 
 
 class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has no types
-    """Collects assignment changes. Called on the client's thread, but only during a poll."""
+    """Collects assignment changes. Called on the client's thread, but only during a poll.
+
+    Attributes:
+        unsought: assigned partitions for which the caller has not called ``seek`` yet.
+    """
 
     def __init__(self, consumer: KafkaConsumer) -> None:
         self._consumer = consumer
@@ -159,8 +176,8 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
         self.unsought: set[Partition] = set()
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Keep the client from fetching new partitions until they are sought and resumed."""
-        added = _ours(assigned)
+        """Record new partitions; the client must not fetch them before the caller resumes them."""
+        added = _as_partitions(assigned)
         for where in assigned:
             self._consumer.pause(where)
             self._consumer.seek(where, 0)
@@ -169,16 +186,16 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
         self._changes = Changes(before.revoked, before.lost, before.added | added)
 
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Record partitions that were given up in good order."""
-        gone = _ours(revoked)
+        """Record partitions that this member gave up itself."""
+        gone = _as_partitions(revoked)
         before = self._changes
         self.unsought -= gone
         self._changes = Changes(before.revoked | gone, before.lost, before.added - gone)
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
-        """Record partitions that were taken away; another member may have them already."""
+        """Record partitions that were taken away; another member may already own them."""
         forget_claims(self._consumer)
-        gone = _ours(lost)
+        gone = _as_partitions(lost)
         before = self._changes
         self.unsought -= gone
         self._changes = Changes(before.revoked, before.lost | gone, before.added - gone)
@@ -189,5 +206,5 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
         return changes
 
 
-def _ours(partitions: Collection[TopicPartition]) -> frozenset[Partition]:
+def _as_partitions(partitions: Collection[TopicPartition]) -> frozenset[Partition]:
     return frozenset(Partition(*where) for where in partitions)

@@ -1,4 +1,4 @@
-"""How long to wait and how much to hold, for every client of one broker."""
+"""Limits of time and memory for all clients of one connection to Kafka."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ CODECS = (None, "gzip", "lz4", "snappy", "zstd")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Times in seconds, sizes in bytes.
+    """Limits of the clients; times are in seconds, sizes in bytes.
 
     Attributes:
-        connect_seconds: how long the first contact may take.
-        request_seconds: how long one request may take; administration blocks so long at most.
-        delivery_seconds: after so long without acknowledgement a send has failed.
-        session_seconds: a group member without heartbeats for so long loses its partitions.
-        poll_seconds: a group member that does not call ``poll`` for so long loses its partitions.
-        block_seconds: how long ``send`` may wait for buffer space or topic metadata.
-        buffer_bytes: most that is handed over and not acknowledged.
-        max_request_bytes: the largest record that is sent; the topic has its own limit. The
-            default leaves room around the 8 MiB of a state record.
-        batch_bytes: how much is collected per partition before it is sent.
-        linger_seconds: how long a record may wait for others to join its batch.
-        compression: None, gzip, lz4, snappy or zstd.
-        assignor: how a group shares its partitions; all members must agree.
+        connect_seconds: maximum duration of the first contact with the cluster.
+        request_seconds: maximum duration of one request, and so of one administrative call.
+        delivery_seconds: a send fails if it is not acknowledged within this time.
+        session_seconds: a group member that sends no heartbeat for this long loses its partitions.
+        poll_seconds: a group member that does not call ``poll`` for this long loses its partitions.
+        block_seconds: maximum time for which ``send`` waits for buffer space or topic metadata.
+        buffer_bytes: maximum total size of the records that wait for their acknowledgement.
+        max_request_bytes: maximum size of one record; the topic has its own limit, too. The
+            default is larger than the largest state record, which has 8 MiB.
+        batch_bytes: maximum size of a batch of records for one partition.
+        linger_seconds: maximum time for which a record waits for others to join its batch.
+        compression: codec of the batches: None, gzip, lz4, snappy or zstd.
+        assignor: how a group shares its partitions; all members must use the same.
         client_id: name of this process in the broker's logs.
 
     Raises:
@@ -67,5 +67,5 @@ class Limits:
 
 
 def milliseconds(seconds: float) -> int:
-    """Return seconds as the client's milliseconds, rounded up."""
+    """Return the time in whole milliseconds, which the client expects; rounded up."""
     return math.ceil(seconds * 1000)

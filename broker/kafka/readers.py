@@ -1,4 +1,4 @@
-"""Reading from Apache Kafka: partitions that the reader assigns to itself."""
+"""Reading from Apache Kafka: the common part of all readers, and the reader without a group."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from broker.kafka.translate import translated
 from broker.transport import Partition, Record
 from estimators.errors import FatalError, MissingTopic
 
+# Kafka's default for the number of records that one poll returns.
 DEFAULT_MAX_RECORDS = 500
-# Limits of one answer of a broker: they, not the backlog, bound the memory of a reader. Two
-# partitions can fill an answer, so that a reader of few partitions sends no more requests than a
-# reader of many; brokers take turns among partitions. A larger record still comes, alone (KIP-74).
+# Maximum sizes of one fetch response and of its part for one partition. They bound the memory of a
+# reader, however many records wait in the log. Two partitions can fill a response, so that a reader
+# of few partitions needs no more requests than a reader of many. A record larger than these sizes
+# is still sent, alone in its response (KIP-74).
 _FETCH_BYTES = 4 << 20
 _PARTITION_FETCH_BYTES = 2 << 20
+# How long a broker waits for records before it sends an empty response.
 _FETCH_WAIT_MS = 250
 
 
@@ -77,7 +80,7 @@ class ConsumerBase:
         return f"reading {', '.join(topics[:2]) or 'nothing yet'}"
 
     def _state(self, partition: Partition) -> Any:
-        """Return the client's state of a partition; FatalError if it is not assigned."""
+        """Return the client's own record of a partition; FatalError if it is not assigned."""
         state = partition_state(self._consumer, partition)
         if state is None:
             raise FatalError(f"{partition} is not assigned to this reader")
@@ -91,11 +94,11 @@ class ConsumerBase:
 
 
 class KafkaReader(ConsumerBase):
-    """Reads what it assigns to itself; see :class:`broker.transport.Reader`.
+    """Reads partitions that its caller chooses; see :class:`broker.transport.Reader`.
 
     Args:
-        consumer: without a group.
-        partitions: how many partitions a topic has, None if there is no such topic.
+        consumer: a consumer without a group, from :func:`new_consumer`.
+        partitions: returns the number of partitions of a topic, or None if it does not exist.
     """
 
     def __init__(self, consumer: KafkaConsumer, partitions: Callable[[str], int | None]) -> None:

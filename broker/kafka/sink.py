@@ -1,4 +1,4 @@
-"""Sending to Apache Kafka: idempotent, acknowledged by all replicas, bounded in memory."""
+"""Sending to Apache Kafka: idempotent, acknowledged by all replicas, with bounded memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ from estimators.errors import CalmstreamError, FatalError, MissingTopic, Recover
 
 
 class KafkaDelivery:
-    """A send that has been handed over; see :class:`broker.transport.Delivery`."""
+    """The result of a send that the Kafka client accepted; see :class:`broker.transport.Delivery`.
+
+    Args:
+        future: the client's object for the pending send.
+        doing: what is being done, for error messages.
+    """
 
     def __init__(self, future: Any, doing: str) -> None:
         self._future = future
@@ -36,7 +41,7 @@ class KafkaDelivery:
 
 
 class FailedDelivery:
-    """A send that was refused before it was handed over."""
+    """The result of a send that failed before the Kafka client accepted it."""
 
     def __init__(self, error: CalmstreamError) -> None:
         self._error = error
@@ -54,9 +59,9 @@ class KafkaSink:
     """Appends records; see :class:`broker.transport.Sink`.
 
     Args:
-        settings: how to reach the cluster, as the client's keyword arguments.
+        settings: keyword arguments of the client that describe how to reach the cluster.
         limits: times and sizes.
-        partitions: how many partitions a topic has, None if there is no such topic.
+        partitions: returns the number of partitions of a topic, or None if it does not exist.
     """
 
     def __init__(
@@ -65,9 +70,11 @@ class KafkaSink:
         self._limits = limits
         self._partitions = partitions
         self._prepared: set[str] = set()
-        self._one_new_topic = threading.Lock()
-        self._room = threading.Condition()
-        self._held = 0
+        # The request for a new topic's metadata changes a setting of the producer for its duration,
+        # so only one thread may make it at a time.
+        self._metadata_lock = threading.Lock()
+        self._buffer_changed = threading.Condition()
+        self._buffered_bytes = 0
         self._closed = False
         self._producer = RepairedProducer(
             **settings,
@@ -97,7 +104,7 @@ class KafkaSink:
         partition: int | None = None,
         headers: Headers = (),
     ) -> KafkaDelivery | FailedDelivery:
-        """Hand a record over; wait up to ``block_seconds`` for room or a new topic's metadata."""
+        """Queue a record; wait at most ``block_seconds`` for buffer space or topic metadata."""
         doing = f"sending to {topic}"
         if self._closed:
             raise FatalError(f"{doing}: the sink is closed")
@@ -105,7 +112,7 @@ class KafkaSink:
         try:
             with translated(doing):
                 self._ensure_metadata(topic)
-            self._take_room(size, doing)
+            self._reserve(size, doing)
         except CalmstreamError as error:
             return FailedDelivery(error)
         try:
@@ -113,13 +120,13 @@ class KafkaSink:
                 topic, value=value, key=key, headers=list(headers), partition=partition
             )
         except (kafka_errors.KafkaError, ValueError) as error:
-            self._give_room(size)
+            self._release(size)
             return FailedDelivery(translate(error, doing))
-        future.add_both(lambda *_: self._give_room(size))
+        future.add_both(lambda *_: self._release(size))
         return KafkaDelivery(future, doing)
 
     def flush(self, timeout: float) -> None:
-        """Wait until everything handed over is acknowledged or has failed."""
+        """Wait until every queued record is acknowledged or has failed."""
         with translated("flushing"):
             self._producer.flush(timeout)
 
@@ -131,32 +138,40 @@ class KafkaSink:
         try:
             self._producer.close(timeout)
         except Exception:  # noqa: BLE001 - closing must not raise
-            # The client's thread keeps running when its flush runs out of time.
+            # The client's thread continues to run if its flush did not finish in time.
             force_close(self._producer)
 
     def _ensure_metadata(self, topic: str) -> None:
-        """Request a topic's metadata once, so that a missing topic fails at once."""
+        """Request a topic's metadata before its first record, so that a missing topic fails now."""
         if topic in self._prepared:
             return
         if self._partitions(topic) is None:
             raise MissingTopic(f"topic {topic} does not exist")
-        with self._one_new_topic, fast_metadata(self._producer):
+        with self._metadata_lock, fast_metadata(self._producer):
             self._producer.partitions_for(topic)
         self._prepared.add(topic)
 
-    def _take_room(self, size: int, doing: str) -> None:
-        deadline = time.monotonic() + self._limits.block_seconds
-        with self._room:
-            while self._held > 0 and self._held + size > self._limits.buffer_bytes:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise RecoverableError(
-                        f"{doing}: {self._held} bytes wait for acknowledgement, no room for more"
-                    )
-                self._room.wait(left)
-            self._held += size
+    def _reserve(self, size: int, doing: str) -> None:
+        """Wait for ``size`` bytes of the buffer; a record larger than the buffer may use it alone.
 
-    def _give_room(self, size: int) -> None:
-        with self._room:
-            self._held -= size
-            self._room.notify_all()
+        Raises:
+            RecoverableError: there is not enough space within ``block_seconds``.
+        """
+        deadline = time.monotonic() + self._limits.block_seconds
+        limit = self._limits.buffer_bytes
+        with self._buffer_changed:
+            while self._buffered_bytes > 0 and self._buffered_bytes + size > limit:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    raise RecoverableError(
+                        f"{doing}: {self._buffered_bytes} bytes wait for acknowledgement, "
+                        "no room for more"
+                    )
+                self._buffer_changed.wait(remaining)
+            self._buffered_bytes += size
+
+    def _release(self, size: int) -> None:
+        """Return ``size`` bytes of the buffer when a send has ended."""
+        with self._buffer_changed:
+            self._buffered_bytes -= size
+            self._buffer_changed.notify_all()

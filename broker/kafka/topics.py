@@ -1,4 +1,4 @@
-"""Administration of an Apache Kafka cluster."""
+"""Administration of topics in an Apache Kafka cluster: create, describe, trim, alter, delete."""
 
 from __future__ import annotations
 
@@ -16,11 +16,17 @@ from broker.kafka.translate import translated
 from broker.transport import Partition, TopicInfo, TopicSpec
 from estimators.errors import FatalError, RecoverableError
 
-_SETTLE_PAUSE = 0.05
+# Pause in seconds between two checks that deleted topics are gone.
+_DELETION_CHECK_SECONDS = 0.05
 
 
 class KafkaTopics:
-    """See :class:`broker.transport.Topics`. Safe for use from several threads."""
+    """Administers topics; see :class:`broker.transport.Topics`. Safe for several threads.
+
+    Args:
+        admin: the client's administrator.
+        request_seconds: maximum duration of one call.
+    """
 
     def __init__(self, admin: KafkaAdminClient, request_seconds: float) -> None:
         self._admin = admin
@@ -42,8 +48,8 @@ class KafkaTopics:
             for spec in wanted.values()
         }
         with translated(f"creating {_few(wanted)}"):
-            answer = self._admin.create_topics(request, raise_errors=False)
-            created = [topic["name"] for topic in answer["topics"] if _created(topic)]
+            response = self._admin.create_topics(request, raise_errors=False)
+            created = [topic["name"] for topic in response["topics"] if _created(topic)]
             self._admin.wait_for_topics(list(wanted), timeout_ms=milliseconds(self._seconds))
         return created
 
@@ -54,8 +60,8 @@ class KafkaTopics:
             return {}
         resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in found]
         with translated(f"describing {_few(found)}"):
-            answer = self._admin.describe_configs(resources, config_filter="all")
-        settings = answer.get("topic", {})
+            response = self._admin.describe_configs(resources, config_filter="all")
+        settings = response.get("topic", {})
         return {
             name: TopicInfo(
                 name,
@@ -72,14 +78,14 @@ class KafkaTopics:
         if not found:
             return
         with translated(f"deleting {_few(found)}"):
-            answer = self._admin.delete_topics(found, raise_errors=False)
-            for topic in answer["topics"]:
+            response = self._admin.delete_topics(found, raise_errors=False)
+            for topic in response["topics"]:
                 _raise_unless(topic, kafka_errors.UnknownTopicOrPartitionError)
         deadline = time.monotonic() + self._seconds
         while self._metadata(found):
             if time.monotonic() > deadline:
                 raise RecoverableError(f"deleting {_few(found)}: not gone in time")
-            time.sleep(_SETTLE_PAUSE)
+            time.sleep(_DELETION_CHECK_SECONDS)
 
     def log_starts(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Return the first offset of each log."""
@@ -100,9 +106,10 @@ class KafkaTopics:
         """Change settings of existing topics."""
         changes = [ConfigResource(ConfigResourceType.TOPIC, name, dict(settings)) for name in names]
         with translated(f"altering {_few(names)}"):
-            # The broker refuses unknown names: asking before would need a further permission.
-            answer = self._admin.alter_configs(changes, raise_on_unknown=False)
-        for name, status in answer.get("topic", {}).items():
+            # The broker itself refuses unknown names. To look them up first, as the client can do,
+            # would need one more permission.
+            response = self._admin.alter_configs(changes, raise_on_unknown=False)
+        for name, status in response.get("topic", {}).items():
             if status != "OK":
                 raise FatalError(f"topic {name} was not altered: {str(status)[:200]}")
 
@@ -112,11 +119,12 @@ class KafkaTopics:
             self._admin.close()
 
     def partitions(self, topic: str) -> int | None:
-        """Return how many partitions a topic has, None if it does not exist."""
+        """Return the number of partitions of a topic, or None if it does not exist."""
         found = self._metadata([topic]).get(topic)
         return None if found is None else len(found["partitions"])
 
     def _metadata(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return the broker's description of each topic that exists, by name."""
         if not names:
             return {}
         with translated(f"looking up {_few(names)}"):
@@ -131,8 +139,8 @@ class KafkaTopics:
             return {}
         wanted = {TopicPartition(*partition): spec for partition in partitions}
         with translated(f"asking for the offsets of {_few(partitions)}"):
-            found = self._admin.list_partition_offsets(wanted)
-        return {Partition(*where): answer.offset for where, answer in found.items()}
+            results = self._admin.list_partition_offsets(wanted)
+        return {Partition(*where): result.offset for where, result in results.items()}
 
 
 def _created(topic: dict[str, Any]) -> bool:
@@ -149,7 +157,7 @@ def _created(topic: dict[str, Any]) -> bool:
 
 
 def _raise_unless(topic: dict[str, Any], tolerated: type[Exception]) -> bool:
-    """Return whether an answer has no error; raise any error except the tolerated one."""
+    """Return whether the result for a topic has no error; raise any but the tolerated error."""
     error = kafka_errors.for_code(topic["error_code"])
     if error is kafka_errors.NoError:
         return True
@@ -159,7 +167,7 @@ def _raise_unless(topic: dict[str, Any], tolerated: type[Exception]) -> bool:
 
 
 def _few(names: Collection[object]) -> str:
-    """Return the first names, for a message."""
+    """Return the first two names and the number of the others, for a message."""
     shown = [str(name) for name in names]
     more = f" and {len(shown) - 2} more" if len(shown) > 2 else ""
     return ", ".join(shown[:2]) + more

@@ -1,4 +1,4 @@
-"""Translates the Kafka client's exceptions into two kinds, recoverable and fatal, of one line."""
+"""Translates the exceptions of the Kafka client into recoverable and fatal errors of one line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka import errors as kafka_errors
 
 from estimators.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
 
-# The client's exception types with their messages; the first type that fits decides.
+# Exception types of the client that are fatal, with our messages; the first match decides.
 _FATAL: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((kafka_errors.AuthorizationError,), "not authorised"),
     (
@@ -37,7 +37,7 @@ _FATAL: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((kafka_errors.PolicyViolationError,), "the topic's policy forbids it"),
 )
 
-# Not marked retriable by the client, but joining again or waiting helps.
+# The client does not mark these errors as retriable, but to wait or to join the group again helps.
 _RECOVERABLE = (
     kafka_errors.BrokerNotAvailableError,
     kafka_errors.CommitFailedError,
@@ -53,7 +53,12 @@ _RECOVERABLE = (
 
 
 def translate(error: BaseException, doing: str) -> CalmstreamError:
-    """Return the error to raise for the client's error; ``doing`` says what failed."""
+    """Return the error to raise in place of an exception of the client.
+
+    Args:
+        error: the exception.
+        doing: what failed, such as "sending to topic"; the message begins with it.
+    """
     if isinstance(error, CalmstreamError):
         return error
     if isinstance(error, kafka_errors.UnknownTopicOrPartitionError):
@@ -70,7 +75,7 @@ def translate(error: BaseException, doing: str) -> CalmstreamError:
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Translate every error of the client that a block raises."""
+    """Translate every error of the client that the ``with`` block raises."""
     try:
         yield
     except CalmstreamError:

@@ -1,9 +1,10 @@
-"""Kafka's record batches, format v2 (KIP-98), decoded from the bytes of a fetch.
+"""Decoder of Kafka's record batches, format v2 (KIP-98), from the bytes of a fetch response.
 
-The bytes come from any sender with access, and the broker checks little of them: compressed
-batches pass with any content. So this package is bounded in memory and raises nothing but
-:class:`CorruptBatch`. A batch that cannot be decoded is a result, :class:`Damaged`, and not an
-error. The result depends on the bytes alone, never on the libraries of a machine.
+Any sender with access to the topic can write these bytes, and the broker checks little of them: it
+accepts compressed batches with any content. Therefore the decoder bounds its memory and raises no
+error other than :class:`CorruptBatch`. A batch that cannot be decoded gives a result of the type
+:class:`Damaged`, not an error. The result depends on the bytes alone, so that every machine gets
+the same one, whatever libraries it has.
 """
 
 from broker.record_batches.as_records import as_records

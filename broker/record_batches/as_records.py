@@ -1,4 +1,4 @@
-"""From decoded columns to the records that readers of a transport get."""
+"""Converts decoded columns to the :class:`broker.transport.Record` objects that readers return."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from broker.record_batches.decode import Columns, Damaged
 from broker.record_batches.record_headers import read_headers
 from broker.transport import Damage, Partition, Record
 
+# The header section of a record without headers: the number 0.
 _NO_HEADERS = b"\x00"
 
 
 def as_records(partition: Partition, piece: Columns | Damaged) -> Iterator[Record]:
-    """The records of a piece of a log, or one with damage; about 1 µs a record."""
+    """Yield the records of a decoded piece of a log; a damaged batch gives one record.
+
+    Args:
+        partition: the partition of the log.
+        piece: one result of :func:`broker.record_batches.decode.decode_batches`.
+    """
     if isinstance(piece, Damaged):
         damage = Damage(piece.first_offset, piece.records, piece.why)
         yield Record(

@@ -1,4 +1,4 @@
-"""Headers of record batches: position and header fields of each batch of a fetch."""
+"""Finds the record batches in the bytes of a fetch response and reads their headers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ from typing import NamedTuple
 import crc32c
 
 MAGIC = 2
-"""Version of the format. Smaller ones have another layout; brokers store none since Kafka 3.0."""
+"""Version of the batch format. Smaller versions have another layout; brokers since Kafka 3.0 do not
+store them."""
 
+# First offset and length, with which every version of the format begins.
 _PREFIX = struct.Struct(">qi")
+# The whole header of version 2, in the order of KIP-98.
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+# The header of the versions 0 and 1: offset, length, checksum, version, attributes, time.
 _LEGACY = struct.Struct(">qiIbbq")
+# Position of the version byte, and the position from which the checksum covers the bytes.
 _MAGIC_AT = 16
 _CRC_FROM = 21
 
+# Bits of the field "attributes".
 _CODEC_MASK = 0x07
 _APPEND_TIME_MASK = 0x08
 _CONTROL_MASK = 0x20
@@ -25,23 +31,23 @@ HEADER_BYTES = _HEADER.size
 
 
 class CorruptBatch(Exception):  # noqa: N818 - a fault of the disk or the network
-    """A checksum does not match: the bytes are not those that the broker received."""
+    """The checksum or the length of a batch is wrong: these are not the bytes that were sent."""
 
 
 class BatchHeader(NamedTuple):
-    """One batch of a fetch.
+    """Position and header fields of one batch.
 
     Attributes:
-        start, end: its position in the buffer, header included.
-        first_offset, last_offset: the offsets that it covers.
-        codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; others do not exist.
-        append_time: whether the broker set the time.
-        control: a transaction marker, not data.
-        first_timestamp: base of its records' times, milliseconds since the epoch.
-        max_timestamp: with ``append_time`` the time of all its records.
-        records: how many, as stated.
-        magic: 2; smaller ones are of an older format.
-        leader_epoch: of the broker that appended it; -1 where it is not stated.
+        start, end: position of the batch in the buffer, header included.
+        first_offset, last_offset: first and last offset that the batch covers.
+        codec: number of the compression: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
+        append_time: whether the broker set the records' time (LogAppendTime).
+        control: whether the batch is a transaction marker, without data.
+        first_timestamp: time to which each record's time is relative, milliseconds since the epoch.
+        max_timestamp: with ``append_time`` the time of all records, milliseconds since the epoch.
+        records: number of records, as the sender states it.
+        magic: version of the format; only 2 is decoded.
+        leader_epoch: leader epoch of the broker that appended the batch; -1 if it is not stated.
     """
 
     start: int
@@ -59,11 +65,13 @@ class BatchHeader(NamedTuple):
 
 
 def batch_headers(data: bytes) -> Iterator[BatchHeader]:
-    """Headers of all whole batches, in order; a batch cut off at the end is left out.
+    """Yield the headers of all complete batches, in order.
+
+    A fetch response can end in the middle of a batch; such a batch is left out.
 
     Raises:
-        CorruptBatch: a checksum does not match, or a length cannot be. Batches before it were
-            yielded.
+        CorruptBatch: a checksum does not match, or a length is impossible. The headers of the
+            batches before it were already yielded.
     """
     at = 0
     while at + _MAGIC_AT < len(data):
@@ -103,7 +111,7 @@ def _current(data: bytes, at: int, end: int) -> BatchHeader:
 
 
 def _legacy(data: bytes, at: int, end: int) -> BatchHeader:
-    """A message of magic 0 or 1, as far as it can be skipped: magic 0 has no time."""
+    """Return what is needed to skip a message of version 0 or 1; version 0 has no time."""
     if end - at < _LEGACY.size:
         raise CorruptBatch(f"a message has {end - at} bytes, its header {_LEGACY.size}")
     offset, _, _, magic, attributes, time = _LEGACY.unpack_from(data, at)

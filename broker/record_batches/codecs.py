@@ -1,4 +1,7 @@
-"""Decompression with a bound: what a batch may expand to is part of the wire format."""
+"""Decompression of batches, with a maximum size of the result.
+
+The maximum is part of the wire format: a batch that is larger counts as damaged on every machine.
+"""
 
 from __future__ import annotations
 
@@ -8,78 +11,81 @@ from collections.abc import Callable, Mapping
 import cramjam
 import numpy as np
 
-Room = memoryview
-
 MAX_BYTES = 32 << 20
-"""Most bytes that the records of one batch may take up; more is damage, whatever the codec."""
+"""Maximum size in bytes of the records of one batch, compressed or not; larger ones are damaged."""
 
-# Java's snappy output stream: magic, version and least version, then blocks behind their lengths.
+# Java's snappy stream: 8 bytes of magic, version and minimum version of 4 bytes each, then blocks,
+# each after its length.
 _STREAM_MAGIC = b"\x82SNAPPY\x00"
 _STREAM_HEADER = 16
 _LENGTH_BYTES = 4
 
 
 class NotDecompressible(Exception):  # noqa: N818 - a verdict on the bytes
-    """The bytes are not of the codec, or expand beyond the bound."""
+    """The bytes are not valid for the codec, or are larger than the maximum when decompressed."""
 
 
 def decompress(codec: int, data: memoryview) -> bytes:
-    """The records of a compressed batch.
+    """Return the records of a compressed batch, decompressed.
 
     Args:
-        codec: as the batch's header numbers it; not 0.
-        data: what follows the header.
+        codec: number of the codec in the batch's header; not 0.
+        data: the bytes after the header.
 
     Returns:
-        At most ``MAX_BYTES`` bytes. Memory: twice that at most, whatever the input claims; half of
-        it stays with the thread.
+        At most ``MAX_BYTES`` bytes. Memory: at most twice ``MAX_BYTES``, whatever size the input
+        states; each thread keeps a buffer of ``MAX_BYTES``.
 
     Raises:
-        NotDecompressible: and nothing else.
+        NotDecompressible: the data cannot be decompressed; there is no other error for any bytes.
     """
     if codec not in CODECS:
         raise NotDecompressible(f"there is no codec {codec}")
-    name, into = CODECS[codec]
-    room = _room()
+    name, decompress_into = CODECS[codec]
+    buffer = _thread_buffer()
     try:
-        written = into(bytes(data), room)
+        written = decompress_into(bytes(data), buffer)
     except _FAILURES as error:
         raise NotDecompressible(f"not {name} of at most {MAX_BYTES} bytes") from error
-    return room[:written].tobytes()
+    return buffer[:written].tobytes()
 
 
-class _Rooms(threading.local):
-    """One buffer a thread. The system gives its memory page by page, as it is first written to."""
+class _ThreadLocal(threading.local):
+    """Holds one buffer for each thread.
 
-    room: Room | None = None
+    The operating system provides the memory of a page only when the page is first written.
+    """
 
-
-_rooms = _Rooms()
-
-
-def _room() -> Room:
-    if _rooms.room is None:
-        _rooms.room = np.empty(MAX_BYTES, np.uint8).data
-    return _rooms.room
+    buffer: memoryview | None = None
 
 
+_thread_local = _ThreadLocal()
+
+
+def _thread_buffer() -> memoryview:
+    if _thread_local.buffer is None:
+        _thread_local.buffer = np.empty(MAX_BYTES, np.uint8).data
+    return _thread_local.buffer
+
+
+# Everything that the library raises for data that it cannot decompress into the buffer.
 _FAILURES = (cramjam.DecompressionError, ValueError, OverflowError)
 
 
-def _gzip(data: bytes, out: Room) -> int:
+def _gzip(data: bytes, out: memoryview) -> int:
     return int(cramjam.gzip.decompress_into(data, out))
 
 
-def _lz4(data: bytes, out: Room) -> int:
+def _lz4(data: bytes, out: memoryview) -> int:
     return int(cramjam.lz4.decompress_into(data, out))
 
 
-def _zstd(data: bytes, out: Room) -> int:
+def _zstd(data: bytes, out: memoryview) -> int:
     return int(cramjam.zstd.decompress_into(data, out))
 
 
-def _snappy(data: bytes, out: Room) -> int:
-    """One raw block, or the blocks of Java's stream."""
+def _snappy(data: bytes, out: memoryview) -> int:
+    """Decompress a single raw block, or the blocks of Java's stream; return the size."""
     if not data.startswith(_STREAM_MAGIC):
         return _snappy_block(data, out)
     at, written = _STREAM_HEADER, 0
@@ -95,15 +101,16 @@ def _snappy(data: bytes, out: Room) -> int:
     return written
 
 
-def _snappy_block(block: bytes, room: Room) -> int:
-    if cramjam.snappy.decompress_raw_len(block) > len(room):
-        raise ValueError("a block is larger than the room")
-    return int(cramjam.snappy.decompress_raw_into(block, room))
+def _snappy_block(block: bytes, out: memoryview) -> int:
+    if cramjam.snappy.decompress_raw_len(block) > len(out):
+        raise ValueError("a block is larger than the buffer")
+    return int(cramjam.snappy.decompress_raw_into(block, out))
 
 
-CODECS: Mapping[int, tuple[str, Callable[[bytes, Room], int]]] = {
+CODECS: Mapping[int, tuple[str, Callable[[bytes, memoryview], int]]] = {
     1: ("gzip", _gzip),
     2: ("snappy", _snappy),
     3: ("lz4", _lz4),
     4: ("zstd", _zstd),
 }
+"""The codecs by their numbers in a batch's header: name, and function that fills a buffer."""

@@ -1,4 +1,8 @@
-"""From the bytes of a fetch to columns of records and damaged batches, in the order of the log."""
+"""Decodes the bytes of a fetch response into columns of records and into damaged batches.
+
+Small neighbouring batches are decoded together in array operations, which is much faster than one
+by one. Such a sequence of batches is called a *run*.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,10 @@ from broker.record_batches.codecs import MAX_BYTES, NotDecompressible, decompres
 from broker.record_batches.record_fields import Fields, Flags, read_fields, record_spans
 
 MAX_RECORDS = 1 << 16
-"""Most records of one batch; more is damage."""
+"""Maximum number of records in one batch; a batch with more is damaged."""
 
 _RUN_RECORDS = 1 << 14
-"""So many records of neighbouring batches are decoded at once."""
+"""A run ends when it has this many records: enough for fast arrays, small enough for memory."""
 
 _NOT_FILLED = "the stated records do not fill the batch"
 _BAD_FIELD = "a record does not hold the fields that it states"
@@ -32,16 +36,16 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A batch whose checksum is right and whose content cannot be decoded.
+    """A batch whose checksum is right but whose content cannot be decoded.
 
     Attributes:
-        first_offset, last_offset: the offsets that it covers.
-        records: how many its header states.
-        timestamp: milliseconds since the epoch; of the batch.
-        append_time: whether the broker set it.
-        why: one line; depends on the bytes alone.
-        raw: the whole batch.
-        leader_epoch: of the broker that appended it.
+        first_offset, last_offset: first and last offset that the batch covers.
+        records: number of records that its header states.
+        timestamp: largest time of the batch, milliseconds since the epoch.
+        append_time: whether the broker set the time (LogAppendTime).
+        why: the reason, in one line; it depends on the bytes alone.
+        raw: all bytes of the batch.
+        leader_epoch: leader epoch of the broker that appended the batch.
     """
 
     first_offset: int
@@ -55,23 +59,23 @@ class Damaged:
 
     @property
     def next_offset(self) -> int:
-        """Where the log goes on."""
+        """The offset after the batch."""
         return self.last_offset + 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """n records in the order of the log, none of them below the offset that was asked for.
+    """n records in the order of the log, none of them below the offset that was requested.
 
     Attributes:
-        data: what the positions refer to.
-        offset: shape (n,), int64, ascending.
-        timestamp: shape (n,), int64, milliseconds since the epoch.
-        append_time: shape (n,), bool, whether the broker set the time.
-        key, value: shape (n, 2), int64: start and end in ``data``; (-1, -1) where there is none.
-        headers: shape (n, 2), int64: the header section, its number included.
-        next_offset: offset after the last batch, which can leave a gap after the last record.
-        leader_epoch: of the broker that appended them.
+        data: the bytes to which all positions refer.
+        offset: offsets, shape (n,), int64, ascending.
+        timestamp: times, shape (n,), int64, milliseconds since the epoch.
+        append_time: whether the broker set each time, shape (n,), bool.
+        key, value: start and end in ``data``, shape (n, 2), int64; (-1, -1) if there is none.
+        headers: start and end of the header section with its leading count, shape (n, 2), int64.
+        next_offset: the offset after the last batch; there can be a gap after the last record.
+        leader_epoch: leader epoch of the broker that appended the records.
     """
 
     data: bytes
@@ -86,22 +90,23 @@ class Columns:
 
 
 def decode_batches(data: bytes, from_offset: int = 0) -> Iterator[Columns | Damaged]:
-    """Decode what one fetch brought of one partition.
+    """Decode the bytes of one partition in a fetch response.
 
-    Each batch is decoded whole before anything of it is yielded. Transaction markers are skipped.
-    Records of aborted transactions are yielded, as ``read_uncommitted`` means it.
+    Each batch is decoded completely before any of its records is yielded. Transaction markers are
+    skipped. Records of aborted transactions are yielded, as with Kafka's isolation level
+    ``read_uncommitted``.
 
     Args:
-        data: whole record batches, perhaps one cut off at the end.
-        from_offset: records below it are left out.
+        data: complete record batches; the last one may be cut off.
+        from_offset: records below this offset are left out.
 
     Yields:
         Columns and damaged batches, in the order of their offsets. Memory: the input, one
-        decompressed batch (at most 32 MiB), and some 200 bytes a record of a piece of at most
-        2^16 + 2^14 records.
+        decompressed batch (at most 32 MiB), and about 200 bytes for each record of the piece that
+        is being decoded, which has at most 2^16 + 2^14 records.
 
     Raises:
-        CorruptBatch: a checksum does not match; the batches before it were yielded.
+        CorruptBatch: a checksum does not match; the batches before it were already yielded.
     """
     run = _Run(data, from_offset)
     headers = batch_headers(data)
@@ -129,7 +134,7 @@ def decode_batches(data: bytes, from_offset: int = 0) -> Iterator[Columns | Dama
 
 
 def _fault(batch: BatchHeader) -> str:
-    """What is wrong with a batch by its header alone; empty for nothing."""
+    """Return why a batch is damaged, judged by its header alone; empty if it is not."""
     if batch.magic != MAGIC:
         return f"record format {batch.magic}, expected {MAGIC}"
     if not 0 <= batch.records <= MAX_RECORDS:
@@ -155,7 +160,7 @@ def _damaged(batch: BatchHeader, data: bytes, why: str) -> Damaged:
 
 
 def _decompressed(batch: BatchHeader, data: bytes, from_offset: int) -> Columns | Damaged:
-    """A compressed batch, alone in its buffer."""
+    """Decode a compressed batch; it is never part of a run."""
     try:
         plain = decompress(batch.codec, memoryview(data)[batch.start + HEADER_BYTES : batch.end])
     except NotDecompressible as error:
@@ -168,11 +173,11 @@ def _decompressed(batch: BatchHeader, data: bytes, from_offset: int) -> Columns 
 
 
 class _Run:
-    """Neighbouring batches in one buffer that are decoded together.
+    """Collects neighbouring batches of one buffer, to decode them together.
 
     Args:
         data: the buffer.
-        from_offset: records below it are left out.
+        from_offset: records below this offset are left out.
     """
 
     def __init__(self, data: bytes, from_offset: int) -> None:
@@ -188,21 +193,25 @@ class _Run:
 
     @property
     def full(self) -> bool:
-        """Whether it holds as many records as are decoded at once."""
+        """Whether the run has reached its maximum number of records."""
         return len(self._starts) >= _RUN_RECORDS
 
     @property
     def leader_epoch(self) -> int | None:
-        """The one that all its batches have; None where it is empty."""
+        """The leader epoch that all batches of the run have; None if the run is empty."""
         return self._batches[0].leader_epoch if self._batches else None
 
     def skip(self, batch: BatchHeader) -> None:
-        """Pass over a batch without records for the reader."""
+        """Add a batch without its records, so that only its offsets count."""
         self._batches.append(batch)
         self._sizes.append(0)
 
     def add(self, batch: BatchHeader, start: int, end: int) -> bool:
-        """Take the records between two positions; False where they do not fill the space."""
+        """Add a batch whose records lie between two positions of the buffer.
+
+        Returns:
+            False, without adding it, if the stated number of records does not fill the space.
+        """
         spans = record_spans(self._data, start, end, batch.records)
         if spans is None:
             return False
@@ -213,7 +222,7 @@ class _Run:
         return True
 
     def flush(self) -> Iterator[Columns | Damaged]:
-        """Decode what was taken: pieces without damage, and each damaged batch on its own."""
+        """Decode the run and clear it: pieces without damage, and each damaged batch by itself."""
         batches, sizes = self._batches, self._sizes
         if not batches:
             return
@@ -230,15 +239,15 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """All records of a run.
+    """All decoded records of a run.
 
     Attributes:
         data: the buffer.
-        batches: its batches.
-        bounds: shape (batches + 1,), where each batch's records begin among all.
-        fields: of all records.
-        offset: shape (records,).
-        damaged: shape (batches,), bool.
+        batches: the headers of the batches.
+        bounds: index of each batch's first record, and the number of records; shape (batches + 1,).
+        fields: the fields of all records.
+        offset: the offset of each record, shape (records,).
+        damaged: whether each batch has a record that cannot be decoded, shape (batches,), bool.
     """
 
     data: bytes
@@ -257,6 +266,7 @@ class _Table:
         starts: list[int],
         ends: list[int],
     ) -> _Table:
+        """Decode all records; a batch is damaged if its offsets do not ascend within its range."""
         fields = read_fields(data, starts, ends)
         bounds = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         owner = np.repeat(np.arange(len(batches)), sizes)
@@ -271,7 +281,7 @@ class _Table:
         return cls(data, batches, bounds, fields, base[owner] + delta, damaged)
 
     def columns(self, first: int, last: int, from_offset: int) -> Columns:
-        """The records of batches ``first`` to ``last``, without the last one."""
+        """Return the records of the batches ``first`` to ``last - 1``."""
         batches = self.batches[first:last]
         rows = slice(int(self.bounds[first]), int(self.bounds[last]))
         sizes = np.diff(self.bounds[first : last + 1])

@@ -1,7 +1,8 @@
-"""The fields of many records at once: variable-length integers decoded in columns.
+"""Decodes the fields of many records at once, in array operations.
 
-A record is a length and then, within that length, attributes (one byte), time delta, offset delta,
-key length, key, value length, value, and headers. Lengths and deltas are zigzag varints.
+A record is its length, followed by attributes (one byte), time delta, offset delta, key length,
+key, value length, value, and headers. Lengths and deltas are zigzag varints: integers of variable
+length, 7 bits in each byte, with the sign in the lowest bit.
 """
 
 from __future__ import annotations
@@ -18,22 +19,25 @@ Bytes = NDArray[np.uint8]
 
 Spans = tuple[list[int], list[int]]
 
+# Maximum number of bytes of a varint of 32 and of 64 bits.
 _SHORT = 5
 _LONG = 10
 _LAST_SHIFT = 7 * (_SHORT - 1)
-_RUN = 8
-"""From this number of records on, equal lengths are tried first."""
+_MIN_EQUAL = 8
+"""With at least this many records, it is worth testing first whether all have the same length."""
 
 
 class Fields(NamedTuple):
-    """Columns over n records; positions count bytes from the start of the buffer.
+    """The fields of n records, each an array of shape (n,). Positions are indices in the buffer.
 
     Attributes:
-        time_delta, offset_delta: as stated.
-        key_start, key_end: of the key; equal to -1 both where there is none.
-        value_start, value_end: of the value, likewise.
-        headers_start, headers_end: of the headers, number included; their content is not looked at.
-        bad: a field does not fit into its record.
+        time_delta: the record's time minus the batch's first time, in milliseconds.
+        offset_delta: the record's offset minus the batch's first offset.
+        key_start, key_end: position of the key; both are -1 if there is no key.
+        value_start, value_end: position of the value; both are -1 if there is no value.
+        headers_start, headers_end: position of the header section with its leading count; the
+            content is not checked.
+        bad: whether a field does not fit into its record.
     """
 
     time_delta: Integers
@@ -48,13 +52,19 @@ class Fields(NamedTuple):
 
 
 def record_spans(data: bytes, start: int, end: int, count: int) -> Spans | None:
-    """Find where each record of a batch begins, after its length, and where it ends.
+    """Find the position of each record of a batch. Cost: O(count).
+
+    Args:
+        data: the buffer.
+        start: start of the batch's records in the buffer.
+        end: end of the batch's records in the buffer.
+        count: number of records.
 
     Returns:
-        Starts and ends; None where ``count`` records do not fill ``start`` to ``end`` exactly.
-        Cost: O(count).
+        The start of each record, after its length, and the end of each; None if ``count`` records
+        do not fill the space from ``start`` to ``end`` exactly.
     """
-    if count >= _RUN:
+    if count >= _MIN_EQUAL:
         same = _equal_spans(data, start, end, count)
         if same is not None:
             return same
@@ -80,7 +90,7 @@ def record_spans(data: bytes, start: int, end: int, count: int) -> Spans | None:
 
 
 def _equal_spans(data: bytes, start: int, end: int, count: int) -> Spans | None:
-    """The spans where all records have the same length and its bytes stand where they must."""
+    """Return the positions if all records have the same length, else None. One array comparison."""
     stride, rest = divmod(end - start, count)
     if rest or stride < 2:
         return None
@@ -100,11 +110,11 @@ def read_fields(data: bytes, starts: Sequence[int], ends: Sequence[int]) -> Fiel
 
     Args:
         data: the buffer.
-        starts: where each record begins, after its length.
-        ends: where each ends.
+        starts: start of each record, after its length.
+        ends: end of each record.
 
     Returns:
-        Columns of length n. Cost: some 20 array operations, whatever n is.
+        Columns of length n. Cost: about 20 array operations over n elements.
     """
     raw = np.frombuffer(data, np.uint8)
     end = np.array(ends, np.int64)
@@ -124,7 +134,11 @@ def read_fields(data: bytes, starts: Sequence[int], ends: Sequence[int]) -> Fiel
 
 
 def _spans(raw: Bytes, at: Integers, end: Integers) -> tuple[Integers, Integers, Integers, Flags]:
-    """A length and so many bytes; a negative length is no value at all."""
+    """Read a length and the bytes that follow it; a negative length means that there is no value.
+
+    Returns:
+        Start and end of the bytes, the position after them, and whether they do not fit.
+    """
     length, at, bad = _varints(raw, at, end, _SHORT)
     absent = length < 0
     after = at + np.where(absent, 0, length)
@@ -134,12 +148,19 @@ def _spans(raw: Bytes, at: Integers, end: Integers) -> tuple[Integers, Integers,
 
 
 def _varints(
-    raw: Bytes, at: Integers, end: Integers, most: int
+    raw: Bytes, at: Integers, end: Integers, max_bytes: int
 ) -> tuple[Integers, Integers, Flags]:
-    """One zigzag varint at each position: values, positions behind them, and which are bad.
+    """Read one zigzag varint at each position.
 
-    Bad is one that runs over its record's end, takes more than ``most`` bytes, or with five bytes
-    more than 32 bits.
+    Args:
+        raw: the buffer.
+        at: position of each varint.
+        end: end of each record.
+        max_bytes: maximum number of bytes of a varint, ``_SHORT`` or ``_LONG``.
+
+    Returns:
+        Values, the positions after them, and whether each is bad: it crosses the end of its record,
+        has more than ``max_bytes`` bytes, or with ``_SHORT`` has more than 32 bits.
     """
     last = raw.size - 1
     byte = raw[np.minimum(at, last)]
@@ -147,19 +168,19 @@ def _varints(
     bad = at >= end
     at = at + 1
     more = np.flatnonzero((byte >= 0x80) & ~bad)
-    for i in range(1, most):
+    for i in range(1, max_bytes):
         if not more.size:
             break
-        here = at[more]
-        inside = here < end[more]
+        position = at[more]
+        inside = position < end[more]
         bad[more[~inside]] = True
-        more, here = more[inside], here[inside]
-        byte = raw[here]
+        more, position = more[inside], position[inside]
+        byte = raw[position]
         value[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * i)
         at[more] += 1
         more = more[byte >= 0x80]
     bad[more] = True
-    if most == _SHORT:
+    if max_bytes == _SHORT:
         bad |= value >= np.uint64(1 << 32)
     half = (value >> np.uint64(1)).astype(np.int64)
     sign = -(value & np.uint64(1)).astype(np.int64)

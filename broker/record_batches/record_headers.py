@@ -1,24 +1,33 @@
-"""The headers of one record. Senders of reports need none, so damage here is no damage."""
+"""Reads the headers of one record.
+
+Calmstream's own records need no headers. A record whose headers are damaged is therefore read
+without headers, and is not damaged itself.
+"""
 
 from __future__ import annotations
 
 Headers = tuple[tuple[str, bytes], ...]
 
 MAX_HEADERS = 64
-"""A record with more headers is read as one without any."""
+"""Maximum number of headers; a record with more is read as if it had none."""
 
+# Shift of the fifth byte: a varint of 32 bits has at most five bytes of 7 bits.
 _LAST_SHIFT = 28
 
 
 def read_headers(data: bytes) -> Headers:
-    """The headers in a record's header section, its number included.
+    """Read the header section of a record.
 
-    Names that are not UTF-8 are read with replacement characters, and a null value as empty.
+    In names that are not UTF-8, bad bytes become replacement characters. A null value becomes an
+    empty one.
+
+    Args:
+        data: the section: the number of headers, then the headers.
 
     Returns:
-        Nothing where there are more than ``MAX_HEADERS`` headers or the section is damaged.
+        The headers; none if there are more than ``MAX_HEADERS`` or the section is damaged.
     """
-    found = []
+    headers = []
     try:
         count, at = _varint(data, 0)
         if not 0 <= count <= MAX_HEADERS:
@@ -28,13 +37,14 @@ def read_headers(data: bytes) -> Headers:
             content, at = _bytes(data, at)
             if name is None:
                 return ()
-            found.append((name.decode("utf-8", "replace"), content or b""))
+            headers.append((name.decode("utf-8", "replace"), content or b""))
     except ValueError:
         return ()
-    return tuple(found)
+    return tuple(headers)
 
 
 def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
+    """Return bytes after their length, None for a negative length, and the position after them."""
     size, at = _varint(data, at)
     if size < 0:
         return None, at
@@ -44,7 +54,7 @@ def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag varint and the position behind it."""
+    """Return a zigzag varint and the position after it; ``record_fields`` explains the format."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > _LAST_SHIFT:

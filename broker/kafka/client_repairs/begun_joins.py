@@ -1,4 +1,4 @@
-"""A consumer forgets a group join that it has begun.
+"""Repair of a consumer that forgets a group join that it has begun.
 
 Fault: the leader of a group joins again when the partitions of its topics change. During the join
 it assigns the present partitions, and from then on kafka-python sees no reason to join. If a poll

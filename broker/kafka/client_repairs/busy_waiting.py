@@ -1,7 +1,7 @@
-"""A producer uses a whole core while it waits for a connection.
+"""Repair of a producer that uses a whole core while it waits for a connection.
 
-Fault: kafka-python checks a node without a connection again at once; and it takes the seconds of a
-pause before connecting for milliseconds.
+Fault: while a connection is being made, kafka-python checks it in a loop without a pause. It also
+uses a delay in seconds as if it were in milliseconds.
 Effect: a node that accepts connections and answers nothing costs a whole core.
 Repair: the pause is given in milliseconds and is at least 20 ms long.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from kafka.net.compat import KafkaNetClient
 
+# Short enough not to delay a new connection noticeably, long enough to cost hardly any CPU time.
 _CONNECTING_PAUSE_MS = 20.0
 
 

@@ -1,8 +1,9 @@
-"""A producer sends nothing more after a batch that had been tried was given up.
+"""Repair of a producer that can send nothing more after one batch was not acknowledged in time.
 
-Fault: it is unknown whether such a batch was appended, so kafka-python drops the producer's id
-together with the numbering of its records. It asks for an id only at its start.
-Effect: every later send waits until its time is over and fails.
+Fault: it is unknown whether the broker appended such a batch. kafka-python therefore drops the
+producer's id together with the sequence numbers of its records. But it requests an id only when it
+starts.
+Effect: every later send waits until its time limit and fails.
 Repair: when the id is dropped, the state that makes the client ask for an id is restored.
 """
 
@@ -12,7 +13,7 @@ from kafka.producer.transaction_manager import TransactionManager, TransactionSt
 
 
 def request_new_id_after_expiry(manager: TransactionManager) -> None:
-    """Let the producer ask for another id after it has dropped the one that it had."""
+    """Let the producer request a new id after it has dropped its id."""
     reset = manager.reset_producer_id
 
     def reset_and_ask() -> None:

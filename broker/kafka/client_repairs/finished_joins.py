@@ -1,4 +1,4 @@
-"""A consumer drops the result of a group join that finishes between two polls.
+"""Repair of a consumer that drops the result of a group join which ends between two polls.
 
 Fault: kafka-python starts a join in one poll and takes its result in a later one. If the join is
 finished when the later poll begins, the client drops the result and joins once more.

@@ -1,13 +1,16 @@
-"""A client keeps asking a broker that does not answer.
+"""Repair of a client that sends its requests again and again to a broker that does not answer.
 
-Fault: for a request that any broker can answer, kafka-python prefers a node without requests under
-way. Where every working node has one (a consumer's fetch nearly always is), that is the node whose
-connection has just been given up. And a node that was away when the brokers were listed stays
-unknown until the list is renewed, which takes minutes.
-Effect: metadata, coordinators and producer ids are asked of the broker that hangs, again and again,
-each time until the request times out, while other brokers would answer.
-Repair: the choice is replaced. A node that hangs is chosen only where there is no other, and an
-unknown node makes the client renew the list at once.
+A *node* is the client's name of a broker.
+
+Fault: for a request that any broker can answer, kafka-python prefers a node without a pending
+request. Working nodes usually have one (a consumer almost always waits for a fetch), so the client
+prefers the node whose connection it has just closed after a timeout. A second fault: a node that
+was down when the client listed the brokers stays unknown until the list is renewed, which takes
+minutes.
+Effect: the client sends requests for metadata, group coordinators and producer ids to the broker
+that does not answer. Each request lasts until it times out, although other brokers would answer.
+Repair: the choice of the node is replaced. A node that does not answer is chosen only if there is
+no other, and a request to an unknown node makes the client renew the list at once.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ from typing import Any
 
 from kafka import errors as kafka_errors
 
-# Answers take milliseconds, and a fetch that waits for records a quarter of a second. A join can
-# take longer; then another node is merely preferred.
+# A response takes milliseconds; a fetch that waits for records takes a quarter of a second. A group
+# join can take longer than this limit; the only effect is that another node is preferred.
 _OVERDUE_SECONDS = 1.0
 
 
@@ -28,12 +31,13 @@ class NodeChoice:
     """Chooses the node for a request that any node can answer.
 
     A node *hangs* from the moment when a request or a handshake timed out until the handshake of a
-    new connection succeeds. It is chosen only where there is no other node, and so is a node with
-    an answer that is overdue for a second.
+    new connection succeeds. A node that hangs, or that has not answered a request for more than a
+    second, is chosen only if there is no other node.
 
     Args:
-        manager: the connection manager of one client. All calls come on the client's own thread.
-        now: monotonic seconds.
+        manager: the connection manager of one client. It calls the methods of this class on the
+            client's own thread.
+        now: returns monotonic time in seconds.
     """
 
     def __init__(self, manager: Any, now: Callable[[], float] = time.monotonic) -> None:
@@ -43,23 +47,23 @@ class NodeChoice:
         self._connect = manager.get_connection
 
     def best(self) -> object | None:
-        """Return the node to ask, None where no node may be asked now."""
+        """Return the node for the next request, or None if no node can be used now."""
         nodes = [broker.node_id for broker in self._manager.cluster.brokers()]
         random.shuffle(nodes)
         return min(filter(self._open, nodes), key=self._rank, default=None)
 
     def connection(self, node: object, *args: Any, **more: Any) -> Any:
-        """Return the client's connection to a node, and watch it from its first use on.
+        """Return the client's connection to a node; observe a new connection for timeouts.
 
         Raises:
-            UnknownBrokerIdError: the node is not listed; the list is being renewed.
+            UnknownBrokerIdError: the node is not in the client's list; the list is being renewed.
         """
         existing = self._manager._conns.get(node)
         try:
             connection = self._connect(node, *args, **more)
         except kafka_errors.UnknownBrokerIdError:
-            # The node was away when the brokers were listed, and leads a partition again. The
-            # next list is due in minutes.
+            # The node was down when the brokers were listed, and now leads a partition again.
+            # Without this request the next list would come only after minutes.
             self._manager.cluster.request_update()
             raise
         if connection is not existing:
@@ -72,11 +76,17 @@ class NodeChoice:
             self._hanging.add(node)
 
     def _open(self, node: object) -> bool:
+        """Return whether the node can be used now: not paused, no delay before connecting."""
         connection = self._manager._conns.get(node)
         paused = connection is not None and connection.paused
         return not paused and not self._manager.connection_delay(node) > 0
 
     def _rank(self, node: object) -> tuple[bool, bool, bool, int]:
+        """Return the sort key of a node; the smallest is the best choice.
+
+        In order of weight: hangs, has an overdue request, has no connection, number of pending
+        requests.
+        """
         connection = self._manager._conns.get(node)
         if connection is None:
             return node in self._hanging, False, True, 0
@@ -87,7 +97,11 @@ class NodeChoice:
 
 
 def avoid_hanging_nodes(client: Any) -> None:
-    """Let a client (consumer, administrator, a producer's network client) ask nodes that answer."""
+    """Let a client prefer nodes that answer.
+
+    Args:
+        client: a consumer, an administrator, or the network client of a producer.
+    """
     manager = client._manager
     choice = NodeChoice(manager)
     manager.least_loaded_node = choice.best

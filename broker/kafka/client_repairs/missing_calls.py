@@ -1,10 +1,11 @@
 """Operations for which the Kafka client has no public call.
 
-Fault: kafka-python can neither set quotas, nor stop a producer whose flush ran out of time, nor
-read one position without going over all partitions.
-Effect: a limit could not be set; a closed producer's thread would keep running; a reader of
+Fault: kafka-python can neither set quotas, nor stop a producer whose flush did not finish in time,
+nor read one position without a loop over all partitions.
+Effect: a limit could not be set; the thread of a closed producer would continue to run; a reader of
 hundreds of partitions would spend milliseconds on each position.
-Repair: each function here does one of these through the client's private parts.
+Repair: each function of this module provides one of these operations with the client's private
+names.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ def send_request(admin: KafkaAdminClient, request: object) -> Any:
 
 
 def force_close(producer: KafkaProducer) -> None:
-    """Stop the producer's thread; what is not acknowledged is given up."""
+    """Stop the producer's thread; records that are not acknowledged may be lost."""
     producer._sender.force_close()
 
 
 def partition_state(consumer: KafkaConsumer, partition: tuple[str, int]) -> Any:
-    """Return the client's state of an assigned partition, None if it is not assigned.
+    """Return the client's own record of an assigned partition, None if it is not assigned.
 
-    Only a poll changes what is read here. O(1), where the client's own ``position`` and
-    ``assignment`` take time for every partition of the consumer.
+    Only a poll changes this record. Cost: O(1); the client's own ``position`` and ``assignment``
+    have a cost proportional to the number of the consumer's partitions.
     """
     return consumer._subscription.assignment.get(partition)

@@ -77,9 +77,9 @@ PRIVATE_NAMES: Mapping[str, tuple[str, ...]] = {
     "kafka.producer.transaction_manager:TransactionState": ("READY", "UNINITIALIZED"),
     "kafka.record.memory_records:MemoryRecords": ("_buffer",),
 }
-"""Classes as ``module:class``, each with the names of its class or instances that are used here.
+"""The client's classes, as ``module:class``, each with the attribute names that the repairs use.
 
-Names without an underscore are listed where the client's documentation does not promise them.
+Names without an underscore are listed if the client's documentation does not guarantee them.
 """
 
 
@@ -89,7 +89,7 @@ def check_private_names(wanted: Mapping[str, tuple[str, ...]] = PRIVATE_NAMES) -
     No connection is needed. Cost: some tens of microseconds once the client is imported.
 
     Raises:
-        FatalError: the first name that is missing, with the version found and the one expected.
+        FatalError: a name is missing; the message states the installed and the expected version.
     """
     for path, names in wanted.items():
         module, _, name = path.partition(":")
@@ -103,7 +103,10 @@ def check_private_names(wanted: Mapping[str, tuple[str, ...]] = PRIVATE_NAMES) -
 
 
 def _instance_names(owner: type) -> Iterator[str]:
-    """Yield the attribute names that the constructors of a class and its bases mention."""
+    """Yield all names that the constructors of a class and its bases use.
+
+    The attributes that a constructor sets are among them; an instance is not needed.
+    """
     for base in owner.__mro__:
         code = getattr(vars(base).get("__init__"), "__code__", None)
         if code is not None:

@@ -1,9 +1,10 @@
-"""A producer stops for good when one request for its id times out.
+"""Repair of a producer that fails for good when one request for its producer id times out.
 
-Fault: kafka-python repeats the request after a lost connection, but treats a request that timed out
-as the end.
+Fault: kafka-python repeats the request after a lost connection, but treats a timeout of the request
+as a fatal error.
 Effect: one broker that does not answer makes every later send of the producer fail.
-Repair: a retriable error is handed to the client as a lost connection. Any broker can give an id.
+Repair: any retriable error is reported to the client as a lost connection, so that the client
+repeats the request with any broker.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from kafka.producer.transaction_manager import TransactionManager
 
 
 def retry_id_requests(manager: TransactionManager) -> None:
-    """Let the producer ask again for its id when a broker has not answered in time."""
+    """Let the producer request its id again if a broker has not answered in time."""
     enqueue = manager._enqueue_request
 
     def enqueue_with_retry(handler: Any) -> None:
-        if not handler.is_retry:  # a repetition keeps the replaced method of the first request
+        if not handler.is_retry:  # the handler of a repeated request is already changed
             complete = handler.on_complete
             handler.on_complete = lambda number, answer: complete(number, _retriable(answer))
         enqueue(handler)
@@ -28,7 +29,7 @@ def retry_id_requests(manager: TransactionManager) -> None:
 
 
 def _retriable(answer: object) -> object:
-    """Return the answer, or a lost connection in place of any retriable error."""
+    """Return the answer unchanged, but any retriable error as a lost connection."""
     if isinstance(answer, kafka_errors.RetriableError):
         return kafka_errors.KafkaConnectionError(str(answer))
     return answer

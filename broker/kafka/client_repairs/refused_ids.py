@@ -1,9 +1,9 @@
-"""A producer that is not authorised fails with an error without a type.
+"""Repair of a producer that hides the type of an authorisation error.
 
-Fault: when a broker refuses a producer id because the principal may write to no topic at all,
-kafka-python wraps the refusal into a plain ``KafkaError`` and keeps only its text.
-Effect: sends fail with an error that differs from a defect in its text only.
-Repair: the producer fails with the broker's own error.
+Fault: a broker refuses a producer id if the principal may not write to any topic. kafka-python then
+raises a plain ``KafkaError`` with the text of the refusal.
+Effect: only its text distinguishes the error from a defect of the software.
+Repair: the producer fails with the broker's own error type.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def keep_error_types(manager: TransactionManager) -> None:
     enqueue = manager._enqueue_request
 
     def enqueue_with_type(handler: Any) -> None:
-        if not handler.is_retry:  # a repetition keeps the replaced method of the first request
+        if not handler.is_retry:  # the handler of a repeated request is already changed
             handle = handler.handle_response
 
             def handle_response(response: Any) -> None:

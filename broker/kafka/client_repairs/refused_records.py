@@ -1,10 +1,10 @@
-"""A producer stops for good after the broker has refused one record.
+"""Repair of a producer that fails for good after the broker has refused one record.
 
-Fault: kafka-python puts an idempotent producer into its fatal state when a record is refused for
-good: too large, without the key that its topic needs, or not authorised.
-Effect: everything else that waits fails with that record's error, and so does every later send.
-Repair: such an error asks for a new producer epoch, as the client does after other errors. That is
-all that the numbering of records needs.
+Fault: kafka-python puts an idempotent producer into its fatal state when the broker refuses a
+record because it is too large, lacks the key that its topic needs, or is not authorised.
+Effect: all other waiting records and every later send fail with the error of that record.
+Repair: after such an error the client requests a new producer epoch, as it does after other errors.
+The sequence numbers of its records then start again, so that later sends succeed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ def survive_refused_records(manager: TransactionManager) -> None:
     fatal_for_producer = manager._FATAL_ERRORS
 
     def classify_gently(error: BaseException, batch: object, log_start_offset: int = -1) -> str:
-        found: str = classify(error, batch, log_start_offset=log_start_offset)
-        if found == manager.ERROR_CLASS_FATAL and type(error) not in fatal_for_producer:
+        error_class: str = classify(error, batch, log_start_offset=log_start_offset)
+        if error_class == manager.ERROR_CLASS_FATAL and type(error) not in fatal_for_producer:
             return str(manager.ERROR_CLASS_NEEDS_EPOCH_BUMP)
-        return found
+        return error_class
 
     manager.classify_batch_error = classify_gently

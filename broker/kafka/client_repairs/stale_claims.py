@@ -1,8 +1,8 @@
-"""A consumer that lost its partitions still claims them when it joins its group again.
+"""Repair of a consumer that lost its partitions and claims them when it joins its group again.
 
-Fault: a member states the partitions that it owns when it joins, so that it keeps them.
-kafka-python never clears that list.
-Effect: after a loss the member claims partitions that belong to other members by then.
+Fault: when a member joins, it sends a list of the partitions that it owns, so that the group lets
+it keep them. kafka-python never clears that list.
+Effect: after a loss the member claims partitions that belong to other members in the meantime.
 Repair: the list is cleared when partitions are lost.
 """
 

@@ -1,12 +1,13 @@
-"""A consumer never gets past a record batch that it cannot decode.
+"""Repair of a consumer that stops for ever at a record batch that it cannot decode.
 
 Fault: kafka-python decodes record batches record by record. It raises an error for header keys that
 are not UTF-8 and for codecs that are not installed, and it decompresses without a bound. It has no
 option for this.
-Effect: it asks for the same batch again after every error, so that one such record stops a reader
+Effect: it fetches the same batch again after every error, so that one such record stops a reader
 for good.
-Repair: the client makes one object per answer and partition from a class attribute of its fetcher.
-That attribute is replaced by a class that decodes with :mod:`broker.record_batches`.
+Repair: for each partition in a fetch response, the client creates one object of the class that an
+attribute of its fetcher names. The repair sets this attribute to a class that decodes with
+:mod:`broker.record_batches`.
 """
 
 from __future__ import annotations
@@ -23,27 +24,28 @@ from broker.transport import Partition, Record
 
 
 def use_own_decoder(consumer: KafkaConsumer) -> None:
-    """Let a consumer return :class:`broker.transport.Record` objects."""
+    """Let a consumer use our decoder, which returns :class:`broker.transport.Record` objects."""
     consumer._fetcher.PartitionRecords = FetchedRecords
 
 
 class FetchedRecords:
-    """The records of one partition in one answer, taken piece by piece.
+    """The records of one partition in one fetch response; the client takes them in portions.
 
     It has the attributes and methods of the client's class that it replaces. It ignores the
     client's other options.
 
     Args:
-        fetch_offset: first offset that was asked for.
+        fetch_offset: first offset that the client requested.
         tp: topic and partition.
-        records: the client's own view of the answer; only its bytes are used.
-        on_drain: called once, when everything was taken or dropped.
+        records: the client's own object for the response; only its bytes are used.
+        on_drain: called once, when every record was taken or dropped.
 
     Attributes:
-        topic_partition: as given.
+        topic_partition: topic and partition.
         next_fetch_offset: offset after the last record taken.
-        leader_epoch: that of the last record taken; the client detects truncated logs by it.
-        bytes_read: size of the answer.
+        leader_epoch: leader epoch of the last record taken; the client uses it to detect that a log
+            was truncated.
+        bytes_read: size of the response in bytes.
     """
 
     def __init__(
@@ -72,28 +74,30 @@ class FetchedRecords:
             self._records = None
             self._on_drain(self)
 
-    def take(self, most: int) -> list[Record]:
-        """Return up to ``most`` records; fewer only where there are no more.
+    def take(self, limit: int) -> list[Record]:
+        """Return at most ``limit`` records; fewer only if there are no more.
 
         Raises:
-            CorruptRecordError: a checksum does not match. The client asks for the bytes again.
+            CorruptRecordError: a checksum does not match. The client then fetches the bytes again.
         """
         taken: list[Record] = []
         if self._records is None:
             return taken
         try:
-            taken.extend(islice(self._records, most))
+            taken.extend(islice(self._records, limit))
         except CorruptBatch as error:
             self.drain()
+            # The records before the damage are returned without an error. The next fetch begins at
+            # the damaged batch; if it is still damaged, that fetch raises the error.
             if not taken:
                 raise kafka_errors.CorruptRecordError(str(error)) from error
         else:
-            if len(taken) < most:
+            if len(taken) < limit:
                 self.drain()
         return taken
 
     def _decoded(self, data: bytes) -> Iterator[Record]:
-        """Yield all records; the position is moved past each one before it is yielded."""
+        """Yield all records; ``next_fetch_offset`` moves past each record before it is yielded."""
         partition = Partition(*self.topic_partition)
         for piece in decode_batches(data, self.next_fetch_offset):
             self.leader_epoch = piece.leader_epoch
