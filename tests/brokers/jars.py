@@ -22,9 +22,9 @@ class Unavailable(Exception):  # noqa: N818 - it is an answer, not a defect
 
 def version() -> str:
     """Return the Kafka version that the pom requires."""
-    found = re.search(r"<kafka\.version>([^<]+)<", POM.read_text(encoding="utf-8"))
-    assert found is not None
-    return found.group(1)
+    match = re.search(r"<kafka\.version>([^<]+)<", POM.read_text(encoding="utf-8"))
+    assert match is not None
+    return match.group(1)
 
 
 def java() -> str:
@@ -33,8 +33,8 @@ def java() -> str:
     if path is None:
         raise Unavailable("no java on the PATH")
     output = subprocess.run([path, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(\d+)', output)
-    if found is None or int(found.group(1)) < MIN_JAVA:
+    match = re.search(r'version "(\d+)', output)
+    if match is None or int(match.group(1)) < MIN_JAVA:
         raise Unavailable(f"Java {MIN_JAVA} or newer is needed, found: {output.splitlines()[:1]}")
     return path
 

@@ -30,7 +30,7 @@ class SecuredKafka:
         self.passwords = {user: secrets.token_hex(12) for user in ["admin", *users]}
         self.cafile = directory / "ca.pem"
         store, secret = self._certificate()
-        known = " ".join(f'user_{u}="{p}"' for u, p in self.passwords.items())
+        logins = " ".join(f'user_{u}="{p}"' for u, p in self.passwords.items())
         admin = f'username="admin" password="{self.passwords["admin"]}"'
         self.kafka = NativeKafka(
             directory / "broker",
@@ -41,7 +41,7 @@ class SecuredKafka:
                 "inter.broker.listener.name": "SASL_SSL",
                 "sasl.mechanism.inter.broker.protocol": "PLAIN",
                 "sasl.enabled.mechanisms": f"PLAIN,{MECHANISM}",
-                f"{_LISTENER}.plain.sasl.jaas.config": f"{_PLAIN} required {admin} {known};",
+                f"{_LISTENER}.plain.sasl.jaas.config": f"{_PLAIN} required {admin} {logins};",
                 f"{_LISTENER}.scram-sha-512.sasl.jaas.config": f"{_SCRAM} required;",
                 "ssl.keystore.location": str(store),
                 "ssl.keystore.password": secret,

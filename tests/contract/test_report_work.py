@@ -96,9 +96,9 @@ def test_no_report_computes_more_hashes_than_stated(
     def counting(real: Any) -> Any:
         def buckets(seeds: Any, cells: Any, count: int) -> Any:
             nonlocal computed
-            found = real(seeds, cells, count)
-            computed += found.size
-            return found
+            indices = real(seeds, cells, count)
+            computed += indices.size
+            return indices
 
         return buckets
 

@@ -307,11 +307,11 @@ def test_describe_tells_partitions_settings_and_only_what_exists(bench: Bench) -
     spec = TopicSpec(name, 3, settings)
     assert topics.create([spec]) == [name]
     assert topics.create([spec]) == []
-    found = topics.describe([name, missing])
-    assert set(found) == {name}
-    assert (found[name].name, found[name].partitions) == (name, 3)
-    assert settings.items() <= found[name].settings.items()
-    assert found[name].settings["cleanup.policy"] == "delete"
+    described = topics.describe([name, missing])
+    assert set(described) == {name}
+    assert (described[name].name, described[name].partitions) == (name, 3)
+    assert settings.items() <= described[name].settings.items()
+    assert described[name].settings["cleanup.policy"] == "delete"
     assert topics.describe([]) == {}
 
 

@@ -64,8 +64,8 @@ def _check_earlies(shown: list[Snapshot], verdicts: list[Verdicts]) -> None:
 
 def _shown(records: list[Record]) -> list[Snapshot]:
     assembler = SnapshotAssembler()
-    found = [assembler.read(r.key or b"", r.value) for r in records]
-    return [snapshot for snapshot in found if snapshot is not None]
+    snapshots = [assembler.read(r.key or b"", r.value) for r in records]
+    return [snapshot for snapshot in snapshots if snapshot is not None]
 
 
 def counts(snapshot: Snapshot) -> Counter[int]:
@@ -75,6 +75,6 @@ def counts(snapshot: Snapshot) -> Counter[int]:
         assert not snapshot.marginals
         return Counter()
     (record,) = snapshot.marginals.values()
-    found = np.array(record.table) * n
-    assert np.allclose(found, np.rint(found), atol=1e-6)
-    return Counter({c: int(k) for c, k in enumerate(np.rint(found)) if k})
+    table_counts = np.array(record.table) * n
+    assert np.allclose(table_counts, np.rint(table_counts), atol=1e-6)
+    return Counter({c: int(k) for c, k in enumerate(np.rint(table_counts)) if k})

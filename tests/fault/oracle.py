@@ -26,7 +26,7 @@ class Verdicts:
     closed_at: dict[int, int] = field(default_factory=dict)
 
     def judge(self, log: list[Record]) -> Verdicts:
-        clock, seen = 0, set()
+        clock, accepted_ids = 0, set()
         for record in log:
             clock = max(clock, record.timestamp)
             for window in range(self.plan.windows):
@@ -41,11 +41,11 @@ class Verdicts:
             window = body["period"]
             early = self._starts(window) > clock + self.plan.skew * 1000
             late = window < 0 or window in self.closed_at
-            again = (window, record.key) in seen
+            again = (window, record.key) in accepted_ids
             if late or early or again or window >= self.plan.windows:
                 self.rejected.append(record.offset)
             else:
-                seen.add((window, record.key))
+                accepted_ids.add((window, record.key))
                 self.accepted.append((record.offset, window, body["columns"]["v"]))
         return self
 

@@ -301,9 +301,9 @@ class Scenario:
                 if r.value is not None and parse_key(r.key)[2] is None
             ]
             unsaved = [w.folds for w, _ in (*self.zombies, *self.workers)]
-            held = [f[partition].state().resume_from for f in unsaved if partition in f]
+            resume_offsets = [f[partition].state().resume_from for f in unsaved if partition in f]
             if needed:
-                self.topics.trim({partition: min([*needed, *held])})
+                self.topics.trim({partition: min([*needed, *resume_offsets])})
 
     def compact(self, dice: random.Random) -> None:
         topic = dice.choice([self.names.state, self.names.snapshots])
@@ -314,11 +314,11 @@ class Scenario:
     def _look(self) -> None:
         """Keep what trims and compaction take away."""
         for partition, log in self.logs.items():
-            known = log[-1].offset + 1 if log else 0
-            log += [r for r in self.broker.records(partition) if r.offset >= known]
-        known = self.outputs[-1].offset + 1 if self.outputs else 0
+            end = log[-1].offset + 1 if log else 0
+            log += [r for r in self.broker.records(partition) if r.offset >= end]
+        end = self.outputs[-1].offset + 1 if self.outputs else 0
         records = self.broker.records(Partition(self.names.snapshots, 0))
-        self.outputs += [r for r in records if r.offset >= known]
+        self.outputs += [r for r in records if r.offset >= end]
 
     def _note(self, error: BaseException) -> None:
         self.fatal[type(error).__name__ + ": " + str(error)[:60]] += 1

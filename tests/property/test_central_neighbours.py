@@ -169,8 +169,8 @@ def test_which_record_of_a_user_counts_does_not_depend_on_others_or_on_reading()
     for place in range(31):
         mixed: list[Row] = [*rows[:place], ("u", ("M", None, None)), *rows[place:]]
         for size in (1, 4, 1000):
-            found = table(placed(bodies(mixed, size)))
-            assert found == {("F", "job 0", None): 1, ("M", None, None): 1}
+            coded = table(placed(bodies(mixed, size)))
+            assert coded == {("F", "job 0", None): 1, ("M", None, None): 1}
 
 
 def test_distinct_ids_are_distinct_users() -> None:

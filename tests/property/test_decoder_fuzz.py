@@ -190,6 +190,6 @@ def test_a_fold_survives_everything_and_counts_only_what_is_accepted() -> None:
         for offset, (key, value) in enumerate(stream):
             accepted += fold.fold(record(offset, at(0.5 + offset / 20), key, value)).reports
         state = fold.state()
-        held = [state.total, *state.open.values()]
-        assert sum(count.tally.reports for count in held) == accepted > 0
+        counts = [state.total, *state.open.values()]
+        assert sum(count.tally.reports for count in counts) == accepted > 0
         assert state.next_offset == 400

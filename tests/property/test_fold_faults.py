@@ -108,8 +108,8 @@ class Drama:
             self.stage.topics.trim({self.stage.input(): min(s.resume_from for s in states)})
 
     def _keep_log(self) -> None:
-        known = len(self.log)
-        self.log += [r for r in self.stage.broker.records(self.stage.input()) if r.offset >= known]
+        length = len(self.log)
+        self.log += [r for r in self.stage.broker.records(self.stage.input()) if r.offset >= length]
 
     def end(self) -> None:
         self.worker.abandon()

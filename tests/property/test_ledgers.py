@@ -90,9 +90,9 @@ def test_a_population_obeys_the_rules_of_one_device(turns: list[Turn]) -> None:
         alone = [status(plan, place(plan, s.secret).slot, s.under(LINEAGE), now) for s in states]
         may = fleet.may_report(plan, window, places(plan, fleet.secrets).slot)
         assert may.tolist() == [s is Status.READY for s in alone]
-        asked = np.flatnonzero(may & np.array(turn.answers))
-        fleet.claim(plan, window, asked)
-        for i in asked:
+        reporting = np.flatnonzero(may & np.array(turn.answers))
+        fleet.claim(plan, window, reporting)
+        for i in reporting:
             states[i] = states[i].spend(plan, window)
             bounds[i] += [plan.lineage_epsilon] * (plan.version > 1)
     for state, answered in zip(states, bounds, strict=True):

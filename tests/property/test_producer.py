@@ -109,13 +109,13 @@ def test_silence_does_not_depend_on_the_record(
     reporters = [unsigned_reporter(W_EVENT, store, clock=lambda: now[0]) for store in stores]
     for second in times:
         now[0] = (START + second) * 1000
-        seen = []
+        outcomes = []
         for reporter, record in zip(reporters, pair, strict=True):
             before = reporter.status()
             report = reporter.report(record)  # type: ignore[arg-type]
             shown = report and (report.group, report.view, report.period)
-            seen.append((before, shown, reporter.status()))
-        assert seen[0] == seen[1]
+            outcomes.append((before, shown, reporter.status()))
+        assert outcomes[0] == outcomes[1]
     # All but the history, which holds the perturbed values, is the same.
     states = [replace(store.read(), history=()) for store in stores]
     assert states[0] == states[1]

@@ -95,11 +95,11 @@ def test_published_cells_well_above_zero_are_covered_too(shared: Path) -> None:
     for seed in range(5):
         model, codes = fit(plan, table, 400_000, 100 + seed)
         for attributes in combinations(range(8), 2):
-            found = model.marginal(attributes)
+            marginal = model.marginal(attributes)
             truth = table.domain.histogram(codes, attributes) / len(codes)
-            large = found.table > 2 * found.stderr
-            error = np.abs(found.table - truth)[large]
-            inside += int((error <= 1.96 * found.stderr[large]).sum())
+            large = marginal.table > 2 * marginal.stderr
+            error = np.abs(marginal.table - truth)[large]
+            inside += int((error <= 1.96 * marginal.stderr[large]).sum())
             total += int(large.sum())
     assert total > 500
     assert 0.93 <= inside / total <= 0.97

@@ -38,11 +38,11 @@ def test_size_at_the_five_percent_level(taxi: Table, method: str) -> None:
         tallies = collect(plan, codes, np.random.SeedSequence((72, run)), exact=True)
         model = methods.get(method).fit(plan, tallies)
         for pair in combinations(range(8), 2):
-            found = check_pair(model, taxi.domain, pair, N)
-            assert found is not None
+            result = check_pair(model, taxi.domain, pair, N)
+            assert result is not None
             tests += 1
-            rejected += found.dependent
-            uncorrected += found.statistic > found.uncorrected
+            rejected += result.dependent
+            uncorrected += result.statistic > result.uncorrected
     assert 0.03 <= rejected / tests <= 0.07
     # Compared with 3.84, as in the paper, nearly every independent pair looks dependent.
     assert uncorrected / tests >= 0.9
@@ -58,7 +58,7 @@ def test_power_on_taxi(taxi: Table, method: str) -> None:
         tallies = collect(plan, codes, np.random.SeedSequence((74, run)), exact=True)
         model = methods.get(method).fit(plan, tallies)
         for pair in pairs:
-            found = check_pair(model, taxi.domain, pair, N)
-            assert found is not None
-            detected[pair] += found.dependent
+            result = check_pair(model, taxi.domain, pair, N)
+            assert result is not None
+            detected[pair] += result.dependent
     assert min(detected.values()) >= 0.95 * RUNS

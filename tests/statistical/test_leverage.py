@@ -103,12 +103,12 @@ def test_one_report_moves_a_cell_as_far_as_the_page_says() -> None:
 
 def honest(plan: Plan, record: Sequence[int]) -> list[np.ndarray]:
     """Expected counters per view and report, of a population that holds one record."""
-    found = []
+    tallies = []
     for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
         for view in group.views:
             own = int(view.inputs(np.array([record], np.uint16), plan.domain)[0])
-            found.append(expected(mechanism, own))
-    return found
+            tallies.append(expected(mechanism, own))
+    return tallies
 
 
 def expected(mechanism: Mechanism, own: int) -> np.ndarray:
@@ -161,7 +161,7 @@ def test_the_reach_is_what_a_refit_with_the_worst_reports_shows(
     mechanisms = [m for g, m in zip(plan.groups, plan.mechanisms, strict=True) for _ in g.views]
     worst = [worst_reports(m) for m in mechanisms]
     for attributes, stated in zip(plan.marginals, leverages(plan), strict=True):
-        found = 0.0
+        largest_move = 0.0
         for record in product(*(range(r) for r in domain.cardinalities)):
             own = honest(plan, record)
             n = np.rint(share * total).astype(np.int64)
@@ -173,9 +173,9 @@ def test_the_reach_is_what_a_refit_with_the_worst_reports_shows(
                     mixed = list(own)
                     mixed[view] = (1 - inside) * own[view] + inside * counters
                     after = linear_answer(plan, mixed, n, attributes)
-                    found = max(found, float(np.abs(after - before).max()))
-        assert found == pytest.approx(
-            min(stated.reach, found if stated.reach == 1 else 1), rel=1e-3
+                    largest_move = max(largest_move, float(np.abs(after - before).max()))
+        assert largest_move == pytest.approx(
+            min(stated.reach, largest_move if stated.reach == 1 else 1), rel=1e-3
         )
 
 
@@ -193,8 +193,8 @@ def test_fitted_tables_move_about_as_far_as_their_linear_estimates(method: str) 
     for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
         means = np.array([expected(mechanism, cell) for cell in range(mechanism.cells)])
         for view in group.views:
-            held = np.bincount(view.inputs(codes, domain), truth, mechanism.cells)
-            own.append(held @ means)
+            true_counts = np.bincount(view.inputs(codes, domain), truth, mechanism.cells)
+            own.append(true_counts @ means)
             worst.append(worst_reports(mechanism))
     before = [fitted(plan, own, n).marginal(a).table for a in plan.marginals]
     moved = np.zeros(len(plan.marginals))

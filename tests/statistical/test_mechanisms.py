@@ -29,14 +29,14 @@ listed_law = [k for k, s in EXAMPLES.items() if s["name"] != "olh"]
 """The drawn distribution of local hashing is that of an ideal hash, which has no finite channel."""
 
 
-def p_value(seen: NDArray[Any], expected: NDArray[Any]) -> float:
+def p_value(observed: NDArray[Any], expected: NDArray[Any]) -> float:
     """Chi-square, with rare outcomes pooled until each is expected five times."""
     order = np.argsort(expected)
     pool = int(np.searchsorted(np.cumsum(expected[order]), 5)) + 1
     rare, common = order[:pool], order[pool:]
-    seen = np.append(seen[common], seen[rare].sum())
+    observed = np.append(observed[common], observed[rare].sum())
     expected = np.append(expected[common], expected[rare].sum())
-    statistic = (np.square(seen - expected) / expected).sum()
+    statistic = (np.square(observed - expected) / expected).sum()
     return float(chi2.sf(statistic, len(expected) - 1))
 
 
@@ -62,8 +62,8 @@ def test_perturb_has_the_listed_channel_from_the_system_source(key: str) -> None
     mechanism = example(key, "1")
     n = 60_000
     x = mechanism.cells - 1
-    seen = outcomes(mechanism, x, n, SystemRandomness())
-    assert p_value(seen, n * matrix(mechanism)[x]) > ALPHA
+    observed = outcomes(mechanism, x, n, SystemRandomness())
+    assert p_value(observed, n * matrix(mechanism)[x]) > ALPHA
 
 
 @pytest.mark.parametrize("key", EXAMPLES)
@@ -100,9 +100,9 @@ def test_one_drawn_device_has_the_listed_channel(key: str) -> None:
             index[mechanism.draw_tally(histogram, generator).astype(np.int64).tobytes()]
             for _ in range(n)
         ]
-        seen = np.bincount(drawn, minlength=len(index))
+        observed = np.bincount(drawn, minlength=len(index))
         expected = np.bincount(outcome.reshape(-1), n * matrix(mechanism)[x], len(index))
-        assert p_value(seen, expected) > ALPHA
+        assert p_value(observed, expected) > ALPHA
 
 
 def exact_moments(
@@ -112,10 +112,10 @@ def exact_moments(
     tallies = output_tallies(mechanism).astype(float)
     mean = np.zeros(mechanism.width)
     covariance = np.zeros((mechanism.width, mechanism.width))
-    for held, row in zip(histogram, matrix(mechanism), strict=True):
+    for weight, row in zip(histogram, matrix(mechanism), strict=True):
         one = row @ tallies
-        mean += held * one
-        covariance += held * ((tallies.T * row) @ tallies - np.outer(one, one))
+        mean += weight * one
+        covariance += weight * ((tallies.T * row) @ tallies - np.outer(one, one))
     return mean, covariance
 
 
@@ -179,8 +179,8 @@ def test_hashes_send_two_cells_together_as_often_as_chance(
 
 def test_one_seed_spreads_all_cells_evenly() -> None:
     for seed in range(20):
-        seen = np.bincount(buckets(np.array([seed]), np.arange(1 << 16), 64), minlength=64)
-        assert p_value(seen, np.full(64, 1024.0)) > ALPHA
+        observed = np.bincount(buckets(np.array([seed]), np.arange(1 << 16), 64), minlength=64)
+        assert p_value(observed, np.full(64, 1024.0)) > ALPHA
 
 
 # n times the summed squared error of a table, as the literature's formulas give it.

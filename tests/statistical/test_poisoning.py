@@ -36,19 +36,19 @@ def test_honest_reports_are_seldom_suspected(mechanism: str) -> None:
     plan = plan_with(mechanism)
     assert {m.name for m in plan.mechanisms} == {mechanism}
     generator = np.random.Generator(np.random.PCG64(20261120))
-    found = []
+    p_values = []
     for _ in range(WINDOWS):
         truth = skewed(plan.domain, generator)
-        found.append(examine(plan, honest(plan, truth, USERS, generator)))
-    tests = {f.test for one in found for f in one.findings}
+        p_values.append(examine(plan, honest(plan, truth, USERS, generator)))
+    tests = {f.test for one in p_values for f in one.findings}
     assert tests == {"shares", "agreement", "cells"} | ({"totals"} if mechanism == "oue" else set())
     # Calibrated where it can be seen with so many windows: at most 1 % below 1 %, give or take.
     for level in (0.01, 0.05):
-        count = sum(one.p < level for one in found)
+        count = sum(one.p < level for one in p_values)
         assert stats.binom.sf(count - 1, WINDOWS, level) > 1e-6, (level, count)
-    assert sum(one.suspicious for one in found) <= 2
+    assert sum(one.suspicious for one in p_values) <= 2
     for test in tests - {"cells"}:
-        p = [f.p for one in found for f in one.findings if f.test == test]
+        p = [f.p for one in p_values for f in one.findings if f.test == test]
         low = sum(x < 0.05 for x in p)
         assert stats.binom.sf(low - 1, WINDOWS, 0.05) > 1e-6, (test, low)
 
@@ -59,11 +59,11 @@ def test_forged_reports_in_one_group_are_seen(mechanism: str, attack: str) -> No
     """5 % of all reports, all in one group, as many as that group has honest ones or fewer."""
     plan = plan_with(mechanism)
     generator = np.random.Generator(np.random.PCG64(3))
-    seen = 0
+    suspicious = 0
     for _ in range(40):
         tallies = honest(plan, skewed(plan.domain, generator), USERS, generator)
-        seen += examine(plan, with_forged(tallies, plan, 0, USERS // 20, attack)).suspicious
-    assert seen == 40
+        suspicious += examine(plan, with_forged(tallies, plan, 0, USERS // 20, attack)).suspicious
+    assert suspicious == 40
 
 
 @pytest.mark.parametrize("mechanism", ["grr", "oue"])
@@ -71,7 +71,7 @@ def test_forged_reports_that_replace_honest_ones_show_in_the_tables(mechanism: s
     """The group keeps its size, so only its counts can show the attack."""
     plan = plan_with(mechanism)
     generator = np.random.Generator(np.random.PCG64(4))
-    seen, by = 0, []
+    suspicious, by = 0, []
     for _ in range(40):
         truth = skewed(plan.domain, generator)
         tallies = honest(plan, truth, USERS, generator)
@@ -82,10 +82,10 @@ def test_forged_reports_that_replace_honest_ones_show_in_the_tables(mechanism: s
         histogram = generator.multinomial(first - forged, distribution / distribution.sum())
         kept = plan.mechanisms[0].draw_tally(histogram, generator)
         tallies[0] = Tally(np.array([first - forged]), kept[None, :])
-        found = examine(plan, with_forged(tallies, plan, 0, forged, "mga"))
-        seen += found.suspicious
-        by += [f.test for f in found.findings if f.p < ALPHA / 4]
-    assert seen >= 36
+        examination = examine(plan, with_forged(tallies, plan, 0, forged, "mga"))
+        suspicious += examination.suspicious
+        by += [f.test for f in examination.findings if f.p < ALPHA / 4]
+    assert suspicious >= 36
     assert "shares" not in by
     assert "agreement" in by
 

@@ -96,22 +96,22 @@ def test_noise_of_fc_am_and_ft_stands_as_256_to_448_6_to_81(shared: Path) -> Non
     codes = draw(taxi(shared).codes, N, np.random.default_rng(51))
     e = np.exp(0.2)
     unit = 4 * e / (e - 1) ** 2 / N
-    found = {}
+    noise_of = {}
     for method in ("fc", "am", "ft"):
         plan, _ = draft(taxi(shared).domain, "0.2", N, 3, method)
-        found[method] = noise(plan, codes, 300, 52, 3) / unit
-    assert found == pytest.approx({"fc": 256.0, "am": 448.6, "ft": 81.0}, rel=0.05)
+        noise_of[method] = noise(plan, codes, 300, 52, 3) / unit
+    assert noise_of == pytest.approx({"fc": 256.0, "am": 448.6, "ft": 81.0}, rel=0.05)
 
 
 def test_at_epsilon_1_am_is_grr(shared: Path) -> None:
     codes = draw(taxi(shared).codes, N, np.random.default_rng(53))
     e = np.exp(1.0)
     unit = 4 * e / (e - 1) ** 2 / N
-    found = {}
+    noise_of = {}
     for method in ("am", "ft"):
         plan, _ = draft(taxi(shared).domain, "1", N, 3, method)
-        found[method] = noise(plan, codes, 100, 54, 3) / unit
-    assert found == pytest.approx({"am": 412.0, "ft": 94.0}, rel=0.05)
+        noise_of[method] = noise(plan, codes, 100, 54, 3) / unit
+    assert noise_of == pytest.approx({"am": 412.0, "ft": 94.0}, rel=0.05)
 
 
 TERNARY = {
@@ -143,8 +143,8 @@ def test_categorical_methods_have_the_predicted_errors(epsilon: str, method: str
         assert {m.name for m in plan.mechanisms} == {"oue"}
     tolerance = 0.1
     runs = {"characters": 12, "ft": 2, "inp-ht": 6, "am": 6}[method]
-    found = n * noise(plan, codes, runs, 62, 3)
-    assert found == pytest.approx(TERNARY[epsilon][method], rel=tolerance)
+    scaled_noise = n * noise(plan, codes, runs, 62, 3)
+    assert scaled_noise == pytest.approx(TERNARY[epsilon][method], rel=tolerance)
 
 
 def test_characters_beat_every_other_linear_method_on_ternary_attributes() -> None:

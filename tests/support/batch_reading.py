@@ -58,13 +58,13 @@ def slow_reading(data: bytes, count: int, offsets: int | None = None) -> list[Re
     """
     reach = count if offsets is None else offsets
     place = Place(data, 0, len(data))
-    found: list[Read] = []
+    records: list[Read] = []
     try:
         for _ in range(count):
-            found.append(_record(place, reach, found))
+            records.append(_record(place, reach, records))
     except Unreadable:
         return None
-    return found if place.at == place.end else None
+    return records if place.at == place.end else None
 
 
 def header_section(rest: bytes) -> dict[str, str]:

@@ -172,10 +172,10 @@ def produce(bootstrap: str, topic: str, partition: int, records: bytes) -> int:
 
 
 def _receive(link: socket.socket, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        part = link.recv(size - len(found))
+    received = b""
+    while len(received) < size:
+        part = link.recv(size - len(received))
         if not part:
             raise ConnectionError("the broker closed the connection")
-        found += part
-    return found
+        received += part
+    return received

@@ -108,10 +108,10 @@ def counts(batches: Iterable[Batch], k: int) -> Counter[tuple[tuple[int, str], .
         if all(radix[i] for i in key)
     }
     locator = Locator(records, universe)
-    found: Counter[tuple[tuple[int, str], ...]] = Counter()
+    tuples: Counter[tuple[tuple[int, str], ...]] = Counter()
     for key, own in locator.count(locator.sizes(), len(universe) or 1, SeededRandomness(1)):
         places = np.unravel_index(universe[key], [radix[i] for i in key])
         for count, *values in zip(own.tolist(), *places, strict=True):
             names = (labels[i][v].decode() for i, v in zip(key, values, strict=True))
-            found[tuple(zip(key, names, strict=True))] += count
-    return +found
+            tuples[tuple(zip(key, names, strict=True))] += count
+    return +tuples

@@ -53,12 +53,12 @@ def alerts() -> dict[str, dict[str, Any]]:
 @cache
 def sample_names() -> dict[str, str]:
     """Map every exported sample name to its metric."""
-    found = {}
+    names = {}
     for metric in ALL_METRICS:
         histogram = metric.kind == "histogram"
         for suffix in ("_bucket", "_count", "_sum") if histogram else ("",):
-            found[metric.name + suffix] = metric.name
-    return found
+            names[metric.name + suffix] = metric.name
+    return names
 
 
 @cache
@@ -75,12 +75,12 @@ def metrics_in(expression: str) -> set[str]:
 @cache
 def panels() -> dict[tuple[str, int], dict[str, Any]]:
     """Return the panels with queries of all dashboards, by dashboard and id."""
-    found = {}
+    by_title = {}
     for path in sorted((DEPLOY / "grafana" / "dashboards").glob("*.json")):
         for panel in load(path)["panels"]:
             if panel["type"] != "row":
-                found[path.stem, panel["id"]] = panel
-    return found
+                by_title[path.stem, panel["id"]] = panel
+    return by_title
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,15 @@ class Rendering:
         }
 
     def one(self, kind: str) -> dict[str, Any]:
-        (found,) = (each for each in self.objects if each["kind"] == kind)
-        return found
+        (match,) = (each for each in self.objects if each["kind"] == kind)
+        return match
 
     def pod(self, component: str) -> dict[str, Any]:
         return dict(self.workloads[component]["spec"]["template"]["spec"])
 
     def container(self, component: str) -> dict[str, Any]:
-        (found,) = self.pod(component)["containers"]
-        return dict(found)
+        (container,) = self.pod(component)["containers"]
+        return dict(container)
 
     def variables(self, component: str) -> set[str]:
         return {each["name"] for each in self.container(component).get("env", ())}

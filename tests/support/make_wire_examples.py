@@ -110,14 +110,14 @@ def rejected(plan: Plan) -> list[dict[str, Any]]:
     ]
     if plan.mechanisms[2].cells % 8:
         bodies.append((2, bits | {"columns": {"b": too_far}}))
-    found = []
+    examples = []
     for topic, each in bodies:
         try:
             decode_batch(plan, topic, KEY, json.dumps(each).encode())
         except Rejection as rejection:
-            found.append({"group": topic, "body": each, "reason": rejection.reason.value})
-    assert len(found) == len(bodies)
-    return found
+            examples.append({"group": topic, "body": each, "reason": rejection.reason.value})
+    assert len(examples) == len(bodies)
+    return examples
 
 
 if __name__ == "__main__":

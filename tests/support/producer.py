@@ -115,13 +115,13 @@ def records_of(broker: InProcessBroker, plan: Plan) -> list[tuple[int, Record]]:
 
 def count(plan: Plan, records: Iterable[tuple[int, Record]]) -> dict[tuple[int, int], Tally]:
     """Tally by group and window, each batch id once."""
-    seen: set[bytes] = set()
+    batch_ids: set[bytes] = set()
     tallies: dict[tuple[int, int], Tally] = {}
     for group, record in records:
         assert record.key is not None
-        if record.key in seen:
+        if record.key in batch_ids:
             continue
-        seen.add(record.key)
+        batch_ids.add(record.key)
         batch = decode_batch(plan, group, record.key, record.value)
         mechanism, views = plan.mechanisms[group], len(plan.groups[group].views)
         view = np.zeros(batch.n, np.int64) if batch.view is None else batch.view

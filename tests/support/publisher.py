@@ -124,7 +124,7 @@ class SlotLog:
         below = len(self.events) if below is None else below
         closed = [e for e in self.events[:below] if isinstance(e, int)]
         through = max(closed, default=-1)
-        seen = {e[0] for e in self.events[:below] if not isinstance(e, int)}
+        counted_ids = {e[0] for e in self.events[:below] if not isinstance(e, int)}
         state = PartitionState(
             topic_id="topic",
             next_offset=below,
@@ -133,7 +133,7 @@ class SlotLog:
             resume_from=0,
             resume_clock=0,
             total=count_of(self.through(below, through)),
-            open={w: count_of(self.cells(below, w)) for w in seen if w > through},
+            open={w: count_of(self.cells(below, w)) for w in counted_ids if w > through},
         )
         return partition_key(self.group, self.partition), encode_state(self.plan, state)
 
@@ -254,8 +254,8 @@ class Bench:
 
 def shown(records: list[tuple[bytes, bytes | None]]) -> list[Snapshot]:
     assembler = SnapshotAssembler()
-    found = [assembler.read(key, value) for key, value in records]
-    return [snapshot for snapshot in found if snapshot is not None]
+    snapshots = [assembler.read(key, value) for key, value in records]
+    return [snapshot for snapshot in snapshots if snapshot is not None]
 
 
 def work(publisher: Publisher | PublishingSession, turns: int = 60) -> None:

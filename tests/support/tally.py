@@ -150,14 +150,14 @@ class Reference:
         return None
 
     def _again(self, period: int, key: bytes) -> Reason | None:
-        seen = [(p, k) for _, p, k, _, _ in self.accepted]
-        return Reason.DUPLICATE if (period, key) in seen else None
+        accepted_ids = [(p, k) for _, p, k, _, _ in self.accepted]
+        return Reason.DUPLICATE if (period, key) in accepted_ids else None
 
     def _limited(self, period: int, cells: list[int]) -> Reason | None:
         limits = self.plan.limits
         assert limits is not None
-        held = sum(p == period for _, p, _, _, _ in self.accepted)
-        over = len(cells) > limits.batch_reports or held >= limits.batches
+        batches = sum(p == period for _, p, _, _, _ in self.accepted)
+        over = len(cells) > limits.batch_reports or batches >= limits.batches
         return Reason.OVER_LIMIT if over else None
 
     # What a partition record says, each field from the lists.
@@ -172,8 +172,10 @@ class Reference:
 
     @property
     def resume(self) -> tuple[int, int]:
-        held = [(o, before) for o, p, _, _, before in self.accepted if p not in self.closed_at]
-        return min(held, default=(self.next_offset, self.clock))
+        still_open = [
+            (o, before) for o, p, _, _, before in self.accepted if p not in self.closed_at
+        ]
+        return min(still_open, default=(self.next_offset, self.clock))
 
     @property
     def ids(self) -> dict[int, frozenset[bytes]]:

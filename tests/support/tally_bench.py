@@ -156,11 +156,11 @@ class Stage:
 
     def snapshots(self, *kinds: Kind) -> list[Snapshot]:
         """Return the snapshots that a new subscriber receives, of these kinds or of all."""
-        found = subscribe(
+        snapshots = subscribe(
             self.plan, self.broker, namespace="test", follow=False, poll_seconds=0,
             kinds=kinds or tuple(Kind),
         )  # fmt: skip
-        return list(found)
+        return list(snapshots)
 
     def state_records(self, number: int = 0) -> list[Record]:
         return self.broker.records(Partition(self.names.state, number))
@@ -174,12 +174,12 @@ class Stage:
         ]
 
     def closed(self, number: int = 0, group: int = 0) -> list[ClosedWindow]:
-        found = []
+        records = []
         for r in self.state_records(number):
             g, p, window = parse_key(r.key)
             if (g, p) == (group, number) and window is not None and r.value is not None:
-                found.append(decode_closed(self.plan, group, r.value))
-        return found
+                records.append(decode_closed(self.plan, group, r.value))
+        return records
 
     def letters(self) -> list[tuple[DeadLetter, Record]]:
         records = self.broker.records(Partition(self.names.dead_letters, 0))
@@ -197,14 +197,14 @@ class Stage:
 
 def sample(worker: TallyWorker, name: str, **labels: str) -> float:
     """Return a sample of a worker's registry, summed over labels not given; fail without one."""
-    found = [
+    values = [
         s.value
         for family in worker.registry.collect()
         for s in family.samples
         if s.name == f"calmstream_{name}" and labels.items() <= s.labels.items()
     ]
-    assert found, f"no sample {name} {labels}"
-    return sum(found)
+    assert values, f"no sample {name} {labels}"
+    return sum(values)
 
 
 def assert_state_is_the_log(stage: Stage, number: int = 0, group: int = 0) -> None:

@@ -95,11 +95,11 @@ class Bench:
 
 
 def counts(release: CentralRelease, k: int) -> dict[tuple[str, ...], int]:
-    found = {}
+    count_of_value = {}
     for table in release.levels[k]["tables"]:
         for *values, count in zip(*table["values"], table["counts"], strict=True):
-            found[tuple(values)] = count
-    return found
+            count_of_value[tuple(values)] = count
+    return count_of_value
 
 
 USERS = 16_384
@@ -119,7 +119,7 @@ def test_one_user_s_record_moves_no_release(bad: tuple[object, object], tmp_path
     user, job = bad
     users: list[object] = [f"u{i}" for i in range(USERS)]
     jobs: list[object] = ["nurse"] * USERS
-    found = []
+    releases = []
     for name, place in (("without", None), ("with", 5000)):
         bench = Bench(tmp_path / name)
         if place is not None:
@@ -130,9 +130,9 @@ def test_one_user_s_record_moves_no_release(bad: tuple[object, object], tmp_path
         bench.turns(aggregator)
         (release,) = bench.releases()
         assert release.levels[1]["stderr"] < 40
-        found.append(release)
+        releases.append(release)
     for k, key in ((1, ("F",)), (1, ("nurse",)), (2, ("F", "nurse"))):
-        for release in found:
+        for release in releases:
             assert abs(counts(release, k)[key] - USERS) < 8 * release.levels[k]["stderr"], key
 
 
@@ -335,14 +335,14 @@ def test_a_backlog_is_held_one_window_at_a_time(tmp_path: Path) -> None:
             sink.send(bench.names.raw, bytes(16), body, partition=0).wait(1)
         bench.clock.advance(60)
     aggregator = bench.aggregator()
-    held = []
+    memory = []
     for _ in range(60):
         aggregator.turn()
-        held.append(aggregator.held_bytes)
+        memory.append(aggregator.held_bytes)
         bench.clock.advance(0.5)
     assert len(bench.releases()) == 6
     # One window of 7,000 users, and what one poll of 500 batches reads beyond it.
-    assert max(held) <= 12_000 * 500
+    assert max(memory) <= 12_000 * 500
 
 
 @pytest.mark.slow
@@ -358,8 +358,8 @@ def test_made_up_users_and_values_are_released_in_bounded_memory() -> None:
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    seen = dict(line.split("=") for line in done.stdout.split())
-    assert seen["paid"] == seen["released"] == "1"
-    assert int(seen["candidates"]) <= 1 << 24
-    assert int(seen["pairs"]) > 0
-    assert int(seen["peak_mb"]) < 700
+    printed = dict(line.split("=") for line in done.stdout.split())
+    assert printed["paid"] == printed["released"] == "1"
+    assert int(printed["candidates"]) <= 1 << 24
+    assert int(printed["pairs"]) > 0
+    assert int(printed["peak_mb"]) < 700

@@ -85,11 +85,11 @@ class Bench:
 
 
 def counts(release: CentralRelease, k: int) -> dict[tuple[str, ...], int]:
-    found = {}
+    count_of_value = {}
     for table in release.levels[k]["tables"]:
         for *values, count in zip(*table["values"], table["counts"], strict=True):
-            found[tuple(values)] = count
-    return found
+            count_of_value[tuple(values)] = count
+    return count_of_value
 
 
 @pytest.fixture
@@ -255,18 +255,18 @@ def test_memory_is_checked_by_the_plan_alone_before_anything_is_read(tmp_path: P
 
 def test_a_released_window_gives_its_memory_back(tmp_path: Path) -> None:
     bench = Bench(tmp_path, replace(PLAN, releases=6))
-    held: list[int] = []
+    memory: list[int] = []
     aggregator = bench.aggregator()
     for _ in range(5):
         bench.send(1000, sex="F", job="nurse", city="Ulm")
         bench.work(aggregator, 2)
-        held.append(aggregator.held_bytes)
+        memory.append(aggregator.held_bytes)
         bench.clock.advance(60)
         bench.work(aggregator, 6)
         assert aggregator.held_bytes == 0
     assert len(bench.seen()) == 5
-    assert min(held) > 1000 * len("FnurseUlm")
-    assert max(held) < 1.1 * min(held)
+    assert min(memory) > 1000 * len("FnurseUlm")
+    assert max(memory) < 1.1 * min(memory)
 
 
 def test_no_account_no_aggregator(bench: Bench) -> None:

@@ -58,23 +58,23 @@ def test_every_window_is_released_once_and_an_idle_partition_does_not_hold_it(
     users = [f"u{i}" for i in range(2000)]
     assert submit(plan, broker, names, users, [["F"] * 2000, ["nurse"] * 2000]) == 2000
     run_to_the_end(plan, broker, names, account)
-    found = list(subscribe_releases(broker, names, follow=False))
-    assert [r.manifest["window"] for r in found] == [0, 1]
+    releases = list(subscribe_releases(broker, names, follow=False))
+    assert [r.manifest["window"] for r in releases] == [0, 1]
     # The records came just after the start; a slow broker may stamp them in the second window.
     total = [
         count
-        for release in found
+        for release in releases
         for table in release.levels.get(2, {"tables": []})["tables"]
         for count in table["counts"]
     ]
     assert len(total) == 1
-    assert abs(total[0] - 2000) < 8 * max(r.levels[1]["stderr"] for r in found) * 2
+    assert abs(total[0] - 2000) < 8 * max(r.levels[1]["stderr"] for r in releases) * 2
     assert all(entry.published for entry in account.read().entries)
     # A second account finds every window claimed: it pays nothing and releases nothing.
     run_to_the_end(plan, broker, names, other)
     assert other.read().entries == ()
     assert other.read().topic == account.read().topic != ""
-    assert list(subscribe_releases(broker, names, follow=False)) == found
+    assert list(subscribe_releases(broker, names, follow=False)) == releases
 
 
 def run_to_the_end(

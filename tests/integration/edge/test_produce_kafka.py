@@ -45,11 +45,11 @@ def read_all(broker: Broker, plan: Plan, names: TopicNames) -> list[tuple[int, R
     reader.assign(partitions)
     for partition in partitions:
         reader.seek(partition, 0)
-    found, deadline = [], time.monotonic() + DEADLINE
+    records, deadline = [], time.monotonic() + DEADLINE
     while any(reader.position(p) < end for p, end in ends.items()):
         assert time.monotonic() < deadline, "the log could not be read in time"
-        found += [(names.group_of(r.partition.topic), r) for r in reader.poll(0.5)]
-    return found
+        records += [(names.group_of(r.partition.topic), r) for r in reader.poll(0.5)]
+    return records
 
 
 def test_a_population_reports_over_kafka(broker: Broker) -> None:

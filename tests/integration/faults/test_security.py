@@ -127,16 +127,16 @@ def test_every_role_does_its_job_and_no_secret_is_shown(stage: Stage, tmp_path: 
             lambda: both[1].metric("calmstream_early_snapshots_published_total") > 0,
             60,
         )
-        seen = stage.command("subscriber", "watch", *stage.where, "--once")
-        assert seen[0] == 0, seen
-        assert "600 reports" in seen[1]
+        watched = stage.command("subscriber", "watch", *stage.where, "--once")
+        assert watched[0] == 0, watched
+        assert "600 reports" in watched[1]
         for process in both:
             process.signal(signal.SIGTERM)
             assert process.wait(40) == 0, process.tail()
     finally:
         for process in both:
             process.kill()
-    output = "".join([*sent[1:], *seen[1:], *(p.log.read_text() for p in both)])
+    output = "".join([*sent[1:], *watched[1:], *(p.log.read_text() for p in both)])
     assert not [user for user, secret in stage.secured.passwords.items() if secret in output]
 
 
@@ -272,8 +272,8 @@ def test_an_operator_runs_this_plan_and_no_other(stage: Stage) -> None:
         lambda: stage.command("operator", "topics", *stage.where)[0] == 0,
         DEADLINE,
     )
-    seen = stage.command("operator", "inspect", *stage.where, "--json")
-    assert seen[0] == 0, seen
+    output = stage.command("operator", "inspect", *stage.where, "--json")
+    assert output[0] == 0, output
     topics = stage.client("operator").topics()
     topics.alter([stage.names.dead_letters], {"retention.ms": "86400000"})
     refused(lambda: topics.create([TopicSpec("sec.another-plan.state", 1)]) and None)

@@ -24,7 +24,9 @@ def test_every_partition_closes_its_next_window_after_the_faults(tmp_path: Path)
             raise
         pytest.skip(f"no broker of its own: {error}")
     try:
-        found = play_seeds(broker, tmp_path, range(5), 8.0, print)
+        results = play_seeds(broker, tmp_path, range(5), 8.0, print)
     finally:
         broker.close()
-    assert all(seen.held for seen in found), [seen.line() for seen in found if not seen.held]
+    assert all(result.held for result in results), [
+        result.line() for result in results if not result.held
+    ]

@@ -42,9 +42,9 @@ class Desk:
 
     def plan(self, name: str, *options: str, method: str = "noise-aware") -> int:
         """Run ``calmstream plan`` and return its exit code."""
-        asked = ["plan", str(self.folder / "domain.json"), "--method", method, "--epsilon", "1"]
+        argv = ["plan", str(self.folder / "domain.json"), "--method", method, "--epsilon", "1"]
         common = ["--k", "2", "--name", name, "--start", str(START), *TIMES]
-        return main([*asked, *common, *options, "--out", str(self.folder / f"{name}.json")])
+        return main([*argv, *common, *options, "--out", str(self.folder / f"{name}.json")])
 
     def follow(self, name: str, pilot: str, *options: str, method: str = "noise-aware") -> int:
         """Run ``calmstream plan`` after a pilot, and return its exit code."""
@@ -68,14 +68,14 @@ def error(snapshot: Snapshot) -> float:
     """Return the mean squared error of all pairs, against all devices, the pilot's too."""
     codes = records()
     pairs = list(combinations(range(D), 2))
-    found = [
+    errors = [
         sse(
             np.array(snapshot.record(*(DOMAIN.names[i] for i in pair)).table).ravel(),
             DOMAIN.histogram(codes, pair) / N,
         )
         for pair in pairs
     ]
-    return float(np.mean(found))
+    return float(np.mean(errors))
 
 
 def test_from_a_pilot_to_totals_that_hold_it(desk: Desk, tmp_path: Path) -> None:
@@ -144,11 +144,11 @@ def test_what_cannot_be_planned_after_a_pilot(
         (["pilot", "--users", "10", "--attributes", "3"], "its domain is another one"),
         (["pilot", "--users", "10", "--method", "auto"], "name the method that learns from it"),
     ]
-    for options, said in cases:
+    for options, message in cases:
         capsys.readouterr()
         assert desk.follow("main", *options) == 2
         error = capsys.readouterr().err
-        assert said in error
+        assert message in error
         assert error.count("\n") == 1
     assert not (tmp_path / "main.json").exists()
 

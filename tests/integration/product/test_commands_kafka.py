@@ -50,10 +50,10 @@ class Place:
 
 @pytest.fixture
 def place(kafka_bootstrap: str, tmp_path: Path) -> Iterator[Place]:
-    found = Place(kafka_bootstrap, tmp_path)
-    yield found
-    found.broker.topics().delete([spec.name for spec in found.names.specs(0)])
-    found.broker.close()
+    created = Place(kafka_bootstrap, tmp_path)
+    yield created
+    created.broker.topics().delete([spec.name for spec in created.names.specs(0)])
+    created.broker.close()
 
 
 def test_topics_that_do_not_exist_are_named_with_the_remedy(place: Place) -> None:

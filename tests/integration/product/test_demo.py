@@ -27,19 +27,19 @@ def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object
     """Run the demo and return the one JSON object on stdout."""
     assert main(["demo", "--json", "--reports", str(REPORTS), *words]) == 0
     (line,) = capsys.readouterr().out.splitlines()
-    found: dict[str, object] = json.loads(line)
-    return found
+    result: dict[str, object] = json.loads(line)
+    return result
 
 
-def check(found: dict[str, object]) -> None:
-    assert set(found) == set(FIELDS.split())
-    assert found["reports"] == REPORTS
+def check(result: dict[str, object]) -> None:
+    assert set(result) == set(FIELDS.split())
+    assert result["reports"] == REPORTS
     # A machine that pauses for seconds may lose some: this is not a test of its speed.
-    assert 0.9 * REPORTS < found["accepted"] <= REPORTS  # type: ignore[operator]
-    assert found["rejected"] == 0
-    assert (found["windows"], found["method"], found["epsilon"]) == (2, "noise-aware", 1.0)
-    assert found["snapshots"] >= 4  # type: ignore[operator] # two finals and two totals
-    assert 0 < found["sse_mean"] < found["uniform_sse"] / 10  # type: ignore[operator]
+    assert 0.9 * REPORTS < result["accepted"] <= REPORTS  # type: ignore[operator]
+    assert result["rejected"] == 0
+    assert (result["windows"], result["method"], result["epsilon"]) == (2, "noise-aware", 1.0)
+    assert result["snapshots"] >= 4  # type: ignore[operator] # two finals and two totals
+    assert 0 < result["sse_mean"] < result["uniform_sse"] / 10  # type: ignore[operator]
 
 
 @pytest.mark.slow

@@ -19,8 +19,8 @@ PAGES = ["getting-started", pytest.param("operating", marks=pytest.mark.slow)]
 def test_the_commands_of_a_page_work(name: str, kafka_bootstrap: str, tmp_path: Path) -> None:
     parts = blocks(ROOT / "docs" / f"{name}.md", "test", "kafka")
     assert parts
-    here = [part.replace("localhost:9092", kafka_bootstrap) for part in parts]
-    done = run_script(here, tmp_path, 120, CALMSTREAM_HTTP_PORT=str(free_port()))
+    words = [part.replace("localhost:9092", kafka_bootstrap) for part in parts]
+    done = run_script(words, tmp_path, 120, CALMSTREAM_HTTP_PORT=str(free_port()))
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     if name == "getting-started":
         assert "32,561 reports of 32,561 devices acknowledged" in done.stdout

@@ -107,18 +107,18 @@ class Scene:
         return process
 
     def expect(self, seconds: float, *alerts: str) -> None:
-        seen: set[str] = set()
+        firing: set[str] = set()
 
         def all_seen() -> bool:
-            seen.update(self.prometheus.firing())
-            return seen >= set(alerts)
+            firing.update(self.prometheus.firing())
+            return firing >= set(alerts)
 
         try:
             until(f"{alerts} fire", all_seen, seconds)
         except AssertionError:
-            missing = set(alerts) - seen
+            missing = set(alerts) - firing
             logs = "\n".join(p.tail()[-400:] for p in (*self.tallies, self.publisher))
-            raise AssertionError(f"silent: {missing}; firing: {seen}\n{logs}") from None
+            raise AssertionError(f"silent: {missing}; firing: {firing}\n{logs}") from None
 
 
 @pytest.fixture

@@ -50,8 +50,8 @@ def test_a_take_over_loses_and_repeats_nothing(kafka_bootstrap: str) -> None:
             )
 
         def seen() -> list[tuple[int, Kind]]:
-            found = subscribe(plan, kafka_bootstrap, follow=False, namespace=names.namespace)
-            return [(s.window, s.kind) for s in found]
+            snapshots = subscribe(plan, kafka_bootstrap, follow=False, namespace=names.namespace)
+            return [(s.window, s.kind) for s in snapshots]
 
         logs = slot_logs(plan)
         for log in logs:

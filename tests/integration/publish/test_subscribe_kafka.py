@@ -23,7 +23,7 @@ def test_every_final_is_seen_exactly_once(kafka_bootstrap: str) -> None:
     plan = published_plan(groups=1, windows=WINDOWS)
     names = plan_names(plan, f"sub-{secrets.token_hex(4)}")
     broker = connect(kafka_bootstrap)
-    seen: list[int] = []
+    windows: list[int] = []
     sometimes = threading.Event()
 
     def publish() -> None:
@@ -42,18 +42,18 @@ def test_every_final_is_seen_exactly_once(kafka_bootstrap: str) -> None:
     try:
         broker.topics().create([s for s in names.specs(DAY_MS) if s.name == names.snapshots])
         writer.start()
-        while len(seen) < WINDOWS:
+        while len(windows) < WINDOWS:
             snapshots = subscribe(
                 plan,
                 kafka_bootstrap,
                 kinds=[Kind.FINAL],
-                from_window=seen[-1] + 1 if seen else 0,
+                from_window=windows[-1] + 1 if windows else 0,
                 namespace=names.namespace,
                 poll_seconds=0.2,
             )
-            seen.extend(next(snapshots).window for _ in range(3))
+            windows.extend(next(snapshots).window for _ in range(3))
             snapshots.close()  # type: ignore[attr-defined]
-        assert seen == list(range(WINDOWS))
+        assert windows == list(range(WINDOWS))
         latest = subscribe(
             plan,
             kafka_bootstrap,

@@ -172,10 +172,10 @@ def test_a_stalled_partition_holds_up_its_windows_and_nothing_else(
         for delivery in scene.send(scene.other, 0, 25):
             delivery.wait(30)
         scene.accepted(75)
-        held = scene.send(scene.alone, 1, 40)
+        sent_to_stalled = scene.send(scene.alone, 1, 40)
         until("the other closed", lambda: scene.closed_windows(scene.other) >= 1, 60)
         late = time.time() - (scene.stage.plan.start + WINDOW + GRACE)
-        assert not any(delivery.done() for delivery in held)
+        assert not any(delivery.done() for delivery in sent_to_stalled)
 
         # The stall is reported by name; the window stays open, because its counts are incomplete.
         until("the stall is reported", lambda: scene.live() == f"{scene.alone} stands still", 60)
@@ -186,7 +186,7 @@ def test_a_stalled_partition_holds_up_its_windows_and_nothing_else(
         print(f"closed {late:.1f} s after its grace; reported after {reported:.1f} s")  # noqa: T201 - for -s
 
         second.thaw()
-        for delivery in held:
+        for delivery in sent_to_stalled:
             delivery.wait(60)
         scene.accepted(115)
         until("well again", lambda: not scene.live(), 30)

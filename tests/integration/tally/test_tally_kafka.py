@@ -91,16 +91,16 @@ def read_all(broker: KafkaBroker, partition: Partition) -> list[Record]:
 def newest(
     plan: Plan, broker: KafkaBroker, names: TopicNames
 ) -> dict[tuple[int, int], PartitionState]:
-    found: dict[tuple[int, int], PartitionState] = {}
+    states: dict[tuple[int, int], PartitionState] = {}
     for number in range(plan.partitions):
         for record in read_all(broker, Partition(names.state, number)):
             group, partition, window = parse_key(record.key or b"")
             if window is None:
                 state = decode_state(plan, group, record.value or b"")
-                known = found.get((group, partition))
-                if known is None or state.next_offset > known.next_offset:
-                    found[group, partition] = state
-    return found
+                previous = states.get((group, partition))
+                if previous is None or state.next_offset > previous.next_offset:
+                    states[group, partition] = state
+    return states
 
 
 def until(happened: Callable[[], bool], seconds: float) -> None:

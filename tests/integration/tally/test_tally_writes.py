@@ -54,15 +54,15 @@ def test_the_closed_record_comes_before_the_partition_record_that_lets_it_go() -
         stage.move_to(seconds + 0.7)
         stage.batch(min(seconds // 10, 3), [1])
         stage.turns(worker, count=3, step=0.3)
-    seen = -1
+    last_closed = -1
     for r in stage.state_records():
         _, _, window = parse_key(r.key)
         if window is not None:
-            seen = window
+            last_closed = window
         else:
             state = next(s for s in stage.states() if stage_value(stage, s) == r.value)
-            assert state.closed_through <= seen
-    assert seen == 3
+            assert state.closed_through <= last_closed
+    assert last_closed == 3
 
 
 def stage_value(stage: Stage, state: PartitionState) -> bytes:

@@ -72,11 +72,11 @@ def main() -> None:
                 aggregator.turn()
             clock.advance(1.5)
         paid = len(account.read().entries)
-    found = list(subscribe_releases(broker, names, follow=False, poll_seconds=0))
-    pairs = found[0].levels[2]
+    releases = list(subscribe_releases(broker, names, follow=False, poll_seconds=0))
+    pairs = releases[0].levels[2]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     sys.stdout.write(
-        f"paid={paid} released={len(found)} candidates={pairs['candidates']} "
+        f"paid={paid} released={len(releases)} candidates={pairs['candidates']} "
         f"pairs={sum(len(t['counts']) for t in pairs['tables'])} peak_mb={peak}\n"
     )
 

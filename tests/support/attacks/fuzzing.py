@@ -38,11 +38,11 @@ def _possible(name: str) -> bool:
 def plan_of(version: int = PLAN_VERSION) -> Plan:
     """Return a plan: a group for every mechanism of four cells; the last has two views."""
     views = ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
-    known = [name for name in sorted(mechanisms.MECHANISMS) if _possible(name)]
+    names = [name for name in sorted(mechanisms.MECHANISMS) if _possible(name)]
     groups = []
-    for place, name in enumerate(known):
+    for place, name in enumerate(names):
         spec = mechanisms.spec(mechanisms.standard(name, "1", 4))
-        own = tuple(View(views[(place + i) % 6]) for i in range(1 + (name == known[-1])))
+        own = tuple(View(views[(place + i) % 6]) for i in range(1 + (name == names[-1])))
         groups.append(Group(spec, own, (1,) * len(own)))
     return Plan(
         name="fuzz", purpose="tests", owner="tests", lineage="0" * 32, domain=Domain.binary(4),

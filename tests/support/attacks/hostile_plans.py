@@ -268,18 +268,18 @@ def read_apart(raw: bytes) -> dict[str, Any]:
     )
     if done.returncode:
         raise AssertionError(f"the reader failed: {done.stderr.decode()[-800:]}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    outcome: dict[str, Any] = json.loads(done.stdout)
+    return outcome
 
 
 def main() -> None:
     for name, make in CASES.items():
         raw = make()
-        found = read_apart(raw)
+        outcome = read_apart(raw)
         print(  # noqa: T201 - the table that was asked for
-            f"{name:38s} {len(raw) / 2**20:5.2f} MiB {found['seconds']:5.2f} s "
-            f"{found['rss'] / 2**20:4.0f} MB  "
-            + found.get("refused", f"reported in {found.get('report_seconds', 0):.2f} s")[:70]
+            f"{name:38s} {len(raw) / 2**20:5.2f} MiB {outcome['seconds']:5.2f} s "
+            f"{outcome['rss'] / 2**20:4.0f} MB  "
+            + outcome.get("refused", f"reported in {outcome.get('report_seconds', 0):.2f} s")[:70]
         )
 
 

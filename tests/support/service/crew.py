@@ -131,7 +131,7 @@ def page(process: Process) -> list[tuple[str, float]]:
 
 def metrics(process: Process) -> dict[str, float]:
     """Return the sum of each metric over its labels; empty while the process does not answer."""
-    found: dict[str, float] = defaultdict(float)
+    values: dict[str, float] = defaultdict(float)
     for series, value in page(process):
-        found[series.split("{")[0]] += value
-    return found
+        values[series.split("{")[0]] += value
+    return values

@@ -212,16 +212,16 @@ class Ordeal:
         still starting has no signal handlers yet, so the next fault waits for it.
         """
         self.crew.restart_dead()
-        found = self.crew.pages()
-        owned = sum(one.get("calmstream_assigned_partitions", 0) for one in found)
-        lag = sum(one.get("calmstream_consumer_lag_records", 0) for one in found)
-        active = sum(one.get("calmstream_publisher_active", 0) for one in found)
+        pages = self.crew.pages()
+        owned = sum(one.get("calmstream_assigned_partitions", 0) for one in pages)
+        lag = sum(one.get("calmstream_consumer_lag_records", 0) for one in pages)
+        active = sum(one.get("calmstream_publisher_active", 0) for one in pages)
         near = lag <= max(50, 2 * self.rate / 500)
-        return all(found) and owned == GROUPS * PARTITIONS and near and active == 1
+        return all(pages) and owned == GROUPS * PARTITIONS and near and active == 1
 
     def _flowing(self) -> bool:
-        found = self.crew.pages()
-        return sum(one.get("calmstream_batches_accepted_total", 0) for one in found) > 30
+        pages = self.crew.pages()
+        return sum(one.get("calmstream_batches_accepted_total", 0) for one in pages) > 30
 
     def _watch_progress(self) -> None:
         """Note the longest time in which no worker read a record."""

@@ -61,14 +61,14 @@ class Findings:
 
     def closed(self) -> dict[tuple[Input, int], dict[str, Any]]:
         """Return the closed records; two records of one window must be equal."""
-        found: dict[tuple[Input, int], dict[str, Any]] = {}
+        records: dict[tuple[Input, int], dict[str, Any]] = {}
         for parts, body in self._state():
             if len(parts) == 3:
                 place = ((parts[0], parts[1]), parts[2])
-                assert found.setdefault(place, body) == body, (
+                assert records.setdefault(place, body) == body, (
                     f"two different closed records of {place}"
                 )
-        return found
+        return records
 
     def _state(self) -> list[tuple[list[int], dict[str, Any]]]:
         records = []
@@ -88,13 +88,13 @@ class Findings:
             if record.value is not None:
                 newest[record.key.decode()] = decode(record.value)
         self._tables = {k: v for k, v in newest.items() if isinstance(v, MarginalRecord)}
-        found = {}
+        manifests = {}
         for key, manifest in newest.items():
             if isinstance(manifest, Manifest) and parse_key(key.encode())[1] is kind:
                 tables = [self._tables.get(name) for name in manifest.marginals]
                 if all(t is not None and t.revision == manifest.revision for t in tables):
-                    found[manifest.window] = manifest
-        return found
+                    manifests[manifest.window] = manifest
+        return manifests
 
     def tables(self, manifest: Manifest) -> list[MarginalRecord]:
         """Return the tables of a set that :meth:`manifests` has returned."""
@@ -209,12 +209,14 @@ class Comparison:
             for where, recount in self.recounts.items()
             for offset, reason in recount.dead_letters
         }
-        found = set()
+        origins = set()
         for headers, size in self.findings.dead_letters():
             place = (headers["topic"], int(headers["partition"]), int(headers["offset"]))
-            found.add((*place, headers["reason"]))
+            origins.add((*place, headers["reason"]))
             assert size <= MOST_DEAD_LETTER_BYTES, f"a dead letter of {size} bytes"
-        assert found == expected, f"{len(expected - found)} missing, {len(found - expected)} extra"
+        assert origins == expected, (
+            f"{len(expected - origins)} missing, {len(origins - expected)} extra"
+        )
 
 
 def _same(body: dict[str, Any], share: Share, where: str) -> None:

@@ -53,10 +53,10 @@ class Outcome:
             f"{self.unacknowledged} unacknowledged"
         )
         rejected = f"rejected {self.rejections.total():,}: {reasons}"
-        found = [flow, finals, hostile, rejected]
+        lines = [flow, finals, hostile, rejected]
         for kind, times in sorted(self.recovery.items()):
-            found.append(
+            lines.append(
                 f"{kind:10} x{len(times):3}: recovered in {np.median(times):5.1f} s (median), "
                 f"{max(times):5.1f} s (worst)"
             )
-        return found
+        return lines

@@ -87,8 +87,8 @@ class PrometheusServer:
             AssertionError: Prometheus refuses the query.
         """
         answer = self._json("/api/v1/query", query=expression)
-        found = [float(sample["value"][1]) for sample in answer["result"]]
-        return [value for value in found if not math.isnan(value)]
+        numbers = [float(sample["value"][1]) for sample in answer["result"]]
+        return [value for value in numbers if not math.isnan(value)]
 
     def firing(self) -> set[str]:
         """Return the names of the alerts that fire now."""

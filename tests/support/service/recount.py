@@ -37,14 +37,14 @@ def recount_grr(bootstrap: str, topics: list[str]) -> Counter:
     """Count GRR reports by (group, cell); a batch id counts once in each partition."""
     counts: Counter = Counter()
     for topic in topics:
-        seen = set()
+        batch_ids = set()
         for record in read_all(bootstrap, topic):
             if record.key is None:
                 continue
             identity = (record.partition, record.key)
-            if identity in seen:
+            if identity in batch_ids:
                 continue
-            seen.add(identity)
+            batch_ids.add(identity)
             body = json.loads(record.value)
             for cell in body["columns"]["v"]:
                 counts[body["group"], cell] += 1

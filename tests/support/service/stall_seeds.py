@@ -256,14 +256,14 @@ class Stalls:
             del self._owned[where]
 
     def _owned_by(self, process: Process) -> list[Input]:
-        found = []
+        partitions = []
         for series, clock in page(process):
             name, _, labels = series.partition("{")
             if name == "calmstream_partition_clock_seconds" and clock > 0:
                 fields = dict(part.split("=", 1) for part in labels.rstrip("}").split(","))
                 topic, number = fields["topic"].strip('"'), fields["partition"].strip('"')
-                found.append((self.names.group_of(topic), int(number)))
-        return found
+                partitions.append((self.names.group_of(topic), int(number)))
+        return partitions
 
     def _send(self) -> None:
         """Send a batch to a random partition every 50 ms, until stopped."""
@@ -286,10 +286,10 @@ def play_seeds(
     show: Callable[[str], None],
 ) -> list[SeedResult]:
     """Play one seed after another, each in its own directory, and return the results."""
-    found = []
+    results = []
     for seed in chosen:
         own = directory / f"seed-{seed}"
         own.mkdir()
-        found.append(Stalls(broker, own, seed, seconds).play())
-        show(found[-1].line())
-    return found
+        results.append(Stalls(broker, own, seed, seconds).play())
+        show(results[-1].line())
+    return results

@@ -29,10 +29,10 @@ def test_points_are_distinct_and_every_panel_has_the_uniform_baseline(figure: st
 def test_every_figure_has_its_repeats_and_every_job_comes_once() -> None:
     assert set(REPEATS) == {*FIGURES, *(e.figure for e in experiments())}
     few = {"cormode-fig5", "cormode-fig7"}
-    found = [(figure, key, repeat) for figure, key, repeat, _ in jobs(few, 2)]
-    assert len(set(found)) == len(found)
-    assert {figure for figure, _, _ in found} == few
-    assert max(r for figure, _, r in found if figure == "cormode-fig7") == 2 * 40 - 1
+    listed = [(figure, key, repeat) for figure, key, repeat, _ in jobs(few, 2)]
+    assert len(set(listed)) == len(listed)
+    assert {figure for figure, _, _ in listed} == few
+    assert max(r for figure, _, r in listed if figure == "cormode-fig7") == 2 * 40 - 1
 
 
 def test_results_are_found_again_and_refusals_are_not_repeated(tmp_path: Path) -> None:

@@ -50,13 +50,13 @@ def test_the_table_names_the_cell(
     result: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     show([result])
-    told = capsys.readouterr().out
-    assert "1 cells; 2 repeats" in told
-    assert f"| taxi | 8 | 2 | 2 | 12 | {np.mean(result['errors'][OURS]):.3g} |" in told
+    output = capsys.readouterr().out
+    assert "1 cells; 2 repeats" in output
+    assert f"| taxi | 8 | 2 | 2 | 12 | {np.mean(result['errors'][OURS]):.3g} |" in output
 
 
 def test_noise_that_drowns_a_method_leaves_it_out() -> None:
-    found = (
+    predicted = (
         Prediction(OURS, 0.01, unbounded=0.01),
         Prediction("am", 0.04, unbounded=0.1),
         Prediction("fc", 0.04, unbounded=0.3),
@@ -64,7 +64,7 @@ def test_noise_that_drowns_a_method_leaves_it_out() -> None:
         Prediction("ft", 0.06, unbounded=0.06),
         Prediction("lopub", None, "it states no error"),
     )
-    taken, skipped = chosen_methods(found, None)
+    taken, skipped = chosen_methods(predicted, None)
     assert taken == [OURS, "am", "calm"]
     assert set(skipped) == {"fc", "ft", "lopub"}
     assert "states no error" in skipped["lopub"]
@@ -123,10 +123,10 @@ def test_a_run_computes_what_is_missing(
     shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert shared.is_dir()
-    asked: list[Cell] = []
+    computed: list[Cell] = []
 
     def measured(cell: Cell, **_: object) -> dict[str, Any]:
-        asked.append(cell)
+        computed.append(cell)
         return {"errors": {}, "seconds": {"all": 0.0}}
 
     monkeypatch.setattr(grid, "measure", measured)
@@ -137,9 +137,9 @@ def test_a_run_computes_what_is_missing(
     study = Study(args.results)
     study.put("taxi-d8-k2-eps1-n16", {})
     grid.run(args)
-    assert [cell.epsilon for cell in asked] == ["0.2", "0.5", "2"], "taxi has 8 attributes only"
+    assert [cell.epsilon for cell in computed] == ["0.2", "0.5", "2"], "taxi has 8 attributes only"
     grid.run(args)
-    assert len(asked) == 3
+    assert len(computed) == 3
     assert list(study.read()) == [f"taxi-d8-k2-eps{e}-n16" for e in ("0.2", "0.5", "1", "2")]
 
 

@@ -80,10 +80,10 @@ def test_planned_faults_meet_the_next_sends_only(
 
 def test_a_hook_decides_on_sends_that_no_plan_covers() -> None:
     broker = _broker()
-    seen: list[tuple[Partition, bytes | None, bytes | None]] = []
+    sends: list[tuple[Partition, bytes | None, bytes | None]] = []
 
     def hook(partition: Partition, key: bytes | None, value: bytes | None) -> SendFault:
-        seen.append((partition, key, value))
+        sends.append((partition, key, value))
         return SendFault.FAIL
 
     broker.faults.on_send = hook
@@ -92,7 +92,7 @@ def test_a_hook_decides_on_sends_that_no_plan_covers() -> None:
     sink.send("t", b"a", b"1").wait(0)
     with pytest.raises(RecoverableError):
         sink.send("t", b"b", b"2").wait(0)
-    assert seen == [(WHERE, b"b", b"2")]
+    assert sends == [(WHERE, b"b", b"2")]
 
 
 def test_a_stalled_partition_answers_nothing_and_keeps_the_order() -> None:
@@ -101,15 +101,15 @@ def test_a_stalled_partition_answers_nothing_and_keeps_the_order() -> None:
     sink, reader = broker.sink(), broker.reader()
     sink.send("t", b"k", b"0", partition=0).wait(0)
     broker.stall(WHERE)
-    held = [sink.send("t", b"k", value, partition=0) for value in (b"1", b"2")]
+    pending = [sink.send("t", b"k", value, partition=0) for value in (b"1", b"2")]
     sink.send("t", b"k", b"other", partition=1).wait(0)
     reader.assign([WHERE, other])
     for partition in (WHERE, other):
         reader.seek(partition, 0)
     assert [r.value for r in reader.poll(0)] == [b"other"]
-    assert not any(delivery.done() for delivery in held)
+    assert not any(delivery.done() for delivery in pending)
     broker.release(WHERE)
-    assert [delivery.wait(0) for delivery in held] == [1, 2]
+    assert [delivery.wait(0) for delivery in pending] == [1, 2]
     assert [r.value for r in reader.poll(0)] == [b"0", b"1", b"2"]
 
 

@@ -21,10 +21,10 @@ def created(names: TopicNames | CentralNames) -> dict[str, TopicInfo]:
 
 
 def changed(
-    found: dict[str, TopicInfo], topic: str, settings: Mapping[str, str]
+    topics: dict[str, TopicInfo], topic: str, settings: Mapping[str, str]
 ) -> dict[str, TopicInfo]:
-    info = found[topic]
-    return found | {topic: replace(info, settings={**info.settings, **settings})}
+    info = topics[topic]
+    return topics | {topic: replace(info, settings={**info.settings, **settings})}
 
 
 def test_names_hold_namespace_plan_and_digest() -> None:
@@ -53,25 +53,25 @@ def test_topics_as_they_were_created_are_accepted(names: TopicNames | CentralNam
     ("names", "command"), [(LOCAL, "calmstream topics"), (CENTRAL, "calmstream central topics")]
 )
 def test_differences_are_named(names: TopicNames | CentralNames, command: str) -> None:
-    found = created(names)
-    first = next(iter(found))
+    topics = created(names)
+    first = next(iter(topics))
     with pytest.raises(FatalError, match=f"{first} does not exist; create it: {command}$"):
-        names.verify({name: info for name, info in found.items() if name != first})
+        names.verify({name: info for name, info in topics.items() if name != first})
     with pytest.raises(FatalError, match=f"{first} has 9 partitions, the plan states 3"):
-        names.verify(found | {first: replace(found[first], partitions=9)})
+        names.verify(topics | {first: replace(topics[first], partitions=9)})
     times = {"message.timestamp.type": "CreateTime"}
     with pytest.raises(FatalError, match=r"type=CreateTime, not LogAppendTime"):
-        names.verify(changed(found, first, times))
+        names.verify(changed(topics, first, times))
 
 
 def test_a_central_topic_is_not_deleted_by_size_and_takes_every_release() -> None:
-    found = created(CENTRAL)
+    topics = created(CENTRAL)
     with pytest.raises(FatalError, match=r"retention.bytes=1000, not -1"):
-        CENTRAL.verify(changed(found, CENTRAL.raw, {"retention.bytes": "1000"}))
+        CENTRAL.verify(changed(topics, CENTRAL.raw, {"retention.bytes": "1000"}))
     with pytest.raises(FatalError, match=r"max.message.bytes=1000, expected at least 8392704"):
-        CENTRAL.verify(changed(found, CENTRAL.releases, {"max.message.bytes": "1000"}))
+        CENTRAL.verify(changed(topics, CENTRAL.releases, {"max.message.bytes": "1000"}))
 
 
 def test_the_size_limit_of_dead_letters_may_differ() -> None:
-    found = created(LOCAL)
-    LOCAL.verify(changed(found, LOCAL.dead_letters, {"retention.bytes": "1000"}))
+    topics = created(LOCAL)
+    LOCAL.verify(changed(topics, LOCAL.dead_letters, {"retention.bytes": "1000"}))

@@ -283,10 +283,10 @@ def test_a_batch_cut_off_by_the_fetch_is_left_for_the_next_one() -> None:
 
 def test_a_wrong_checksum_is_a_fault_and_no_verdict() -> None:
     data = batch(ROWS) + batch(ROWS, base_offset=5, checksum=1)
-    found: list[Record] = []
+    records: list[Record] = []
     with pytest.raises(CorruptBatch, match="checksum of the batch at offset 5"):
-        found.extend(r for piece in decode_batches(data) for r in as_records(WHERE, piece))
-    assert [r.offset for r in found] == list(range(5))
+        records.extend(r for piece in decode_batches(data) for r in as_records(WHERE, piece))
+    assert [r.offset for r in records] == list(range(5))
 
 
 @pytest.mark.parametrize("length", [-100, -12, 0, 5])

@@ -45,7 +45,7 @@ def test_tls_files_are_handed_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"protocol": "TLS"}, "security protocol"),
         ({"protocol": "SASL_SSL"}, "mechanism"),
@@ -69,6 +69,6 @@ def test_tls_files_are_handed_on(tmp_path: Path) -> None:
         ({"protocol": "SSL", "keyfile": Path("/k")}, "certificate"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(settings: dict[str, object], told: str) -> None:
-    with pytest.raises(InvalidInput, match=told):
+def test_what_does_not_fit_together_is_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         Security(**settings)  # type: ignore[arg-type]

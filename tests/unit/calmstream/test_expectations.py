@@ -50,14 +50,14 @@ def measured(name: str, epsilon: str, size: int) -> tuple[float, float]:
 )
 def test_upper_bounds_are_above_what_is_measured(name: str, epsilon: str) -> None:
     # Not every pair is in a view of calm; what that costs is said not to be in the bound.
-    found, expected = measured(name, epsilon, 1 if note(name).expected == TOGETHER else 2)
-    assert found < expected
+    error, expected = measured(name, epsilon, 1 if note(name).expected == TOGETHER else 2)
+    assert error < expected
 
 
 @pytest.mark.parametrize("name", [n.name for n in NOTES if n.expected == EXACT])
 def test_errors_called_exact_are_met(name: str) -> None:
-    found, expected = measured(name, "2", 2)
-    assert found == pytest.approx(expected, rel=0.2)
+    error, expected = measured(name, "2", 2)
+    assert error == pytest.approx(expected, rel=0.2)
 
 
 @pytest.fixture

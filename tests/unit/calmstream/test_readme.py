@@ -37,7 +37,7 @@ def words(command: str) -> list[str]:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with the dictionary and the plan that the README's command makes of it."""
     monkeypatch.chdir(tmp_path)
     Path("domain.json").write_text(json.dumps(DOMAIN))
@@ -57,9 +57,9 @@ def test_every_command_of_the_readme_parses() -> None:
 @pytest.mark.parametrize("method", ["uniform", "calm", "noise-aware"])
 def test_the_errors_of_the_readme_are_those_of_the_grid(method: str) -> None:
     (row,) = re.findall(rf"^\| `{method}`[^|]*\|(.*)\|$", README, re.MULTILINE)
-    for told, epsilon in zip(row.split("|"), ("0.2", "1", "2"), strict=True):
+    for printed, epsilon in zip(row.split("|"), ("0.2", "1", "2"), strict=True):
         errors = GRID.read()[f"kosarak-d16-k3-eps{epsilon}-n18"]["errors"][method]
-        assert float(told) == pytest.approx(sum(errors) / len(errors), rel=0.05), epsilon
+        assert float(printed) == pytest.approx(sum(errors) / len(errors), rel=0.05), epsilon
 
 
 def test_the_coverage_of_the_readme_is_that_of_the_grid() -> None:
@@ -71,32 +71,32 @@ def test_the_coverage_of_the_readme_is_that_of_the_grid() -> None:
     assert float(middle) == pytest.approx(statistics.median(shares), abs=0.6)
 
 
-def test_the_plan_of_the_readme_publishes_what_it_watches(here: Path) -> None:
-    plan = read_plan((here / "plan.json").read_bytes())
+def test_the_plan_of_the_readme_publishes_what_it_watches(folder: Path) -> None:
+    plan = read_plan((folder / "plan.json").read_bytes())
     assert plan.domain.index(("region", "theme")) in plan.marginals
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("folder")
 def test_a_newcomer_s_first_plan_is_not_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main([*words(next(c for c in COMMANDS if c.startswith("plan"))), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["warnings"] == []
 
 
-def test_a_device_as_in_the_readme_reports_once(here: Path) -> None:
+def test_a_device_as_in_the_readme_reports_once(folder: Path) -> None:
     (snippet,) = (s for s in SNIPPETS if "Reporter" in s)
     first, *others = [c for c in COMMANDS if c.startswith(("keys", "plan", "sign"))]
     assert first.startswith("plan")
     for command in others:
         assert main(words(command)) == 0
-    code = snippet.replace("/var/lib/myapp", str(here))
+    code = snippet.replace("/var/lib/myapp", str(folder))
     sent: list[Any] = []
     for _ in range(2):
         exec(code, {"send": sent.append})
     assert len(sent) == 1
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("folder")
 def test_a_subscriber_as_in_the_readme_survives_a_window_without_reports(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

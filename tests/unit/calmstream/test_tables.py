@@ -176,10 +176,10 @@ def test_the_public_adult_table(shared: Path) -> None:
 def test_raw_texts_come_as_they_are_whatever_one_field_holds(tmp_path: Path) -> None:
     path = tmp_path / "raw.csv"
     path.write_bytes(b"id,job\nu1,nurse\nu2," + b"x" * 200_000 + b"\nu3,\xff\xfe\0\nu4,baker\n")
-    found = read_texts(path)
-    assert found["id"] == ["u1", "u2", "u3", "u4"]
-    assert found["job"][1] == "x" * 200_000
-    assert found["job"][2] == "\udcff\udcfe\0"
+    texts = read_texts(path)
+    assert texts["id"] == ["u1", "u2", "u3", "u4"]
+    assert texts["job"][1] == "x" * 200_000
+    assert texts["job"][2] == "\udcff\udcfe\0"
     # A table to learn a domain from is still refused for bytes that are no text.
     with pytest.raises(InvalidInput, match="not UTF-8"):
         read_table(path)

@@ -38,21 +38,21 @@ def drawn() -> dict[str, Arrows]:
 def imported() -> dict[str, Arrows]:
     """The arrows between rooms of one package that modules really have, by package."""
     graph = grimp.build_graph(*PACKAGES)
-    found: dict[str, Arrows] = {package: set() for package in PACKAGES}
+    by_package: dict[str, Arrows] = {package: set() for package in PACKAGES}
     for module in graph.modules:
         for target in graph.find_modules_directly_imported_by(module):
             ends = [name.split(".")[:2] for name in (module, target)]
             if ends[0][0] == ends[1][0] and all(e[-1] in rooms(e[0]) for e in ends):
-                found[ends[0][0]].add((ends[0][1], ends[1][1]))
-    return {package: {a for a in arrows if a[0] != a[1]} for package, arrows in found.items()}
+                by_package[ends[0][0]].add((ends[0][1], ends[1][1]))
+    return {package: {a for a in arrows if a[0] != a[1]} for package, arrows in by_package.items()}
 
 
 def closed(arrows: Arrows) -> Arrows:
     """The arrows with all that follow from them."""
-    known = set(arrows)
-    while more := {(a, d) for a, b in known for c, d in known if b == c} - known:
-        known |= more
-    return known
+    reachable = set(arrows)
+    while more := {(a, d) for a, b in reachable for c, d in reachable if b == c} - reachable:
+        reachable |= more
+    return reachable
 
 
 def test_the_drawing_shows_the_imports_between_rooms() -> None:

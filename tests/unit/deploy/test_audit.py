@@ -34,17 +34,17 @@ ILL = {
 }
 
 
-def told(*packages: dict[str, Any]) -> str:
+def report_on(*packages: dict[str, Any]) -> str:
     return json.dumps({"dependencies": list(packages), "fixes": []})
 
 
 def test_all_looked_up_and_none_known(audit: ModuleType) -> None:
     expected = (0, ["2 packages looked up: no known vulnerability"])
-    assert audit.verdict(told(WELL, WELL), "") == expected
+    assert audit.verdict(report_on(WELL, WELL), "") == expected
 
 
 def test_a_vulnerability_is_named_with_its_repair(audit: ModuleType) -> None:
-    code, lines = audit.verdict(told(WELL, ILL), "Found 2 known vulnerabilities")
+    code, lines = audit.verdict(report_on(WELL, ILL), "Found 2 known vulnerabilities")
     assert code == 1
     assert lines == [
         "orjson 3.0: GHSA-1, repaired in 3.1, 4.0",
@@ -53,10 +53,10 @@ def test_a_vulnerability_is_named_with_its_repair(audit: ModuleType) -> None:
 
 
 def test_what_was_not_looked_up_is_named_and_is_not_clean(audit: ModuleType) -> None:
-    code, lines = audit.verdict(told(WELL, UNASKED), "No known vulnerabilities found")
+    code, lines = audit.verdict(report_on(WELL, UNASKED), "No known vulnerabilities found")
     assert code == 2
     assert lines == ["NOT AUDITED: 1 of 2 packages; the advisory database did not answer for numpy"]
-    code, lines = audit.verdict(told(ILL, UNASKED), "")
+    code, lines = audit.verdict(report_on(ILL, UNASKED), "")
     assert code == 1
     assert lines[-1].startswith("NOT AUDITED: 1 of 2 packages")
 
@@ -75,7 +75,7 @@ def test_no_way_to_the_database_is_told(audit: ModuleType, output: str) -> None:
 
 
 def test_nothing_to_audit_is_not_clean(audit: ModuleType) -> None:
-    assert audit.verdict(told(), "")[0] == 2
+    assert audit.verdict(report_on(), "")[0] == 2
 
 
 def test_make_audit_runs_it() -> None:

@@ -69,8 +69,8 @@ def test_the_command_line_takes_the_arguments(component: str) -> None:
 
 @each_workload
 def test_every_variable_is_a_setting_of_the_product(component: str) -> None:
-    known = variables(TallyConfig, PublisherConfig, HttpConfig, SecurityConfig)
-    assert LOCAL.variables(component) <= known
+    settings = variables(TallyConfig, PublisherConfig, HttpConfig, SecurityConfig)
+    assert LOCAL.variables(component) <= settings
 
 
 @each_workload

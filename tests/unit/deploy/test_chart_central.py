@@ -86,8 +86,8 @@ def test_the_steps_work_one_after_another_as_the_chart_has_them(
 
 @each_workload
 def test_every_variable_is_a_setting_of_the_product(component: str) -> None:
-    known = variables(AggregatorConfig, HttpConfig, SecurityConfig)
-    assert CENTRAL.variables(component) <= known
+    settings = variables(AggregatorConfig, HttpConfig, SecurityConfig)
+    assert CENTRAL.variables(component) <= settings
 
 
 @each_workload

@@ -79,8 +79,8 @@ def test_everything_uses_the_provisioned_source() -> None:
             return set().union(*map(uids, node))
         if not isinstance(node, dict):
             return set()
-        found = {node["datasource"]["uid"]} if "datasource" in node else set()
-        return found.union(*map(uids, node.values()))
+        sources = {node["datasource"]["uid"]} if "datasource" in node else set()
+        return sources.union(*map(uids, node.values()))
 
     for path in FILES:
         assert uids(load(path)) == {source["uid"]}

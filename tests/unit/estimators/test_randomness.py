@@ -123,8 +123,8 @@ def test_draws_are_uniform(bound: int) -> None:
     bins = min(bound, 60)
     edges = [-(-bound * i // bins) for i in range(bins + 1)]
     expected = np.array([n * (b - a) / bound for a, b in pairwise(edges)])
-    seen = np.diff(np.searchsorted(np.sort(drawn), np.array(edges, np.uint64)))
-    assert chi2.sf((np.square(seen - expected) / expected).sum(), bins - 1) > ALPHA
+    observed = np.diff(np.searchsorted(np.sort(drawn), np.array(edges, np.uint64)))
+    assert chi2.sf((np.square(observed - expected) / expected).sum(), bins - 1) > ALPHA
 
 
 @pytest.mark.parametrize("bound", [0, -1, 2**63 + 1])

@@ -17,8 +17,8 @@ WHERE = TopicPartition("t", 0)
 
 
 def test_control_the_administrator_cannot_set_quotas() -> None:
-    found = [n for n in dir(KafkaAdminClient) if "quota" in n and not n.startswith("_")]
-    assert found == [], "there is a public call: use it instead of send_request"
+    methods = [n for n in dir(KafkaAdminClient) if "quota" in n and not n.startswith("_")]
+    assert methods == [], "there is a public call: use it instead of send_request"
 
 
 def test_a_request_is_sent_through_the_connection_manager() -> None:

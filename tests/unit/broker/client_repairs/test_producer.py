@@ -90,15 +90,15 @@ BATCH = SimpleNamespace(producer_id=-1)
 
 def test_control_the_producer_is_dead_after_one_refused_record() -> None:
     manager = new_manager()
-    found = manager.classify_batch_error(REFUSED, BATCH)
-    assert found == manager.ERROR_CLASS_FATAL, "the fault is gone: delete refused_records.py"
+    decision = manager.classify_batch_error(REFUSED, BATCH)
+    assert decision == manager.ERROR_CLASS_FATAL, "the fault is gone: delete refused_records.py"
 
 
 def test_a_refused_record_costs_a_new_epoch_and_not_the_producer() -> None:
     manager = new_manager()
     survive_refused_records(manager)
-    found = manager.classify_batch_error(REFUSED, BATCH)
-    assert found == manager.ERROR_CLASS_NEEDS_EPOCH_BUMP
+    decision = manager.classify_batch_error(REFUSED, BATCH)
+    assert decision == manager.ERROR_CLASS_NEEDS_EPOCH_BUMP
 
 
 def test_an_error_that_concerns_the_whole_producer_stays_fatal() -> None:
@@ -117,8 +117,8 @@ def test_control_a_refused_id_has_no_type() -> None:
     manager = new_manager()
     refuse_id(manager, kafka_errors.ClusterAuthorizationFailedError)
     assert manager.has_fatal_error()
-    found = type(manager.last_error)
-    assert found is kafka_errors.KafkaError, "the fault is gone: delete refused_ids.py"
+    error_type = type(manager.last_error)
+    assert error_type is kafka_errors.KafkaError, "the fault is gone: delete refused_ids.py"
 
 
 def test_a_refused_id_keeps_its_type() -> None:
@@ -200,9 +200,9 @@ def test_after_a_batch_was_given_up_another_id_is_asked_for() -> None:
 
 def test_control_the_client_takes_seconds_for_milliseconds() -> None:
     manager = SimpleNamespace(connection_delay=lambda _: 1.5)
-    found = KafkaNetClient.connection_delay(SimpleNamespace(_manager=manager), 2)
+    delay = KafkaNetClient.connection_delay(SimpleNamespace(_manager=manager), 2)
     used = "node_delay_ms = self._client.connection_delay(node)" in inspect.getsource(Sender)
-    assert (found, used) == (1.5, True), "the fault is gone: see whether busy_waiting.py is needed"
+    assert (delay, used) == (1.5, True), "the fault is gone: see whether busy_waiting.py is needed"
 
 
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0, 20.0), (0.001, 20.0), (1.5, 1500.0)])

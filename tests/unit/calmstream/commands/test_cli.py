@@ -90,26 +90,26 @@ def test_a_plan_that_devices_refuse_is_warned_about(
 def test_auto_tells_every_method_s_prediction(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = [*planned(dictionary, "--json"), "--method", "auto"]
-    assert main(asked) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert set(told) == {"loss", "plan", "predictions", "warnings"}
-    rows = told["predictions"]
+    argv = [*planned(dictionary, "--json"), "--method", "auto"]
+    assert main(argv) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {"loss", "plan", "predictions", "warnings"}
+    rows = document["predictions"]
     errors = [row["error"] for row in rows if row["error"] is not None]
     assert errors == sorted(errors)
     assert all((row["error"] is None) == bool(row["reason"]) for row in rows)
     assert {"noise-aware", "calm", "ft"} <= {row["method"] for row in rows}
     able = {row["method"] for row in rows if row["error"] is not None}
-    assert told["plan"]["method"]["name"] in able
-    assert main([arg for arg in asked if arg != "--json"]) == 0
+    assert document["plan"]["method"]["name"] in able
+    assert main([arg for arg in argv if arg != "--json"]) == 0
     assert "predicted squared error" in capsys.readouterr().out
 
 
 def test_the_printed_document_is_the_plan(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = planned(dictionary, "--json", "--guarantee", "w-event:4", "--lifetime", "1d")
-    assert main(asked) == 0
+    argv = planned(dictionary, "--json", "--guarantee", "w-event:4", "--lifetime", "1d")
+    assert main(argv) == 0
     told = json.loads(capsys.readouterr().out)
     assert set(told) == {"loss", "plan", "warnings"}
     assert told["warnings"] == []
@@ -226,7 +226,7 @@ def test_an_unknown_setting_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("words", "variables", "told"),
+    ("words", "variables", "message"),
     [
         (["consume", "--http-port", "70000"], {}, "--http-port: "),
         (["consume"], {"HTTP_PORT": "70000"}, "CALMSTREAM_HTTP_PORT: "),
@@ -240,7 +240,7 @@ def test_a_wrong_setting_is_told_by_the_name_it_was_given_under(
     plan: Path,
     words: list[str],
     variables: dict[str, str],
-    told: str,
+    message: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -248,13 +248,13 @@ def test_a_wrong_setting_is_told_by_the_name_it_was_given_under(
     for name, value in variables.items():
         monkeypatch.setenv(f"CALMSTREAM_{name}", value)
     capsys.readouterr()
-    asked = [word.format(plan=plan) for word in words]
+    argv = [word.format(plan=plan) for word in words]
     try:
-        code = main([*asked, "--plan", str(plan), "--bootstrap", "127.0.0.1:1"])
+        code = main([*argv, "--plan", str(plan), "--bootstrap", "127.0.0.1:1"])
     except SystemExit as end:  # from the parser
         code = end.code
     assert code == 2
-    assert line(capsys).startswith(f"calmstream: {told}")
+    assert line(capsys).startswith(f"calmstream: {message}")
 
 
 def test_health_says_when_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,9 +270,9 @@ def test_an_evaluation_prints_one_object_a_line(
     words = "--method calm,uniform --epsilon 0.5,1 --k 2 --users 1000 --repeats 2 --json"
     assert main(["evaluate", str(table), *words.split()]) == 0
     rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
-    asked = {(method, epsilon) for method in ("calm", "uniform") for epsilon in (0.5, 1)}
-    assert {(row["method"], row["epsilon"]) for row in rows} == asked
-    assert len(rows) == len(asked)
+    expected = {(method, epsilon) for method in ("calm", "uniform") for epsilon in (0.5, 1)}
+    assert {(row["method"], row["epsilon"]) for row in rows} == expected
+    assert len(rows) == len(expected)
     fields = "dataset method epsilon k d n targets repeats tallies sse_mean sse_stderr tv_mean"
     for row in rows:
         assert set(fields.split()) | {"avd_mean", "collect_seconds", "estimate_seconds"} == set(row)
@@ -293,14 +293,14 @@ def test_wrong_options_take_one_line_too(
         with pytest.raises(SystemExit) as end:
             main(words)
         assert end.value.code == 2
-        told = line(capsys)
-        assert named in told
-        assert "--help" in told
-        assert "int()" not in told
+        message = line(capsys)
+        assert named in message
+        assert "--help" in message
+        assert "int()" not in message
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (MemoryError("Unable to allocate 745 GiB"), "out of memory: Unable to allocate 745 GiB"),
         (OSError(28, "No space left on device"), "No space left on device"),
@@ -309,7 +309,7 @@ def test_wrong_options_take_one_line_too(
 )
 def test_what_nobody_foresaw_is_one_line(
     error: Exception,
-    told: str,
+    message: str,
     dictionary: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -320,7 +320,7 @@ def test_what_nobody_foresaw_is_one_line(
     monkeypatch.delenv("CALMSTREAM_DEBUG", raising=False)
     monkeypatch.setattr("calmstream.commands.plan.planning.draft", fail)
     assert main(planned(dictionary)) == 1
-    assert told in line(capsys)
+    assert message in line(capsys)
     monkeypatch.setenv("CALMSTREAM_DEBUG", "1")
     with pytest.raises(type(error)):
         main(planned(dictionary))
@@ -339,7 +339,7 @@ def test_output_that_cannot_be_written_is_a_failure(dictionary: Path, form: str)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--window", "0"), "--window: expected at least 1s, got '0'"),
         (("--window", "99999999999d"), "--window: expected at most 100 years"),
@@ -347,12 +347,12 @@ def test_output_that_cannot_be_written_is_a_failure(dictionary: Path, form: str)
     ],
 )
 def test_times_that_no_calendar_holds_are_refused(
-    words: tuple[str, ...], told: str, dictionary: Path, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], message: str, dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:
         main(planned(dictionary, *words))
     assert end.value.code == 2
-    assert told in line(capsys)
+    assert message in line(capsys)
 
 
 def test_a_lifetime_below_one_window_is_refused(
@@ -395,12 +395,12 @@ def test_whatever_people_are_warned_of_is_in_the_document_too(
     table.write_text(
         "\n".join(["id,[a],b,c", *(f"{i},{i % 2},{i % 3},{i % 2}" for i in range(90))])
     )
-    asked = ["plan", str(table), "--users", "100", "--k", "3", "--epsilon", "0.1"]
-    asked += ["--model", model, "--start", "1000"]
-    assert main([*asked, "--json"]) == 0
-    told = capsys.readouterr()
-    assert told.err == ""
-    warnings = json.loads(told.out)["warnings"]
+    argv = ["plan", str(table), "--users", "100", "--k", "3", "--epsilon", "0.1"]
+    argv += ["--model", model, "--start", "1000"]
+    assert main([*argv, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    warnings = json.loads(captured.out)["warnings"]
     words = {
         "local": [
             "labels were learnt from data",
@@ -414,7 +414,7 @@ def test_whatever_people_are_warned_of_is_in_the_document_too(
     assert len(warnings) == len(words)
     for warning, said in zip(warnings, words, strict=True):
         assert said in warning
-    assert main(asked) == 0
+    assert main(argv) == 0
     shown = capsys.readouterr().out.splitlines()
     assert [line for line in shown if line in warnings] == warnings
 
@@ -426,9 +426,9 @@ def test_columns_left_out_are_named_with_the_reason(
     rows = [f"{i},{i % 2},{i % 3},same" for i in range(100)]
     table.write_text("\n".join(["[id],a,b,constant", *rows]))
     assert main(planned(table)) == 0
-    told = capsys.readouterr().out
-    assert "[id] (100 distinct values), constant (1 distinct values)" in told
-    assert told.count("distinct values (name them") == 1
+    output = capsys.readouterr().out
+    assert "[id] (100 distinct values), constant (1 distinct values)" in output
+    assert output.count("distinct values (name them") == 1
 
 
 @pytest.mark.parametrize(
@@ -460,12 +460,12 @@ def test_raw_evaluation_asks_for_unbiased_tables(
     path = tmp_path / "bits.csv"
     path.write_text("a,b,c\n" + "0,1,0\n1,1,0\n0,0,1\n" * 40)
     call = ["evaluate", str(path), "--epsilon", "1", "--k", "2", "--users", "2000", "--json"]
-    found = {}
+    errors = {}
     for extra in ([], ["--raw"]):
         assert main([*call, "--method", "inp-ht,am,fc", "--tallies", "law", *extra]) == 0
         rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
-        found[bool(extra)] = {row["method"]: row["sse_mean"] for row in rows}
-    assert all(found[False][m] < found[True][m] for m in ("inp-ht", "am", "fc"))
+        errors[bool(extra)] = {row["method"]: row["sse_mean"] for row in rows}
+    assert all(errors[False][m] < errors[True][m] for m in ("inp-ht", "am", "fc"))
     assert main([*call, "--method", "inp-em", "--raw"]) == 2
     assert line(capsys) == "calmstream: method inp-em makes no unbiased tables to measure raw"
     assert main([*call, "--method", "rr-ind-joint", "--raw"]) == 2
@@ -480,10 +480,10 @@ def test_the_table_of_an_evaluation_keeps_its_numbers_on_a_narrow_screen(
     words = ["--method", "calm,rr-independent", "--epsilon", "1", "--k", "2", "--users", "100"]
     monkeypatch.setenv("COLUMNS", "50")
     assert main(["evaluate", str(data), *words, "--repeats", "2"]) == 0
-    shown, told = capsys.readouterr()
+    shown, messages = capsys.readouterr()
     assert "…" not in shown
     assert "100 devices, 2 attributes, 1 marginals of 2, 2 repeats" in " ".join(shown.split())
-    assert "same (1 distinct values)" in told
+    assert "same (1 distinct values)" in messages
 
 
 def test_the_expected_error_says_what_it_leaves_out(

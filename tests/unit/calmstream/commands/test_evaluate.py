@@ -28,8 +28,8 @@ def test_a_method_that_is_worse_than_knowing_nothing_is_named(
 ) -> None:
     for more in ((), ("--json",)):
         assert main(evaluated(alike, "inp-ps,uniform", *more)) == 0
-        told = capsys.readouterr().err.splitlines()
-        (warning,) = (text for text in told if "knowing nothing is better" in text)
+        messages = capsys.readouterr().err.splitlines()
+        (warning,) = (text for text in messages if "knowing nothing is better" in text)
         assert warning.startswith("inp-ps, epsilon 1: its SSE, ")
 
 

@@ -67,11 +67,11 @@ def test_the_modules_are_those_of_the_extras() -> None:
         for requirements in project["optional-dependencies"].values()
         for requirement in requirements
     }
-    found: dict[str, set[str]] = {}
+    imported: dict[str, set[str]] = {}
     for module, distributions in packages_distributions().items():
         for distribution in distributions:
-            found.setdefault(distribution.lower().replace("_", "-"), set()).add(module)
-    modules = {m for name in named for m in found[name] if not m.startswith("_")}
+            imported.setdefault(distribution.lower().replace("_", "-"), set()).add(module)
+    modules = {m for name in named for m in imported[name] if not m.startswith("_")}
     assert modules | {"pydantic"} == set().union(*EXTRAS.values())
     assert set(EXTRAS) <= set(project["optional-dependencies"])
 

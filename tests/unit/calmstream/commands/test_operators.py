@@ -54,7 +54,7 @@ def test_the_role_of_a_replay_needs_its_namespace(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--apply"], "--apply needs --role"),
         (["--apply", "--role", "edge", "--principal", "User:a"], "--apply needs --role"),
@@ -65,10 +65,10 @@ def test_the_role_of_a_replay_needs_its_namespace(
     ],
 )
 def test_applying_needs_to_know_to_whom(
-    plan: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+    plan: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     assert main(["acl", "--plan", str(plan), *words]) == 2
-    assert told in error(capsys)
+    assert message in error(capsys)
 
 
 def test_a_replay_admits_known_reasons_only(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,14 +97,14 @@ def test_an_inspection_is_shown_and_written() -> None:
     stage.send(batch_id(1), b"{")
     stage.turns(worker)
     stage.topics.trim({stage.input(): 10})
-    found = inspect(stage.plan, stage.broker, stage.names, stage.clock)
-    written = document(stage.plan, found)
+    inspection = inspect(stage.plan, stage.broker, stage.names, stage.clock)
+    written = document(stage.plan, inspection)
     written = json.loads(json.dumps(written))
     assert written["rejected"] == {"undecodable": 1}
     assert written["partitions"][0]["reports"] == 60
     assert written["partitions"][1]["clock"] is None
     shown = io.StringIO()
-    show(stage.plan, found, Console(file=shown, width=160))
+    show(stage.plan, inspection, Console(file=shown, width=160))
     text = shown.getvalue()
     for words in ("undecodable 1", "suspicious", "the log starts at 10, needed from 0", "100.00 %"):
         assert words in text
@@ -125,11 +125,11 @@ def test_a_topic_with_its_senders_times_is_named_and_explained(
     wrong = stage.names.reports(1)
     stage.topics.alter([wrong], {"message.timestamp.type": "CreateTime"})
     assert main(words) == 1
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     if form:
-        assert json.loads(told)["sender_times"] == [wrong]
+        assert json.loads(output)["sender_times"] == [wrong]
         return
-    (line,) = (line for line in told.splitlines() if "CreateTime" in line)
+    (line,) = (line for line in output.splitlines() if "CreateTime" in line)
     assert line.startswith(f"{wrong}: ")
     for words_said in ("senders' times", "workers do not start", "Set LogAppendTime"):
         assert words_said in line

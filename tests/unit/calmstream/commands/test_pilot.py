@@ -16,14 +16,14 @@ DOMAIN = [{"name": name, "labels": ["0", "1"]} for name in ("a", "b", "c")]
 def files(tmp_path: Path) -> Path:
     (tmp_path / "domain.json").write_bytes(orjson.dumps(DOMAIN))
     (tmp_path / "other.json").write_bytes(orjson.dumps(DOMAIN[:2]))
-    asked = ["plan", str(tmp_path / "domain.json"), "--method", "rr-ind-joint", "--epsilon", "4"]
+    argv = ["plan", str(tmp_path / "domain.json"), "--method", "rr-ind-joint", "--epsilon", "4"]
     out = str(tmp_path / "pilot.json")
-    assert main([*asked, "--users", "100", "--k", "2", "--out", out]) == 0
+    assert main([*argv, "--users", "100", "--k", "2", "--out", out]) == 0
     return tmp_path
 
 
 @pytest.mark.parametrize(
-    ("data", "options", "said"),
+    ("data", "options", "message"),
     [
         ("domain.json", [], "--pilot needs --bootstrap"),
         ("other.json", ["--bootstrap", "127.0.0.1:1"], "give the pilot's file as DATA too"),
@@ -34,12 +34,12 @@ def test_refusals(
     files: Path,
     data: str,
     options: list[str],
-    said: str,
+    message: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     capsys.readouterr()
-    asked = ["plan", str(files / data), "--method", "rr-clusters", "--epsilon", "4", "--users", "9"]
-    assert main([*asked, "--k", "2", "--pilot", str(files / "pilot.json"), *options]) == 2
+    argv = ["plan", str(files / data), "--method", "rr-clusters", "--epsilon", "4", "--users", "9"]
+    assert main([*argv, "--k", "2", "--pilot", str(files / "pilot.json"), *options]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1

@@ -60,10 +60,10 @@ def test_what_a_device_can_lose_is_always_shown(
     shown: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = planned(dictionary, "--method", "calm", *words, epsilon=epsilon)
-    assert main(asked) == 0
+    exit_code = planned(dictionary, "--method", "calm", *words, epsilon=epsilon)
+    assert main(exit_code) == 0
     assert f"one device loses at most {shown}" in capsys.readouterr().out
-    assert main([*asked, "--json"]) == 0
+    assert main([*exit_code, "--json"]) == 0
     report, year, plan = re.findall(r"[0-9.]+(?= )", shown.replace("365", ""))
     assert json.loads(capsys.readouterr().out)["loss"] == {
         "report": report,
@@ -76,7 +76,7 @@ HOURLY = ("--guarantee", "w-event:24", "--window", "1h", "--lifetime", "800d")
 
 
 @pytest.mark.parametrize(
-    ("words", "epsilon", "said"),
+    ("words", "epsilon", "confirmed"),
     [
         ((), "4", None),
         ((), "4.01", "4.01 with one report (more than 4)"),
@@ -100,22 +100,22 @@ def test_a_large_loss_is_refused_unless_it_is_said_again(
     tmp_path: Path,
     words: tuple[str, ...],
     epsilon: str,
-    said: str | None,
+    confirmed: str | None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "plan.json"
-    asked = planned(dictionary, "--method", "calm", *words, "--out", out, epsilon=epsilon)
-    if said is None:
-        assert main(asked) == 0
+    argv = planned(dictionary, "--method", "calm", *words, "--out", out, epsilon=epsilon)
+    if confirmed is None:
+        assert main(argv) == 0
         return
-    assert main(asked) == 2
+    assert main(argv) == 2
     refusal = capsys.readouterr().err.strip()
     assert "\n" not in refusal
-    assert refusal.startswith(f"calmstream: a device can lose {said}: lower epsilon")
+    assert refusal.startswith(f"calmstream: a device can lose {confirmed}: lower epsilon")
     assert not out.exists()
     # The refusal gives the option to type, and that is enough.
     _, _, option = refusal.partition("add ")
-    assert main([*asked, *option.split()]) == 0
+    assert main([*argv, *option.split()]) == 0
 
 
 @pytest.mark.parametrize("word", ["", "-1", "1e3", "8,5", "nan", "much", "8.", "١"])

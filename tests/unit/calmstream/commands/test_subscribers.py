@@ -83,7 +83,7 @@ def test_a_port_in_use_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("summary", "code", "said"),
+    ("summary", "code", "message"),
     [
         (Summary(9, sent=9), 0, ""),
         (Summary(9, sent=9, expired=True), 0, ""),
@@ -100,7 +100,7 @@ def test_a_port_in_use_is_one_line() -> None:
 def test_a_run_that_left_devices_unasked_says_so(
     summary: Summary,
     code: int,
-    said: str,
+    message: str,
     plan: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -112,5 +112,5 @@ def test_a_run_that_left_devices_unasked_says_so(
     words = ["produce", "--plan", plan, *NOBODY, "--records", str(tmp_path / "people.csv")]
     assert main(words) == code
     shown = capsys.readouterr().out
-    assert said in shown
-    assert ("not asked" in shown) == bool(said)
+    assert message in shown
+    assert ("not asked" in shown) == bool(message)

@@ -171,12 +171,12 @@ def test_every_device_reports_once_in_its_share(table: Table, law: bool) -> None
 
 
 def test_auto_measures_what_it_chooses(table: Table) -> None:
-    told: list[tuple[str, str]] = []
+    progress: list[tuple[str, str]] = []
     results = run(
-        table, methods=["auto"], epsilons=["1"], chosen=lambda e, p: told.append((e, p.method))
+        table, methods=["auto"], epsilons=["1"], chosen=lambda e, p: progress.append((e, p.method))
     )
     expected = choose(Request(table.domain, "1", 4000, 2)).method
-    assert told == [("1", expected)]
+    assert progress == [("1", expected)]
     assert [r.method for r in results] == [expected]
     by_name = run(table, methods=[expected], epsilons=["1"])
     assert without_times(results[0]) == without_times(by_name[0])

@@ -77,10 +77,10 @@ def test_a_pilot_of_no_share_is_refused(share: float) -> None:
 
 
 def test_nobody_is_asked_in_both_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[np.ndarray] = []
+    devices: list[np.ndarray] = []
 
     def counting(plan: Plan, codes: np.ndarray, *rest: Any, **options: Any) -> Any:
-        asked.append(codes)
+        devices.append(codes)
         return collect(plan, codes, *rest, **options)
 
     monkeypatch.setattr(rounds, "collect", counting)
@@ -89,8 +89,8 @@ def test_nobody_is_asked_in_both_rounds(monkeypatch: pytest.MonkeyPatch) -> None
     method = registry.get("noise-aware")
     pilot = rounds.local_plan(method, Request(mixed_domain(2, 2), "1", 150, 2))
     rounds.two_rounds(method, pilot, codes, np.random.SeedSequence(33), exact=True)()
-    assert [len(part) for part in asked] == [150, 350]
-    together = np.concatenate(asked)
+    assert [len(part) for part in devices] == [150, 350]
+    together = np.concatenate(devices)
     assert sorted(map(tuple, together.tolist())) == sorted(map(tuple, codes.tolist()))
     assert (together != codes).any(), "the pilot is no beginning of the table"
 
@@ -133,15 +133,15 @@ ONCE = {"dataset": "", "epsilons": ["9"], "k": 2, "users": 50, "targets": 1, "re
 
 
 def test_a_record_with_too_many_values_has_no_law_to_draw_from() -> None:
-    asked = {"methods": ["rr-ind-joint"], **ONCE}
-    assert len(list(evaluate(wide(), tallies="devices", **asked))) == 1
+    options = {"methods": ["rr-ind-joint"], **ONCE}
+    assert len(list(evaluate(wide(), tallies="devices", **options))) == 1
     with pytest.raises(InvalidInput, match="too many to draw"):
-        list(evaluate(wide(), tallies="law", **asked))
+        list(evaluate(wide(), tallies="law", **options))
 
 
 def test_attributes_that_are_counted_apart_are_drawn_apart() -> None:
-    asked = {"methods": ["rr-independent"], **ONCE}
-    assert len(list(evaluate(wide(), tallies="law", **asked))) == 1
+    options = {"methods": ["rr-independent"], **ONCE}
+    assert len(list(evaluate(wide(), tallies="law", **options))) == 1
 
 
 def test_whole_records_that_are_counted_apart_have_one_law() -> None:

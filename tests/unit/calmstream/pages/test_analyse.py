@@ -22,8 +22,8 @@ def shown(test: dict[str, object] | None) -> str:
     cells = [0, 1, 1, 2, 3]
     built = build_set(PLAN, MergedWindow(0, Kind.TOTAL, (1, 1), (count_of(cells),)))
     pair = {"attributes": ["a0", "a1"], "mutual_information": 0.1, "cramers_v": 0.2}
-    told = {"pairs": [pair | ({"chi_square": test} if test else {})], "tree": []}
-    manifest = replace(built.manifest, analysis=told)
+    association = {"pairs": [pair | ({"chi_square": test} if test else {})], "tree": []}
+    manifest = replace(built.manifest, analysis=association)
     console = Console(width=200, no_color=True)
     with console.capture() as capture:
         console.print(analyse.render(Snapshot(manifest, {}), None))

@@ -22,19 +22,19 @@ TABLE = record([0.1, 0.2, 0.0, 0.3, 0.4, 0.0], [0.01, 0.02, 0.01, 0.03, 0.02, 0.
 
 
 def test_proportions_add_up_within_the_given_attribute_which_comes_first() -> None:
-    found = conditional(TABLE, ["a"])
-    assert found.attributes == ("a", "b")
-    assert found.labels == LABELS
-    assert found.table == pytest.approx((1 / 3, 2 / 3, 0, 3 / 7, 4 / 7, 0))
-    assert found.flags == ("covered", "conditional")
+    result = conditional(TABLE, ["a"])
+    assert result.attributes == ("a", "b")
+    assert result.labels == LABELS
+    assert result.table == pytest.approx((1 / 3, 2 / 3, 0, 3 / 7, 4 / 7, 0))
+    assert result.flags == ("covered", "conditional")
 
 
 def test_the_other_way_round_and_a_combination_without_mass() -> None:
-    found = conditional(TABLE, ["b"])
-    assert found.attributes == ("b", "a")
-    assert found.table == pytest.approx((1 / 4, 3 / 4, 1 / 3, 2 / 3, 0, 0))
-    assert found.stderr[4:] == (1.0, 1.0)
-    assert found.noise_floor == pytest.approx(sum(e * e for e in found.stderr))
+    result = conditional(TABLE, ["b"])
+    assert result.attributes == ("b", "a")
+    assert result.table == pytest.approx((1 / 4, 3 / 4, 1 / 3, 2 / 3, 0, 0))
+    assert result.stderr[4:] == (1.0, 1.0)
+    assert result.noise_floor == pytest.approx(sum(e * e for e in result.stderr))
 
 
 def test_the_standard_error_is_that_of_the_ratio() -> None:
@@ -42,8 +42,8 @@ def test_the_standard_error_is_that_of_the_ratio() -> None:
     table, errors = np.array(TABLE.table), np.array(TABLE.stderr)
     noisy = draws.normal(table, errors / 5, (200_000, 6)).reshape(-1, 2, 3)
     ratios = noisy / noisy.sum(axis=2, keepdims=True)
-    found = np.array(conditional(record(TABLE.table, (errors / 5).tolist()), ["a"]).stderr)
-    assert found == pytest.approx(ratios.std(axis=0).ravel(), rel=0.02)
+    stderr = np.array(conditional(record(TABLE.table, (errors / 5).tolist()), ["a"]).stderr)
+    assert stderr == pytest.approx(ratios.std(axis=0).ravel(), rel=0.02)
 
 
 def test_errors_never_exceed_one() -> None:

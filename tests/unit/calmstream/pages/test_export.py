@@ -43,11 +43,11 @@ def test_csv_has_one_line_a_cell() -> None:
         for record in snapshot.marginals.values()
         for value, error in zip(record.table, record.stderr, strict=True)
     ]
-    found = [
+    exported = [
         (int(line["window"]), line["marginal"], float(line["proportion"]), float(line["stderr"]))
         for line in lines
     ]
-    assert found == expected
+    assert exported == expected
     assert [line["cell"] for line in lines if line["window"] == "2"][2:] == [
         "0|0",
         "0|1",
@@ -95,10 +95,10 @@ def test_no_two_cells_look_alike_whatever_labels_hold() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("sets", "said"), [(SETS[:1], "1 snapshot\n"), (SETS, "3 snapshots\n")])
+@pytest.mark.parametrize(("sets", "message"), [(SETS[:1], "1 snapshot\n"), (SETS, "3 snapshots\n")])
 def test_the_command_says_how_many(
     sets: list[Snapshot],
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -107,4 +107,4 @@ def test_the_command_says_how_many(
     monkeypatch.setattr("calmstream.commands.export.kafka", lambda _: InProcessBroker())
     monkeypatch.setattr("calmstream.commands.export.subscribe", lambda *_, **__: iter(sets))
     assert main(["export", "--plan", str(tmp_path / "plan.json"), "--bootstrap", "x:1"]) == 0
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err == message

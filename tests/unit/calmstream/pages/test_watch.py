@@ -205,9 +205,9 @@ def test_a_run_of_windows_without_reports_is_one_line() -> None:
     ]
     run = "windows 1 to 30 · 2023-11-14 22:13:30 to 22:18:30 UTC · no reports, 90 records rejected"
     assert printed(given, live=False) == [*first, run, *last]
-    told = "window 1 · 2023-11-14 22:13:30 to 22:13:40 UTC · no reports, 3 records rejected"
+    line = "window 1 · 2023-11-14 22:13:30 to 22:13:40 UTC · no reports, 3 records rejected"
     rest = "windows 2 to 30 · 2023-11-14 22:13:40 to 22:18:30 UTC · no reports, 87 records rejected"
-    assert printed(given, live=True) == [*first, told, rest, *last]
+    assert printed(given, live=True) == [*first, line, rest, *last]
 
 
 def test_totals_alone_are_shown_when_they_have_more_reports() -> None:

@@ -49,11 +49,11 @@ def test_the_model_is_the_registry_s(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOCALS)
 def test_raw_tables_are_called_raw_and_all_others_are_distributions(name: str) -> None:
-    found = fitted(name).marginal((0, 1))
-    assert ("raw" in found.flags) == note(name).raw
+    marginal = fitted(name).marginal((0, 1))
+    assert ("raw" in marginal.flags) == note(name).raw
     if not note(name).raw:
-        assert found.table.min() >= 0
-        assert found.table.sum() == pytest.approx(1)
+        assert marginal.table.min() >= 0
+        assert marginal.table.sum() == pytest.approx(1)
 
 
 def test_the_page_is_current_and_linked() -> None:
@@ -71,6 +71,6 @@ def test_plan_lists_them_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     titles = ["method", "model", "a device is asked for", "tables come back by", "take it when"]
     assert re.split(r" {2,}", head.strip()) == titles
     assert [line.split()[0] for line in lines] == [n.name for n in NOTES]
-    for line, known in zip(lines, NOTES, strict=True):
-        assert known.asks in line
-        assert known.take in line
+    for line, method in zip(lines, NOTES, strict=True):
+        assert method.asks in line
+        assert method.take in line

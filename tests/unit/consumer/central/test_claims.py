@@ -82,8 +82,8 @@ class World:
 
     def shown(self) -> list[str]:
         """Nonces of the releases of window 0 that a reader takes."""
-        found = subscribe_releases(self.broker, NAMES, follow=False, poll_seconds=0)
-        return [r.manifest["claim"] for r in found if r.manifest["window"] == 0]
+        releases = subscribe_releases(self.broker, NAMES, follow=False, poll_seconds=0)
+        return [r.manifest["claim"] for r in releases if r.manifest["window"] == 0]
 
     def payments(self, *accounts: str) -> list[int]:
         return [
@@ -278,9 +278,9 @@ def test_what_fails_for_the_data_fails_before_the_claim_and_says_nothing_of_it(
         patched.setattr(publication, place, fault)
         with pytest.raises(FatalError) as refusal:
             list(world.process("a").steps(0, lambda _: list(rows)))
-    said = str(refusal.value)
-    assert not any(character.isdigit() for character in said)
-    assert "nurse" not in said
+    message = str(refusal.value)
+    assert not any(character.isdigit() for character in message)
+    assert "nurse" not in message
     assert refusal.value.__suppress_context__
     assert world.broker.records(Partition(NAMES.releases, 0)) == []
     assert world.payments("a") == [0]

@@ -12,12 +12,12 @@ from tests.support.tally_bench import Stage
 
 def test_a_fresh_plan_shows_nothing() -> None:
     stage = Stage(small_plan(partitions=2, groups=2))
-    found = inspect(stage.plan, stage.broker, stage.names, stage.clock)
-    assert len(found.partitions) == 4
-    assert found.lag == 0
-    assert found.rejected == {}
-    assert found.windows.closed_everywhere == found.windows.final == 0
-    assert all(g.z == 0 and g.planned == 0.5 for g in found.groups)
+    inspection = inspect(stage.plan, stage.broker, stage.names, stage.clock)
+    assert len(inspection.partitions) == 4
+    assert inspection.lag == 0
+    assert inspection.rejected == {}
+    assert inspection.windows.closed_everywhere == inspection.windows.final == 0
+    assert all(g.z == 0 and g.planned == 0.5 for g in inspection.groups)
 
 
 def test_lag_clock_windows_rejects_and_shares_are_told() -> None:
@@ -30,17 +30,17 @@ def test_lag_clock_windows_rejects_and_shares_are_told() -> None:
     stage.send(batch_id(1), b"{")
     stage.turns(worker)
     stage.batch(0, [2])
-    found = inspect(stage.plan, stage.broker, stage.names, stage.clock)
-    first, second = found.partitions
+    inspection = inspect(stage.plan, stage.broker, stage.names, stage.clock)
+    first, second = inspection.partitions
     assert (first.reports, first.lag, first.next_offset, first.resume_from) == (9, 1, 4, 0)
     assert (second.reports, second.lag) == (1, 0)
     assert first.clock >= at(0)
     assert first.open_windows == (0,)
-    assert found.rejected == {"undecodable": 1}
-    assert found.dead_letters == 1
-    assert [g.reports for g in found.groups] == [9, 1]
-    assert found.groups[0].observed == pytest.approx(0.9)
-    assert found.groups[0].z == pytest.approx((9 - 5) / (10 * 0.25) ** 0.5)
+    assert inspection.rejected == {"undecodable": 1}
+    assert inspection.dead_letters == 1
+    assert [g.reports for g in inspection.groups] == [9, 1]
+    assert inspection.groups[0].observed == pytest.approx(0.9)
+    assert inspection.groups[0].z == pytest.approx((9 - 5) / (10 * 0.25) ** 0.5)
 
 
 def test_closed_windows_are_counted_where_every_partition_closed_them() -> None:
@@ -49,9 +49,9 @@ def test_closed_windows_are_counted_where_every_partition_closed_them() -> None:
     stage.turns(worker)
     stage.move_to(14)
     stage.turns(worker, count=12)
-    found = inspect(stage.plan, stage.broker, stage.names, stage.clock)
-    assert found.windows.closed_everywhere == 1
-    assert found.windows.planned == 4
+    inspection = inspect(stage.plan, stage.broker, stage.names, stage.clock)
+    assert inspection.windows.closed_everywhere == 1
+    assert inspection.windows.planned == 4
 
 
 def test_a_partition_that_workers_would_refuse_is_named() -> None:
@@ -61,8 +61,8 @@ def test_a_partition_that_workers_would_refuse_is_named() -> None:
         stage.batch(0, [1])
     stage.turns(worker)
     stage.topics.trim({stage.input(): 2})
-    found = inspect(stage.plan, stage.broker, stage.names, stage.clock)
-    assert "starts at 2, needed from 0" in found.partitions[0].trouble
+    inspection = inspect(stage.plan, stage.broker, stage.names, stage.clock)
+    assert "starts at 2, needed from 0" in inspection.partitions[0].trouble
 
 
 def test_a_missing_topic_is_named_with_the_remedy() -> None:

@@ -60,16 +60,16 @@ def publish(stage: Stage, steps: int = 60) -> None:
 def sets(stage: Stage, names: TopicNames) -> dict[bytes, bytes]:
     """Newest value of every record of a final or total."""
     records = stage.broker.records(Partition(names.snapshots, 0))
-    found = {r.key: r.value for r in records if b"/early/" not in r.key}
-    return {key: value for key, value in found.items() if value is not None}
+    by_key = {r.key: r.value for r in records if b"/early/" not in r.key}
+    return {key: value for key, value in by_key.items() if value is not None}
 
 
 def final(stage: Stage, names: TopicNames, window: int) -> Snapshot:
     assembler = SnapshotAssembler()
     for record in stage.broker.records(Partition(names.snapshots, 0)):
-        found = assembler.read(record.key, record.value)
-        if found is not None and (found.window, found.kind) == (window, Kind.FINAL):
-            return found
+        snapshot = assembler.read(record.key, record.value)
+        if snapshot is not None and (snapshot.window, snapshot.kind) == (window, Kind.FINAL):
+            return snapshot
     raise AssertionError(f"no final of window {window}")
 
 

@@ -55,20 +55,20 @@ def test_a_publisher_stops_too(which: str) -> None:
 
 def test_a_broker_that_does_not_answer_is_not_a_deletion() -> None:
     stage = Stage(small_plan())
-    known = stage.topics.describe([stage.names.state])
-    asked = threading.Event()
+    described = stage.topics.describe([stage.names.state])
+    request = threading.Event()
 
     class Mute:
         def describe(self, _names: object) -> object:
-            asked.set()
+            request.set()
             raise RecoverableError("away")
 
-    watch = TopicWatch(Mute(), known, stage.clock, 1.0)  # type: ignore[arg-type]
+    watch = TopicWatch(Mute(), described, stage.clock, 1.0)  # type: ignore[arg-type]
     watch.turn()
-    assert not asked.is_set(), "too soon"
+    assert not request.is_set(), "too soon"
     stage.clock.advance(2)
     watch.turn()
-    assert asked.wait(5)
+    assert request.wait(5)
     for _ in range(20):
         stage.clock.advance(2)
         watch.turn()

@@ -28,16 +28,16 @@ EARLY = {window: a_set(window, Kind.EARLY) for window in range(6)}
 
 
 def shown(order: DeliveryOrder, *sets: Snapshot, end: bool = True) -> Shown:
-    found = [snapshot for each in sets for snapshot in order.take(each)]
-    found += order.at_end() if end else ()
-    return [(snapshot.window, snapshot.kind.value) for snapshot in found]
+    snapshots = [snapshot for each in sets for snapshot in order.take(each)]
+    snapshots += order.at_end() if end else ()
+    return [(snapshot.window, snapshot.kind.value) for snapshot in snapshots]
 
 
 @pytest.mark.parametrize("windows", list(permutations(range(4))))
 def test_finals_come_in_order_and_once(windows: tuple[int, ...]) -> None:
     order = DeliveryOrder()
-    found = shown(order, *(FINALS[w] for w in windows), end=False)
-    assert found == [(w, "final") for w in range(4)]
+    snapshots = shown(order, *(FINALS[w] for w in windows), end=False)
+    assert snapshots == [(w, "final") for w in range(4)]
     assert not order.holds()
 
 

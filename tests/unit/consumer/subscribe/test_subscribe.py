@@ -65,8 +65,8 @@ def test_a_late_lower_record_does_not_break_a_higher_set(plan: Plan) -> None:
     old = records(a_set(plan, 0, Kind.EARLY, (1, 1)))
     new = records(a_set(plan, 0, Kind.EARLY, (2, 1)))
     assembler = SnapshotAssembler()
-    found = [assembler.add(r) for r in (new[0], old[0], new[1], old[1], old[2], new[2])]
-    assert [f is not None for f in found] == [False] * 5 + [True]
+    results = [assembler.add(r) for r in (new[0], old[0], new[1], old[1], old[2], new[2])]
+    assert [f is not None for f in results] == [False] * 5 + [True]
 
 
 @pytest.mark.parametrize("revision", [(3, 3), (2, 3), (4, 2), (0, 0)])
@@ -86,8 +86,8 @@ def test_final_beats_early_and_comes_once(plan: Plan) -> None:
     final = records(a_set(plan, 0, Kind.FINAL, (3, 3)))
     early = records(a_set(plan, 0, Kind.EARLY, (9, 9)))
     assembler.add(early[0])
-    found = [assembler.add(record) for record in [*final, *early, *final]]
-    assert [f is not None for f in found] == [False, False, True] + [False] * 6
+    results = [assembler.add(record) for record in [*final, *early, *final]]
+    assert [f is not None for f in results] == [False, False, True] + [False] * 6
     assert assembler.complete(0, Kind.FINAL)
     assert not assembler.complete(0, Kind.TOTAL)
 
@@ -123,7 +123,7 @@ def test_tables_come_as_arrays_shaped_by_labels_in_the_order_asked_for(plan: Pla
     assembler = SnapshotAssembler()
     counts = (count_of([0] * 100 + [1] * 900),)
     built = build_set(plan, MergedWindow(0, Kind.FINAL, (1, 1), counts))
-    shown = next(found for r in records(built) if (found := assembler.add(r)))
+    shown = next(snapshot for r in records(built) if (snapshot := assembler.add(r)))
     ab, ba = shown.marginal("a0", "a1"), shown.marginal("a1", "a0")
     assert ab.table.shape == ab.stderr.shape == (2, 2)
     assert np.array_equal(ab.table, ba.table.T)
@@ -178,10 +178,10 @@ def write(bench: Bench, window: int, kind: Kind, revision: tuple[int, ...]) -> N
 
 
 def seen(bench: Bench, **options: object) -> list[tuple[int, Kind, tuple[int, ...]]]:
-    found = subscribe(
+    snapshots = subscribe(
         bench.plan, bench.broker, namespace="test", follow=False, poll_seconds=0, **options
     )
-    return [(s.window, s.kind, s.revision) for s in found]
+    return [(s.window, s.kind, s.revision) for s in snapshots]
 
 
 def test_sets_of_another_plan_are_skipped_and_logged_once(
@@ -248,7 +248,7 @@ def test_a_late_subscriber_of_a_compacted_topic_gets_finals_in_order(bench: Benc
 
 
 def test_one_that_begins_late_stops_and_resumes_sees_every_final_once(bench: Bench) -> None:
-    found: list[int] = []
+    delivered: list[int] = []
 
     def follow(times: int) -> None:
         """Take finals from where the last run ended, then stop, as a process that is killed."""
@@ -257,10 +257,10 @@ def test_one_that_begins_late_stops_and_resumes_sees_every_final_once(bench: Ben
             bench.broker,
             namespace="test",
             kinds=[Kind.FINAL],
-            from_window=found[-1] + 1 if found else 0,
+            from_window=delivered[-1] + 1 if delivered else 0,
             poll_seconds=0.01,
         )
-        found.extend(next(snapshots).window for _ in range(times))
+        delivered.extend(next(snapshots).window for _ in range(times))
         snapshots.close()  # type: ignore[attr-defined]
 
     def publish(*windows: int) -> None:
@@ -276,7 +276,7 @@ def test_one_that_begins_late_stops_and_resumes_sees_every_final_once(bench: Ben
     follow(2)
     publish(5, 2)
     follow(1)
-    assert found == [0, 1, 2, 3, 4, 5]
+    assert delivered == [0, 1, 2, 3, 4, 5]
 
 
 def test_latest_begins_with_the_newest_and_follows(bench: Bench) -> None:
@@ -360,8 +360,8 @@ def test_a_broker_that_is_away_is_asked_again_within_the_budget(
 ) -> None:
     write(bench, 0, Kind.FINAL, (2, 2))
     broker, failures = Flaky(bench, 1), []
-    found = subscribe(bench.plan, broker, namespace="test", follow=False)
-    assert [s.window for s in found] == [0]
+    snapshots = subscribe(bench.plan, broker, namespace="test", follow=False)
+    assert [s.window for s in snapshots] == [0]
     broker = Flaky(bench, 10_000)
     with pytest.raises(RecoverableError, match="away"):
         failures.extend(
@@ -400,9 +400,9 @@ def test_closing_the_iterator_closes_its_reader(
     write(bench, 0, Kind.FINAL, (2, 2))
     reader = bench.broker.reader()
     monkeypatch.setattr(bench.broker, "reader", lambda: reader)
-    found: Iterator[object] = subscribe(bench.plan, bench.broker, namespace="test")
-    next(found)
-    found.close()  # type: ignore[attr-defined]
+    snapshots: Iterator[object] = subscribe(bench.plan, bench.broker, namespace="test")
+    next(snapshots)
+    snapshots.close()  # type: ignore[attr-defined]
     with pytest.raises(FatalError, match="closed"):
         reader.poll(0)
 

@@ -55,7 +55,7 @@ def test_a_wrong_value_in_the_environment_is_refused(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"SECURITY_PROTOCOL": "SSLL"}, "CALMSTREAM_SECURITY_PROTOCOL: security protocol must be"),
         ({"SASL_USERNAME": "me"}, "CALMSTREAM_SASL_USERNAME: SASL settings need a SASL protocol"),
@@ -68,21 +68,21 @@ def test_a_wrong_value_in_the_environment_is_refused(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_the_variables_of_a_connection_that_cannot_be_are_named(
-    values: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+    values: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in values.items():
         monkeypatch.setenv(f"CALMSTREAM_{name}", value)
     with pytest.raises(InvalidInput) as caught:
         load(SecurityConfig).security()
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
 
 
 def test_unknown_variables_are_refused_without_their_value() -> None:
-    known = variables(TallyConfig, HttpConfig)
-    assert "CALMSTREAM_SESSION_SECONDS" in known
-    refuse_unknown({"CALMSTREAM_SESSION_SECONDS": "1", "PATH": "/bin"}, known)
+    names = variables(TallyConfig, HttpConfig)
+    assert "CALMSTREAM_SESSION_SECONDS" in names
+    refuse_unknown({"CALMSTREAM_SESSION_SECONDS": "1", "PATH": "/bin"}, names)
     with pytest.raises(InvalidInput, match="CALMSTREAM_SESION_SECONDS") as caught:
-        refuse_unknown({"CALMSTREAM_SESION_SECONDS": "hunter2"}, known)
+        refuse_unknown({"CALMSTREAM_SESION_SECONDS": "hunter2"}, names)
     assert "hunter2" not in str(caught.value)
 
 

@@ -25,17 +25,17 @@ def test_every_known_series_exists_at_zero_from_the_start() -> None:
     registry = CollectorRegistry()
     names = names_of(PLAN)
     tally_metrics(registry, PLAN, names)
-    found = series(registry)
-    assert set(found.values()) == {0.0}
+    exported = series(registry)
+    assert set(exported.values()) == {0.0}
     plan = ("plan", plan_label(PLAN))
     for reason in Reason:
-        assert ("calmstream_rejections_total", (plan, ("reason", reason.value))) in found
+        assert ("calmstream_rejections_total", (plan, ("reason", reason.value))) in exported
     for group in range(3):
         labels = (("group", str(group)), plan)
-        assert ("calmstream_reports_accepted_total", labels) in found
+        assert ("calmstream_reports_accepted_total", labels) in exported
         for number in range(2):
             where = (("partition", str(number)), plan, ("topic", names.reports(group)))
-            assert ("calmstream_consumer_lag_records", where) in found
+            assert ("calmstream_consumer_lag_records", where) in exported
 
 
 def test_definitions_are_distinct_and_complete() -> None:

@@ -35,7 +35,7 @@ def state(next_offset: int = 10, resume_from: int = 5, topic_id: str = "id") -> 
 
 
 @pytest.mark.parametrize(
-    ("known", "info", "start", "end", "message"),
+    ("record", "info", "start", "end", "message"),
     [
         (None, INFO, 1, 9, "nothing was ever counted"),
         (state(), INFO, 6, 20, "starts at 6, needed from 5"),
@@ -48,18 +48,18 @@ def state(next_offset: int = 10, resume_from: int = 5, topic_id: str = "id") -> 
     ],
 )
 def test_what_does_not_fit_together_stops(
-    known: Any, info: Any, start: int, end: int, message: str
+    record: Any, info: Any, start: int, end: int, message: str
 ) -> None:
     with pytest.raises(FatalError, match=message):
-        check_log(P, known, info, start, end)
+        check_log(P, record, info, start, end)
 
 
 @pytest.mark.parametrize(
-    ("known", "start", "end"),
+    ("record", "start", "end"),
     [(None, 0, 0), (None, 0, 9), (state(), 5, 10), (state(), 0, 10), (state(10, 10), 10, 10)],
 )
-def test_what_fits_is_read(known: Any, start: int, end: int) -> None:
-    check_log(P, known, INFO, start, end)
+def test_what_fits_is_read(record: Any, start: int, end: int) -> None:
+    check_log(P, record, INFO, start, end)
 
 
 def restorer(
@@ -195,8 +195,8 @@ def test_a_batch_that_an_earlier_release_had_read_in_part_is_gone_past() -> None
     raw = frame(b"no records", 5, codec=ZSTD)
     assert stage.broker.append_batch(stage.input(), raw) == 1
     info = stage.topics.describe([stage.input().topic])[stage.input().topic]
-    held = {0: WindowCount(Tally(np.array([3]), np.array([[0, 3, 0, 0]])))}
-    state = PartitionState(info.id, 3, at(2), -1, 0, 0, ZERO, held)
+    open_windows = {0: WindowCount(Tally(np.array([3]), np.array([[0, 3, 0, 0]])))}
+    state = PartitionState(info.id, 3, at(2), -1, 0, 0, ZERO, open_windows)
     stage.sink.send(
         stage.names.state, partition_key(0, 0), encode_state(stage.plan, state), partition=0
     ).wait(1)

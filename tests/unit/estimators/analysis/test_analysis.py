@@ -59,11 +59,11 @@ def test_without_noise_the_test_is_pearson_s() -> None:
     n = 5000
     spread = (np.diag(even.ravel()) - np.outer(even.ravel(), even.ravel())) / n
     table = even + 0.01 * np.array([[1, -1], [0, 0], [-1, 1]])
-    found = independence(table, spread, (rows, columns), n)
-    assert found.statistic == pytest.approx(statistic(table, n))
-    assert found.critical == pytest.approx(found.uncorrected, rel=1e-9)
+    result = independence(table, spread, (rows, columns), n)
+    assert result.statistic == pytest.approx(statistic(table, n))
+    assert result.critical == pytest.approx(result.uncorrected, rel=1e-9)
     scipy = stats.chi2_contingency(table * n, correction=False)
-    assert (found.statistic, found.p_value) == pytest.approx(scipy[:2], rel=1e-9)
+    assert (result.statistic, result.p_value) == pytest.approx(scipy[:2], rel=1e-9)
 
 
 def test_noise_raises_the_critical_value_and_not_the_statistic() -> None:
@@ -71,10 +71,10 @@ def test_noise_raises_the_critical_value_and_not_the_statistic() -> None:
     spread = np.eye(4) * 1e-3
     table = even + 0.02 * np.array([[1, -1], [-1, 1]])
     margins = even.sum(axis=1), even.sum(axis=0)
-    found = independence(table, spread, margins, 1000)
-    assert found.uncorrected < found.statistic < found.critical
-    assert not found.dependent
-    assert 0.05 < found.p_value < 1.0
+    result = independence(table, spread, margins, 1000)
+    assert result.uncorrected < result.statistic < result.critical
+    assert not result.dependent
+    assert 0.05 < result.p_value < 1.0
 
 
 def total(edges: object, information: dict[tuple[int, int], float]) -> float:

@@ -57,9 +57,9 @@ def test_tables_are_the_joint_or_all_of_one_size_whichever_are_smaller() -> None
     assert len(choose_tables(large, 2, {}).sets) == 15
     assert len(choose_tables(large, 1, {}).sets) == 15  # pairs are published by default
     assert choose_tables(large, 6, {}).sets == ((0, 1, 2, 3, 4, 5),)
-    asked = choose_tables(large, 5, {"tables": [["a5", "a0", "a1"]]}).sets
-    assert asked[0] == (0, 1, 5)
-    assert len(asked) == 1 + 15 - 3
+    chosen = choose_tables(large, 5, {"tables": [["a5", "a0", "a1"]]}).sets
+    assert chosen[0] == (0, 1, 5)
+    assert len(chosen) == 1 + 15 - 3
     with pytest.raises(PlanError, match="name the ones to keep"):
         choose_tables(mixed_domain(*(4,) * 40), 6, {})
 

@@ -103,12 +103,12 @@ def test_em_climbs_to_the_maximum_likelihood() -> None:
     truth = np.array([[0.5, 0.0], [0.1, 0.4]])
     channel = np.array([[0.8, 0.2], [0.2, 0.8]])
     drawn = rng.choice(4, 20_000, p=truth.reshape(-1))
-    seen = [np.where(rng.random(20_000) < 0.8, v, 1 - v) for v in divmod(drawn, 2)]
-    likelihoods = [channel[s] for s in seen]
+    observed = [np.where(rng.random(20_000) < 0.8, v, 1 - v) for v in divmod(drawn, 2)]
+    likelihoods = [channel[s] for s in observed]
     start = np.full((2, 2), 0.25)
-    found = expectation_maximisation(likelihoods, start, tolerance=1e-9, rounds=2000)
-    assert found.sum() == pytest.approx(1.0)
-    assert np.abs(found - truth).max() < 0.03
+    estimate = expectation_maximisation(likelihoods, start, tolerance=1e-9, rounds=2000)
+    assert estimate.sum() == pytest.approx(1.0)
+    assert np.abs(estimate - truth).max() < 0.03
     masked = np.array([[0.5, 0.0], [0.25, 0.25]])
     assert expectation_maximisation(likelihoods, masked)[0, 1] == 0.0
 
@@ -185,11 +185,11 @@ def test_the_expected_errors_are_those_of_least_squares_at_every_size() -> None:
     mechanism = build(design.groups[0].mechanism, "8")
     assert isinstance(mechanism, BloomRR)
     records = np.arange(users) % 24  # every value of a record equally often
-    found: dict[int, list[float]] = {1: [], 2: [], 3: []}
+    errors_by_size: dict[int, list[float]] = {1: [], 2: [], 3: []}
     for seed in range(120):
         reports = mechanism.perturb(records, SeededRandomness(seed))
         counts = mechanism.tally(reports, None, 1)[0]
-        for size, errors in found.items():
+        for size, errors in errors_by_size.items():
             for attributes in combinations(range(3), size):
                 table = mechanism.scores(counts, users, attributes)
                 for axis, i in enumerate(attributes):
@@ -197,5 +197,5 @@ def test_the_expected_errors_are_those_of_least_squares_at_every_size() -> None:
                     table = fold_axis(table, axis, inverse)
                 errors.append(float(np.square(table - 1 / table.size).sum()))
     assert set(design.expected_sse) == {1, 2, 3}
-    for size, errors in found.items():
+    for size, errors in errors_by_size.items():
         assert np.mean(errors) == pytest.approx(design.expected_sse[size], rel=0.15)

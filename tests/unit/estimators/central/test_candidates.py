@@ -29,25 +29,25 @@ def some_tuples(k: int, radix: tuple[int, ...], seed: int, share: float = 0.6) -
 
 def decoded(cells: Cells, radix: tuple[int, ...]) -> set[tuple[tuple[int, int], ...]]:
     """Cells as sets of (column, value)."""
-    found = set()
+    tuples = set()
     for key, own in cells.items():
         places = np.unravel_index(own, [radix[i] for i in key])
         for values in zip(*places, strict=True):
-            found.add(tuple(zip(key, map(int, values), strict=True)))
-    return found
+            tuples.add(tuple(zip(key, map(int, values), strict=True)))
+    return tuples
 
 
 def expected(
     previous: set[tuple[tuple[int, int], ...]], k: int, radix: tuple[int, ...]
 ) -> set[tuple[tuple[int, int], ...]]:
     """By definition: every tuple all of whose subtuples stand."""
-    found = set()
+    tuples = set()
     for key in combinations(range(len(radix)), k):
         for values in np.ndindex(*(radix[i] for i in key)):
             whole = tuple(zip(key, values, strict=True))
             if all(whole[:i] + whole[i + 1 :] in previous for i in range(k)):
-                found.add(whole)
-    return found
+                tuples.add(whole)
+    return tuples
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
@@ -60,10 +60,10 @@ def test_they_are_exactly_those_whose_subtuples_all_stand(
     made = 0
     for seed in range(15):
         previous = some_tuples(k, radix, seed, 0.8)
-        found = candidates(previous, k, radix)
-        assert all((np.diff(own) > 0).all() for own in found.values())
-        assert decoded(found, radix) == expected(decoded(previous, radix), k, radix)
-        made += size(found)
+        result = candidates(previous, k, radix)
+        assert all((np.diff(own) > 0).all() for own in result.values())
+        assert decoded(result, radix) == expected(decoded(previous, radix), k, radix)
+        made += size(result)
     assert made > 100
 
 
@@ -111,6 +111,6 @@ def test_where_all_fit_all_are_extended() -> None:
 def test_column_sets_beyond_64_bits_are_left_out() -> None:
     radix = (1 << 21,) * 3 + (2,)
     previous = {key: np.array([0, 5]) for key in combinations(range(4), 2)}
-    found = candidates(previous, 3, radix)
-    assert (0, 1, 2) not in found
-    assert (0, 1, 3) in found
+    result = candidates(previous, 3, radix)
+    assert (0, 1, 2) not in result
+    assert (0, 1, 3) in result

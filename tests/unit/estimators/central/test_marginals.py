@@ -35,25 +35,25 @@ def table(n: int, d: int, seed: int) -> Records:
 
 
 def naive_counts(records: Records, k: int) -> dict[tuple[tuple[int, int], ...], int]:
-    seen: dict[tuple[tuple[int, int], ...], int] = {}
+    tuples: dict[tuple[tuple[int, int], ...], int] = {}
     for row in records.codes:
-        held = [(i, int(v)) for i, v in enumerate(row) if v >= 0]
-        for chosen in combinations(held, k):
-            seen[chosen] = seen.get(chosen, 0) + 1
-    return seen
+        values = [(i, int(v)) for i, v in enumerate(row) if v >= 0]
+        for chosen in combinations(values, k):
+            tuples[chosen] = tuples.get(chosen, 0) + 1
+    return tuples
 
 
 def as_tuples(result, k: int) -> dict[tuple[tuple[int, int], ...], int]:  # type: ignore[no-untyped-def]  # noqa: ANN001
     level = result.levels[k - 1]
-    found = {}
+    count_of_tuple = {}
     for columns, cells in level.cells.items():
         for cell, count in zip(cells.tolist(), level.counts[columns].tolist(), strict=True):
             values, rest = [], cell
             for i in reversed(columns):
                 rest, v = divmod(rest, level.cardinalities[i])
                 values.append((i, int(result.values[i][v])))
-            found[tuple(reversed(values))] = count
-    return found
+            count_of_tuple[tuple(reversed(values))] = count
+    return count_of_tuple
 
 
 @pytest.mark.parametrize("seen_only", [False, True])
@@ -64,12 +64,12 @@ def test_without_noise_every_frequent_tuple_has_its_exact_count(seen_only: bool)
     for k in (1, 2, 3):
         exact = naive_counts(records, k)
         level = result.levels[k - 1]
-        found = as_tuples(result, k)
-        assert found
-        assert all(exact[t] == count for t, count in found.items())
+        published = as_tuples(result, k)
+        assert published
+        assert all(exact[t] == count for t, count in published.items())
         if k == 1 or seen_only:
             frequent = {t for t, count in exact.items() if count > level.threshold}
-            assert set(found) == frequent
+            assert set(published) == frequent
 
 
 def test_tuples_grow_only_from_their_subtuples() -> None:
@@ -93,10 +93,10 @@ def test_contributions_are_limited_to_a_uniform_subset(
     records = Records(codes, (1,) * 6)
     universe = {key: np.array([0]) for key in combinations(range(6), 2)}
     locator = Locator(records, universe)
-    held = locator.sizes()
-    assert held[:3000].tolist() == [3] * 3000
-    assert held[3000:].tolist() == [15] * 3000
-    counts = locator.count(held, 5, SeededRandomness(4))
+    sizes = locator.sizes()
+    assert sizes[:3000].tolist() == [3] * 3000
+    assert sizes[3000:].tolist() == [15] * 3000
+    counts = locator.count(sizes, 5, SeededRandomness(4))
     total = {key: int(c[0]) for key, c in counts}
     assert sum(total.values()) == 3000 * 3 + 3000 * 5
     for key, count in total.items():
@@ -105,7 +105,7 @@ def test_contributions_are_limited_to_a_uniform_subset(
     assert all(
         (c == e).all()
         for (_, c), e in zip(
-            locator.count(held, 15, SeededRandomness(4)),
+            locator.count(sizes, 15, SeededRandomness(4)),
             ([6000] if max(k) < 3 else [3000] for k in universe),
             strict=True,
         )
@@ -120,9 +120,9 @@ def test_a_record_s_tuples_never_count_more_than_the_limit() -> None:
             for key in combinations(range(8), 2)
         }
         locator = Locator(records, universe)
-        held = locator.sizes()
-        counted = locator.count(held, limit, SeededRandomness(limit))
-        assert sum(int(c.sum()) for _, c in counted) == min(limit, int(held[0]))
+        sizes = locator.sizes()
+        counted = locator.count(sizes, limit, SeededRandomness(limit))
+        assert sum(int(c.sum()) for _, c in counted) == min(limit, int(sizes[0]))
 
 
 def test_missing_values_are_no_values() -> None:
@@ -159,10 +159,10 @@ def test_which_limits_are_possible_does_not_depend_on_the_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One user with a value in a column that is empty otherwise must not widen the range."""
-    asked = []
+    limits = []
 
     def spy(sizes: np.ndarray, largest: int, *rest: object) -> int:
-        asked.append(largest)
+        limits.append(largest)
         return private_quantile(sizes, largest, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr("estimators.central.dp_marginals.private_quantile", spy)
@@ -172,7 +172,7 @@ def test_which_limits_are_possible_does_not_depend_on_the_records(
         codes[0, 2] = last
         radix = (1, 1, last + 1)
         release(Records(codes.copy(), radix), CLEAR, Settings(), SeededRandomness(13))
-    assert asked == [3, 1, 3, 1]
+    assert limits == [3, 1, 3, 1]
 
 
 def test_it_says_that_it_is_alive() -> None:
@@ -218,8 +218,8 @@ def test_spurious_tuples_stay_within_their_bound_over_many_runs(runs: int) -> No
     for seed in range(runs):
         result = release(records, allocation, settings, SeededRandomness(1000 + seed))
         for level in result.levels:
-            found = as_tuples(result, level.k)
-            spurious[level.k] += sum(t not in exact[level.k - 1] for t in found)
+            published = as_tuples(result, level.k)
+            spurious[level.k] += sum(t not in exact[level.k - 1] for t in published)
             bounds[level.k] += level.spurious_bound
             if level.k > 1:
                 allowed[level.k] += 0.2 * size(result.levels[level.k - 2].cells)

@@ -25,15 +25,15 @@ from estimators.randomness import SeededRandomness
 ALPHA = 1e-6
 
 
-def p_value(seen: np.ndarray, expected: np.ndarray) -> float:
+def p_value(observed: np.ndarray, expected: np.ndarray) -> float:
     rare = expected < 5
-    seen = np.append(seen[~rare], seen[rare].sum())
+    observed = np.append(observed[~rare], observed[rare].sum())
     expected = np.append(expected[~rare], expected[rare].sum())
     kept = expected > 1e-9
-    assert not seen[~kept].any()
+    assert not observed[~kept].any()
     if kept.sum() == 1:
         return 1.0
-    statistic = (np.square(seen - expected)[kept] / expected[kept]).sum()
+    statistic = (np.square(observed - expected)[kept] / expected[kept]).sum()
     return float(chi2.sf(statistic, kept.sum() - 1))
 
 
@@ -65,8 +65,8 @@ def test_the_discrete_laplace_law(scale: int) -> None:
     drawn = discrete_laplace(scale, n, SeededRandomness(3))
     x = np.arange(-40 * scale, 40 * scale + 1)
     weights = np.exp(-np.abs(x) / scale)
-    seen = np.bincount(drawn + 40 * scale, minlength=len(x))
-    assert p_value(seen, n * weights / weights.sum()) > ALPHA
+    observed = np.bincount(drawn + 40 * scale, minlength=len(x))
+    assert p_value(observed, n * weights / weights.sum()) > ALPHA
 
 
 @pytest.mark.parametrize("wanted", ["0.01", "0.3", "1", "2.7", "90.25", "2500"])
@@ -77,8 +77,8 @@ def test_the_discrete_gaussian_law(wanted: str) -> None:
     reach = int(12 * float(variance) ** 0.5) + 3
     x = np.arange(-reach, reach + 1)
     weights = np.exp(-np.square(x) / (2 * float(variance)))
-    seen = np.bincount(drawn + reach, minlength=len(x))
-    assert p_value(seen, n * weights / weights.sum()) > ALPHA
+    observed = np.bincount(drawn + reach, minlength=len(x))
+    assert p_value(observed, n * weights / weights.sum()) > ALPHA
 
 
 def test_far_proposals_take_the_slow_way_to_the_same_verdict() -> None:
@@ -136,10 +136,10 @@ def test_neighbours_change_the_quantile_s_law_by_epsilon_at_most() -> None:
 
 def test_a_generous_epsilon_finds_the_quantile() -> None:
     sizes = np.repeat(np.arange(comb(16, 3) + 1), 20)
-    found = private_quantile(
+    quantile = private_quantile(
         sizes, comb(16, 3), Fraction(99, 100), Fraction(8), SeededRandomness(1)
     )
-    assert abs(found - 555) <= 2
+    assert abs(quantile - 555) <= 2
 
 
 def test_no_number_of_users_is_too_many_for_exact_integers() -> None:

@@ -46,8 +46,8 @@ def records(nonce: str = NONCE, window: int = 0) -> list[bytes]:
 
 def read(values: list[bytes | None]) -> tuple[list[CentralRelease], int]:
     fold = ReleaseFold(ReleaseOwners(PLAN.digest))
-    found = [release for value in values if (release := fold.read(value)) is not None]
-    return found, fold.ignored
+    releases = [release for value in values if (release := fold.read(value)) is not None]
+    return releases, fold.ignored
 
 
 def changed(raw: bytes, **fields: object) -> bytes:
@@ -61,9 +61,9 @@ def changed(raw: bytes, **fields: object) -> bytes:
 
 
 def test_a_claimed_release_is_read_once() -> None:
-    found, ignored = read(records() + records()[1:])
+    releases, ignored = read(records() + records()[1:])
     assert ignored == 0
-    (release,) = found
+    (release,) = releases
     assert release.manifest["claim"] == NONCE
     (table,) = release.levels[1]["tables"]
     assert table["values"] == [["label 0", "label 1", "label 2"]]
@@ -77,9 +77,9 @@ def test_the_first_claim_holds_a_window_for_ever() -> None:
         [mine[0], *others, *mine[1:]],
         [mine[0], mine[1], others[0], others[1], others[2], mine[2]],
     ):
-        found, ignored = read(list(merged))
-        assert [r.manifest["claim"] for r in found] == [NONCE]
-        assert found[0].levels[1]["claim"] == NONCE
+        releases, ignored = read(list(merged))
+        assert [r.manifest["claim"] for r in releases] == [NONCE]
+        assert releases[0].levels[1]["claim"] == NONCE
         assert ignored == 2
     # Its owner dies: nobody else's release of the window is ever shown.
     assert read([mine[0], *others])[0] == []
@@ -123,8 +123,8 @@ FOREIGN: list[bytes | None] = [
 def test_whatever_else_is_in_the_topic_is_passed_over(foreign: bytes | None) -> None:
     mine = records()
     for place in range(len(mine) + 1):
-        found, ignored = read([*mine[:place], foreign, *mine[place:]])
-        assert len(found) == 1
+        releases, ignored = read([*mine[:place], foreign, *mine[place:]])
+        assert len(releases) == 1
         assert ignored == 1
 
 
@@ -148,8 +148,8 @@ def test_whatever_else_is_in_the_topic_is_passed_over(foreign: bytes | None) -> 
 )
 def test_a_malformed_level_is_none(fields: dict[str, Any]) -> None:
     claim, raw, manifest = records()
-    found, ignored = read([claim, changed(raw, **fields), manifest])
-    assert found == []
+    releases, ignored = read([claim, changed(raw, **fields), manifest])
+    assert releases == []
     assert ignored == 1
     assert len(read([claim, changed(raw, **fields), raw, manifest])[0]) == 1
 
@@ -176,8 +176,8 @@ def test_a_malformed_manifest_is_none(fields: dict[str, Any]) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.binary(max_size=60) | st.none() | st.sampled_from(FOREIGN), max_size=20))
 def test_no_bytes_stop_a_reader(values: list[bytes | None]) -> None:
-    found, ignored = read([records()[0], *values, *records()[1:]])
-    assert len(found) == 1
+    releases, ignored = read([records()[0], *values, *records()[1:]])
+    assert len(releases) == 1
     assert ignored == len(values)
 
 

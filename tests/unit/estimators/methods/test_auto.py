@@ -21,12 +21,12 @@ from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, tr
 @pytest.mark.parametrize("epsilon", ["0.2", "1"])
 def test_every_learning_method_is_listed_and_the_best_is_chosen(epsilon: str) -> None:
     request = Request(Domain.binary(6), epsilon, 20_000, 2)
-    found = predictions(request)
-    assert {p.method for p in found} <= set(methods.names())
-    assert "uniform" not in {p.method for p in found}
-    errors = [p.error for p in found if p.error is not None]
+    listed = predictions(request)
+    assert {p.method for p in listed} <= set(methods.names())
+    assert "uniform" not in {p.method for p in listed}
+    errors = [p.error for p in listed if p.error is not None]
     assert errors == sorted(errors)
-    assert all(p.reason for p in found if p.error is None)
+    assert all(p.reason for p in listed if p.error is None)
     assert choose(request).method == "noise-aware"
 
 
@@ -60,22 +60,22 @@ def test_the_prediction_is_of_the_size_of_the_error() -> None:
         p.error for p in predictions(Request(domain, "1", users, 2)) if p.method == "noise-aware"
     )
     model = methods.get("noise-aware").fit(plan, tallies_of(plan, codes, 0))
-    found = np.mean(
+    error = np.mean(
         [sse(model.marginal(p).table, truth(domain, codes, p)) for p in combinations(range(8), 2)]
     )
     assert predicted is not None
-    assert found / 4 < predicted < found * 4
+    assert error / 4 < predicted < error * 4
     assert model.marginal((0, 1)).reports > 0
     assert methods.get("noise-aware").fit(plan, empty_tallies(plan)).marginal((0,)).reports == 0
 
 
 def test_pairs_that_nobody_is_asked_about_are_not_promised() -> None:
     request = Request(Domain.binary(32), "1", 1 << 16, 2)
-    found = {p.method: p for p in predictions(request)}
-    calm = found["calm"]
+    by_method = {p.method: p for p in predictions(request)}
+    calm = by_method["calm"]
     assert calm.design is not None
-    asked = {view.attributes for group in calm.design.groups for view in group.views}
-    assert len(asked) < comb(32, 2) / 4
+    measured_sets = {view.attributes for group in calm.design.groups for view in group.views}
+    assert len(measured_sets) < comb(32, 2) / 4
     # Of a pair's table a coefficient is a quarter; its prior mean square is 0.0175.
     assert calm.error is not None
     assert calm.error > calm.design.expected_sse[2] + 0.7 * 0.0175 / 4

@@ -79,8 +79,8 @@ def test_few_users_still_reach_every_attribute() -> None:
 def test_many_users_keep_the_work_bounded() -> None:
     size = algorithm_1(10**8, (2,) * 32, 2.0, 8, 1e-3)
     assert size.m <= calm_size.affordable_views((2,) * 32, size.l)
-    asked = algorithm_1(10**7, (2,) * 32, 1.0, 6, 1e-3)
-    assert asked.m <= calm_size.MAX_VIEWS
+    design = algorithm_1(10**7, (2,) * 32, 1.0, 6, 1e-3)
+    assert design.m <= calm_size.MAX_VIEWS
 
 
 @pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (2, 2), (3, 3), (5, 1)])
@@ -158,11 +158,11 @@ def fitted(plan_tallies: tuple[object, list[Tally]]) -> OverlappingTables:
 def assert_valid(model: OverlappingTables, d: int) -> None:
     for size in range(1, d + 1):
         for attributes in combinations(range(d), size):
-            found = model.marginal(attributes)
-            assert found.table.min() >= 0.0
-            assert found.table.sum() == pytest.approx(1.0, abs=1e-9)
-            assert np.isfinite(found.stderr).all()
-            assert found.stderr.shape == found.table.shape
+            marginal = model.marginal(attributes)
+            assert marginal.table.min() >= 0.0
+            assert marginal.table.sum() == pytest.approx(1.0, abs=1e-9)
+            assert np.isfinite(marginal.stderr).all()
+            assert marginal.stderr.shape == marginal.table.shape
 
 
 TRUTH = np.random.default_rng(8).dirichlet(np.full(2 * 3 * 2 * 4, 0.5))
@@ -174,9 +174,9 @@ def test_recovers_the_truth_from_noiseless_tallies() -> None:
     grid = TRUTH.reshape(2, 3, 2, 4)
     for attributes in [(0,), (3,), (0, 1), (1, 3), (2, 3)]:
         others = tuple(i for i in range(4) if i not in attributes)
-        found = model.marginal(attributes)
-        np.testing.assert_allclose(found.table, grid.sum(axis=others).ravel(), atol=1e-7)
-        assert found.flags == ("covered",)
+        marginal = model.marginal(attributes)
+        np.testing.assert_allclose(marginal.table, grid.sum(axis=others).ravel(), atol=1e-7)
+        assert marginal.flags == ("covered",)
     # Six views hold a pair each; three of them speak about attribute 0.
     assert model.marginal((0, 1)).reports == 10**9
     assert model.marginal((0,)).reports == 3 * 10**9
@@ -189,10 +189,10 @@ def test_recovers_the_truth_from_noiseless_tallies() -> None:
 def test_no_reports_at_all_is_uniform() -> None:
     plan, _ = draft(mixed_domain(2, 3, 2))
     model = fitted((plan, empty_tallies(plan)))
-    found = model.marginal((0, 1))
-    assert found.flags == ("uniform",)
-    assert found.reports == 0
-    np.testing.assert_array_equal(found.table, np.full(6, 1 / 6))
+    marginal = model.marginal((0, 1))
+    assert marginal.flags == ("uniform",)
+    assert marginal.reports == 0
+    np.testing.assert_array_equal(marginal.table, np.full(6, 1 / 6))
     assert_valid(model, 3)
 
 
@@ -230,8 +230,8 @@ def test_views_of_very_different_sizes() -> None:
     tallies = []
     for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
         n = int(10 ** generator.uniform(0, 6))
-        held = generator.multinomial(n, np.full(mechanism.cells, 1 / mechanism.cells))
-        tallies.append(Tally(np.array([n]), np.array([mechanism.draw_tally(held, generator)])))
+        counts = generator.multinomial(n, np.full(mechanism.cells, 1 / mechanism.cells))
+        tallies.append(Tally(np.array([n]), np.array([mechanism.draw_tally(counts, generator)])))
         assert len(group.views) == 1
     assert_valid(fitted((plan, tallies)), 4)
 
@@ -270,9 +270,9 @@ def test_negative_estimates_are_clipped_and_flagged() -> None:
     counts = np.array([[700, 100, 100, 100]])
     model = fitted((plan, [Tally(np.array([1000]), counts)]))
     assert model.unclipped((0, 1)).min() < 0
-    found = model.marginal((0, 1))
-    assert found.flags == ("covered", "clipped")
-    assert found.table.min() == 0.0
+    marginal = model.marginal((0, 1))
+    assert marginal.flags == ("covered", "clipped")
+    assert marginal.table.min() == 0.0
 
 
 def test_a_marginal_that_is_too_large_is_refused() -> None:

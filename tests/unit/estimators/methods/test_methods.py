@@ -189,16 +189,18 @@ def test_standard_errors_are_the_spread_of_the_estimates(method: str) -> None:
     plan, design = draft(domain, "1", n, 2, method)
     targets = list(combinations(range(3), 2))
     truths = {t: domain.histogram(codes, t) / n for t in targets}
-    found, stated = [], []
+    estimates, stated = [], []
     for run in range(runs):
         tallies = collect(plan, codes, np.random.SeedSequence((14, run)), exact=True)
         model = methods.get(method).fit(plan, tallies)
         assert isinstance(model, LinearAnswers)
-        found.append(np.mean([np.square(model.unclipped(t) - truths[t]).sum() for t in targets]))
+        estimates.append(
+            np.mean([np.square(model.unclipped(t) - truths[t]).sum() for t in targets])
+        )
         stated.append(np.mean([model.marginal(t).noise_floor for t in targets]))
-    spread = np.std(found) / np.sqrt(runs)
-    assert abs(np.mean(found) - np.mean(stated)) < 5 * spread + 0.02 * np.mean(stated)
-    assert np.mean(found) == pytest.approx(design.expected_sse[2], rel=0.15)
+    spread = np.std(estimates) / np.sqrt(runs)
+    assert abs(np.mean(estimates) - np.mean(stated)) < 5 * spread + 0.02 * np.mean(stated)
+    assert np.mean(estimates) == pytest.approx(design.expected_sse[2], rel=0.15)
 
 
 def skewed(cells: int) -> np.ndarray:

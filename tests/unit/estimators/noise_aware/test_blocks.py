@@ -71,24 +71,24 @@ def error_of_block(tables: dict[tuple[int, int], np.ndarray], seed: int) -> tupl
     a, b = features.slices[0], features.slices[3]
     parts = features.interactions((0, 3), tables[0, 3])
     truth = parts[1:, 1:] - np.outer(parts[1:, 0], parts[0, 1:])
-    found = post.products[a, b] - np.outer(post.means[a], post.means[b])
-    return float(np.square(found - truth).sum()), float(np.square(truth).sum())
+    block = post.products[a, b] - np.outer(post.means[a], post.means[b])
+    return float(np.square(block - truth).sum()), float(np.square(truth).sum())
 
 
 def test_a_block_of_rank_one_is_found_in_noise_as_large_as_its_elements(
     margins: list[np.ndarray],
 ) -> None:
     tables = dependent(margins)
-    found = np.array([error_of_block(tables, seed) for seed in range(6)])
+    errors = np.array([error_of_block(tables, seed) for seed in range(6)])
     raw = NOISE**2 * 5 * 6
-    assert found[:, 0].mean() < 0.6 * raw
-    assert found[:, 0].mean() < 0.6 * found[:, 1].mean()
+    assert errors[:, 0].mean() < 0.6 * raw
+    assert errors[:, 0].mean() < 0.6 * errors[:, 1].mean()
 
 
 def test_without_dependence_blocks_stay_at_nothing(margins: list[np.ndarray]) -> None:
     tables = independent(margins)
-    found = np.array([error_of_block(tables, seed) for seed in range(6)])
-    assert found[:, 0].mean() < 0.02 * NOISE**2 * 5 * 6
+    errors = np.array([error_of_block(tables, seed) for seed in range(6)])
+    assert errors[:, 0].mean() < 0.02 * NOISE**2 * 5 * 6
 
 
 def test_margins_of_several_categories_are_not_pulled_towards_their_first_codes() -> None:
@@ -116,5 +116,5 @@ def test_exact_statistics_give_back_the_block(margins: list[np.ndarray]) -> None
     post = low_rank.fit(features, observed(features, tables, 1e-3, 3))
     for (i, j), table in tables.items():
         parts = features.interactions((i, j), table)[1:, 1:]
-        found = post.products[features.slices[i], features.slices[j]]
-        assert np.abs(found - parts).max() < 0.02
+        block = post.products[features.slices[i], features.slices[j]]
+        assert np.abs(block - parts).max() < 0.02

@@ -130,9 +130,9 @@ def test_concentrations_follow_their_conditional() -> None:
     chance /= chance.sum()
     wanted = float(chance @ np.log(grid))
     spread = float(np.sqrt(chance @ np.square(np.log(grid) - wanted)))
-    found = np.log(one.values[:, 0])
-    assert found.mean() == pytest.approx(wanted, abs=5 * spread / 200)
-    assert found.std() == pytest.approx(spread, rel=0.03)
+    logs = np.log(one.values[:, 0])
+    assert logs.mean() == pytest.approx(wanted, abs=5 * spread / 200)
+    assert logs.std() == pytest.approx(spread, rel=0.03)
     assert (one.values[:, 1] == 1.0).all()
 
 

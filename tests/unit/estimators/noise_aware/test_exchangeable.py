@@ -75,9 +75,9 @@ def test_blocks_give_the_variances_of_the_whole_matrices(scenario: Scenario) -> 
 
 def test_pairs_estimate_margins_of_lopsided_attributes_as_well_as_single_views() -> None:
     """A pair's moment contains both margins, each times the other's mean."""
-    asked = np.array([[20.0, 0.0], [0.0, 20.0]])
+    weights = np.array([[20.0, 0.0], [0.0, 20.0]])
     even, lopsided = (
-        variances(Scenario(16, m, (1e-3,), 2), asked)[:, 0] / 16 / (1 - m**2) ** 2
+        variances(Scenario(16, m, (1e-3,), 2), weights)[:, 0] / 16 / (1 - m**2) ** 2
         for m in (0.0, 0.9)
     )
     assert even[1] > 5 * even[0]
@@ -88,15 +88,15 @@ def test_pairs_estimate_margins_of_lopsided_attributes_as_well_as_single_views()
 @pytest.mark.parametrize("epsilon", ["0.05", "1", "4"])
 def test_binary_designs_hold_every_pair_or_spread_evenly(d: int, epsilon: str) -> None:
     for k in {1, 2, min(d, 6)}:
-        found = allocate((2,) * d, 20_000, epsilon, k)
-        assert found.shares.sum() == pytest.approx(1.0)
-        assert (found.shares > 0).all()
-        assert len(set(found.views)) == len(found.views)
-        assert {len(view) for view in found.views} <= {1, found.size}
-        assert 2 <= found.size <= (4 if d <= 9 else 3)
-        held = {pair for view in found.views for pair in combinations(view, 2)}
-        assert held == set(combinations(range(d), 2))
-        larger = sum(s for v, s in zip(found.views, found.shares, strict=True) if len(v) > 1)
+        design = allocate((2,) * d, 20_000, epsilon, k)
+        assert design.shares.sum() == pytest.approx(1.0)
+        assert (design.shares > 0).all()
+        assert len(set(design.views)) == len(design.views)
+        assert {len(view) for view in design.views} <= {1, design.size}
+        assert 2 <= design.size <= (4 if d <= 9 else 3)
+        pairs = {pair for view in design.views for pair in combinations(view, 2)}
+        assert pairs == set(combinations(range(d), 2))
+        larger = sum(s for v, s in zip(design.views, design.shares, strict=True) if len(v) > 1)
         assert larger >= allocation.FLOOR
 
 
@@ -109,8 +109,8 @@ def test_more_reports_never_raise_the_expected_error() -> None:
 
 def test_larger_interactions_are_asked_about_more() -> None:
     def pairs_asked(size: float) -> float:
-        found = allocate((2,) * 12, 1 << 16, "0.2", 3, PriorScales.of((0.6, size)))
-        larger = [len(view) > 1 for view in found.views]
-        return float(found.shares[larger].sum())
+        allocation = allocate((2,) * 12, 1 << 16, "0.2", 3, PriorScales.of((0.6, size)))
+        larger = [len(view) > 1 for view in allocation.views]
+        return float(allocation.shares[larger].sum())
 
     assert pairs_asked(0.01) < pairs_asked(0.1) < pairs_asked(0.4)

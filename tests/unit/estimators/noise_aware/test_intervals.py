@@ -17,29 +17,29 @@ def test_draws_of_a_log_normal_variable_are_covered_up_to_their_own_upper_end(
 ) -> None:
     mean = 0.01
     sd = mean * np.sqrt(np.expm1(deviation**2))
-    found = log_normal_stderr(np.array([mean]), np.array([sd]))[0]
+    stderr = log_normal_stderr(np.array([mean]), np.array([sd]))[0]
     reach = mean * np.exp(1.96 * deviation - deviation**2 / 2)
-    assert found == pytest.approx(max(sd, (reach - mean) / 1.96))
+    assert stderr == pytest.approx(max(sd, (reach - mean) / 1.96))
     draws = mean * np.exp(
         deviation * np.random.default_rng(1).normal(size=200_000) - deviation**2 / 2
     )
-    assert np.mean(draws > mean + 1.96 * found) <= 0.026
+    assert np.mean(draws > mean + 1.96 * stderr) <= 0.026
 
 
 def test_nothing_known_of_a_cell_is_no_trouble() -> None:
     table = np.array([0.0, 0.0, 1e-300, 1e-12, 0.3, 1.0])
     stderr = np.array([0.0, 0.01, 1e-3, 1e-3, 1e-9, 0.5])
-    found = log_normal_stderr(table, stderr)
-    assert np.isfinite(found).all()
-    assert (found >= stderr).all()
+    errors = log_normal_stderr(table, stderr)
+    assert np.isfinite(errors).all()
+    assert (errors >= stderr).all()
     drawn = np.tile(table, (2, 1))
     assert (half_width(table, drawn) == 0.0).all()
 
 
 def test_of_a_cell_known_well_both_ends_count() -> None:
     drawn = 0.3 + 0.01 * np.random.default_rng(1).normal(size=(4000, 1))
-    found = half_width(np.array([0.3]), drawn)[0]
-    assert found == pytest.approx(1.96 * 0.01 * FEW_DRAWS, rel=0.06)
+    width = half_width(np.array([0.3]), drawn)[0]
+    assert width == pytest.approx(1.96 * 0.01 * FEW_DRAWS, rel=0.06)
 
 
 def test_of_a_cell_that_may_be_empty_the_interval_is_one_sided() -> None:
@@ -72,10 +72,10 @@ def test_sparse_baskets_are_covered_but_not_by_anything() -> None:
         model = NoiseAware().fit(plan, tallies_of(plan, codes, seed))
         for _ in range(8):
             attributes = tuple(sorted(random.choice(d, 6, replace=False).tolist()))
-            found = model.marginal(attributes)
-            gap = np.abs(found.table - truth(domain, codes, attributes))
-            inside.append(gap <= 1.96 * found.stderr)
-            ratios.append(1.96 * found.stderr / found.table)
+            marginal = model.marginal(attributes)
+            gap = np.abs(marginal.table - truth(domain, codes, attributes))
+            inside.append(gap <= 1.96 * marginal.stderr)
+            ratios.append(1.96 * marginal.stderr / marginal.table)
     assert 0.9 <= float(np.mean(inside)) <= 0.998
     assert (
         float(np.median(ratios)) < 8.0
@@ -91,11 +91,11 @@ def test_where_hardly_anything_is_known_intervals_hold_all_that_is_possible_and_
     codes = np.zeros((200, len(cards)), np.uint16)
     model = NoiseAware().fit(plan, tallies_of(plan, codes, 1))
     for attributes in ((0,), (0, 1), (0, 1, 2)):
-        found = model.marginal(attributes)
-        farthest = np.maximum(found.table, 1.0 - found.table)
-        assert "noise" in found.flags
-        assert (1.96 * found.stderr <= farthest + 1e-12).all()
-        assert (1.96 * found.stderr > 0.1 * farthest).all()
+        marginal = model.marginal(attributes)
+        farthest = np.maximum(marginal.table, 1.0 - marginal.table)
+        assert "noise" in marginal.flags
+        assert (1.96 * marginal.stderr <= farthest + 1e-12).all()
+        assert (1.96 * marginal.stderr > 0.1 * farthest).all()
 
 
 def test_errors_trust_one_model_no_more_than_the_statistics_decide() -> None:

@@ -39,9 +39,9 @@ def statistics_of(table: Floats, d: int, precision: float) -> Statistics:
     products = np.zeros((d, d))
     for (i, j), value in zip(combinations(range(d), 2), theta[d:], strict=True):
         products[i, j] = products[j, i] = value
-    known = np.where(np.eye(d) > 0, 0.0, precision)
+    precisions = np.where(np.eye(d) > 0, 0.0, precision)
     ones = np.full(d, precision)
-    return Statistics(theta[:d], ones, products, known, {}, np.zeros(d, np.int64))
+    return Statistics(theta[:d], ones, products, precisions, {}, np.zeros(d, np.int64))
 
 
 @pytest.mark.parametrize(
@@ -55,15 +55,15 @@ def test_tables_and_moments_are_those_of_all_parities(parities: Parities) -> Non
     weights = 0.4 * random.normal(size=(3, chi.shape[1]))
     energy = weights @ chi.T
     tables = np.exp(energy) / np.exp(energy).sum(axis=1, keepdims=True)
-    found = parities.tables(weights)
+    computed = parities.tables(weights)
     np.testing.assert_allclose(parities.energy(weights).reshape(3, -1), energy, atol=2e-5)
-    np.testing.assert_allclose(found.reshape(3, -1), tables, atol=1e-6)
-    np.testing.assert_allclose(parities.moments(found), tables @ chi, atol=2e-6)
-    own, slopes = parities.slopes(found)
+    np.testing.assert_allclose(computed.reshape(3, -1), tables, atol=1e-6)
+    np.testing.assert_allclose(parities.moments(computed), tables @ chi, atol=2e-6)
+    own, slopes = parities.slopes(computed)
     covariance = np.array([(chi.T * p) @ chi - np.outer(p @ chi, p @ chi) for p in tables])
     np.testing.assert_allclose(own, tables @ chi, atol=2e-6)
     np.testing.assert_allclose(slopes, covariance, atol=4e-6)
-    np.testing.assert_array_equal(parities.slopes(found, d)[1], slopes[:, :, :d])
+    np.testing.assert_array_equal(parities.slopes(computed, d)[1], slopes[:, :, :d])
 
 
 def model_of(
@@ -100,8 +100,8 @@ def test_the_gradient_is_that_of_the_density(order: int, read: int) -> None:
     for place in range(model.size):
         moved = np.zeros(model.size)
         moved[place] = step
-        ahead, behind = model.density(state + moved)[0], model.density(state - moved)[0]
-        slope = (ahead - behind) / (2 * step)
+        upper, lower = model.density(state + moved)[0], model.density(state - moved)[0]
+        slope = (upper - lower) / (2 * step)
         np.testing.assert_allclose(gradient[:, place], slope, rtol=2e-2, atol=2e-2)
 
 
@@ -144,9 +144,9 @@ def test_the_density_takes_observed_triples_for_as_sure_as_noise_and_delta_are()
     state = model.state + 0.2 * np.random.default_rng(1).normal(size=model.state.shape)
     left = [np.square(estimates - exact_moments(model, row, 3))[15:].sum() for row in state]
     wanted = -0.5 * np.array(left) / (0.05**2 + np.square(model.delta))
-    found = model.density(state)[0] - pairs.density(state)[0]
+    difference = model.density(state)[0] - pairs.density(state)[0]
     assert model.delta[1] > 10 * model.delta[0]
-    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(difference, wanted, rtol=1e-3, atol=1e-3)
     likelihood = model._likelihood(model._gap(model.weights(state)))
     alone = model.density(state)[0] - model._prior(state)[0]
     np.testing.assert_allclose(likelihood, alone, rtol=1e-6)
@@ -159,13 +159,13 @@ def test_the_curvature_is_that_of_the_observed_moments() -> None:
     likelihood = np.zeros((model.size, model.size))
     for chain, state in enumerate(model.state):
         moved = 1e-5 * np.eye(model.size)
-        ahead, behind = (
+        upper, lower = (
             np.array([exact_moments(model, state + way * row, 3) for row in moved])
             for way in (1.0, -1.0)
         )
-        slope, known = (ahead - behind) / 2e-5, precision.copy()
-        known[10:] = 1.0 / (1.0 / precision[10:] + model.delta[chain] ** 2)
-        likelihood += (slope * known) @ slope.T / 2
+        slope, precisions = (upper - lower) / 2e-5, precision.copy()
+        precisions[10:] = 1.0 / (1.0 / precision[10:] + model.delta[chain] ** 2)
+        likelihood += (slope * precisions) @ slope.T / 2
     np.testing.assert_allclose(model.curvature(), likelihood, atol=2e-3)
 
 
@@ -191,8 +191,8 @@ def test_the_curvature_of_the_prior_is_the_mean_of_its_squared_slopes() -> None:
 def test_the_inverse_by_halves_is_the_inverse(size: int) -> None:
     roots = np.tril(np.random.default_rng(size).normal(size=(2, size, size)), -1) / size
     roots += 2.0 * np.eye(size)
-    found = inverse_of_triangle(roots)
-    np.testing.assert_allclose(found @ roots, np.tile(np.eye(size), (2, 1, 1)), atol=1e-12)
+    inverse = inverse_of_triangle(roots)
+    np.testing.assert_allclose(inverse @ roots, np.tile(np.eye(size), (2, 1, 1)), atol=1e-12)
 
 
 def test_delta_is_drawn_from_its_posterior_on_the_grid() -> None:
@@ -210,9 +210,9 @@ def test_delta_is_drawn_from_its_posterior_on_the_grid() -> None:
         variance = noise**2 + np.square(grid)
         chance *= np.exp(-0.5 * left * left / variance) / np.sqrt(variance)
     chance /= chance.sum()
-    found = np.array([np.isclose(model.delta, value).mean() for value in grid])
-    assert found.sum() == pytest.approx(1.0)
-    assert (np.abs(found - chance) <= 5 * np.sqrt(chance / chains) + 1e-4).all()
+    frequencies = np.array([np.isclose(model.delta, value).mean() for value in grid])
+    assert frequencies.sum() == pytest.approx(1.0)
+    assert (np.abs(frequencies - chance) <= 5 * np.sqrt(chance / chains) + 1e-4).all()
     taken = 1.0 / (0.05**2 + np.square(model.delta))
     np.testing.assert_allclose(model._precision[:, 11], taken, rtol=1e-9)
     assert (model._precision[:, 12] == 0.0).all()
@@ -299,8 +299,8 @@ def test_marginals_are_sums_of_the_joint(attributes: tuple[int, ...]) -> None:
     model = joint.fit(statistics_of(table, 5, 1e3))
     others = tuple(i for i in range(5) if i not in attributes)
     shape = (2,) * 5
-    found, variance = model.marginal(attributes)
-    np.testing.assert_allclose(found, model.table.reshape(shape).sum(axis=others), atol=1e-12)
+    marginal, variance = model.marginal(attributes)
+    np.testing.assert_allclose(marginal, model.table.reshape(shape).sum(axis=others), atol=1e-12)
     drawn = model.drawn.astype(np.float64).reshape(-1, *shape)
     summed = drawn.sum(axis=tuple(i + 1 for i in others))
     np.testing.assert_allclose(variance, summed.var(axis=0), atol=1e-8)
@@ -333,25 +333,25 @@ def pairs_hardly_known(d: int) -> tuple[Statistics, dict[tuple[int, ...], float]
     sparse = random.normal(size=last) * np.where(np.arange(last) < d, 0.4, 0.15)
     energy = chi[:, :last] @ sparse
     theta = chi.T @ (np.exp(energy) / np.exp(energy).sum())
-    products, known = np.zeros((d, d)), np.where(np.eye(d) > 0, 0.0, 0.4**-2)
+    products, precisions = np.zeros((d, d)), np.where(np.eye(d) > 0, 0.0, 0.4**-2)
     noisy = theta[d:last] + 0.4 * random.normal(size=last - d)
     for (i, j), value in zip(combinations(range(d), 2), noisy, strict=True):
         products[i, j] = products[j, i] = value
     triples = dict(zip(combinations(range(d), 3), theta[last:].tolist(), strict=True))
     sure = np.full(d, 1e5)
-    statistics = Statistics(theta[:d], sure, products, known, {}, np.zeros(d, np.int64))
+    statistics = Statistics(theta[:d], sure, products, precisions, {}, np.zeros(d, np.int64))
     return statistics, triples, theta[d:last]
 
 
 def test_precise_triples_improve_pairs_that_are_hardly_known() -> None:
     d = 10
     without, triples, wanted = pairs_hardly_known(d)
-    known = replace(without, higher={s: (value, 1e5) for s, value in triples.items()})
-    with_triples, alone = joint.fit(known), joint.fit(without)
+    precise = replace(without, higher={s: (value, 1e5) for s, value in triples.items()})
+    with_triples, alone = joint.fit(precise), joint.fit(without)
     pairs = np.array([len(s) == 2 for s in alone.members])
 
-    def error(found: joint.Joint) -> float:
-        return float(np.sqrt(np.square(found.coefficients[pairs] - wanted).mean()))
+    def error(fitted: joint.Joint) -> float:
+        return float(np.sqrt(np.square(fitted.coefficients[pairs] - wanted).mean()))
 
     assert error(with_triples) < 0.01
     assert error(alone) > 0.05

@@ -43,13 +43,13 @@ SETS = ((0, 1, 2), (0, 2, 4), (0, 3, 4), (1, 3, 4))
 def statistics() -> Statistics:
     """Means, some pairs and some triples of five attributes, all of different precision."""
     random = np.random.default_rng(3)
-    products, known = random.normal(size=(2, D, D))
-    known = np.where(known > -0.5, np.abs(known) * 30.0, 0.0)
+    products, precisions = random.normal(size=(2, D, D))
+    precisions = np.where(precisions > -0.5, np.abs(precisions) * 30.0, 0.0)
     return Statistics(
         random.uniform(-0.9, 0.9, D),
         random.uniform(10.0, 90.0, D),
         (products + products.T) * 0.2,
-        (known + known.T) * (1.0 - np.eye(D)),
+        (precisions + precisions.T) * (1.0 - np.eye(D)),
         {t: (float(random.normal()), float(random.uniform(5.0, 50.0))) for t in SETS},
         np.full(D, 1000, np.int64),
     )
@@ -84,8 +84,8 @@ def test_nodes_have_the_moments_of_a_normal_distribution() -> None:
     x, y = basis[:, 1], basis[:, 2]
     assert weight.sum() == pytest.approx(1.0)
     np.testing.assert_array_equal(basis[:, 0], 1.0)
-    found = [weight @ (x**a * y**b) for a, b in ((1, 0), (1, 1), (2, 0), (0, 2), (4, 0), (2, 2))]
-    np.testing.assert_allclose(found, [0.0, 0.0, 1.0, 1.0, 3.0, 1.0], atol=1e-9)
+    moments = [weight @ (x**a * y**b) for a, b in ((1, 0), (1, 1), (2, 0), (0, 2), (4, 0), (2, 2))]
+    np.testing.assert_allclose(moments, [0.0, 0.0, 1.0, 1.0, 3.0, 1.0], atol=1e-9)
 
 
 def test_moments_are_those_of_the_joint_table(model: traits.Traits, statistics: Statistics) -> None:
@@ -148,10 +148,10 @@ def test_the_density_is_prior_times_likelihood(
             out[c] -= 0.5 * (state[D * (1 + traits.TRAITS)] / FIELD_CENTRE) ** 2
         return out
 
-    before, here = stated(), model.density(model.state)[0]
+    before, current = stated(), model.density(model.state)[0]
     there = model.density(other)[0]
     model.state = other
-    np.testing.assert_allclose(there - here, stated() - before, atol=1e-4)
+    np.testing.assert_allclose(there - current, stated() - before, atol=1e-4)
 
 
 def test_the_curvature_is_that_of_squared_gaps(model: traits.Traits) -> None:
@@ -242,10 +242,10 @@ def test_a_stretch_keeps_the_distribution_of_alpha(
     model._alpha[:, 0] = np.exp(np.random.default_rng(8).choice(grid, 1000, p=density))
     for _ in range(60):
         model._stretch(0, np.zeros(1000))
-    expected, found = density @ grid, np.log(model._alpha[:, 0])
+    expected, logs = density @ grid, np.log(model._alpha[:, 0])
     spread = np.sqrt(density @ np.square(grid - expected))
-    assert abs(found.mean() - expected) < 5.0 * spread / np.sqrt(1000)
-    assert abs(found.std() / spread - 1.0) < 5.0 / np.sqrt(2000)
+    assert abs(logs.mean() - expected) < 5.0 * spread / np.sqrt(1000)
+    assert abs(logs.std() / spread - 1.0) < 5.0 / np.sqrt(2000)
 
 
 def test_delta_and_sigma_are_drawn_from_their_conditionals(
@@ -339,13 +339,13 @@ def _errors(codes: NDArray[np.uint16], means: Floats, products: Floats) -> tuple
 
 @pytest.mark.slow
 def test_one_common_cause_is_found_in_pairs_hidden_by_noise() -> None:
-    codes, found = _common_cause(24), []
+    codes, errors = _common_cause(24), []
     for seed in range(3):
         statistics = _noisy(codes, (0.05, 0.3, 0.3), seed)
         statistics.higher.clear()
         ours, other = traits.fit(statistics), low_rank.fit(Features((2,) * 24), statistics)
-        found.append([_errors(codes, p.means, p.products)[1] for p in (ours, other)])
-    ours, other = np.mean(found, axis=0)
+        errors.append([_errors(codes, p.means, p.products)[1] for p in (ours, other)])
+    ours, other = np.mean(errors, axis=0)
     assert ours < 0.6 * other
 
 
@@ -363,14 +363,14 @@ def test_triples_improve_means_and_pairs_that_are_hardly_known() -> None:
 def test_independent_attributes_cost_what_their_margins_cost() -> None:
     random = np.random.default_rng(5)
     codes = (random.random((20_000, 16)) < random.uniform(0.1, 0.6, 16)).astype(np.uint16)
-    found = []
+    errors = []
     for seed in range(4):
         statistics = _noisy(codes, (0.05, 0.2, 0.2), seed)
         statistics.higher.clear()
         post = traits.fit(statistics)
         own = np.outer(post.means, post.means)
-        found.append([_errors(codes, post.means, p)[1] for p in (post.products, own)])
-    ours, of_margins = np.mean(found, axis=0)
+        errors.append([_errors(codes, post.means, p)[1] for p in (post.products, own)])
+    ours, of_margins = np.mean(errors, axis=0)
     noise = 0.2**2 * 16 * 15 / 2
     assert ours < of_margins + 0.02 * noise
 

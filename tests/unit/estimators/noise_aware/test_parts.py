@@ -61,14 +61,14 @@ def test_statistics_have_the_stated_variance(epsilon: str, cells: int) -> None:
     features = Features((cells // 2, 2))
     random = np.random.default_rng(3)
     even, n = np.full(cells, 1 / cells), 4000
-    found = []
+    estimates = []
     for _ in range(600):
         counts = oracle.draw_tally(random.multinomial(n, even), random)
-        found.append(features.interactions((0, 1), oracle.estimate(counts, n))[1:, 1:].ravel())
+        estimates.append(features.interactions((0, 1), oracle.estimate(counts, n))[1:, 1:].ravel())
     stated = cells * cell_variance(oracle) / n
     # A redundant coding spreads (r - 1) directions over r features.
     directions = 1 if cells == 4 else (cells // 2 - 1) / (cells // 2)
-    assert np.var(found) == pytest.approx(stated * directions, rel=0.15)
+    assert np.var(estimates) == pytest.approx(stated * directions, rel=0.15)
 
 
 def test_statistics_are_unbiased_and_pooled() -> None:
@@ -129,15 +129,15 @@ def test_a_share_is_known_as_far_as_statistics_decide_it() -> None:
     theta = random.normal(0, 1, 400)
     first, second = Candidate(theta, np.zeros(400)), Candidate(0 * theta, np.zeros(400))
     ones = np.ones(400)
-    known = []
+    shares = []
     for precision in (1e-4, 1.0, 1e4):
         estimates = theta + random.normal(0, 1, 400) / np.sqrt(precision)
-        found = share_of_first(first, second, estimates, precision * ones, ones, 0.5)
+        share = share_of_first(first, second, estimates, precision * ones, ones, 0.5)
         # The estimate's variance is 1 / (precision sum theta^2), the prior's 1/4.
-        assert found.known == pytest.approx(0.25 / (0.25 + 1 / (precision * (theta @ theta))))
-        known.append(found.known)
-    assert known[0] < 0.02
-    assert known[2] > 0.999
+        assert share.known == pytest.approx(0.25 / (0.25 + 1 / (precision * (theta @ theta))))
+        shares.append(share.known)
+    assert shares[0] < 0.02
+    assert shares[2] > 0.999
 
 
 def test_risk_falls_back_on_the_prior_when_noise_hides_everything() -> None:
@@ -190,14 +190,14 @@ def test_allocation_asks_about_more_as_epsilon_grows() -> None:
 def test_allocation_is_a_distribution_with_a_floor_on_pairs(
     cards: tuple[int, ...], epsilon: str
 ) -> None:
-    found = allocation.allocate(cards, 1 << 14, epsilon, 1)
-    assert found.shares.sum() == pytest.approx(1.0)
-    assert (found.shares > 0).all()
-    assert set().union(*map(set, found.views)) == set(range(len(cards)))
+    result = allocation.allocate(cards, 1 << 14, epsilon, 1)
+    assert result.shares.sum() == pytest.approx(1.0)
+    assert (result.shares > 0).all()
+    assert set().union(*map(set, result.views)) == set(range(len(cards)))
     if len(cards) > 1:
-        larger = sum(s for v, s in zip(found.views, found.shares, strict=True) if len(v) > 1)
+        larger = sum(s for v, s in zip(result.views, result.shares, strict=True) if len(v) > 1)
         assert larger >= allocation.FLOOR - 1e-9
-    errors = [found.expected[k] for k in sorted(found.expected)]
+    errors = [result.expected[k] for k in sorted(result.expected)]
     assert all(e > 0 for e in errors)
 
 

@@ -49,7 +49,7 @@ def taught(
 
 
 @pytest.mark.parametrize(
-    ("sizes", "said"),
+    ("sizes", "message"),
     [
         ([0.6, -0.1], "of order 2: a standard deviation is not negative, got -0.1"),
         ([-1e-9], "of order 1: a standard deviation is not negative"),
@@ -70,10 +70,10 @@ def taught(
         ([0, [0, 0]], "all are 0"),
     ],
 )
-def test_impossible_scales_are_refused(sizes: Any, said: str) -> None:
+def test_impossible_scales_are_refused(sizes: Any, message: str) -> None:
     with pytest.raises(PlanError, match="parameter prior_sizes") as caught:
         draft(domain_of(2, 2, 2), method="noise-aware", parameters={"prior_sizes": sizes})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_scales_decide_the_shares_and_are_in_the_plan() -> None:
@@ -103,10 +103,10 @@ def test_scales_decide_the_shares_and_are_in_the_plan() -> None:
 @pytest.mark.parametrize("cards", [(2,) * 6, (2, 3, 4), (2,)])
 def test_extreme_scales_still_give_a_distribution(sizes: list[Any], cards: tuple[int, ...]) -> None:
     for k in range(1, min(3, len(cards)) + 1):
-        found = allocate(cards, 5000, "0.5", k, read_scales(sizes))
-        assert found.shares.sum() == pytest.approx(1.0)
-        assert (found.shares > 0).all()
-        assert all(np.isfinite(error) and error > 0 for error in found.expected.values())
+        result = allocate(cards, 5000, "0.5", k, read_scales(sizes))
+        assert result.shares.sum() == pytest.approx(1.0)
+        assert (result.shares > 0).all()
+        assert all(np.isfinite(error) and error > 0 for error in result.expected.values())
 
 
 def test_the_default_prior_is_what_the_module_states() -> None:

@@ -75,8 +75,8 @@ def test_exact_moments_give_back_their_table() -> None:
     table = _mixture(3, 1)
     sets = sets_up_to(3, 3)
     targets = transform(table)[sets.index]
-    found = relaxed.fit(sets, targets[None], np.zeros((1, 7)))
-    np.testing.assert_allclose(found.tables[0], table, atol=1e-5)
+    fitted = relaxed.fit(sets, targets[None], np.zeros((1, 7)))
+    np.testing.assert_allclose(fitted.tables[0], table, atol=1e-5)
 
 
 def test_impossible_moments_give_way_by_their_variances() -> None:
@@ -84,10 +84,10 @@ def test_impossible_moments_give_way_by_their_variances() -> None:
     # Three attributes that each differ from both others cannot be.
     targets = np.array([[0.0, 0.0, 0.0, -0.9, -0.9, -0.9]])
     sure = np.array([[0.01, 0.01, 0.01, 0.001, 0.1, 0.1]])
-    found = relaxed.fit(sets, targets, sure)
-    assert (found.tables > 0).all()
-    assert found.tables.sum() == pytest.approx(1.0)
-    missed = np.abs(transform(found.tables)[0, sets.index[3:]] + 0.9)
+    fitted = relaxed.fit(sets, targets, sure)
+    assert (fitted.tables > 0).all()
+    assert fitted.tables.sum() == pytest.approx(1.0)
+    missed = np.abs(transform(fitted.tables)[0, sets.index[3:]] + 0.9)
     assert missed[0] < 0.05
     assert missed[1] > 0.2
 
@@ -107,13 +107,13 @@ def test_changed_targets_have_the_tables_of_new_fits() -> None:
     sets = sets_up_to(3, 2)
     targets = transform(_mixture(3, 3))[sets.index][None]
     variances = np.full(targets.shape, 0.01)
-    found = relaxed.fit(sets, targets, variances)
+    fitted = relaxed.fit(sets, targets, variances)
     changes = 0.1 * np.random.default_rng(3).normal(size=(5, targets.size))
-    again = found.again(changes)
+    again = fitted.again(changes)
     for change, table in zip(changes, again, strict=True):
         alone = relaxed.fit(sets, targets + change, variances).tables[0]
         np.testing.assert_allclose(table, alone, atol=1e-3)
-        assert np.abs(table - found.tables[0]).max() > 0.005
+        assert np.abs(table - fitted.tables[0]).max() > 0.005
 
 
 def test_tables_of_changes_far_beyond_what_a_table_can_be_are_tables() -> None:
@@ -121,8 +121,8 @@ def test_tables_of_changes_far_beyond_what_a_table_can_be_are_tables() -> None:
     table = np.full(16, 0.001)
     table[0] = 0.985  # nearly all cells are nearly empty
     targets = transform(table)[sets.index][None]
-    found = relaxed.fit(sets, targets, np.full(targets.shape, 1e-4))
-    again = found.again(0.3 * np.random.default_rng(4).normal(size=(20, targets.size)))
+    fitted = relaxed.fit(sets, targets, np.full(targets.shape, 1e-4))
+    again = fitted.again(0.3 * np.random.default_rng(4).normal(size=(20, targets.size)))
     assert (again >= 0).all()
     np.testing.assert_allclose(again.sum(axis=1), 1.0)
 
@@ -146,11 +146,11 @@ def test_exact_statistics_give_back_triples_of_lone_interactions() -> None:
     table = table * (1 + 0.5 * signs)  # only attributes 0, 1 and 2 interact, all three at once
     post = _posterior(table, d, 1e-12)
     truth = _third_moments(table, d)
-    found = third.fit(_statistics(d, {t: (v, EXACT) for t, v in truth.items()}), post)
-    assert found is not None
-    reached = found.triples.predicted + found.shift
+    fitted = third.fit(_statistics(d, {t: (v, EXACT) for t, v in truth.items()}), post)
+    assert fitted is not None
+    reached = fitted.triples.predicted + fitted.shift
     np.testing.assert_allclose(reached, list(truth.values()), atol=1e-3)
-    answer, _ = BinaryTables(post, found).answer((0, 1, 2))
+    answer, _ = BinaryTables(post, fitted).answer((0, 1, 2))
     np.testing.assert_allclose(answer, _margin(table, d, (0, 1, 2)), atol=1e-3)
 
 
@@ -159,9 +159,9 @@ def test_exact_statistics_give_back_every_triple_of_a_mixture() -> None:
     table = _mixture(d, 5)
     post = _posterior(table, d, 1e-12)
     higher = {t: (v, EXACT) for t, v in _third_moments(table, d).items()}
-    found = third.fit(_statistics(d, higher), post)
-    assert found is not None
-    tables = BinaryTables(post, found)
+    fitted = third.fit(_statistics(d, higher), post)
+    assert fitted is not None
+    tables = BinaryTables(post, fitted)
     for attributes in combinations(range(d), 3):
         answer, _ = tables.answer(attributes)
         np.testing.assert_allclose(answer, _margin(table, d, attributes), atol=2e-3)
@@ -172,13 +172,13 @@ def test_common_causes_predict_triples_without_reports() -> None:
     table = _mixture(d, 6)
     post = _posterior(table, d, 1e-8)
     truth = _third_moments(table, d)
-    asked = dict(list(truth.items())[::2])
-    found = third.fit(_statistics(d, {t: (v, 1e6) for t, v in asked.items()}), post)
-    assert found is not None
-    rest = [n for n, t in enumerate(truth) if t not in asked]
+    measured = dict(list(truth.items())[::2])
+    fitted = third.fit(_statistics(d, {t: (v, 1e6) for t, v in measured.items()}), post)
+    assert fitted is not None
+    rest = [n for n, t in enumerate(truth) if t not in measured]
     true = np.array(list(truth.values()))
-    predicted = np.square(true - found.triples.predicted)[rest].sum()
-    reached = np.square(true - found.triples.predicted - found.shift)[rest].sum()
+    predicted = np.square(true - fitted.triples.predicted)[rest].sum()
+    reached = np.square(true - fitted.triples.predicted - fitted.shift)[rest].sum()
     assert reached < 0.1 * predicted
 
 
@@ -194,8 +194,8 @@ def test_residuals_of_zero_and_noise_leave_the_answer_of_the_pairs() -> None:
             t: (float(p + scale * e), precision)
             for t, p, e in zip(combinations(range(d), 3), predicted, noise, strict=True)
         }
-        found = third.fit(_statistics(d, higher), post)
-        answer, _ = BinaryTables(post, found).answer((0, 2, 4, 5))
+        fitted = third.fit(_statistics(d, higher), post)
+        answer, _ = BinaryTables(post, fitted).answer((0, 2, 4, 5))
         np.testing.assert_allclose(answer, pairs, atol=3e-3)
 
 

@@ -73,8 +73,8 @@ def test_one_pass_is_the_weighted_least_squares_projection(shared: Structure) ->
     # Minimise sum precision · change² subject to a · x = b, by the normal equations.
     multiplier = np.linalg.pinv(a * inverse @ a.T) @ (a @ flat - b)
     expected = flat - inverse * (a.T @ multiplier)
-    found, gap = harmonise(shared, flat, precision)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    harmonised, gap = harmonise(shared, flat, precision)
+    np.testing.assert_allclose(harmonised, expected, atol=1e-12)
     assert gap > 1e-3
 
 
@@ -115,9 +115,9 @@ def test_more_precise_views_pull_harder() -> None:
     shared = structure(((0, 1), (0, 2)), (2, 2, 2))
     flat = np.array([0.4, 0.4, 0.1, 0.1, 0.2, 0.2, 0.3, 0.3])
     for precision, expected in [((1, 1), 0.6), ((3, 1), 0.7), ((1e12, 1), 0.8)]:
-        found, _ = harmonise(shared, flat, np.array(precision, float))
-        assert found[:2].sum() == pytest.approx(expected, abs=1e-9)
-        assert found[4:6].sum() == pytest.approx(expected, abs=1e-9)
+        harmonised, _ = harmonise(shared, flat, np.array(precision, float))
+        assert harmonised[:2].sum() == pytest.approx(expected, abs=1e-9)
+        assert harmonised[4:6].sum() == pytest.approx(expected, abs=1e-9)
 
 
 def test_no_views_at_all() -> None:

@@ -16,8 +16,8 @@ MANY = 10**6
 
 
 def covers(sets: tuple[tuple[int, ...], ...], d: int, k: int) -> bool:
-    held = {subset for members in sets for subset in combinations(members, k)}
-    return held == set(combinations(range(d), k))
+    subsets = {subset for members in sets for subset in combinations(members, k)}
+    return subsets == set(combinations(range(d), k))
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,10 @@ def channels(gap: float, *cells: int) -> list[AxisChannel]:
     return [AxisChannel((i,), r, gap, (1 - gap) / r) for i, r in enumerate(cells)]
 
 
-def likelihood(table: np.ndarray, seen: np.ndarray, factors: list[AxisChannel], n: int) -> float:
-    return n * float((seen * np.log(_mix(table, factors))).sum())
+def likelihood(
+    table: np.ndarray, observed: np.ndarray, factors: list[AxisChannel], n: int
+) -> float:
+    return n * float((observed * np.log(_mix(table, factors))).sum())
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 4), (2, 2, 2)])
@@ -28,34 +30,34 @@ def test_no_other_table_is_more_likely(shape: tuple[int, ...], gap: float) -> No
     n = 5000
     factors = channels(gap, *shape)
     truth = generator.dirichlet(np.full(np.prod(shape), 0.3)).reshape(shape)
-    seen = generator.multinomial(n, _mix(truth, factors).ravel()).reshape(shape) / n
-    found = barrier(seen, factors, n)
-    assert found.table.min() >= 0.0
-    assert found.table.sum() == pytest.approx(1.0)
-    best = likelihood(found.table, seen, factors, n)
-    rivals = [generator.dirichlet(np.ones(found.table.size)).reshape(shape) for _ in range(200)]
-    rivals += [0.99 * found.table + 0.01 * rival for rival in rivals]
-    rivals += [truth, expectation_maximisation(seen, factors).table]
-    assert max(likelihood(r, seen, factors, n) for r in rivals) <= best + 0.0101
+    observed = generator.multinomial(n, _mix(truth, factors).ravel()).reshape(shape) / n
+    estimate = barrier(observed, factors, n)
+    assert estimate.table.min() >= 0.0
+    assert estimate.table.sum() == pytest.approx(1.0)
+    best = likelihood(estimate.table, observed, factors, n)
+    rivals = [generator.dirichlet(np.ones(estimate.table.size)).reshape(shape) for _ in range(200)]
+    rivals += [0.99 * estimate.table + 0.01 * rival for rival in rivals]
+    rivals += [truth, expectation_maximisation(observed, factors).table]
+    assert max(likelihood(r, observed, factors, n) for r in rivals) <= best + 0.0101
 
 
 def test_a_non_negative_inverse_is_the_maximum_itself() -> None:
     factors = channels(0.6, 2, 2)
     truth = np.array([[0.4, 0.1], [0.2, 0.3]])
-    found = barrier(_mix(truth, factors), factors, 1000)
-    assert found.steps == 0
-    assert found.table == pytest.approx(truth)
+    estimate = barrier(_mix(truth, factors), factors, 1000)
+    assert estimate.steps == 0
+    assert estimate.table == pytest.approx(truth)
 
 
 def test_the_paper_s_rule_stops_at_the_uniform_table_where_epsilon_is_small() -> None:
     """The first step of EM is smaller than its threshold; the other rule is not fooled."""
     factors = channels(0.003, 2, 2)
     truth = np.array([[0.9, 0.04], [0.03, 0.03]])
-    seen = _mix(truth, factors)
-    fooled = expectation_maximisation(seen, factors)
+    observed = _mix(truth, factors)
+    fooled = expectation_maximisation(observed, factors)
     assert fooled.steps == 1
     assert np.abs(fooled.table - 0.25).max() < 1e-5
-    assert np.abs(barrier(seen, factors, 10**6).table - 0.25).max() > 0.1
+    assert np.abs(barrier(observed, factors, 10**6).table - 0.25).max() > 0.1
 
 
 @pytest.mark.parametrize("gap", [0.05, 0.3])
@@ -67,17 +69,17 @@ def test_the_discrepancy_rule_stops_where_the_truth_would_be_believed(gap: float
     n = 20_000
     smooth, likely = [], []
     for _ in range(60):
-        seen = generator.multinomial(n, _mix(truth, factors).ravel()).reshape(2, 2) / n
-        found = discrepancy(seen, factors, n)
-        deviance = 2 * n * float((seen * np.log(seen)).sum())
-        deviance -= 2 * likelihood(found.table, seen, factors, n)
-        uniform = 2 * n * float((seen * np.log(seen / 0.25)).sum())
+        observed = generator.multinomial(n, _mix(truth, factors).ravel()).reshape(2, 2) / n
+        estimate = discrepancy(observed, factors, n)
+        deviance = 2 * n * float((observed * np.log(observed)).sum())
+        deviance -= 2 * likelihood(estimate.table, observed, factors, n)
+        uniform = 2 * n * float((observed * np.log(observed / 0.25)).sum())
         # 2.366 is the median with 3 degrees of freedom; a maximum that misses more stays.
-        reachable = 2 * likelihood(barrier(seen, factors, n).table, seen, factors, n)
-        if 2 * n * float((seen * np.log(seen)).sum()) - reachable < 2.3:
+        reachable = 2 * likelihood(barrier(observed, factors, n).table, observed, factors, n)
+        if 2 * n * float((observed * np.log(observed)).sum()) - reachable < 2.3:
             assert min(0.4, uniform) < deviance <= 2.367
-        smooth.append(np.abs(found.table - truth).sum())
-        likely.append(np.abs(barrier(seen, factors, n).table - truth).sum())
+        smooth.append(np.abs(estimate.table - truth).sum())
+        likely.append(np.abs(barrier(observed, factors, n).table - truth).sum())
     assert np.mean(smooth) < np.mean(likely)
 
 
@@ -89,11 +91,11 @@ def test_inp_em_fails_on_every_marginal_where_the_paper_s_did(shared: Path) -> N
     row = ROWS[4]
     assert row[:4] == (18, 16, 2, "0.1")
     codes = read_table(shared / "data" / "taxi8.npz").codes
-    found = failures(codes, row, 81)
-    failed, tried, distance = found["change"]
+    result = failures(codes, row, 81)
+    failed, tried, distance = result["change"]
     assert tried == 120
     assert failed >= 118
     # So little is known here that the uniform table explains the reports of some marginals.
-    assert found["discrepancy"][0] < 60
-    assert found["likelihood"][0] == 0
-    assert max(found[stop][2] for stop in ("discrepancy", "likelihood")) < distance
+    assert result["discrepancy"][0] < 60
+    assert result["likelihood"][0] == 0
+    assert max(result[stop][2] for stop in ("discrepancy", "likelihood")) < distance

@@ -20,10 +20,12 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_agrees_with_the_convex_dual(case: str) -> None:
-    shape, held = CASES[case]
+    shape, constraints = CASES[case]
     truth = np.random.default_rng(len(case)).dirichlet(np.ones(int(np.prod(shape)))).reshape(shape)
     axes = range(len(shape))
-    projections = [(h, truth.sum(axis=tuple(i for i in axes if i not in h)).ravel()) for h in held]
+    projections = [
+        (h, truth.sum(axis=tuple(i for i in axes if i not in h)).ravel()) for h in constraints
+    ]
     cell = np.indices(shape).reshape(len(shape), -1)
     rows, right = [], []
     for h, wanted in projections:
@@ -45,8 +47,8 @@ def test_agrees_with_the_convex_dual(case: str) -> None:
 
 def test_independent_singles_give_their_product() -> None:
     p, q = np.array([0.2, 0.8]), np.array([0.5, 0.3, 0.2])
-    found = maximum_entropy((2, 3), [((0,), p), ((1,), q)])
-    np.testing.assert_allclose(found, np.outer(p, q).ravel(), atol=1e-12)
+    table = maximum_entropy((2, 3), [((0,), p), ((1,), q)])
+    np.testing.assert_allclose(table, np.outer(p, q).ravel(), atol=1e-12)
 
 
 def test_nothing_known_is_uniform() -> None:
@@ -55,25 +57,25 @@ def test_nothing_known_is_uniform() -> None:
 
 def test_zeros_are_kept() -> None:
     pair = np.array([0.5, 0.0, 0.0, 0.5])
-    found = maximum_entropy((2, 2, 2), [((0, 1), pair), ((1, 2), pair)])
-    np.testing.assert_allclose(found, [0.5, 0, 0, 0, 0, 0, 0, 0.5], atol=1e-12)
+    table = maximum_entropy((2, 2, 2), [((0, 1), pair), ((1, 2), pair)])
+    np.testing.assert_allclose(table, [0.5, 0, 0, 0, 0, 0, 0, 0.5], atol=1e-12)
 
 
 def test_pairs_without_a_common_table_still_give_a_distribution() -> None:
     same, differ = np.array([0.5, 0.0, 0.0, 0.5]), np.array([0.0, 0.5, 0.5, 0.0])
-    held = [((0, 1), same), ((1, 2), same), ((0, 2), differ)]
-    found = maximum_entropy((2, 2, 2), held)
-    assert np.isfinite(found).all()
-    assert found.min() >= 0.0
-    assert found.sum() == pytest.approx(1.0)
+    constraints = [((0, 1), same), ((1, 2), same), ((0, 2), differ)]
+    table = maximum_entropy((2, 2, 2), constraints)
+    assert np.isfinite(table).all()
+    assert table.min() >= 0.0
+    assert table.sum() == pytest.approx(1.0)
 
 
 def test_large_tables_are_fitted_like_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = (3, 5, 2, 4)
     truth = np.random.default_rng(5).dirichlet(np.ones(120)).reshape(shape)
-    held = [(0, 1), (1, 3), (0, 2, 3), (2,), (0, 1, 2, 3)]
+    sets = [(0, 1), (1, 3), (0, 2, 3), (2,), (0, 1, 2, 3)]
     projections = [
-        (h, truth.sum(axis=tuple(i for i in range(4) if i not in h)).ravel()) for h in held
+        (h, truth.sum(axis=tuple(i for i in range(4) if i not in h)).ravel()) for h in sets
     ]
     for some in (projections[:1], projections[:-1], projections[-1:]):
         small = maximum_entropy(shape, some)

@@ -40,9 +40,9 @@ def w_event(w: int) -> Guarantee:
 def test_losses_by_hand(
     epsilon: str, guarantee: Guarantee, window: int, windows: int, expected: tuple[str, str, str]
 ) -> None:
-    found = loss(epsilon, guarantee, window, windows)
-    assert found == Loss(*map(Decimal, expected))
-    assert found.to_json() == dict(zip(("report", "year", "plan"), expected, strict=True))
+    result = loss(epsilon, guarantee, window, windows)
+    assert result == Loss(*map(Decimal, expected))
+    assert result.to_json() == dict(zip(("report", "year", "plan"), expected, strict=True))
 
 
 def test_a_plan_and_its_request_agree() -> None:
@@ -74,10 +74,10 @@ def test_no_device_loses_more_in_any_year(
         now = plan.window_start(window)
         if unsigned_reporter(plan, store, clock=lambda now=now: now).report({}) is not None:
             ends.append(plan.window_end(window) // 1000)
-    found = Loss.of(plan)
+    stated = Loss.of(plan)
     for last in ends:
-        assert sum(last - YEAR < end <= last for end in ends) * found.report <= found.year
-    assert len(ends) * found.report <= found.plan
+        assert sum(last - YEAR < end <= last for end in ends) * stated.report <= stated.year
+    assert len(ends) * stated.report <= stated.plan
 
 
 def test_the_bound_of_a_year_is_met() -> None:

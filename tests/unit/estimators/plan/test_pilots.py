@@ -50,8 +50,8 @@ def test_malformed_pilots_are_refused_with_their_place() -> None:
         (good, (2, 2, 2), "of another domain: 3 cells|of another domain: 6 cells"),
         (good, (2, 3), "of another domain: view"),
     ]
-    for parameters, cards, said in cases:
-        with pytest.raises(PlanError, match=said):
+    for parameters, cards, message in cases:
+        with pytest.raises(PlanError, match=message):
             METHOD.design(Request(domain_of(*cards), "1", 1000, 2, parameters))
 
 

@@ -114,9 +114,9 @@ def test_uniform_answers_uniform() -> None:
     design = methods.get("uniform").design(Request(domain, "1", 100, 1))
     assert len(design.groups) == 1
     plan, _ = draft(domain)
-    found = methods.get("uniform").fit(plan, []).marginal((1,))
-    assert sse(found.table, found.table * 0 + 0.2) == pytest.approx(0.0)
-    assert found.flags == ("uniform",)
-    assert found.reports == 0
+    marginal = methods.get("uniform").fit(plan, []).marginal((1,))
+    assert sse(marginal.table, marginal.table * 0 + 0.2) == pytest.approx(0.0)
+    assert marginal.flags == ("uniform",)
+    assert marginal.reports == 0
     with pytest.raises(PlanError, match="method uniform has none, not the parameter 'theta'"):
         methods.get("uniform").design(Request(domain, "1", 100, 1, {"theta": 1}))

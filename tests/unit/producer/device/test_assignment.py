@@ -61,14 +61,14 @@ def test_scalar_and_vectorised_places_agree() -> None:
     plan = make_plan(guarantee=Guarantee("w-event", 7), windows=14)
     secrets = np.random.default_rng(5).integers(0, 256, (3000, 16), np.uint8)
     where = places(plan, secrets)
-    seen = set()
+    places_seen = set()
     for i, secret in enumerate(secrets):
         expected = place(plan, secret.tobytes())
         group = group_of(plan, int(where.flat[i]))
         view = int(where.flat[i] - plan.first_view[group])
         assert Place(group, view, int(where.slot[i])) == expected
-        seen.add(expected)
-    assert len(seen) == 4 * 7
+        places_seen.add(expected)
+    assert len(places_seen) == 4 * 7
 
 
 def test_a_place_depends_on_secret_and_lineage_only() -> None:

@@ -29,14 +29,14 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_hostile_plan_is_refused_or_read_and_then_reports(name: str) -> None:
-    found = read_apart(CASES[name]())
-    assert found["rss"] <= MOST_RSS
-    if "refused" in found:
-        assert len(found["refused"]) <= 300
-        assert "\n" not in found["refused"]
+    outcome = read_apart(CASES[name]())
+    assert outcome["rss"] <= MOST_RSS
+    if "refused" in outcome:
+        assert len(outcome["refused"]) <= 300
+        assert "\n" not in outcome["refused"]
     else:
-        assert found["reported"]
-        assert found["report_rss"] <= MOST_RSS
+        assert outcome["reported"]
+        assert outcome["report_rss"] <= MOST_RSS
 
 
 def test_some_hostile_plans_are_read() -> None:

@@ -47,10 +47,10 @@ def test_a_bit_batchs_length_depends_on_the_number_of_reports_only() -> None:
 
 def test_an_order_is_uniform() -> None:
     randomness = SeededRandomness(4)
-    seen = Counter(tuple(permutation(4, randomness).tolist()) for _ in range(24_000))
-    assert set(seen) == set(permutations(range(4)))
+    frequencies = Counter(tuple(permutation(4, randomness).tolist()) for _ in range(24_000))
+    assert set(frequencies) == set(permutations(range(4)))
     # Chi-square with 23 degrees of freedom, alpha 1e-6.
-    assert sum((n - 1000) ** 2 / 1000 for n in seen.values()) < 73
+    assert sum((n - 1000) ** 2 / 1000 for n in frequencies.values()) < 73
 
 
 class Scripted:

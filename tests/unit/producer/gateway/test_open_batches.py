@@ -34,8 +34,8 @@ def batches(most: int = 100, least: int = 5, linger: float = 1.0, plan: Plan = P
 
 
 def fill(made: OpenBatches, reports: int, second: float, period: int = 0) -> list[ReadyReports]:
-    found = [made.add(0, period, row(i), lambda: at(second)) for i in range(reports)]
-    return [leaving for leaving in found if leaving is not None]
+    batches = [made.add(0, period, row(i), lambda: at(second)) for i in range(reports)]
+    return [leaving for leaving in batches if leaving is not None]
 
 
 def sizes(leaving: list[ReadyReports]) -> list[tuple[int, bool]]:

@@ -187,9 +187,9 @@ def test_over_a_broker_that_fails_now_and_then_nothing_is_lost(fault: SendFault)
     for batch_id, value in batches.items():
         one.submit(EncodedBatch(0, 1, batch_id, value))
     one.drain()
-    found = [(r.key, r.value) for _, r in records_of(broker, PLAN)]
-    assert set(found) == set(batches.items())
-    assert (len(found) > 40) == (fault is not SendFault.FAIL)
+    records = [(r.key, r.value) for _, r in records_of(broker, PLAN)]
+    assert set(records) == set(batches.items())
+    assert (len(records) > 40) == (fault is not SendFault.FAIL)
     assert one.totals.batches_sent == 40
     assert (one.totals.retries > 0) == (fault is not SendFault.DUPLICATE)
 

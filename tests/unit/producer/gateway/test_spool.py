@@ -25,8 +25,8 @@ def test_batches_come_back_as_they_were(tmp_path: Path) -> None:
     for batch in batches:
         spool.store(batch)
         spool.store(batch)
-    found = list(Spool(tmp_path / "spool", PLAN).pending())
-    assert sorted(found, key=repr) == sorted(batches, key=repr)
+    loaded = list(Spool(tmp_path / "spool", PLAN).pending())
+    assert sorted(loaded, key=repr) == sorted(batches, key=repr)
     for batch in batches:
         spool.remove(batch)
         spool.remove(batch)

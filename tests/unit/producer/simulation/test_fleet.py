@@ -88,9 +88,9 @@ def test_a_damaged_file_is_never_new_devices(tmp_path: Path) -> None:
     flipped[len(whole) // 2] ^= 1
     for content in (b"", b"rubbish", whole[:-30], whole[:100], bytes(flipped)):
         path.write_bytes(content)
-        with pytest.raises(FatalError, match="damaged") as told, Fleet.open(path, 40, LINEAGE):
+        with pytest.raises(FatalError, match="damaged") as refusal, Fleet.open(path, 40, LINEAGE):
             pass
-        assert "pickle" not in str(told.value)
+        assert "pickle" not in str(refusal.value)
         assert path.read_bytes() == content
 
 

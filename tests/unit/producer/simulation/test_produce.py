@@ -207,11 +207,11 @@ def test_stop_does_not_wait_long_for_a_broker_that_does_not_answer() -> None:
 
 
 def test_progress_is_reported_and_grows() -> None:
-    plan, seen = make_plan(), []
-    run(plan, broker_for(plan), 600, rate=100.0, progress=seen.append)
-    assert len(seen) > 10
-    assert [s.reported for s in seen] == sorted(s.reported for s in seen)
-    assert seen[-1].sent == 600
+    plan, progress_reports = make_plan(), []
+    run(plan, broker_for(plan), 600, rate=100.0, progress=progress_reports.append)
+    assert len(progress_reports) > 10
+    assert [s.reported for s in progress_reports] == sorted(s.reported for s in progress_reports)
+    assert progress_reports[-1].sent == 600
 
 
 def test_faults_are_retried_and_counted() -> None:

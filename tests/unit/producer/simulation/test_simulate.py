@@ -51,25 +51,25 @@ def test_without_noise_the_counts_are_the_truth(monkeypatch: pytest.MonkeyPatch)
             type(plan.mechanisms[g]), "perturb", lambda _, values, __: {"v": np.asarray(values)}
         )
     population = Population(plan, codes)
-    found = tallies(plan, encoded_batches(plan, population, 2, batch_size=100))
-    assert {w for _, w in found} == {2}
+    counts = tallies(plan, encoded_batches(plan, population, 2, batch_size=100))
+    assert {w for _, w in counts} == {2}
     expected = truth(plan, population, codes)
-    assert found[0, 2] == expected[0]
-    assert found[2, 2] == expected[2]
-    assert sum(t.reports for t in found.values()) == 3000
+    assert counts[0, 2] == expected[0]
+    assert counts[2, 2] == expected[2]
+    assert sum(t.reports for t in counts.values()) == 3000
 
 
 def test_with_noise_the_estimates_are_near_the_truth() -> None:
     plan, codes = make_plan(epsilon="4"), some_codes(20_000)
     population = Population(plan, codes, randomness=SeededRandomness(6))
-    found = tallies(plan, encoded_batches(plan, population, 0))
+    counts = tallies(plan, encoded_batches(plan, population, 0))
     for g, group in enumerate(plan.groups):
         for v, view in enumerate(group.views):
             members = codes[population.flat == plan.first_view[g] + v]
             frequencies = np.bincount(
                 view.inputs(members, plan.domain), minlength=plan.mechanisms[g].cells
             ) / len(members)
-            tally = found[g, 0]
+            tally = counts[g, 0]
             estimate = plan.mechanisms[g].estimate(tally.counts[v], int(tally.n[v]))
             sigma = np.sqrt(plan.mechanisms[g].variance(len(members), frequencies))
             assert (np.abs(estimate - frequencies) < 6 * sigma).all()
