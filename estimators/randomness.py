@@ -1,7 +1,11 @@
-"""Uniform integers and coins with rational odds from a byte source: exact, no floating point.
+"""Random integers and coins from uniform random bytes, and the exact value of e^epsilon.
 
-Privacy rests on this file: the production source is the operating system's CSPRNG, and every draw
-has exactly the stated distribution. Seeded sources exist for tests and simulation only.
+Every draw has exactly the stated distribution, without floating point. The promise of privacy
+depends on that. In production the bytes come from the operating system's cryptographic generator;
+seeded sources are for tests and simulation only.
+
+A mechanism chooses among outputs in proportion to integer weights: the true input has the weight
+``floor(e^epsilon · 2^32)`` (`exp_weight`), every other input has the weight 2^32.
 """
 
 from __future__ import annotations
@@ -22,29 +26,35 @@ if TYPE_CHECKING:
 Bits = NDArray[np.uint8]
 
 WEIGHT_BITS = 32
-"""Weights of inputs: 2^32 each, but for the true one, which weighs floor(e^epsilon · 2^32)."""
+"""Binary logarithm of the weight of every input other than the true one."""
 
 MAX_EPSILON = Decimal(128)
-"""Total of a report that spends epsilon in many parts: 16 for each of 8 attributes."""
+"""Maximum epsilon of a report. A report can spend it in parts, such as 16 for each of 8
+attributes."""
 
 MAX_PART = Decimal(16)
-"""Beyond this a randomised part is the truth for all practical purposes; refused as absurd."""
+"""Maximum epsilon of one part. With a larger one, the output is practically always the truth."""
 
 MIN_EPSILON = Decimal("0.001")
+"""Minimum epsilon of a report. With a smaller one, estimates would be noise only."""
 
 MAX_DIVISOR = 4096
-"""Even the smallest epsilon in so many parts moves the weight by more than a thousand units."""
+"""Maximum number of parts of epsilon. Even one of 4096 parts of the smallest epsilon changes the
+weight of the truth by more than a thousand units, so rounding it down loses little."""
 
 _CONTEXT = Context(prec=60, rounding=ROUND_FLOOR)
+"""It rounds down. Sixty digits are far more than the 17 of the largest weight."""
 
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,3})(\.[0-9]{1,20})?", re.ASCII)
-"""How a plan spells epsilon: "1", "0.25"; no sign, exponent, space or other script's digits."""
+"""Epsilon as plans write it, for example "1" or "0.25": without sign, exponent or spaces, with the
+digits 0 to 9 only."""
 
 PLANES = 8
-"""Binary digits of a coin's odds that are compared for every coin before ties are settled."""
+"""Number of binary digits that `coins` compares for all coins before it settles ties one by one."""
 
 COIN_BLOCK = 1 << 16
-"""Bytes of coins made at once: the eight planes of one block fit a core's cache."""
+"""Number of bytes of coins that are made at once: a block and its random digits fit in a core's
+cache."""
 
 
 class Randomness(Protocol):
@@ -58,7 +68,7 @@ class SystemRandomness:
     """The operating system's CSPRNG: the only source that may perturb a real record."""
 
     def bytes(self, count: int) -> bytes:
-        """See :class:`Randomness`."""
+        """Return exactly ``count`` bytes."""
         return os.urandom(count)
 
 
@@ -66,17 +76,21 @@ class SeededRandomness:
     """A reproducible source for tests and simulation; never for a real record."""
 
     def __init__(self, seed: int | np.random.SeedSequence) -> None:
+        """Start the generator PCG64 from a seed; equal seeds give equal bytes."""
         self._generator = np.random.Generator(np.random.PCG64(seed))
 
     def bytes(self, count: int) -> bytes:
-        """See :class:`Randomness`."""
-        # Whole words: several times as fast as Generator.bytes.
+        """Return exactly ``count`` bytes."""
+        # Drawing whole words is several times as fast as Generator.bytes.
         words = self._generator.integers(0, 1 << 64, -(-count // 8), dtype=np.uint64)
         return words.astype("<u8", copy=False).tobytes()[:count]
 
 
 def parse_epsilon(text: str) -> Decimal:
-    """Return the privacy loss as an exact decimal.
+    """Return epsilon as an exact decimal.
+
+    Args:
+        text: epsilon as it is written in a plan, for example "0.5".
 
     Raises:
         PlanError: not a plain decimal string such as "0.5", or outside [0.001, 128].
@@ -85,7 +99,7 @@ def parse_epsilon(text: str) -> Decimal:
         raise PlanError(f'epsilon must be a decimal number in a string such as "0.5", got {text!r}')
     value = Decimal(text)
     if not MIN_EPSILON <= value <= MAX_EPSILON:
-        raise PlanError(f"epsilon must lie between {MIN_EPSILON} and {MAX_EPSILON}, got {text}")
+        raise PlanError(f"epsilon must be from {MIN_EPSILON} to {MAX_EPSILON}, got {text}")
     return value
 
 
@@ -94,69 +108,75 @@ def _is_decimal(text: object) -> bool:
 
 
 def exp_weight(epsilon: str, divisor: int = 1) -> int:
-    """floor(exp(epsilon / divisor) · 2^32), rounded down at every step.
+    """Return ``floor(exp(epsilon / divisor) · 2^32)``, the weight of the truth.
 
-    The realised loss ln(weight / 2^32) · divisor is therefore never above epsilon, and short of it
-    by less than divisor · 2^-32.
+    Every step rounds down. Therefore the realised loss ``ln(weight / 2^32) · divisor`` is at most
+    epsilon, and below it by less than ``divisor · 2^-32``.
 
     Args:
-        epsilon: see :func:`parse_epsilon`.
-        divisor: number of equal parts that epsilon is spent in, 1 to 4096.
+        epsilon: decimal string, see :func:`parse_epsilon`.
+        divisor: number of equal parts in which epsilon is spent, 1 to 4096.
 
     Raises:
-        PlanError: an absurd epsilon, in all or per part.
+        PlanError: epsilon, its part or the number of parts is out of range.
     """
     if not 1 <= divisor <= MAX_DIVISOR:
-        raise PlanError(f"epsilon is spent in 1 to {MAX_DIVISOR} parts, got {divisor}")
+        raise PlanError(f"epsilon can be spent in 1 to {MAX_DIVISOR} parts, got {divisor}")
     exponent = _CONTEXT.divide(parse_epsilon(epsilon), Decimal(divisor))
     if exponent > MAX_PART:
-        raise PlanError(f"epsilon {epsilon} in {divisor} parts is above {MAX_PART} a part")
-    # Decimal.exp is correctly rounded but half-even whatever the context says: one step down is
-    # below the true power, because the error is at most half of the step above the result's
-    # lower neighbour.
+        raise PlanError(
+            f"epsilon {epsilon} in {divisor} parts is more than {MAX_PART} per part: use a smaller "
+            "epsilon"
+        )
+    # Decimal.exp ignores the rounding of the context and rounds to the nearest number, so its
+    # result can be too large by half a step. The next smaller number is below the true value.
     power = _CONTEXT.next_minus(_CONTEXT.exp(exponent))
     return int(_CONTEXT.multiply(power, Decimal(1 << WEIGHT_BITS)).to_integral_value(ROUND_FLOOR))
 
 
 def uniform_below(bound: int, size: int, randomness: Randomness) -> NDArray[np.int64]:
-    """``size`` independent integers, each exactly uniform on [0, bound).
+    """Return ``size`` independent integers, each exactly uniform on [0, bound).
 
-    Rejection sampling: a random word is used if it lies below the largest multiple of ``bound``.
-    Powers of two waste none and take the shortest word; other bounds up to 2^16 take 32 bits (at
-    most 1 word in 2^16 is thrown away), larger ones 64.
+    This is rejection sampling: a random word is used if it is below the largest multiple of
+    ``bound``, and discarded otherwise. For powers of two the word is as short as possible, and none
+    is discarded. For other bounds up to 2^16 it has 32 bits, so at most 1 word in 2^16 is
+    discarded; for larger bounds it has 64 bits.
 
     Args:
-        bound: 1 to 2^63.
+        bound: number of possible results, 1 to 2^63.
         size: number of draws.
-        randomness: where the words come from.
+        randomness: source of uniform bytes.
 
     Returns:
-        Shape (size,), int64. Cost: 1 to 8 random bytes a draw.
+        Shape (size,), int64. Cost: 1 to 8 random bytes per draw.
     """
     if not 1 <= bound <= 1 << 63:
-        raise ValueError(f"bound must lie in [1, 2^63], got {bound}")
+        raise ValueError(f"bound must be from 1 to 2^63, got {bound}")
     return _remainders(_words_below(bound, size, randomness, np.dtype(_word(bound))), bound)
 
 
 def _word(bound: int) -> str:
+    """Return the data type of the random words for a bound, little-endian."""
     if bound & (bound - 1) == 0:
         return next(f"<u{b}" for b in (1, 2, 4, 8) if bound <= 1 << 8 * b)
     return "<u4" if bound <= 1 << 16 else "<u8"
 
 
 def uniform_bytes(bound: int, size: int) -> int:
-    """Return the most bytes that :func:`uniform_below` draws, except with probability 2^-60.
+    """Return the maximum number of bytes that :func:`uniform_below` draws.
 
-    A word is thrown away with a chance of at most 1/3.
+    It draws more with a probability below 2^-60, because a word is discarded with a probability of
+    at most 1/3.
     """
     width = np.dtype(_word(bound)).itemsize
     return width * size if bound & (bound - 1) == 0 else width * (2 * size + 64)
 
 
 def coins_bytes(size: int) -> int:
-    """Return the most random bytes that :func:`coins` draws for any odds, with the same exception.
+    """Return the maximum number of random bytes that :func:`coins` draws, for any probability.
 
-    Of 8 · ``size`` coins no more than one in 64, and 64, are tied.
+    It draws more with a probability below 2^-60: among the 8 · ``size`` coins one in 256 is
+    expected to be tied, and the result allows for one in 64, plus 64.
     """
     return PLANES * size + uniform_bytes((1 << 63) - 1, -(-size // 8) + 64)
 
@@ -164,7 +184,7 @@ def coins_bytes(size: int) -> int:
 def _words_below(
     bound: int, size: int, randomness: Randomness, word: np.dtype[np.unsignedinteger[Any]]
 ) -> NDArray[Any]:
-    """Return words that are uniform below the largest multiple of ``bound``."""
+    """Return ``size`` words that are uniform below the largest multiple of ``bound``."""
     wide = 1 << 8 * word.itemsize
     last = wide - wide % bound - 1
     words = np.frombuffer(randomness.bytes(word.itemsize * size), word)
@@ -178,7 +198,11 @@ def _words_below(
 
 
 def _remainders(words: NDArray[Any], bound: int) -> NDArray[np.int64]:
-    """``words % bound``; a division by a constant is several times as fast as a remainder."""
+    """Return ``words % bound``.
+
+    It divides and multiplies, because numpy divides by a constant several times as fast as it
+    computes a remainder.
+    """
     if bound & (bound - 1) == 0:
         rest: NDArray[Any] = words & words.dtype.type(bound - 1)
         return rest.astype(np.int64)
@@ -188,56 +212,67 @@ def _remainders(words: NDArray[Any], bound: int) -> NDArray[np.int64]:
     return rest.astype(np.int64)
 
 
-def coins(size: int, odds: Fraction, randomness: Randomness) -> Bits:
-    """8 · ``size`` independent coins, each heads (1) with probability exactly ``odds``, packed.
+def coins(size: int, probability: Fraction, randomness: Randomness) -> Bits:
+    """Return 8 · ``size`` independent coins, packed; each is 1 with exactly the probability.
 
-    A coin compares a random binary fraction with the binary expansion of the odds, digit by digit
-    from the top; the first difference decides. The first 8 digits are compared for 8 coins a byte
-    at once. A coin that still ties there (1 in 256) is heads with the exact probability that the
-    remaining digits leave, a ratio of integers, drawn by :func:`uniform_below`.
+    A coin is 1 if a random binary fraction is below the probability. The two are compared digit by
+    digit, most significant first, and the first difference decides. One operation on a byte
+    compares a digit of 8 coins. After 8 digits, one coin in 256 is still undecided (tied). It is 1
+    with the exact probability that the remaining digits of ``probability`` state, which is a ratio
+    of integers.
 
     Args:
-        size: bytes of coins.
-        odds: in [0, 1], with a denominator of at most 2^63.
-        randomness: where the random digits come from.
+        size: number of bytes of coins.
+        probability: from 0 to 1, with a denominator of at most 2^63.
+        randomness: source of uniform bytes.
 
     Returns:
         Shape (size,), uint8. Cost: about 8.3 random bytes per byte of coins.
     """
-    if not 0 <= odds <= 1:
-        raise ValueError(f"odds must lie in [0, 1], got {odds}")
-    if odds in (0, 1):
-        return np.full(size, 0xFF * int(odds), np.uint8)
-    head, rest = divmod(odds.numerator << PLANES, odds.denominator)
+    if not 0 <= probability <= 1:
+        raise ValueError(f"a probability must be from 0 to 1, got {probability}")
+    if probability in (0, 1):
+        return np.full(size, 0xFF * int(probability), np.uint8)
+    digits, rest = divmod(probability.numerator << PLANES, probability.denominator)
     out = np.empty(size, np.uint8)
     for start in range(0, size, COIN_BLOCK):
         block = out[start : start + COIN_BLOCK]
-        tie = _compare(block, head, randomness)
-        _settle(block, tie, rest, odds.denominator, randomness)
+        tied = _compare(block, digits, randomness)
+        _settle(block, tied, rest, probability.denominator, randomness)
     return out
 
 
-def _compare(out: Bits, head: int, randomness: Randomness) -> Bits:
-    """Write the coins that the first digits decide, the others as tails; return the others."""
+def _compare(out: Bits, digits: int, randomness: Randomness) -> Bits:
+    """Compare the first digits of all coins.
+
+    Args:
+        out: receives the decided coins; tied coins become 0.
+        digits: the first `PLANES` binary digits of the probability, as an integer.
+        randomness: source of uniform bytes.
+
+    Returns:
+        A mask of the tied coins, packed like ``out``.
+    """
     planes = np.frombuffer(randomness.bytes(PLANES * len(out)), np.uint8).reshape(PLANES, -1)
-    # From the last digit to the first, once as if all later digits lost (``out``) and once as if
-    # they won: a digit 1 of the odds wins against one of the random digit's two values and
-    # otherwise leaves the verdict to the later digits, a digit 0 likewise loses. Which of the two
-    # values does so is immaterial, so one operation serves.
+    # The loop goes from the last digit to the first, and computes each coin twice: as if a tie
+    # became 0 (out), and as if it became 1 (upper). Tied coins are those where the two differ.
+    # Where the probability's digit is 1, a random digit of one value makes the coin 1, and the
+    # other value leaves the result to the later digits. Where it is 0, one value makes the coin 0.
+    # Both values of a random digit are equally likely, so "or" and "and" express these rules.
     out[:] = 0
-    won = np.full(len(out), 0xFF, np.uint8)
+    upper = np.full(len(out), 0xFF, np.uint8)
     for j in range(PLANES):
-        operation = np.bitwise_or if head >> j & 1 else np.bitwise_and
+        operation = np.bitwise_or if digits >> j & 1 else np.bitwise_and
         operation(out, planes[j], out=out)
-        operation(won, planes[j], out=won)
-    won ^= out
-    return won
+        operation(upper, planes[j], out=upper)
+    upper ^= out
+    return upper
 
 
-def _settle(out: Bits, tie: Bits, heads: int, of: int, randomness: Randomness) -> None:
-    """Set the tied coins of ``out``, all tails so far, to heads with odds ``heads / of``."""
-    places = np.flatnonzero(tie != 0)
-    undecided = np.unpackbits(tie[places])
-    tied = np.flatnonzero(undecided != 0)
-    undecided[tied] = uniform_below(of, len(tied), randomness) < heads
+def _settle(out: Bits, tied: Bits, numerator: int, denominator: int, source: Randomness) -> None:
+    """Set each tied coin of ``out`` to 1 with probability ``numerator / denominator``."""
+    places = np.flatnonzero(tied != 0)
+    undecided = np.unpackbits(tied[places])
+    indices = np.flatnonzero(undecided != 0)
+    undecided[indices] = uniform_below(denominator, len(indices), source) < numerator
     out[places] |= np.packbits(undecided)

@@ -41,5 +41,5 @@ def best_oracle(epsilon: str, cells: int) -> SupportOracle:
 
     What characters and noise-aware allocation use on small tables. Of equals, the cheapest.
     """
-    kinds = [kind for kind in _CANDIDATES if cells <= kind.most_cells]
+    kinds = [kind for kind in _CANDIDATES if cells <= kind.max_cells]
     return min((kind.standard(epsilon, cells) for kind in kinds), key=table_error)

@@ -1,6 +1,7 @@
-"""Rows of packed bits: counting every position over many rows.
+"""Rows of packed random bits, and counts of the ones at every position over many rows.
 
-A row is ``ceil(bits / 8)`` bytes; bit b of a row is bit b % 8 of its byte b // 8.
+Unary mechanisms send one such row per report. A row is ``ceil(bits / 8)`` bytes; bit b of a row is
+bit b % 8 of its byte b // 8.
 """
 
 from __future__ import annotations
@@ -21,28 +22,30 @@ Rows = NDArray[np.uint8]
 Counts = NDArray[np.int64]
 
 FEW_BYTES = 1 << 13
-"""Up to here unpacking is as fast as adding words."""
+"""Number of bytes up to which unpacking the bits is as fast as adding words."""
 
 BLOCK_BYTES = 1 << 20
-"""Rows added up at once: large enough that numpy's overhead vanishes, small enough for a cache."""
+"""Number of bytes of rows that are counted at once: large enough to make numpy's overhead
+negligible, small enough for a cache."""
 
 SEGMENT_BYTES = 1 << 12
-"""Below this mean size per view, views are counted together rather than one after the other."""
+"""Mean number of bytes per view up to which all views are counted by one call; with more bytes,
+one call per view is faster."""
 
 
 def row_bytes(bits: int) -> int:
-    """Bytes of one row."""
+    """Return the number of bytes of one row."""
     return -(-bits // 8)
 
 
-def random_rows(n: int, bits: int, odds: Fraction, randomness: Randomness) -> Rows:
-    """Draw ``n`` rows of independent coins, each 1 with probability exactly ``odds``.
+def random_rows(n: int, bits: int, probability: Fraction, randomness: Randomness) -> Rows:
+    """Draw ``n`` rows of independent bits, each 1 with exactly the probability.
 
     Returns:
         Shape (n, row_bytes(bits)), uint8, unused high bits 0.
     """
     width = row_bytes(bits)
-    rows = coins(n * width, odds, randomness).reshape(n, width)
+    rows = coins(n * width, probability, randomness).reshape(n, width)
     if bits % 8:
         rows[:, -1] &= (1 << bits % 8) - 1
     return rows
@@ -53,12 +56,13 @@ def count_bits(rows: Rows, bits: int, view: NDArray[Any] | None, views: int) -> 
 
     Args:
         rows: shape (n, row_bytes(bits)), uint8.
-        bits: positions in use.
-        view: shape (n,), in [0, views), or None for a single view.
+        bits: number of positions in use.
+        view: shape (n,), each row's view (what its device reports on) in [0, views), or None if
+            there is one view.
         views: number of views.
 
     Returns:
-        Shape (views, bits), int64. Cost: O(n · row bytes), and a sort of ``view`` where given.
+        Shape (views, bits), int64. Cost: O(n · row bytes), and a sort of ``view`` if it is given.
     """
     if view is None or views == 1:
         return _ones(rows)[None, :bits]
@@ -84,8 +88,9 @@ def _unpack(rows: Rows) -> Rows:
 
 
 def _ones(rows: Rows) -> Counts:
-    """Count ones per position, unused ones included: shape (8 · row bytes,), int64."""
+    """Count ones per position, also at unused positions: shape (8 · row bytes,), int64."""
     total = np.zeros(8 * rows.shape[1], np.int64)
+    # `_add_thirds` needs a multiple of 24 rows: three parts of whole 64-bit words.
     step = max(24, BLOCK_BYTES // rows.shape[1] // 24 * 24)
     for start in range(0, len(rows), step):
         total += _ones_of_block(np.ascontiguousarray(rows[start : start + step]))
@@ -93,10 +98,12 @@ def _ones(rows: Rows) -> Counts:
 
 
 def _ones_of_block(rows: Rows) -> Counts:
-    """Count by carry-save addition: whole words of one-bit numbers are added in parallel.
+    """Count ones per position of a block by carry-save addition.
 
-    Three rows of one weight become a row of sums (same weight) and a row of carries (twice the
-    weight), five word operations for 64 positions. What is left of each weight is unpacked.
+    A word is treated as 64 numbers of one bit, which are added in parallel. Three rows become a row
+    of sums and a row of carries, by five operations on words. A carry counts twice as much as a
+    sum, so carries are collected and added in the next round with twice the weight. The few rows
+    that remain in a round are unpacked and counted directly.
     """
     total = np.zeros(8 * rows.shape[1], np.int64)
     weight = 1
@@ -113,7 +120,10 @@ def _ones_of_block(rows: Rows) -> Counts:
 
 
 def _add_thirds(rows: Rows) -> tuple[Rows, Rows]:
-    """Sums and carries of three equal parts of the rows, each a multiple of 8 rows: whole words."""
+    """Add three equal parts of the rows bit by bit, and return the sums and the carries.
+
+    Each part has a multiple of 8 rows, so that it consists of whole 64-bit words.
+    """
     part = len(rows) // 24 * 8
     a, b, c = (rows[i * part : (i + 1) * part].reshape(-1).view(np.uint64) for i in range(3))
     half = a ^ b
@@ -126,5 +136,6 @@ def _add_thirds(rows: Rows) -> tuple[Rows, Rows]:
 
 
 def _ones_of_few(rows: Rows) -> Counts:
+    """Count ones per position by unpacking all bits."""
     ones: Counts = _unpack(rows).sum(axis=0, dtype=np.int64)
     return ones

@@ -1,9 +1,11 @@
-"""Every attribute a Bloom filter whose bits go through randomised response (LoPub, RAPPOR).
+"""Bloom filters with randomised response on every bit, as in LoPub and RAPPOR.
 
-The report carries all bits. What is counted is much less, and enough: the Lasso needs only, for
-each candidate value of an attribute set, the mean over reports of the product of the numbers of
-ones that the report has among the value's bits. Those numbers are small integers, so the sums are
-integer counters, one per candidate, additive over batches.
+A report has one Bloom filter per attribute of the record: the bits that hashes of the value set,
+each bit flipped with some probability. The regression that estimates tables
+(`estimators.castell.lasso`) needs little of it. For every combination of values of a set of
+attributes, the counters add up, over reports, the product over attributes of the number of ones
+among the bits of the value. These are small integers, so the counters are integers, and those of
+batches add up.
 """
 
 from __future__ import annotations
@@ -35,32 +37,36 @@ if TYPE_CHECKING:
     from estimators.randomness import Randomness
 
 BITS, HASHES = 64, 5
-"""Of the paper's experiments."""
+"""Default number of bits of a filter and of hashes per value: those of LoPub's experiments."""
 
 _BLOCK_ENTRIES = 1 << 18
-"""Products held at once while tallying."""
+"""Maximum number of products in memory while reports are counted (1 MiB of float32)."""
 
 
 @dataclass(frozen=True)
 class BloomRR:
     """Bloom filters with bitwise randomised response.
 
-    A value of axis i sets the bits of its filter (see :mod:`.bloom_filters`). Every bit is flipped
-    independently with odds 2^32 : weight, ``weight = floor(exp(epsilon / D) · 2^32)``, where D is
-    the sum over axes of the largest number of bits in which two of its filters differ, at most
-    2 · hashes each: a record can change no more bits than that.
+    An axis is an attribute of the record. A value of axis i sets the bits of its filter (see
+    :mod:`.bloom_filters`). Every bit is flipped independently with probability
+    ``2^32 / (2^32 + weight)``, where ``weight = floor(exp(epsilon / D) · 2^32)``. D is the maximum
+    number of bits in which two records differ: the sum over axes of the maximum for two filters of
+    the axis, which is at most 2 · hashes.
 
-    Report: one column ``b<i>`` of ``bits`` bits per axis. Counters: for each table the sum over
-    reports of the products of ones among the bits of the values, value 0 standing for the constant
-    1, so that smaller sets are contained. Cost: O(bits · axes) to perturb, O(table cells) to tally.
+    Report: one column ``b<i>`` of ``bits`` bits per axis. Counters: for each table and combination
+    of values the sum over reports of the product of ones, as the module explains. Each axis of a
+    table has one more entry, the first, with the constant 1 in place of a number of ones, so that
+    the counters contain those of smaller sets of attributes. Cost: O(bits · axes) to perturb,
+    O(table cells) to tally.
 
     Attributes:
         epsilon: decimal string, the whole loss of one report.
         cells: number of values of a record, the product of ``axes``; below 2^62.
-        axes: cardinalities; the input is the record's mixed-radix number, last axis fastest.
-        bits: of a filter, 2 to 1024.
-        hashes: per value, 1 to 16.
-        tables: attribute sets that can be queried, with all their subsets.
+        axes: number of values of each attribute; the input is the record's mixed-radix number, in
+            which the last attribute changes fastest.
+        bits: number of bits of a filter, 2 to 1024.
+        hashes: number of hashes per value, 1 to 16.
+        tables: sets of attributes whose tables can be estimated, with all their subsets.
     """
 
     name: ClassVar[str] = "bloom-rr"
@@ -84,11 +90,11 @@ class BloomRR:
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """One axis, the paper's filters."""
+        """Return the mechanism for one attribute, with the filters of LoPub's experiments."""
         return cls(epsilon, cells, (cells,), BITS, HASHES, ((0,),))
 
     def parameters(self) -> dict[str, Any]:
-        """Axes, filters and tables."""
+        """Return axes, bits, hashes and tables."""
         return {
             "axes": list(self.axes),
             "bits": self.bits,
@@ -97,16 +103,16 @@ class BloomRR:
         }
 
     def check(self) -> None:
-        """Compares the filters of every axis, which the constructor leaves undone for its cost.
+        """Compare the filters of every axis; the constructor leaves this out because of its cost.
 
         Raises:
-            PlanError: two values have the same filter, or epsilon is absurd per bit.
+            PlanError: two values have the same filter, or epsilon per bit is out of range.
         """
         self.weight  # noqa: B018 - its value needs all filters
 
     @property
     def report_work(self) -> ReportWork:
-        """The filters of all values are needed once, for the distance; then those of one record."""
+        """The cost of the filters of all values, for D, and of the filters of one record."""
         draws = len(self.axes) * coins_bytes(row_bytes(self.bits))
         compared = sum(comparisons(r, self.bits) for r in self.axes)
         hashed = self.hashes * (sum(self.axes) + len(self.axes))
@@ -114,39 +120,41 @@ class BloomRR:
 
     @cached_property
     def filters(self) -> tuple[NDArray[np.uint8], ...]:
-        """Filters of every axis: shape (cardinality, bits), 0 or 1."""
+        """Filters of all values, one array per axis: shape (number of values, bits), 0 or 1."""
         return tuple(self._rows(i, np.arange(r)) for i, r in enumerate(self.axes))
 
     def _rows(self, axis: int, values: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return the filters of some values of an axis, one row per value, 0 or 1."""
         return filter_rows(axis, values, self.bits, self.hashes)
 
     @cached_property
     def grams(self) -> tuple[Floats, ...]:
-        """Common bits of every two filters of an axis: shape (cardinality, cardinality)."""
+        """Number of common ones of every two filters of an axis, one square matrix per axis."""
         return tuple(f.astype(np.float64) @ f.T.astype(np.float64) for f in self.filters)
 
     @cached_property
     def _facts(self) -> tuple[Facts, ...]:
+        """Distance and size of the filters of every axis."""
         return tuple(facts(i, r, self.bits, self.hashes) for i, r in enumerate(self.axes))
 
     @cached_property
     def distance(self) -> int:
-        """D: most bits in which the filters of two records differ."""
+        """D: the maximum number of bits in which the filters of two records differ."""
         return sum(axis.distance for axis in self._facts)
 
     @cached_property
     def weight(self) -> int:
-        """What a bit's truth weighs against 2^32."""
+        """Weight of keeping a bit; that of flipping it is 2^32."""
         return exp_weight(self.epsilon, self.distance)
 
     @property
     def q(self) -> Fraction:
-        """Odds that a bit is flipped."""
+        """Probability that a bit is flipped."""
         return Fraction(OTHER, OTHER + self.weight)
 
     @cached_property
     def layout(self) -> JointTables:
-        """Counters by table; each axis has one place more than values, the first one constant."""
+        """Order of the counters; the first entry of each axis is the constant 1."""
         return JointTables(tuple(r + 1 for r in self.axes), self.tables)
 
     @property
@@ -156,12 +164,12 @@ class BloomRR:
 
     @property
     def width(self) -> int:
-        """Counters of all tables."""
+        """Number of counters of all tables."""
         return self.layout.width
 
     @cached_property
     def largest_count(self) -> int:
-        """A report with every bit set: the product of a table's largest filters, up to hashes."""
+        """What a report with all bits set adds to a counter: ones of the largest filters."""
         return max(prod(self._facts[i].heaviest for i in table) for table in self.tables)
 
     @property
@@ -170,7 +178,7 @@ class BloomRR:
         return tuple(Column(f"b{i}", "bits", self.bits) for i in range(len(self.axes)))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """See :meth:`Mechanism.perturb`; packed rows."""
+        """Return the flipped filters; each column has shape (n, ceil(bits / 8))."""
         reports = {}
         for i, code in enumerate(digits_of(values, self.axes)):
             flips = random_rows(len(code), self.bits, self.q, randomness)
@@ -186,7 +194,7 @@ class BloomRR:
         return packed
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Products of ones, summed: shape (views, width), int64."""
+        """Add up the products of ones per view: shape (views, width), int64."""
         ones = self.ones(reports)
         return np.stack(
             [
@@ -198,36 +206,47 @@ class BloomRR:
     def _count(self, ones: list[NDArray[np.float32]]) -> Counts:
         """Return the counters of one view: shape (width,).
 
-        Tables that differ in their last axis only share the products of the others.
+        Tables that differ only in their last axis share the products over the other axes.
         """
-        alike: dict[tuple[int, ...], list[int]] = {}
+        last_axes: dict[tuple[int, ...], list[int]] = {}
         for *first, last in self.tables:
-            alike.setdefault(tuple(first), []).append(last)
-        found = {}
-        for shared, lasts in alike.items():
+            last_axes.setdefault(tuple(first), []).append(last)
+        tables = {}
+        for shared, lasts in last_axes.items():
             sums = _products([ones[i] for i in shared], np.concatenate([ones[i] for i in lasts]))
             ends = np.cumsum([len(ones[i]) for i in lasts])
             for last, part in zip(lasts, np.split(sums, ends[:-1], axis=1), strict=True):
-                found[*shared, last] = part.reshape(-1)
-        return np.concatenate([found[table] for table in self.tables])
+                tables[*shared, last] = part.reshape(-1)
+        return np.concatenate([tables[table] for table in self.tables])
 
     def ones(self, reports: Reports) -> list[NDArray[np.float32]]:
-        """For every axis 1 and the ones among each value's bits: shape (cardinality + 1, n)."""
-        found = []
+        """Return the number of ones of every report among the bits of every value.
+
+        There is one array per axis, of shape (number of values + 1, n); its first row is 1.
+        """
+        ones = []
         for i, filters in enumerate(self.filters):
             rows = np.unpackbits(reports[f"b{i}"], axis=1, count=self.bits, bitorder="little")
             hits = filters.astype(np.float32) @ rows.T.astype(np.float32)
-            found.append(np.concatenate([np.ones((1, hits.shape[1]), np.float32), hits]))
-        return found
+            ones.append(np.concatenate([np.ones((1, hits.shape[1]), np.float32), hits]))
+        return ones
 
     def scores(self, counts: Counts, n: int, attributes: tuple[int, ...]) -> Floats:
-        """Return unbiased ``filters · bit frequencies`` of every value of ascending ``attributes``.
+        """Return ``M^T y``, unbiased: the input of the regression beside the Gram matrices.
 
-        That is what a regression of the joint bit frequencies on the values' filters needs, apart
-        from the Gram matrices.
+        M has the filters of all combinations of values as columns, and y holds the joint
+        frequencies of the bits.
+
+        Args:
+            counts: shape (width,).
+            n: number of reports, at least 1.
+            attributes: ascending positions.
+
+        Returns:
+            One axis per attribute.
 
         Raises:
-            KeyError: no table holds the attributes.
+            KeyError: no table contains the attributes.
         """
         table = self.layout.holder(attributes)
         if table is None:
@@ -238,85 +257,99 @@ class BloomRR:
         cube = cube[tuple(slice(None) if i in attributes else 0 for i in table)]
         gap, q = float(1 - 2 * self.q), float(self.q)
         for axis, i in enumerate(attributes):
-            own = np.diag(self.grams[i])
-            change = np.concatenate([-q * own[:, None], np.eye(self.axes[i])], axis=1) / gap
+            # Flips turn the number of ones t of a filter with b bits into q b + (1 - 2 q) t on
+            # average; the matrix inverts this, with b from the constant entry.
+            filter_bits = np.diag(self.grams[i])
+            change = np.concatenate([-q * filter_bits[:, None], np.eye(self.axes[i])], axis=1) / gap
             cube = fold_axis(cube, axis, change)
         return cube
 
-    def spread(self, attribute: int) -> Floats:
-        """What noise adds to the second moment of a value's least-squares score: shape (r,)."""
+    def _added_moment(self, attribute: int) -> Floats:
+        """Return what the flips add to the second moment of a least-squares score: shape (r,)."""
         q = self.q
         per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
         return per_bit * np.diag(np.linalg.pinv(self.grams[attribute]))
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """Least squares: shape (cells,); unbiased where every axis' filters are independent.
+        """Return the joint frequencies by least squares: shape (cells,).
+
+        They are unbiased if the filters of every axis are linearly independent.
 
         Raises:
-            ValueError: the joint is not counted, only its tables.
+            ValueError: only smaller tables are counted, not the one of all attributes.
         """
         if n == 0:
             return np.zeros(self.cells)
-        every = tuple(range(len(self.axes)))
+        attributes = tuple(range(len(self.axes)))
         if not self.counts_joint:
-            raise ValueError("the joint of all attributes is not counted, only its tables")
-        cube = self.scores(counts, n, every)
-        for axis in every:
+            raise ValueError("only smaller tables are counted, not the one of all attributes")
+        cube = self.scores(counts, n, attributes)
+        for axis in attributes:
             inverse = np.linalg.pinv(self.grams[axis], hermitian=True)
             cube = fold_axis(cube, axis, np.asarray(inverse, np.float64))
         return cube.reshape(-1)
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
-        """Exact variance of the least-squares estimate given the data: shape (cells,)."""
+        """Return the exact variance of the least-squares estimate given the data: (cells,)."""
         f = np.full(self.axes, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         return self.noise(f.reshape(self.axes), tuple(range(len(self.axes))), n).reshape(-1)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Neglects what cells share through common bits; see :meth:`Mechanism.covariance`."""
+        """Return a covariance that neglects the common noise of values with common bits."""
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def noise(self, frequencies: Floats, attributes: tuple[int, ...], n: int) -> Floats:
-        """Return the variance of least squares over ``attributes``: shape of frequencies."""
+        """Return the variance of the least-squares estimate of a table, given the data.
+
+        Args:
+            frequencies: true or estimated frequencies, one axis per attribute.
+            attributes: ascending positions.
+            n: number of reports, at least 1.
+
+        Returns:
+            The variance of every cell, in the shape of ``frequencies``.
+        """
         moment = frequencies
         for axis, i in enumerate(attributes):
             shape = [1] * frequencies.ndim
             shape[axis] = self.axes[i]
-            added = self.spread(i).reshape(shape)
+            added = self._added_moment(i).reshape(shape)
             moment = moment + added * moment.sum(axis=axis, keepdims=True)
         variance: Floats = np.maximum(moment - frequencies, 0.0) / n
         return variance
 
     def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
-        """No bound is stated: infinite. See :meth:`Mechanism.influence`."""
+        """Return infinity, because no bound is known."""
         return math.inf
 
     @property
     def drawn_cells(self) -> int:
-        """All values of a record."""
+        """The number of values of a record."""
         return self.cells
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """See :meth:`Mechanism.draw_tally_of`."""
+        """Draw a tally of devices with these inputs."""
         return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Perturb every device: products of one report's bits have no simpler distribution."""
+        """Perturb every device, because products of a report's bits have no simple distribution."""
         values = np.repeat(np.arange(self.cells), histogram)
         seeded = SeededRandomness(int(generator.integers(1 << 62)))
         drawn: Counts = self.tally(self.perturb(values, seeded), None, 1)[0]
         return drawn
 
     def channel(self) -> Channel:
-        """Outputs are all bit patterns, first axis most significant, bits as integers."""
+        """Return the transition matrix; outputs are bit patterns, first axis most significant."""
         require_enumerable(1 << min(self.bits * len(self.axes), 13))
         q = self.q
-        filters = [[_spelt(row) for row in rows] for rows in self.filters]
+        filters = [[_as_integer(row) for row in rows] for rows in self.filters]
         outputs = list(product(range(1 << self.bits), repeat=len(self.axes)))
-        odds = [q**k * (1 - q) ** (self.bits - k) for k in range(self.bits + 1)]
+        # Probability of an output by the number of bits in which it differs from the filter.
+        chances = [q**k * (1 - q) ** (self.bits - k) for k in range(self.bits + 1)]
         return tuple(
             tuple(
                 prod(
-                    (odds[(filters[i][code] ^ y[i]).bit_count()] for i, code in enumerate(record)),
+                    (chances[(filters[i][v] ^ y[i]).bit_count()] for i, v in enumerate(record)),
                     start=Fraction(1),
                 )
                 for y in outputs
@@ -325,33 +358,35 @@ class BloomRR:
         )
 
     def worst_ratio(self) -> Fraction:
-        """(weight / 2^32)^D: two records differ in D bits at most, and some do."""
+        """Return (weight / 2^32)^D: some two records differ in D bits, and none in more."""
         return Fraction(self.weight, OTHER) ** self.distance
 
 
-def _spelt(bits: NDArray[np.uint8]) -> int:
+def _as_integer(bits: NDArray[np.uint8]) -> int:
+    """Return the integer whose bit b is entry b."""
     return sum(1 << b for b, bit in enumerate(bits.tolist()) if bit)
 
 
 def _products(first: list[NDArray[np.float32]], last: NDArray[np.float32]) -> Counts:
-    """Return the sum over reports of the outer products of their entries.
+    """Return the sum over reports of the outer products of the arrays' columns.
 
     Args:
-        first: shape (length, n) each; reports last, so that products run along memory.
-        last: shape (length, n).
+        first: one array of shape (length, n) per axis except the last. The n reports are the
+            second axis, because products along contiguous memory are fast.
+        last: shape (length, n), for the last axis.
 
     Returns:
         Shape (product of the lengths of ``first``, length of ``last``), int64.
     """
     total = np.zeros((prod(len(f) for f in first), len(last)), np.int64)
-    # Single precision is exact on integers below 2^24, which bounds the reports added at once.
+    # float32 is exact for integers up to 2^24, which limits the number of reports added at once.
     largest = prod(int(f.max(initial=1)) for f in (*first, last))
     step = min(max(1, _BLOCK_ENTRIES // len(total)), max(1, (1 << 24) // largest))
     for start in range(0, last.shape[1], step):
         rows = last[:, start : start + step]
         block = np.ones((1, rows.shape[1]), np.float32)
         for f in first:
-            own = f[:, start : start + step]
-            block = (block[:, None, :] * own).reshape(-1, rows.shape[1])
+            factor = f[:, start : start + step]
+            block = (block[:, None, :] * factor).reshape(-1, rows.shape[1])
         total += (block @ rows.T).astype(np.int64)
     return total

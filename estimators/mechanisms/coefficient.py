@@ -1,6 +1,7 @@
-"""Randomised response on one sign: a Hadamard coefficient of the device's input.
+"""Randomised response on one sign, which is a Hadamard coefficient of the device's record.
 
-The report's view names the coefficient, so the mechanism itself has two inputs only.
+The report's view (what the device reports on) names the coefficient, so the mechanism itself has
+only two inputs, the signs +1 and -1.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from estimators.mechanisms.base import Column, ReportWork
 from estimators.mechanisms.bits import row_bytes
 from estimators.mechanisms.covariance import one_cell_covariance
-from estimators.mechanisms.support import OTHER, SupportOracle, one_cell
+from estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
 from estimators.randomness import coins, coins_bytes
 
 if TYPE_CHECKING:
@@ -26,25 +27,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HadamardCoefficient(SupportOracle):
-    """Input 0 is the sign +1, input 1 is -1; the truth has odds floor(e^epsilon · 2^32) : 2^32.
+    """Randomised response on a sign: input 0 is +1, input 1 is -1.
 
-    Report: column ``s``, the reported input. Counters: one per view, the reports of -1.
+    The true sign has the weight floor(e^epsilon · 2^32), the other one 2^32.
+
+    Report: column ``s``, the reported input. Counters: one per view, the number of reports of -1.
     The coefficient is ``estimate[0] - estimate[1]``; the two always sum to 1.
-    Cost: about one random byte a report, O(1) to perturb and to tally.
+    Cost: about one random byte per report, O(1) to perturb and to tally.
     """
 
     name: ClassVar[str] = "hadamard-coefficient"
     fixed_total: ClassVar[bool] = True
-    most_cells: ClassVar[int] = 2
+    max_cells: ClassVar[int] = 2
 
     @property
     def width(self) -> int:
-        """Reports of -1; the rest of n reported +1."""
+        """One counter, of the reports of -1; all other reports state +1."""
         return 1
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The sign."""
+        """One column, the sign."""
         return (Column("s", "int", 2),)
 
     @property
@@ -58,32 +61,32 @@ class HadamardCoefficient(SupportOracle):
         return Fraction(OTHER, self.weight + OTHER)
 
     def supports(self, counts: Counts, n: int) -> Counts:
-        """Reports of +1 and of -1."""
+        """Return the number of reports of +1 and of -1."""
         return np.array([n - counts[0], counts[0]])
 
     @property
     def report_work(self) -> ReportWork:
-        """One coin."""
+        """The cost of one coin."""
         return ReportWork.of(self.columns, coins_bytes(1))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """See :meth:`Mechanism.perturb`; column ``s`` is uint8."""
+        """Return the reported signs; column ``s`` is uint8."""
         return {"s": flip(np.asarray(values).astype(np.uint8), self.q, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Reports of -1 per view."""
+        """Count the reports of -1 per view."""
         signs = reports["s"]
         if view is None:
             return np.array([[np.count_nonzero(signs)]], np.int64)
         return np.bincount(view[signs != 0], minlength=views)[:, None]
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Exact; see :meth:`Mechanism.covariance`."""
+        """Return the exact covariance, with the sampling of devices."""
         return one_cell_covariance(float(self.p - self.q), float(self.q), n, frequencies)
 
     def influence(self, weights: Floats, times: Floats) -> float:
-        """Exact; see :meth:`Mechanism.influence`."""
-        return one_cell(weights, times, *self._rates)
+        """Return the exact maximum that one report adds to a weighted sum of estimates."""
+        return one_cell_influence(weights, times, *self._rates)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution in O(1): two binomials."""
@@ -94,7 +97,7 @@ class HadamardCoefficient(SupportOracle):
         return minus
 
     def channel(self) -> Channel:
-        """Output y is the reported input."""
+        """Return the transition matrix; output y is the reported input."""
         return ((self.p, self.q), (self.q, self.p))
 
     def worst_ratio(self) -> Fraction:
@@ -102,7 +105,9 @@ class HadamardCoefficient(SupportOracle):
         return self.p / self.q
 
 
-def flip(signs: NDArray[np.uint8], odds: Fraction, randomness: Randomness) -> NDArray[np.uint8]:
-    """Invert each 0 or 1 independently with probability exactly ``odds``: shape (n,), uint8."""
+def flip(
+    signs: NDArray[np.uint8], probability: Fraction, randomness: Randomness
+) -> NDArray[np.uint8]:
+    """Invert each 0 or 1 independently with exactly the probability: shape (n,), uint8."""
     n = len(signs)
-    return signs ^ np.unpackbits(coins(row_bytes(n), odds, randomness), count=n)
+    return signs ^ np.unpackbits(coins(row_bytes(n), probability, randomness), count=n)

@@ -1,6 +1,7 @@
-"""Generalised randomised response: report the true cell or another one.
+"""Generalised randomised response (GRR): a device reports its true cell or a random other one.
 
-Also called direct encoding and preferential sampling; with two cells, Warner's randomised response.
+It is also called direct encoding or preferential sampling. With two cells it is Warner's randomised
+response.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.covariance import one_cell_covariance
-from estimators.mechanisms.support import OTHER, SupportOracle, one_cell
+from estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
 from estimators.randomness import WEIGHT_BITS, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
     from estimators.randomness import Randomness
 
 BLOCK = 1 << 14
-"""Reports perturbed at once, so that intermediate arrays stay in a core's cache."""
+"""Number of reports that are perturbed at once, so that the arrays fit in a core's cache."""
 
 
 @dataclass(frozen=True)
 class GRR(SupportOracle):
-    """Truth with weight floor(e^epsilon · 2^32), every other cell with weight 2^32.
+    """GRR: the true cell has the weight floor(e^epsilon · 2^32), every other cell 2^32.
 
-    Report: column ``v``, the reported cell. Counters: reports per cell.
-    Cost: 8 random bytes a report; O(1) to perturb and to tally.
+    Report: column ``v``, the reported cell. Counters: the number of reports of each cell.
+    Cost: 8 random bytes per report; O(1) to perturb and to tally.
     """
 
     name: ClassVar[str] = "grr"
@@ -39,30 +40,31 @@ class GRR(SupportOracle):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The reported cell."""
+        """One column, the reported cell."""
         return (Column("v", "int", self.cells),)
 
     @property
     def _total(self) -> int:
+        """Sum of the weights of all cells."""
         return self.weight + (self.cells - 1) * OTHER
 
     @property
     def p(self) -> Fraction:
-        """Probability of the truth."""
+        """Probability of the true cell."""
         return Fraction(self.weight, self._total)
 
     @property
     def q(self) -> Fraction:
-        """Probability of one given other cell."""
+        """Probability of one other cell."""
         return Fraction(OTHER, self._total)
 
     @property
     def report_work(self) -> ReportWork:
-        """One draw."""
+        """The cost of one draw."""
         return ReportWork.of(self.columns, uniform_bytes(self._total, 1))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """See :meth:`Mechanism.perturb`; column ``v`` is int64."""
+        """Return the reported cells; column ``v`` is int64."""
         return {"v": respond(np.asarray(values), self.cells, self.weight, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
@@ -70,22 +72,25 @@ class GRR(SupportOracle):
         return count_cells(reports["v"], self.cells, view, views)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Exact; see :meth:`Mechanism.covariance`."""
+        """Return the exact covariance, with the sampling of devices."""
         return one_cell_covariance(float(self.p - self.q), float(self.q), n, frequencies)
 
     def influence(self, weights: Floats, times: Floats) -> float:
-        """Exact; see :meth:`Mechanism.influence`."""
-        return one_cell(weights, times, *self._rates)
+        """Return the exact maximum that one report adds to a weighted sum of estimates."""
+        return one_cell_influence(weights, times, *self._rates)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw exactly in O(L): keep with probability p - q, otherwise uniform on all cells."""
+        """Draw from the exact distribution in O(L).
+
+        GRR keeps a cell with probability p - q, and otherwise draws uniformly from all cells.
+        """
         kept = generator.binomial(histogram, float(self.p - self.q))
         rest = int(histogram.sum() - kept.sum())
         drawn = kept + generator.multinomial(rest, np.full(self.cells, 1 / self.cells))
         return drawn.astype(np.int64)
 
     def channel(self) -> Channel:
-        """Output y is the reported cell."""
+        """Return the transition matrix; output y is the reported cell."""
         require_enumerable(self.cells)
         p, q = self.p, self.q
         return tuple(
@@ -93,19 +98,19 @@ class GRR(SupportOracle):
         )
 
     def worst_ratio(self) -> Fraction:
-        """Return p / q: an output is the true cell or one of the equally likely others."""
+        """Return p / q, the ratio of the only two probabilities."""
         return self.p / self.q
 
 
 def respond(
     values: NDArray[Any], cells: int, weight: int, randomness: Randomness
 ) -> NDArray[np.int64]:
-    """Randomise every value: it is kept with odds weight : 2^32 against any one other cell.
+    """Randomise every value by GRR.
 
     Args:
         values: shape (n,), integers in [0, cells).
         cells: number of cells.
-        weight: of the true cell; the others weigh 2^32 each.
+        weight: weight of the true cell; every other cell has the weight 2^32.
         randomness: source of uniform bytes.
 
     Returns:
@@ -115,12 +120,13 @@ def respond(
     out = np.empty(len(values), np.int64)
     for start in range(0, len(values), BLOCK):
         value = values[start : start + BLOCK].astype(np.int64)
-        # One draw decides both: below the weight it is the truth (negative here), above it the
-        # multiple of 2^32 numbers the other cells.
+        # One draw decides everything. If it is below the weight, the truth is reported, and the
+        # difference is negative. Otherwise the difference, divided by 2^32, is the number of the
+        # reported cell among the other cells; from the true cell on, numbers are one higher.
         other = (uniform_below(total, len(value), randomness) - weight) >> WEIGHT_BITS
-        lies = other >= 0
+        changed = other >= 0
         other += other >= value
-        np.copyto(value, other, where=lies)
+        np.copyto(value, other, where=changed)
         out[start : start + BLOCK] = value
     return out
 

@@ -1,4 +1,8 @@
-"""Optimised local hashing (Wang et al., USENIX Security 2017)."""
+"""Optimised local hashing (OLH; Wang et al., USENIX Security 2017).
+
+A report is a random seed and a bucket. The seed defines a hash function of cells to a few buckets,
+and the bucket is that of the device's cell after randomised response.
+"""
 
 from __future__ import annotations
 
@@ -24,27 +28,28 @@ if TYPE_CHECKING:
     from estimators.randomness import Randomness
 
 SEED_BITS = 32
+"""Maximum number of bits of a seed: the hash uses 32-bit arithmetic."""
 
 BLOCK = 1 << 14
-"""Hashes computed at once, so that they stay in a core's cache."""
+"""Number of hashes that are computed at once, so that they stay in a core's cache."""
 
 
 @dataclass(frozen=True)
 class OLH(SupportOracle):
-    """Each report hashes the cells into few buckets with its own seed and sends its bucket by GRR.
+    """Each device hashes its cell to one of g buckets by a seed of its own, then uses GRR.
 
-    Report: columns ``s``, the seed, and ``y``, the reported bucket. A report supports the cells
-    that its seed sends to y. Counters: supports per cell.
+    Report: columns ``s``, the seed, and ``y``, the reported bucket. A report supports all cells
+    that its seed hashes to y. Counters: the number of reports that support each cell.
 
-    Probabilities of other cells assume an ideal hash: 1 / buckets. The shipped one sends a given
-    pair of cells together for a share of the 2^32 seeds that differs from that by about 1e-5.
-    Privacy does not rest on the hash.
+    The probability that a report supports another cell, 1 / g, is that of an ideal hash. With the
+    hash of this project, two given cells have the same bucket for a share of the 2^32 seeds that
+    differs from 1 / g by about 1e-5. Privacy does not depend on the hash.
 
     Attributes:
-        buckets: number g of buckets; round(e^epsilon) + 1 has the least variance.
-        seed_bits: seeds lie in [0, 2^seed_bits); 32 except in tests that list the channel.
+        buckets: number g of buckets; round(e^epsilon) + 1 minimises the variance.
+        seed_bits: number of bits of a seed; 32 except in tests that list the channel.
 
-    Cost: 12 random bytes a report; O(1) to perturb, O(L) to tally.
+    Cost: 12 random bytes per report; O(1) to perturb, O(L) to tally.
     """
 
     name: ClassVar[str] = "olh"
@@ -60,41 +65,42 @@ class OLH(SupportOracle):
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """Return the number of buckets with the least variance."""
+        """Return the mechanism with the number of buckets that minimises the variance."""
         return cls(epsilon, cells, (exp_weight(epsilon) + OTHER // 2) // OTHER + 1, SEED_BITS)
 
     def parameters(self) -> dict[str, Any]:
-        """Buckets and seed bits."""
+        """Return the number of buckets and the bits of a seed."""
         return {"buckets": self.buckets, "seed_bits": self.seed_bits}
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The seed and the reported bucket."""
+        """Two columns, the seed and the reported bucket."""
         return (Column("s", "int", 1 << self.seed_bits), Column("y", "int", self.buckets))
 
     @property
     def p(self) -> Fraction:
-        """Probability of the own bucket, whatever the hash."""
+        """Probability that the bucket of the device's own cell is reported; exact for any hash."""
         return Fraction(self.weight, self.weight + (self.buckets - 1) * OTHER)
 
     @property
     def q(self) -> Fraction:
-        """Probability that an ideal hash sends another cell to the reported bucket."""
+        """Probability that an ideal hash assigns another cell to the reported bucket."""
         return Fraction(1, self.buckets)
 
     @cached_property
     def _keys(self) -> NDArray[np.uint32]:
+        """The part of the hash of every cell that does not depend on the seed."""
         return keys(np.arange(self.cells))
 
     @property
     def report_work(self) -> ReportWork:
-        """A seed, the hash of the own cell, and a bucket."""
+        """The cost of a seed, the hash of the own cell, and a bucket."""
         total = self.weight + (self.buckets - 1) * OTHER
         draws = uniform_bytes(1 << self.seed_bits, 1) + uniform_bytes(total, 1)
         return ReportWork.of(self.columns, draws, hashes=1)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """See :meth:`Mechanism.perturb`; both columns are int64."""
+        """Return seeds and reported buckets; both columns are int64."""
         values = np.asarray(values)
         seeds = uniform_below(1 << self.seed_bits, len(values), randomness)
         own = np.empty(len(values), np.int64)
@@ -104,7 +110,11 @@ class OLH(SupportOracle):
         return {"s": seeds, "y": respond(own, self.buckets, self.weight, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Count supports per view and cell."""
+        """Count the reports that support each cell, per view.
+
+        Reports are sorted by view. A block of reports can contain the end of one view, whole views
+        and the start of another; ``begins`` are the positions in the block where a view starts.
+        """
         out = np.zeros((views, self.cells), np.int64)
         seeds, low, span = self._targets(reports)
         present, starts = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -115,17 +125,16 @@ class OLH(SupportOracle):
             starts = first.astype(np.int64)
         for a in range(0, len(seeds), BLOCK):
             block = slice(a, a + BLOCK)
-            # The views that reach into this block, and where each begins within it.
-            begun = int(np.searchsorted(starts, a, side="right")) - 1
-            ended = int(np.searchsorted(starts, a + BLOCK, side="left"))
-            begins = np.maximum(starts[begun:ended] - a, 0)
-            out[present[begun:ended]] += self._supports(
+            first_view = int(np.searchsorted(starts, a, side="right")) - 1
+            end_view = int(np.searchsorted(starts, a + BLOCK, side="left"))
+            begins = np.maximum(starts[first_view:end_view] - a, 0)
+            out[present[first_view:end_view]] += self._supports(
                 seeds[block], low[block], span[block], begins
             )
         return out
 
     def _targets(self, reports: Reports) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Seed, first hash of the reported bucket and number of its hashes, per report."""
+        """Return per report the seed, and the first hash and number of hashes of its bucket."""
         bounds = bucket_bounds(self.buckets)
         low = bounds[:-1].astype(np.uint32)
         span = np.diff(bounds).astype(np.uint32)
@@ -139,43 +148,56 @@ class OLH(SupportOracle):
         span: NDArray[Any],
         begins: NDArray[Any],
     ) -> Counts:
-        """Sum the supports of one block from each of ``begins`` to the next: (begins, L)."""
+        """Count the supporting reports of a block, from each of ``begins`` to the next.
+
+        Returns:
+            Shape (len(begins), L), int64.
+        """
         out = np.empty((len(begins), self.cells), np.int64)
         cell_keys = self._keys
         step = max(1, BLOCK // len(seeds))
         for c in range(0, self.cells, step):
             words = mix(seeds ^ cell_keys[c : c + step, None])
+            # A hash is in the bucket if low <= hash < low + span; unsigned differences wrap, so
+            # one comparison tests both.
             words -= low
             out[:, c : c + step] = _sums(words < span, begins)
         return out
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Exact for an ideal hash, under which any two cells are independent."""
+        """Return the covariance for an ideal hash, with which any two cells are independent."""
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw for an ideal hash, in O(L): a report supports the cells independently."""
+        """Draw for an ideal hash in O(L): a report supports the cells independently."""
         return draw_supports(histogram, self.p, self.q, generator)
 
     def channel(self) -> Channel:
-        """Output seed · g + y."""
+        """Return the transition matrix; outputs have the number seed · g + y."""
         seeds = 1 << self.seed_bits
         require_enumerable(seeds * self.buckets)
         own = buckets(np.arange(seeds), np.arange(self.cells)[:, None], self.buckets)
-        truth = self.p / seeds
-        lie = (1 - self.p) / (self.buckets - 1) / seeds
+        true_bucket = self.p / seeds
+        other_bucket = (1 - self.p) / (self.buckets - 1) / seeds
         return tuple(
-            tuple(truth if b == y else lie for b in row for y in range(self.buckets))
+            tuple(true_bucket if b == y else other_bucket for b in row for y in range(self.buckets))
             for row in own.tolist()
         )
 
     def worst_ratio(self) -> Fraction:
-        """The seed is independent of the input; given the seed, the report is GRR on buckets."""
+        """Return weight / 2^32.
+
+        The seed is independent of the input, and given the seed, the report is GRR on buckets.
+        """
         return Fraction(self.weight, OTHER)
 
 
 def _sums(matches: NDArray[np.bool_], begins: NDArray[Any]) -> Counts:
-    """True entries of every row between consecutive ``begins``: shape (begins, rows)."""
+    """Count the true entries of every row from each of ``begins`` to the next.
+
+    Returns:
+        Shape (len(begins), rows), int64.
+    """
     sums: Counts
     if len(begins) == 1:
         ones = np.bitwise_count(np.packbits(matches, axis=1))

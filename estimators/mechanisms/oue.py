@@ -1,4 +1,4 @@
-"""Optimised unary encoding: one bit per cell (Wang et al., USENIX Security 2017)."""
+"""Optimised unary encoding (OUE): one bit per cell (Wang et al., USENIX Security 2017)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OUE(UnaryOracle):
-    """The own bit is fair; every other bit is 1 with odds 2^32 : floor(e^epsilon · 2^32).
+    """A report has one bit per cell; the own cell is the one that the device holds.
 
-    Report: column ``b``, L packed bits. Counters: ones per cell.
+    The bit of the own cell is 1 with probability 1/2. Any other bit is 1 with probability
+    2^32 / (2^32 + weight), where weight = floor(e^epsilon · 2^32).
+
+    Report: column ``b``, L packed bits. Counters: the number of ones of each cell.
     Cost: L / 8 bytes to send, about L + 1 random bytes; O(L / 64) word operations to tally.
     """
 
@@ -42,11 +45,11 @@ class OUE(UnaryOracle):
 
     @property
     def report_work(self) -> ReportWork:
-        """A coin per cell, and a byte for the own one."""
+        """The cost of a coin per cell, and of a byte for the own cell."""
         return ReportWork.of(self.columns, coins_bytes(row_bytes(self.cells)) + 1)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """See :meth:`Mechanism.perturb`; column ``b`` has shape (n, ceil(L / 8))."""
+        """Return rows of bits; column ``b`` has shape (n, ceil(L / 8))."""
         rows = random_rows(len(values), self.cells, self.q, randomness)
         fair = np.frombuffer(randomness.bytes(len(values)), np.uint8)
         replace_own(rows, np.asarray(values), fair)

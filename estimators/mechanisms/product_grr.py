@@ -1,7 +1,8 @@
-"""Generalised randomised response on every block of a record's attributes, independently.
+"""Generalised randomised response (GRR) on blocks of a record's attributes, independently.
 
-With one attribute per block this is the mechanism of RR-Independent and RR-Ind-Joint (Castell),
-with all attributes in one block that of RR-Joint, in between that of RR-Clusters.
+A block is a set of attributes that are perturbed together, as one cell. With one attribute per
+block this is the mechanism of RR-Independent and RR-Ind-Joint, with all attributes in one block
+that of RR-Joint, and with other blocks that of RR-Clusters.
 """
 
 from __future__ import annotations
@@ -40,32 +41,34 @@ if TYPE_CHECKING:
     from estimators.randomness import Randomness
 
 MAX_BLOCK_CELLS = 1 << 30
-"""Keeps every block's weight sum below 2^63."""
+"""Maximum number of cells of a block, so that the sum of their weights is below 2^63."""
 
 MAX_WEIGHT = exp_weight(str(MAX_PART))
-"""Of a block's true cell: no block may spend more than any other mechanism."""
+"""Maximum weight of a block's true cell: the limit of every other mechanism."""
 
 MAX_DRAWN_CELLS = 1 << 24
-"""Most cells of attributes counted or perturbed together for which a tally can be drawn."""
+"""Maximum number of cells of one part (`ProductGRR.parts`) of a simulated tally: 128 MiB."""
 
 
 @dataclass(frozen=True)
 class ProductGRR:
-    """Randomised response block by block; epsilon is split in proportion to the attributes.
+    """GRR block by block; each block spends a part of epsilon in proportion to its attributes.
 
-    A block of c of the d attributes spends c · epsilon / d: its true cell weighs
-    ``floor(exp(c · epsilon / d) · 2^32)``, rounded down, every other cell 2^32.
+    A block of c of the d attributes spends c · epsilon / d. Its true cell has the weight
+    ``floor(exp(c · epsilon / d) · 2^32)``, every other cell of the block 2^32.
 
     Report: one column ``x<b>`` per block, the reported cell of the block's attributes.
-    Counters: the ``tables``, one after another.
+    Counters: the counts of reported records in every table, one table after another.
     Cost: 8 random bytes per block; O(blocks) to perturb, O(axes of all tables) to tally.
 
     Attributes:
         epsilon: decimal string, the whole loss of one report.
         cells: number of values of a record, the product of ``axes``; below 2^62.
-        axes: cardinalities; the input is the record's mixed-radix number, last axis fastest.
-        blocks: ascending axis numbers; every axis is in exactly one block.
-        tables: attribute sets whose joint counts are kept.
+        axes: number of values of each attribute; the input is the record's mixed-radix number, in
+            which the last attribute changes fastest.
+        blocks: ascending positions of the attributes of each block; every attribute is in exactly
+            one block.
+        tables: sets of attributes whose joint counts are kept.
     """
 
     name: ClassVar[str] = "product-grr"
@@ -83,23 +86,25 @@ class ProductGRR:
         object.__setattr__(self, "blocks", integer_rows("product-grr.blocks", self.blocks))
         object.__setattr__(self, "tables", integer_rows("product-grr.tables", self.tables))
         check_axes(self.name, self.cells, self.axes)
-        inside = sorted(i for block in self.blocks for i in block)
-        if inside != list(range(len(self.axes))) or not all(self.blocks):
-            raise PlanError("product-grr.blocks: every axis must stand in exactly one block")
+        members = sorted(i for block in self.blocks for i in block)
+        if members != list(range(len(self.axes))) or not all(self.blocks):
+            raise PlanError("product-grr.blocks: every axis must be in exactly one block")
         for block, size in zip(self.blocks, self.block_cells, strict=True):
             if list(block) != sorted(block):
-                raise PlanError(f"product-grr.blocks: {list(block)} does not ascend")
+                raise PlanError(
+                    f"product-grr.blocks: the axes of a block must ascend, got {list(block)}"
+                )
             require_integer("product-grr: cells of a block", size, 2, MAX_BLOCK_CELLS)
         self.layout  # noqa: B018 - validates the tables
         self.weights  # noqa: B018 - validates epsilon
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """One axis, one block, one table."""
+        """Return the mechanism with one axis, one block and one table."""
         return cls(epsilon, cells, (cells,), ((0,),), ((0,),))
 
     def parameters(self) -> dict[str, Any]:
-        """Axes, blocks and tables."""
+        """Return axes, blocks and tables."""
         return {
             "axes": list(self.axes),
             "blocks": [list(block) for block in self.blocks],
@@ -108,7 +113,7 @@ class ProductGRR:
 
     @cached_property
     def layout(self) -> JointTables:
-        """Where the counters of each table stand."""
+        """Positions of the counters of each table."""
         return JointTables(self.axes, self.tables)
 
     @property
@@ -118,23 +123,23 @@ class ProductGRR:
 
     @cached_property
     def block_cells(self) -> tuple[int, ...]:
-        """Cells of each block."""
+        """Number of cells of each block."""
         return tuple(prod(self.axes[i] for i in block) for block in self.blocks)
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
-        """What each block's true cell weighs against 2^32 for another."""
+        """Weight of each block's true cell; any other cell has the weight 2^32."""
         d = len(self.axes)
         return tuple(share_weight(self.epsilon, len(block), d) for block in self.blocks)
 
-    def odds(self, block: int) -> tuple[Fraction, Fraction]:
-        """Exact probabilities of a block's true cell and of one given other cell."""
+    def probabilities(self, block: int) -> tuple[Fraction, Fraction]:
+        """Return the exact probabilities of a block's true cell and of one other cell."""
         total = self.weights[block] + (self.block_cells[block] - 1) * OTHER
         return Fraction(self.weights[block], total), Fraction(OTHER, total)
 
     @property
     def width(self) -> int:
-        """Cells of all tables."""
+        """Number of cells of all tables."""
         return self.layout.width
 
     @property
@@ -144,7 +149,7 @@ class ProductGRR:
 
     @property
     def report_work(self) -> ReportWork:
-        """One draw per block."""
+        """The cost of one draw per block."""
         totals = (
             weight + (size - 1) * OTHER
             for weight, size in zip(self.weights, self.block_cells, strict=True)
@@ -152,10 +157,10 @@ class ProductGRR:
         return ReportWork.of(self.columns, sum(uniform_bytes(total, 1) for total in totals))
 
     def check(self) -> None:
-        """The constructor has checked everything."""
+        """Do nothing: the constructor has checked everything."""
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """See :meth:`Mechanism.perturb`; every column is int64."""
+        """Return the reported cell of every block; each column is int64."""
         digits = digits_of(values, self.axes)
         reports = {}
         for b, block in enumerate(self.blocks):
@@ -167,80 +172,84 @@ class ProductGRR:
         return reports
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Randomised records per view and cell of every table."""
+        """Count the randomised records per view and cell of every table."""
         digits: dict[int, NDArray[Any]] = {}
         for b, block in enumerate(self.blocks):
             codes = digits_of(reports[f"x{b}"], [self.axes[i] for i in block])
             digits.update(zip(block, codes, strict=True))
         return self.layout.count(digits, view, views)
 
-    def _dense(self, counts: Counts) -> Counts:
+    def _joint(self, counts: Counts) -> Counts:
+        """Return the counts of the table of all attributes, one axis per attribute."""
         if not self.counts_joint:
-            raise ValueError("the joint of all attributes is not counted, only its tables")
+            raise ValueError("only smaller tables are counted, not the one of all attributes")
         return self.layout.read(counts, range(len(self.axes)))
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """Return unbiased joint frequencies by the axis-wise inverse: shape (cells,).
+        """Return unbiased joint frequencies by the inverse of every block: shape (cells,).
 
         Raises:
-            ValueError: the joint of all attributes is not among the tables.
+            ValueError: only smaller tables are counted, not the one of all attributes.
         """
-        joint = self._dense(counts)
+        joint = self._joint(counts)
         if n == 0:
             return np.zeros(self.cells)
         return unmix(joint / n, channels(self, range(len(self.axes)))).reshape(-1)
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
-        """Exact variance of each joint cell given the data: shape (cells,)."""
+        """Return the exact variance of each joint cell given the data: shape (cells,)."""
         shape = self.axes
         f = np.full(shape, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         return noise_given_truth(f.reshape(shape), channels(self, range(len(shape))), n).reshape(-1)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """The inverse keeps the total, so the noise adds up to 0.
+        """Return a covariance with noise that adds up to 0, because the inverse keeps the total.
 
-        Single entries are exact for one block and equal frequencies.
+        Its entries are exact if there is one block and all frequencies are equal.
         """
         return balanced_noise(self.variance(n, frequencies), n, frequencies)
 
     @cached_property
     def parts(self) -> tuple[tuple[int, ...], ...]:
-        """Counted axes, split as far as no block and no table spans two parts.
+        """The counted attributes, in as many parts as possible.
 
-        Given the records, counters of different parts are independent.
+        Every block and every table is within one part, so given the records, counters of different
+        parts are independent.
         """
         merged: list[set[int]] = []
         for axes in (*self.blocks, *self.tables):
-            apart = [part for part in merged if part.isdisjoint(axes)]
-            merged = [*apart, set(axes).union(*(p for p in merged if not p.isdisjoint(axes)))]
+            disjoint = [part for part in merged if part.isdisjoint(axes)]
+            merged = [*disjoint, set(axes).union(*(p for p in merged if not p.isdisjoint(axes)))]
         counted = {i for table in self.tables for i in table}
         return tuple(sorted(tuple(sorted(p)) for p in merged if not counted.isdisjoint(p)))
 
     @property
     def drawn_cells(self) -> int:
-        """Cells of the largest part; a drawn tally needs a histogram of that size."""
+        """Number of cells of the largest part; a drawn tally needs a histogram of that size."""
         return max(prod(self.axes[i] for i in part) for part in self.parts)
 
     def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
-        """No bound is stated: infinite. See :meth:`Mechanism.influence`."""
+        """Return infinity, because no bound is known."""
         return math.inf
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw exactly in O(blocks · cells), part by part.
+        """Draw from the exact distribution in O(blocks · cells), part by part.
 
         Raises:
             ValueError: a record has more than 2^24 values.
         """
         if self.cells > MAX_DRAWN_CELLS:
-            raise ValueError(f"a joint tally of {self.cells:,} cells is not drawn")
+            raise ValueError(
+                f"a tally can be drawn for at most {MAX_DRAWN_CELLS:,} cells, not {self.cells:,}"
+            )
         cube = np.asarray(histogram, np.int64).reshape(self.axes)
-        every = range(len(self.axes))
+        axes = range(len(self.axes))
         return self._draw(
-            lambda part: cube.sum(axis=tuple(i for i in every if i not in part)), generator
+            lambda part: cube.sum(axis=tuple(i for i in axes if i not in part)), generator
         )
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """Draw as `draw_tally`, from the inputs of devices: a record may have any number of values.
+        """Draw a tally of devices with these inputs; a record can have any number of values.
 
         Args:
             values: shape (n,), integers in [0, cells).
@@ -261,29 +270,37 @@ class ProductGRR:
     def _draw(
         self, histogram: Callable[[tuple[int, ...]], Counts], generator: np.random.Generator
     ) -> Counts:
-        """Draw the counters: each block keeps some of the records and spreads the rest evenly."""
+        """Draw the counters from a function that returns the histogram of a part.
+
+        A block's GRR keeps a cell with probability p - q, and otherwise draws it uniformly.
+        """
         if self.drawn_cells > MAX_DRAWN_CELLS:
-            raise ValueError(f"a part of {self.drawn_cells:,} cells is not drawn")
+            raise ValueError(
+                f"a tally can be drawn for at most {MAX_DRAWN_CELLS:,} cells of a part, not "
+                f"{self.drawn_cells:,}"
+            )
         counts = np.zeros(self.width, np.int64)
         for part in self.parts:
             cube = histogram(part)
             for b, block in enumerate(self.blocks):
                 if block[0] not in part:
                     continue
-                p, q = self.odds(b)
-                own = [part.index(i) for i in block]
-                moved = np.moveaxis(cube, own, range(-len(own), 0))
+                p, q = self.probabilities(b)
+                # One row per combination of the other attributes, with the block's cells.
+                block_axes = [part.index(i) for i in block]
+                last = range(-len(block_axes), 0)
+                moved = np.moveaxis(cube, block_axes, last)
                 rows = np.ascontiguousarray(moved).reshape(-1, self.block_cells[b])
                 rows = _respond_rows(rows, float(p - q), generator)
-                cube = np.moveaxis(rows.reshape(moved.shape), range(-len(own), 0), own)
+                cube = np.moveaxis(rows.reshape(moved.shape), last, block_axes)
             self.layout.project(cube, part, counts)
         return counts
 
     def channel(self) -> Channel:
-        """Number rows by record and outputs by the blocks' cells, first block first."""
+        """Return the transition matrix; outputs are the blocks' cells, first block first."""
         require_enumerable(self.cells)
         inputs = digits_of(np.arange(self.cells), self.axes)
-        odds = [self.odds(b) for b in range(len(self.blocks))]
+        chances = [self.probabilities(b) for b in range(len(self.blocks))]
         truths = []
         for block in self.blocks:
             cell = np.zeros(self.cells, np.int64)
@@ -293,7 +310,10 @@ class ProductGRR:
         outputs = list(product(*(range(size) for size in self.block_cells)))
         return tuple(
             tuple(
-                prod((odds[b][truths[b][x] != cell] for b, cell in enumerate(y)), start=Fraction(1))
+                prod(
+                    (chances[b][truths[b][x] != cell] for b, cell in enumerate(y)),
+                    start=Fraction(1),
+                )
                 for y in outputs
             )
             for x in range(self.cells)
@@ -305,40 +325,48 @@ class ProductGRR:
 
 
 def _respond_rows(rows: Counts, keep: float, generator: np.random.Generator) -> Counts:
-    """Randomised response of every row's counts: keep each with ``keep``, else a uniform cell."""
-    kept = generator.binomial(rows, keep)
-    rest = (rows - kept).sum(axis=1)
+    """Draw randomised counts of every row: keep each with ``keep``, else move it to any cell."""
+    drawn = generator.binomial(rows, keep)
+    moved = (rows - drawn).sum(axis=1)
     size = rows.shape[1]
-    touched = np.flatnonzero(rest)
-    kept[touched] += generator.multinomial(rest[touched], np.full(size, 1 / size))
-    return kept.astype(np.int64)
+    changed = np.flatnonzero(moved)
+    drawn[changed] += generator.multinomial(moved[changed], np.full(size, 1 / size))
+    return drawn.astype(np.int64)
 
 
 def share_weight(epsilon: str, parts: int, of: int) -> int:
-    """floor(exp(epsilon · parts / of) · 2^32), rounded down at every step.
+    """Return ``floor(exp(epsilon · parts / of) · 2^32)``, rounded down at every step.
 
-    A whole share is ``exp_weight``; otherwise it is an integer power of the rounded-down weight
-    of one part, so that the realised loss never exceeds epsilon · parts / of.
+    For parts / of = power / divisor in lowest terms, it is the power of the rounded-down weight of
+    ``epsilon / divisor``. Therefore the realised loss is at most epsilon · parts / of.
+
+    Args:
+        epsilon: decimal string of the whole loss.
+        parts: number of parts of epsilon that are spent.
+        of: number of parts into which epsilon is divided.
 
     Raises:
-        PlanError: the share is above 16.
+        PlanError: epsilon · parts / of is above 16.
     """
     common = gcd(parts, of)
     power, divisor = parts // common, of // common
     weight: int = exp_weight(epsilon, divisor) ** power >> WEIGHT_BITS * (power - 1)
     if weight > MAX_WEIGHT:
-        raise PlanError(f"{parts} of {of} parts of epsilon {epsilon} are above {MAX_PART}")
+        raise PlanError(
+            f"a block may spend at most {MAX_PART}, but {parts} of {of} parts of epsilon {epsilon} "
+            "are more"
+        )
     return weight
 
 
 def check_axes(name: str, cells: object, axes: Sequence[int]) -> None:
-    """Check that the axes are cardinalities whose product is ``cells``.
+    """Check that every axis has at least 2 values and that their product is ``cells``.
 
     Raises:
-        PlanError: they are not.
+        PlanError: the check fails; the message starts with ``name``, the mechanism's name.
     """
     if not axes or min(axes) < 2:
-        raise PlanError(f"{name}.axes: expected cardinalities of at least 2")
+        raise PlanError(f"{name}.axes: every attribute needs at least 2 values")
     require_integer(f"{name}.cells", cells, 2, MAX_RECORD_CELLS - 1)
     if prod(axes) != cells:
-        raise PlanError(f"{name}: the axes have {prod(axes):,} cells together, not {cells!r}")
+        raise PlanError(f"{name}: the axes have {prod(axes):,} cells together, but cells={cells!r}")

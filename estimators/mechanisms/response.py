@@ -1,7 +1,9 @@
-"""Hadamard response with public randomness: one random row, one sign.
+"""Hadamard response (Acharya, Sun and Zhang, AISTATS 2019): one random row and one sign.
 
-Acharya, Sun and Zhang (AISTATS 2019) draw the row on the device's side of a prefix tree; drawing it
-uniformly and sending it has the same variance and makes every other cell's support exactly 1/2.
+A device draws a row of a Hadamard matrix uniformly. It reports the row, and by randomised response
+the sign of the matrix in this row and the column of its cell. The paper's scheme reports one index
+instead; this variant has the same variance, and the probability of supporting another cell is
+exactly 1/2.
 """
 
 from __future__ import annotations
@@ -28,12 +30,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HadamardResponse(SupportOracle):
-    """A uniform row a in [0, K), K the power of two from L on, and chi_a(cell) by RR.
+    """A uniform row a in [0, K), and the sign chi_a(cell) by randomised response.
+
+    K is the smallest power of two that is at least the number of cells, and chi_a(cell) is -1 if
+    the binary numbers a and cell have an odd number of common ones, otherwise +1.
 
     Report: columns ``r``, the row, and ``s``, the sign (0 is +1, 1 is -1). A report supports the
-    cells with that sign in that row: half of all K, row 0 included, which makes q exactly 1/2.
-    Counters: reports per (row, sign), 2 K of them.
-    Cost: 2 to 5 random bytes a report, O(1) to perturb and to tally, O(K log K) to estimate.
+    cells that have the reported sign in the reported row. Two different cells have equal signs in
+    half of the K rows, so q is exactly 1/2.
+    Counters: the number of reports of each (row, sign), 2 K in all.
+    Cost: 2 to 5 random bytes per report, O(1) to perturb and to tally, O(K log K) to estimate.
     """
 
     name: ClassVar[str] = "hadamard-response"
@@ -46,12 +52,12 @@ class HadamardResponse(SupportOracle):
 
     @property
     def width(self) -> int:
-        """A counter per row and sign."""
+        """One counter per row and sign."""
         return 2 * self.rows
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The row and the sign."""
+        """Two columns, the row and the sign."""
         return (Column("r", "int", self.rows), Column("s", "int", 2))
 
     @property
@@ -61,22 +67,25 @@ class HadamardResponse(SupportOracle):
 
     @property
     def q(self) -> Fraction:
-        """Two different cells have equal signs in exactly half of the rows."""
+        """Probability that a report supports another cell, which is exactly 1/2."""
         return Fraction(1, 2)
 
     def supports(self, counts: Counts, n: int) -> Counts:
-        """Reports with the cell's sign: (n + sum over rows of chi · (plus - minus)) / 2."""
+        """Return for each cell the number of reports with its sign in their row.
+
+        It is ``(n + sum over rows of chi · (plus - minus)) / 2``, with the reports of +1 and of -1.
+        """
         plus, minus = counts.reshape(-1, 2).T
         supports: Counts = (n + transform(plus - minus)[: self.cells]) // 2
         return supports
 
     @property
     def report_work(self) -> ReportWork:
-        """A row and a coin."""
+        """The cost of a row and of a coin."""
         return ReportWork.of(self.columns, uniform_bytes(self.rows, 1) + coins_bytes(1))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """See :meth:`Mechanism.perturb`; column ``r`` is int64, ``s`` uint8."""
+        """Return rows and reported signs; column ``r`` is int64, ``s`` is uint8."""
         values = np.asarray(values).astype(np.int64)
         rows = uniform_below(self.rows, len(values), randomness)
         return {"r": rows, "s": flip(parity(rows & values), 1 - self.p, randomness)}
@@ -86,14 +95,18 @@ class HadamardResponse(SupportOracle):
         return count_signs(reports["r"], self.rows, reports["s"], view, views)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Exact: over all rows, the signs of two different cells are uncorrelated."""
+        """Return the exact covariance: over all rows, signs of different cells are uncorrelated."""
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw exactly in O(L K): a multinomial over the rows per cell, two binomials per row."""
+        """Draw from the exact distribution in O(L K).
+
+        It takes a multinomial over the rows per cell, and two binomials per row.
+        """
         even = np.full(self.rows, 1 / self.rows)
         cells = np.arange(self.cells)
         truth = np.zeros((self.rows, 2), np.int64)
+        # Cells are drawn in blocks of about 2^20 entries, 8 MiB.
         step = max(1, (1 << 20) // self.rows)
         for start in range(0, self.cells, step):
             block = cells[start : start + step]
@@ -105,7 +118,7 @@ class HadamardResponse(SupportOracle):
         return draw_signs(truth, self.p, generator)
 
     def channel(self) -> Channel:
-        """Output 2 · row + sign."""
+        """Return the transition matrix; outputs have the number 2 · row + sign."""
         require_enumerable(2 * self.rows)
         p, q = self.p / self.rows, (1 - self.p) / self.rows
         return tuple(
@@ -116,28 +129,43 @@ class HadamardResponse(SupportOracle):
         )
 
     def worst_ratio(self) -> Fraction:
-        """The row is independent of the input; given the row, the report is RR on a sign."""
+        """Return weight / 2^32.
+
+        The row is independent of the input, and given the row, the report is randomised response
+        on a sign.
+        """
         return Fraction(self.weight, OTHER)
 
 
 def count_signs(
     row: NDArray[Any], rows: int, sign: NDArray[Any], view: NDArray[Any] | None, views: int
 ) -> Counts:
-    """Count reports per view and (row, sign): shape (views, 2 · rows), int64."""
-    place = row.astype(np.int64)
+    """Count reports per view and (row, sign).
+
+    Args:
+        row: shape (n,), each report's row in [0, rows).
+        rows: number of rows.
+        sign: shape (n,), 0 for +1 and 1 for -1.
+        view: shape (n,), each report's view in [0, views), or None if there is one view.
+        views: number of views.
+
+    Returns:
+        Shape (views, 2 · rows), int64; the sign changes fastest.
+    """
+    position = row.astype(np.int64)
     if view is not None:
-        place += view.astype(np.int64) * rows
-    place <<= 1
-    place |= sign
-    return np.bincount(place, minlength=2 * views * rows).reshape(views, 2 * rows)
+        position += view.astype(np.int64) * rows
+    position <<= 1
+    position |= sign
+    return np.bincount(position, minlength=2 * views * rows).reshape(views, 2 * rows)
 
 
 def draw_signs(truth: Counts, p: Fraction, generator: np.random.Generator) -> Counts:
-    """Draw reported signs given the true ones per row; each is reported with probability p.
+    """Draw the numbers of reported signs, given the numbers of true ones.
 
     Args:
-        truth: shape (rows, 2), devices per row and true sign.
-        p: probability of the truth.
+        truth: shape (rows, 2), number of devices per row and true sign.
+        p: probability that a device reports its true sign.
         generator: seeded by the caller.
 
     Returns:

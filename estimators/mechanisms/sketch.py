@@ -1,4 +1,8 @@
-"""Hadamard count-mean sketch (Apple, 2017; InpHTCMS in Cormode et al., SIGMOD 2018)."""
+"""Hadamard count-mean sketch (Apple, 2017; InpHTCMS in Cormode et al., SIGMOD 2018).
+
+A few hash functions map many cells to a few buckets, and a device reports one Hadamard sign of the
+bucket of its cell. The counters need little memory, however many cells there are.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +33,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HadamardSketch:
-    """A uniform hash j, a uniform row a, and chi_a(h_j(cell)) by randomised response.
+    """A uniform hash h_j, a uniform row a, and the sign chi_a(h_j(cell)) by randomised response.
+
+    The sign chi_a(bucket) is -1 if the binary numbers a and bucket have an odd number of common
+    ones, otherwise +1. Hash j maps a cell to ``bucket(mix(seed + j), cell, buckets)`` of
+    :mod:`.hashing`.
 
     Report: columns ``h``, the hash, ``r``, the row, and ``s``, the sign (0 is +1, 1 is -1).
-    Counters: reports per (hash, row, sign). Hash j sends a cell to
-    ``bucket(mix(seed + j), cell, buckets)`` of :mod:`.hashing`.
+    Counters: the number of reports of each (hash, row, sign).
 
     Attributes:
         epsilon: decimal string, the whole loss of one report.
         cells: number of inputs L, 2 to 2^24.
         hashes: number g of hash functions, 1 to 64.
-        buckets: range w of a hash, a power of two from 2 to 4096.
-        seed: fixes the hash functions, 0 to 2^32 - 1; public, part of the plan.
+        buckets: number w of buckets of a hash, a power of two from 2 to 4096.
+        seed: determines the hash functions, 0 to 2^32 - 1; it is public, part of the plan.
 
-    Cost: 2 to 7 random bytes a report, O(1) to perturb and to tally, O(g (w log w + L)) to
+    Cost: 2 to 7 random bytes per report, O(1) to perturb and to tally, O(g (w log w + L)) to
     estimate.
     """
 
@@ -68,21 +75,21 @@ class HadamardSketch:
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """Five hashes into 256 buckets, as in Cormode et al."""
+        """Return the sketch with five hashes into 256 buckets, as in Cormode et al."""
         return cls(epsilon, cells, hashes=5, buckets=256, seed=0)
 
     def parameters(self) -> dict[str, Any]:
-        """Hashes, buckets and seed."""
+        """Return hashes, buckets and seed."""
         return {"hashes": self.hashes, "buckets": self.buckets, "seed": self.seed}
 
     @property
     def width(self) -> int:
-        """A counter per hash, row and sign."""
+        """One counter per hash, row and sign."""
         return 2 * self.hashes * self.buckets
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Hash, row and sign."""
+        """Three columns: hash, row and sign."""
         return (
             Column("h", "int", self.hashes),
             Column("r", "int", self.buckets),
@@ -91,7 +98,7 @@ class HadamardSketch:
 
     @cached_property
     def weight(self) -> int:
-        """floor(exp(epsilon) · 2^32)."""
+        """Weight of the true sign, floor(exp(epsilon) · 2^32); the other one has 2^32."""
         return exp_weight(self.epsilon)
 
     @property
@@ -106,21 +113,21 @@ class HadamardSketch:
 
     @cached_property
     def _seeds(self) -> NDArray[np.uint32]:
-        """Of every hash: shape (hashes,)."""
+        """The seed of every hash: shape (hashes,)."""
         first = np.uint64(self.seed) + np.arange(self.hashes, dtype=np.uint64)
         return mix(first.astype(np.uint32))
 
     @property
     def report_work(self) -> ReportWork:
-        """A hash, a row and a coin; only the bucket of the own cell is computed."""
+        """The cost of a hash, a row and a coin; only the bucket of the own cell is computed."""
         draws = uniform_bytes(self.hashes, 1) + uniform_bytes(self.buckets, 1) + coins_bytes(1)
         return ReportWork.of(self.columns, draws, hashes=1)
 
     def check(self) -> None:
-        """The constructor has checked everything."""
+        """Do nothing: the constructor has checked everything."""
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """See :meth:`Mechanism.perturb`; columns ``h`` and ``r`` are int64, ``s`` uint8."""
+        """Return hashes, rows and signs; columns ``h`` and ``r`` are int64, ``s`` is uint8."""
         n = len(values)
         hashes = uniform_below(self.hashes, n, randomness)
         rows = uniform_below(self.buckets, n, randomness)
@@ -129,14 +136,14 @@ class HadamardSketch:
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Count reports per view and (hash, row, sign)."""
-        place = reports["h"].astype(np.int64) * self.buckets + reports["r"]
-        return count_signs(place, self.hashes * self.buckets, reports["s"], view, views)
+        row = reports["h"].astype(np.int64) * self.buckets + reports["r"]
+        return count_signs(row, self.hashes * self.buckets, reports["s"], view, views)
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """Return frequencies, unbiased over the drawing of the hash functions: shape (L,).
+        """Return frequencies that are unbiased on average over random hash functions: shape (L,).
 
-        Given the hashes, a cell also carries the cells that share its buckets, less the share that
-        chance would bring. Zeros when n is 0.
+        For given hashes, the estimate of a cell also contains the cells that share its buckets,
+        minus the expected value of that. All estimates are zero if n is 0.
         """
         if n == 0:
             return np.zeros(self.cells)
@@ -148,14 +155,15 @@ class HadamardSketch:
 
     @property
     def _scale(self) -> float:
+        """The factor w / (w - 1) that corrects for other cells in a bucket."""
         return self.buckets / (self.buckets - 1)
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
         """Return the variance over reports and random hash functions: shape (L,).
 
-        Two different cells share a share kappa of the hashes, mean 1 / w and variance
-        (1 - 1 / w) / (g w) for ideal hashes; the last term, which n does not lessen, is what the
-        collisions add.
+        Two different cells have the same bucket in a fraction kappa of the hashes. For ideal
+        hashes kappa has the mean 1 / w and the variance (1 - 1 / w) / (g w). The last term comes
+        from such collisions, and does not become smaller with more reports.
         """
         f = np.full(self.cells, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         g, w = self.hashes, self.buckets
@@ -167,38 +175,38 @@ class HadamardSketch:
         return variance
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Neglects what cells share by colliding; see :meth:`Mechanism.covariance`."""
+        """Return a covariance that neglects the common noise of cells with the same bucket."""
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
-        """No bound is stated: infinite. See :meth:`Mechanism.influence`."""
+        """Return infinity, because no bound is known."""
         return math.inf
 
     @property
     def drawn_cells(self) -> int:
-        """All cells."""
+        """The number of cells."""
         return self.cells
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """See :meth:`Mechanism.draw_tally_of`."""
+        """Draw a tally of devices with these inputs."""
         return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw exactly, given the hashes, in O(L g + g w^2)."""
+        """Draw from the exact distribution, given the hashes, in O(L g + g w^2)."""
         g, w = self.hashes, self.buckets
         devices = generator.multinomial(histogram, np.full(g, 1 / g))
         truth = np.zeros((g, w, 2), np.int64)
         odd = parity(np.arange(w)[:, None] & np.arange(w)).astype(bool)
         for j in range(g):
-            held = np.zeros(w, np.int64)
-            np.add.at(held, self.places[j], devices[:, j])
-            drawn = generator.multinomial(held, np.full(w, 1 / w))
+            per_bucket = np.zeros(w, np.int64)
+            np.add.at(per_bucket, self.places[j], devices[:, j])
+            drawn = generator.multinomial(per_bucket, np.full(w, 1 / w))
             truth[j, :, 1] = np.where(odd, drawn, 0).sum(axis=0)
             truth[j, :, 0] = drawn.sum(axis=0) - truth[j, :, 1]
         return draw_signs(truth.reshape(-1, 2), self.p, generator)
 
     def channel(self) -> Channel:
-        """Output 2 · (hash · w + row) + sign."""
+        """Return the transition matrix; outputs have the number 2 · (hash · w + row) + sign."""
         require_enumerable(self.width)
         pairs = self.hashes * self.buckets
         p, q = self.p / pairs, (1 - self.p) / pairs
@@ -213,5 +221,9 @@ class HadamardSketch:
         )
 
     def worst_ratio(self) -> Fraction:
-        """Hash and row are independent of the input; given them, the report is RR on a sign."""
+        """Return weight / 2^32.
+
+        Hash and row are independent of the input, and given both, the report is randomised
+        response on a sign.
+        """
         return Fraction(self.weight, OTHER)

@@ -43,7 +43,7 @@ class SubsetSelection(SupportOracle):
 
     name: ClassVar[str] = "subset-selection"
     fixed_total: ClassVar[bool] = True
-    most_cells: ClassVar[int] = MAX_SUBSET_CELLS
+    max_cells: ClassVar[int] = MAX_SUBSET_CELLS
 
     size: int
 
@@ -57,7 +57,7 @@ class SubsetSelection(SupportOracle):
 
         The error falls and then rises with w, so the search walks from L / (e + 1) to the valley.
         """
-        require_integer("subset-selection.cells", cells, 2, cls.most_cells)
+        require_integer("subset-selection.cells", cells, 2, cls.max_cells)
         start = round(Fraction(cells * OTHER, exp_weight(epsilon) + OTHER))
         best = cls(epsilon, cells, min(max(start, 1), cells - 1))
         for step in (1, -1):

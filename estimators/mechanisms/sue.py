@@ -1,7 +1,7 @@
-"""Symmetric unary encoding: randomised response on every bit with epsilon / 2.
+"""Symmetric unary encoding (SUE): one bit per cell, each by randomised response with epsilon / 2.
 
-Also called parallel randomised response; the one-time part of basic RAPPOR (Erlingsson et al.,
-CCS 2014).
+It is also called parallel randomised response, and is the one-time part of basic RAPPOR
+(Erlingsson et al., CCS 2014).
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SUE(UnaryOracle):
-    """Every bit of the one-hot input is kept with odds floor(e^(epsilon/2) · 2^32) : 2^32.
+    """The input is one bit per cell, 1 at the own cell only; every bit is kept or flipped.
 
-    Two inputs differ in two bits, so each bit may spend half of epsilon.
+    Keeping a bit has the weight floor(e^(epsilon/2) · 2^32), flipping it 2^32. Two inputs differ in
+    two bits, so each bit may spend half of epsilon.
+
+    Report: column ``b``, L packed bits. Counters: the number of ones of each cell.
     Cost: L / 8 bytes to send, about L + 1 random bytes; O(L / 64) word operations to tally.
     """
 
@@ -37,7 +40,7 @@ class SUE(UnaryOracle):
 
     @cached_property
     def half_weight(self) -> int:
-        """floor(exp(epsilon / 2) · 2^32), the weight of a bit's truth."""
+        """Weight of keeping a bit, floor(exp(epsilon / 2) · 2^32); flipping it has 2^32."""
         return exp_weight(self.epsilon, 2)
 
     @property
@@ -52,11 +55,11 @@ class SUE(UnaryOracle):
 
     @property
     def report_work(self) -> ReportWork:
-        """A coin per cell, and one for the own one."""
+        """The cost of a coin per cell, and of one more for the own cell."""
         return ReportWork.of(self.columns, coins_bytes(row_bytes(self.cells)) + coins_bytes(1))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """See :meth:`Mechanism.perturb`; column ``b`` has shape (n, ceil(L / 8))."""
+        """Return rows of bits; column ``b`` has shape (n, ceil(L / 8))."""
         n = len(values)
         rows = random_rows(n, self.cells, self.q, randomness)
         ones = np.unpackbits(coins(row_bytes(n), self.p, randomness), count=n)

@@ -36,21 +36,21 @@ class SupportOracle(ABC):
 
     Attributes:
         epsilon: decimal string, the whole loss of one report.
-        cells: number of inputs L, 2 to :attr:`most_cells`.
+        cells: number of inputs L, 2 to :attr:`max_cells`.
     """
 
     name: ClassVar[str]
     fixed_total: ClassVar[bool]
     largest_count: ClassVar[int] = 1
     counts_joint: ClassVar[bool] = True
-    most_cells: ClassVar[int] = MAX_CELLS
+    max_cells: ClassVar[int] = MAX_CELLS
 
     epsilon: str
     cells: int
 
     def __post_init__(self) -> None:
         exp_weight(self.epsilon)
-        require_integer(f"{self.name}.cells", self.cells, 2, self.most_cells)
+        require_integer(f"{self.name}.cells", self.cells, 2, self.max_cells)
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
@@ -138,7 +138,7 @@ class SupportOracle(ABC):
         return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
 
-def one_cell(weights: Floats, times: Floats, q: float, gap: float) -> float:
+def one_cell_influence(weights: Floats, times: Floats, q: float, gap: float) -> float:
     """:meth:`Mechanism.influence` where a report supports exactly one cell, any one."""
     return float(weights[times > 0].max() - q * (times @ weights)) / gap
 

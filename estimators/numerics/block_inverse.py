@@ -46,7 +46,7 @@ class BlockResponse(Protocol):
         """Cells of each block."""
         ...
 
-    def odds(self, block: int) -> tuple[Fraction, Fraction]:
+    def probabilities(self, block: int) -> tuple[Fraction, Fraction]:
         """Exact probabilities of a block's true cell and of one given other cell."""
         ...
 
@@ -89,7 +89,7 @@ def channels(mechanism: BlockResponse, attributes: Sequence[int]) -> tuple[AxisC
     for b, block in enumerate(mechanism.blocks):
         axes = tuple(j for j, i in enumerate(attributes) if i in block)
         if axes:
-            p, q = mechanism.odds(b)
+            p, q = mechanism.probabilities(b)
             cells = prod(mechanism.axes[attributes[j]] for j in axes)
             wider = mechanism.block_cells[b] // cells
             found.append(AxisChannel(axes, cells, float(p - q), float(q * wider)))

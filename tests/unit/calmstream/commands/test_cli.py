@@ -122,9 +122,9 @@ def test_the_printed_document_is_the_plan(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"epsilon": "0"}, "epsilon must lie between"),
+        ({"epsilon": "0"}, "epsilon must be from"),
         ({"epsilon": "-1"}, "epsilon must be"),
-        ({"epsilon": "1000"}, "epsilon must lie between"),
+        ({"epsilon": "1000"}, "epsilon must be from"),
         ({"epsilon": "much"}, "epsilon must be a decimal number"),
         ({"k": 4}, "k: expected 1 to 3"),
     ],

@@ -49,9 +49,9 @@ def test_the_worked_example_digit_for_digit() -> None:
 def test_the_shipped_mechanism_has_the_example_s_channel() -> None:
     epsilon = f"{2 * log(3):.15f}"
     split = ProductGRR(epsilon, 4, (2, 2), ((0,), (1,)), ((0, 1),))
-    assert [float(x) for x in split.odds(0)] == pytest.approx([3 / 4, 1 / 4], abs=1e-9)
+    assert [float(x) for x in split.probabilities(0)] == pytest.approx([3 / 4, 1 / 4], abs=1e-9)
     whole = ProductGRR(epsilon, 4, (2, 2), ((0, 1),), ((0, 1),))
-    assert [float(x) for x in whole.odds(0)] == pytest.approx([9 / 12, 1 / 12], abs=1e-9)
+    assert [float(x) for x in whole.probabilities(0)] == pytest.approx([9 / 12, 1 / 12], abs=1e-9)
     counts = np.array([3, 1, 3, 3])
     expected = [0.45, -0.15, 0.25, 0.45]
     assert split.estimate(counts, 10) == pytest.approx(expected, abs=1e-8)
@@ -71,7 +71,7 @@ def dense(m: ProductGRR, attributes: tuple[int, ...]) -> np.ndarray:
     onto = np.eye(len(cells))[of]
     whole = np.ones((len(records), len(records)))
     for b, block in enumerate(m.blocks):
-        p, q = map(float, m.odds(b))
+        p, q = map(float, m.probabilities(b))
         same = [[all(x[i] == y[i] for i in block) for y in records] for x in records]
         whole *= np.where(same, p, q)
     projected = whole @ onto  # given the record; the same for all records of a true cell

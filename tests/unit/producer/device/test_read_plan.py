@@ -164,7 +164,7 @@ def test_a_mechanism_that_cannot_report_is_no_plan() -> None:
         read_device_plan(whole(2, [16], bloom([16], 4, 4)))
     absurd = orjson.loads(whole(2, [2], bloom([2], 2, 1)))
     absurd |= {"epsilon": "128", "lineage_epsilon": "128"}
-    with pytest.raises(PlanError, match="above 16 a part"):
+    with pytest.raises(PlanError, match="more than 16 per part"):
         read_device_plan(orjson.dumps(absurd))
 
 
