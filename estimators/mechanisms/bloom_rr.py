@@ -276,13 +276,13 @@ class BloomRR:
         They are unbiased if the filters of every axis are linearly independent.
 
         Raises:
-            ValueError: only smaller tables are counted, not the one of all attributes.
+            ValueError: the table of all attributes is not counted, only smaller ones.
         """
         if n == 0:
             return np.zeros(self.cells)
         attributes = tuple(range(len(self.axes)))
         if not self.counts_joint:
-            raise ValueError("only smaller tables are counted, not the one of all attributes")
+            raise ValueError("the table of all attributes is not counted, only smaller ones")
         cube = self.scores(counts, n, attributes)
         for axis in attributes:
             inverse = np.linalg.pinv(self.grams[axis], hermitian=True)

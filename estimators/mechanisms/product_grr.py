@@ -182,14 +182,14 @@ class ProductGRR:
     def _joint(self, counts: Counts) -> Counts:
         """Return the counts of the table of all attributes, one axis per attribute."""
         if not self.counts_joint:
-            raise ValueError("only smaller tables are counted, not the one of all attributes")
+            raise ValueError("the table of all attributes is not counted, only smaller ones")
         return self.layout.read(counts, range(len(self.axes)))
 
     def estimate(self, counts: Counts, n: int) -> Floats:
         """Return unbiased joint frequencies by the inverse of every block: shape (cells,).
 
         Raises:
-            ValueError: only smaller tables are counted, not the one of all attributes.
+            ValueError: the table of all attributes is not counted, only smaller ones.
         """
         joint = self._joint(counts)
         if n == 0:
@@ -353,8 +353,8 @@ def share_weight(epsilon: str, parts: int, of: int) -> int:
     weight: int = exp_weight(epsilon, divisor) ** power >> WEIGHT_BITS * (power - 1)
     if weight > MAX_WEIGHT:
         raise PlanError(
-            f"a block may spend at most {MAX_PART}, but {parts} of {of} parts of epsilon {epsilon} "
-            "are more"
+            f"{parts} of {of} parts of epsilon {epsilon} are more than {MAX_PART} for one block: "
+            "use a smaller epsilon"
         )
     return weight
 
