@@ -1,7 +1,12 @@
-"""The edge: it perturbs records into reports, merges reports into batches and sends batches.
+"""The sending side: it perturbs records into reports, merges reports into batches and sends them.
+
+``device`` runs on each person's device, ``gateway`` collects the reports of many devices,
+``signed`` holds the formats of signed plans, ``simulation`` simulates populations of devices, and
+``central`` sends raw records for central plans. The terms plan, lineage, group, view and window are
+explained in ``docs/concepts.md``.
 
 The part for devices (:class:`Reporter` and its store) depends on numpy and orjson only, and on
-cryptography where it verifies signed plans.
+cryptography if it verifies signed plans.
 """
 
 from producer.device.control import history, rejoin, set_policy, withdraw

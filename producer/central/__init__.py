@@ -1,1 +1,1 @@
-"""For central plans: raw records are sent to a trusted aggregator. Nothing here perturbs."""
+"""Sending for central plans: raw records go to a trusted aggregator, without perturbation."""

@@ -1,6 +1,7 @@
 """Sends raw records to a trusted aggregator, for central plans only.
 
-Nothing is perturbed here, and no reports topic is written.
+A central plan trusts the aggregator, which adds the noise; the records are not perturbed before.
+They go to a topic of their own, never to a reports topic.
 """
 
 from __future__ import annotations
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
     from estimators.central.plan import CentralPlan
 
 DEFAULT_BATCH = 1000
+"""Records in a batch unless the caller chooses: large enough that the cost of a send is small."""
+
 ATTEMPTS = 5
+"""Number of times that a batch is sent before the call fails."""
+
 SEND_SECONDS = 20.0
+"""Maximum wait for one acknowledgement."""
 
 
 def submit(
@@ -31,26 +37,27 @@ def submit(
     *,
     batch_size: int = DEFAULT_BATCH,
 ) -> int:
-    """Send every record once, in batches; blocks until all are acknowledged.
+    """Send every record, in batches; block until all are acknowledged.
 
-    No content of a record makes this fail. Values are cut after 256 characters, longer ids are
+    No content of a record causes an error. Values are cut after 256 characters, longer ids are
     replaced by their digest, values that are not text count as missing, and a record without a
-    usable id is left out. Records with much text are sent in smaller batches.
+    usable id is left out. Records with long texts are sent in smaller batches.
 
     Args:
-        plan: a central plan.
-        broker: connection; stays open.
-        names: topics of the plan.
-        users: an id for every record; one record of a user counts per window.
-        columns: the values of every column of the plan; None or "" is missing.
-        batch_size: most records in a batch, 1 to 16,384.
+        plan: the central plan that the records are for.
+        broker: the connection to the broker; it stays open.
+        names: names of the plan's topics.
+        users: one user id for each record; only one record of a user counts in a window.
+        columns: for each column of the plan, one value for each record; None or "" means missing.
+        batch_size: maximum number of records in a batch, 1 to 16,384.
 
     Returns:
-        Records acknowledged.
+        The number of records that were acknowledged.
 
     Raises:
-        InvalidInput: lengths differ, or the plan's column names leave no room for a record.
-        RecoverableError: the broker did not acknowledge after several attempts.
+        InvalidInput: the lengths of the columns differ, the batch size is out of range, or the
+            plan's column names alone fill a batch.
+        RecoverableError: the broker did not acknowledge a batch after several attempts.
     """
     if len(columns) != len(plan.columns) or {len(c) for c in columns} - {len(users)}:
         raise InvalidInput("every column of the plan needs one value per record")
@@ -68,7 +75,7 @@ def submit(
 
 
 def _send(sink: Sink, topic: str, body: bytes) -> None:
-    """Append one batch. A resend is harmless, because one record of a user counts."""
+    """Send one batch; a second copy does no harm, because one record of a user counts."""
     key = os.urandom(BATCH_ID_BYTES)
     for attempt in range(ATTEMPTS):
         try:

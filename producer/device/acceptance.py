@@ -1,7 +1,9 @@
-"""Which plans a device accepts: those of trusted roots, within the policy's limits for one report.
+"""Decides which plans a device accepts.
 
-The checks and their order stand in ``docs/signed-plans.md``. Nothing here depends on a record, and
-nothing is written.
+A device accepts a plan that an operator with a trusted root key has signed, and whose reports cost
+no more than the policy allows for one report. The *policy* is the application's own list of limits.
+``docs/signed-plans.md`` defines the checks and their order. They do not depend on a record, and
+they write nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ from producer.signed.verify import verify
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AcceptedPlan:
-    """A plan with what is known of its origin.
+    """A plan and, if it is signed, the verified statement about its signer.
 
     Attributes:
-        plan: what it says.
-        statement: of the certificate; None for an unsigned plan.
+        plan: the plan.
+        statement: the statement of the certificate; None for an unsigned plan.
     """
 
     plan: Plan
@@ -36,27 +38,27 @@ class AcceptedPlan:
 
     @property
     def root(self) -> str:
-        """Root key of the certificate; empty for an unsigned one."""
+        """The root key of the certificate; empty for an unsigned plan."""
         return "" if self.statement is None else self.statement.root
 
     @property
     def owner(self) -> str:
-        """Who answers for the plan."""
+        """The party responsible for the plan."""
         return self.plan.owner if self.statement is None else self.statement.owner
 
 
 def read_signed_plan(raw: bytes, roots: Collection[str] | None) -> AcceptedPlan:
-    """Verify an envelope and read its plan, at a bounded cost whatever the bytes.
+    """Verify an envelope and read its plan. The cost is bounded, whatever the bytes are.
 
-    Neither dates nor a policy's other limits are looked at: :func:`standing`.
+    This function checks neither dates nor the other limits of a policy; :func:`standing` does.
 
     Args:
-        raw: the envelope.
-        roots: keys that are trusted; None takes any root that the envelope itself names.
+        raw: the bytes of the envelope: a plan with its signature and certificate.
+        roots: trusted public root keys; None accepts the root that the envelope itself names.
 
     Raises:
-        PlanRefused: ``MALFORMED``, ``UNSIGNED`` where the bytes are a plan without envelope, or a
-            reason about certificate, signatures, plan or lineage.
+        PlanRefused: the reason is ``MALFORMED``; or ``UNSIGNED`` if the bytes are a plan without an
+            envelope; or it concerns the certificate, the signatures, the plan or the lineage.
         FatalError: the library for signatures is not installed.
     """
     raw = bytes(raw)
@@ -76,10 +78,15 @@ def read_signed_plan(raw: bytes, roots: Collection[str] | None) -> AcceptedPlan:
 def read_any_plan(
     given: Plan | bytes, roots: Collection[str], *, allow_unsigned: bool
 ) -> AcceptedPlan:
-    """Read what a reporter was given: an envelope; or a plan, where unsigned ones are allowed.
+    """Read the plan that an application gives to a reporter.
+
+    Args:
+        given: the bytes of an envelope; or, if unsigned plans are allowed, a plan or its document.
+        roots: trusted public root keys.
+        allow_unsigned: whether an unsigned plan is accepted.
 
     Raises:
-        PlanRefused: as :func:`read_signed_plan`.
+        PlanRefused: as for :func:`read_signed_plan`.
         FatalError: the library for signatures is not installed.
     """
     if not isinstance(given, Plan):
@@ -95,12 +102,13 @@ def read_any_plan(
 
 
 def standing(accepted: AcceptedPlan, policy: Policy, present: int) -> PlanRefused | None:
-    """Return why a plan that was read is not accepted now; None where it is.
+    """Return why the device does not accept a plan at present, or None if it accepts it.
 
     Args:
-        accepted: as read.
-        policy: in force.
-        present: the later of clock and mark, seconds since the epoch.
+        accepted: the plan, already read and verified.
+        policy: the policy of the device.
+        present: present time in seconds since the epoch, from
+            :meth:`producer.device.totals.Totals.present`.
     """
     plan, statement = accepted.plan, accepted.statement
     if statement is not None:
@@ -123,7 +131,7 @@ def standing(accepted: AcceptedPlan, policy: Policy, present: int) -> PlanRefuse
 
 
 def _signed_plan(raw: bytes) -> Plan:
-    """The plan in bytes that were signed."""
+    """Read the plan from the bytes that were signed, and check the rules for signed plans."""
     try:
         plan = read_device_plan(raw)
     except PlanError as error:
@@ -132,13 +140,15 @@ def _signed_plan(raw: bytes) -> Plan:
         raise PlanRefused(
             Refusal.UNREADABLE_PLAN, "a signed plan has version 2 and states lineage_name"
         )
-    # The plan keeps its digest, which every report needs: one serialisation serves both.
+    # The digest comes from the canonical form, so equal digests prove that the bytes are canonical.
+    # The plan keeps the digest for its reports; a second serialisation is not needed.
     if plan.digest != hashlib.sha256(raw).hexdigest():
         raise PlanRefused(Refusal.UNREADABLE_PLAN, "the plan is not in its canonical form")
     return plan
 
 
 def _no_envelope(raw: bytes, error: ValueError) -> PlanRefused:
+    """Return why bytes that are not an envelope are refused: an unsigned plan, or not even that."""
     try:
         read_device_plan(raw)
     except PlanError as second:

@@ -1,13 +1,17 @@
-"""The view (hence the group) and the slot of a device, fixed by a keyed hash.
+"""Assigns a group, a view and a slot to a device, by a keyed hash of the device's secret.
 
-A device draws a secret of 128 bits once, keeps it, and never sends it. HMAC-SHA256 under that
-secret, over a purpose and the plan's lineage, gives a word of 64 bits that nobody else can predict
-and that never changes: the group stays the same in all windows and in all plans of one lineage.
-Each purpose has its own hash, so a device's slot says nothing about its group.
+A *view* is the set of attributes that the device reports about; a *group* is a part of all devices,
+with one or several views; the *slot* says in which windows the device reports if the plan asks for
+reports repeatedly. A *lineage* is a series of plans that share the memory of devices.
 
-A word w is mapped to [0, total) as floor(w · total / 2^64), exactly, in integers. A view then holds
-either the floor or the ceiling of its exact share of the 2^64 words. Its probability is off by less
-than 2^-64, which no number of devices can show.
+A device draws a secret of 128 bits once, keeps it, and never sends it. HMAC-SHA256 with that secret
+as its key, over a purpose and the plan's lineage, gives a word of 64 bits. Nobody else can predict
+the word, and it never changes: the device has the same group in all windows and in all plans of one
+lineage. Each purpose has its own hash, so a device's slot reveals nothing about its group.
+
+A word w is mapped to [0, total) as floor(w · total / 2^64), exactly, in integers. The number of
+words that lead to a view is then its exact share of 2^64, rounded up or down. So the error of its
+probability is below 2^-64, which cannot be observed with any number of devices.
 """
 
 from __future__ import annotations
@@ -24,10 +28,14 @@ from numpy.typing import NDArray
 from estimators.plan import Plan
 
 SECRET_BYTES = 16
+"""Size of a device's secret: 128 bits, too many to guess."""
+
 WORD_BITS = 64
+"""Number of bits of the hash that are used."""
 
 GROUP = b"group"
 SLOT = b"slot"
+"""The purposes of a word, as they stand in the hashed message."""
 
 Words = NDArray[np.uint64]
 
@@ -45,8 +53,8 @@ def keyed_word(secret: bytes, lineage: str, purpose: bytes) -> int:
     """Return the device's word for one purpose: an integer in [0, 2^64).
 
     Args:
-        secret: 16 bytes.
-        lineage: 32 hex digits.
+        secret: the device's secret, 16 bytes.
+        lineage: the plan's lineage, 32 hexadecimal digits.
         purpose: ``GROUP`` or ``SLOT``.
     """
     return int.from_bytes(hmac.digest(secret, _message(lineage, purpose), "sha256")[:8], "big")
@@ -56,8 +64,8 @@ def keyed_words(secrets: NDArray[np.uint8], lineage: str, purpose: bytes) -> Wor
     """Return :func:`keyed_word` of many devices: shape (n,), uint64. O(n).
 
     Args:
-        secrets: shape (n, 16), one device a row.
-        lineage: 32 hex digits.
+        secrets: the devices' secrets, shape (n, 16), one device in each row.
+        lineage: the plan's lineage, 32 hexadecimal digits.
         purpose: ``GROUP`` or ``SLOT``.
     """
     raw, message = np.ascontiguousarray(secrets).tobytes(), _message(lineage, purpose)
@@ -69,10 +77,14 @@ def keyed_words(secrets: NDArray[np.uint8], lineage: str, purpose: bytes) -> Wor
 
 
 def thresholds(cumulative: Iterable[int]) -> Words:
-    """Return the smallest word beyond each part but the last: shape (parts - 1,), ascending.
+    """Return, for each part except the last, the smallest word that lies above the part.
 
     Args:
-        cumulative: running sums of positive integer shares; their total is below 2^63.
+        cumulative: running sums of the parts' shares, which are positive integers; the last sum is
+            below 2^63.
+
+    Returns:
+        Shape (parts - 1,), ascending.
     """
     bounds = [int(bound) for bound in cumulative]
     # floor(w · total / 2^64) >= bound holds exactly from w = ceil(bound · 2^64 / total) on.
@@ -84,9 +96,10 @@ class Place:
     """Group, view and slot of one device under a plan.
 
     Attributes:
-        group: index into the plan's groups.
-        view: index into that group's views.
-        slot: under w-event the device reports in the windows W with W mod w = slot; else 0.
+        group: index of the group among the plan's groups.
+        view: index of the view among that group's views.
+        slot: under the guarantee w-event, the device may report in the windows whose number modulo
+            w is the slot; under ``once`` 0.
     """
 
     group: int
@@ -96,11 +109,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Views and slots of many devices: :class:`Place` as columns.
+    """Views and slots of n devices; see :class:`Place`.
 
     Attributes:
-        flat: shape (n,), int64, index of the view among all views of the plan, group by group.
-        slot: shape (n,), int64.
+        flat: index of each device's view among all views of the plan, counted group by group;
+            shape (n,), int64.
+        slot: slot of each device, shape (n,), int64.
     """
 
     flat: NDArray[np.int64]
@@ -122,8 +136,8 @@ def places(plan: Plan, secrets: NDArray[np.uint8]) -> Places:
     """Return :func:`place` of many devices at once.
 
     Args:
-        plan: defines shares and guarantee.
-        secrets: shape (n, 16), uint8.
+        plan: states the shares of the views, and the guarantee.
+        secrets: the devices' secrets, shape (n, 16), uint8.
     """
     words = keyed_words(secrets, plan.lineage, GROUP)
     flat = np.searchsorted(thresholds(plan.cumulative_shares), words, side="right")
@@ -139,6 +153,14 @@ def _slots(plan: Plan, secrets: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def group_of(plan: Plan, flat: Any) -> Any:
-    """Return the group of a flat view index; an array gives an array."""
+    """Return the group of a view.
+
+    Args:
+        plan: states the groups and their views.
+        flat: index of the view among all views of the plan, or an array of indices.
+
+    Returns:
+        The index of the group, or an array of the same shape.
+    """
     group = np.searchsorted(plan.first_view, flat, side="right") - 1
     return group if np.ndim(flat) else int(group)

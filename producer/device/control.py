@@ -1,4 +1,7 @@
-"""What the application and the person decide about a device: policy, withdrawal, history."""
+"""Changes to a device's stored state that the application or the person makes.
+
+The application sets the policy; the person withdraws, takes part again, and reads the history.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from producer.device.store import DeviceStore
 
 
 def install(store: DeviceStore, policy: Policy | None) -> DeviceState:
-    """Write the policy into a store that has none; return the state.
+    """Write the policy into a store that has none; return the device's state.
 
     Args:
-        store: of the device.
-        policy: the application's; None takes the stored one, or the strict default, which trusts
-            no root, where there is none.
+        store: the device's store.
+        policy: the application's policy. None means the stored one; if the store has none, the
+            strict default is stored, which trusts no root key.
 
     Raises:
         InvalidInput: the store has another policy; only :func:`set_policy` changes it.
@@ -35,9 +38,10 @@ def install(store: DeviceStore, policy: Policy | None) -> DeviceState:
 
 
 def set_policy(store: DeviceStore, policy: Policy) -> None:
-    """Replace the policy, durably on return. What was spent stays spent.
+    """Replace the policy; the change is durable on return. The spent privacy loss stays as it is.
 
-    Where the span becomes longer, reports that had been dropped count again.
+    The span is the number of days over which the policy limits the loss. If it becomes longer,
+    older reports count again that were outside the previous span.
 
     Raises:
         CalmstreamError: the store cannot be read or written.
@@ -52,7 +56,7 @@ def set_policy(store: DeviceStore, policy: Policy) -> None:
 
 
 def withdraw(store: DeviceStore) -> None:
-    """Stop all reports, durably on return, until :func:`rejoin`. The ledger stays.
+    """Stop all reports until :func:`rejoin`; durable on return. The ledger stays as it is.
 
     Raises:
         CalmstreamError: the store cannot be read or written.
@@ -61,7 +65,7 @@ def withdraw(store: DeviceStore) -> None:
 
 
 def rejoin(store: DeviceStore) -> None:
-    """Allow reports again. What was spent before stays spent.
+    """Allow reports again. The privacy loss that was spent before still counts.
 
     Raises:
         CalmstreamError: the store cannot be read or written.

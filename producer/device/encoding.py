@@ -11,26 +11,26 @@ from estimators.plan import Plan
 from estimators.wire.batch import Batch, encode_batch
 
 HEAD_BYTES = 512
-"""Upper bound of the fields of a batch other than its columns."""
+"""Upper bound on the encoded size of the fields of a batch other than its columns."""
 
 FRAME_BYTES = 4096
-"""Kept free for what Kafka adds to a record, so that its default size limit holds."""
+"""Reserve for the bytes that Kafka adds to a record, so that it fits Kafka's default size limit."""
 
 
 def encode_reports(
     plan: Plan, group: int, period: int, view: NDArray[Any], columns: Reports
 ) -> bytes:
-    """Return the body of a batch; ``view`` is left out where the group has a single view.
+    """Return the body of a batch of n reports; views are left out if the group has a single one.
 
-    The length of integer columns depends on the perturbed values (digits), that of bit columns on
-    nothing but n; both are therefore as private as the reports themselves.
+    The encoded length of integers depends on the perturbed values (their number of digits); the
+    length of bits depends on n only. So the length reveals nothing beyond the reports themselves.
 
     Args:
         plan: the plan that the reports follow.
-        group: their group.
-        period: number of their window.
-        view: shape (n,), view of each report within the group.
-        columns: the mechanism's columns, each with first axis n.
+        group: index of the reports' group.
+        period: number of the reports' window.
+        view: index of each report's view within the group, shape (n,).
+        columns: the mechanism's columns, each with a first axis of length n.
     """
     stated = view if len(plan.groups[group].views) > 1 else None
     return encode_batch(plan, group, Batch(period, len(view), stated, columns))

@@ -1,4 +1,4 @@
-"""What left a device, for the person whose device it is. It stays on the device."""
+"""The history of the reports that left a device. It is for the person and stays on the device."""
 
 from __future__ import annotations
 
@@ -10,32 +10,41 @@ from typing import Any
 import orjson
 
 MAX_SENT = 200
-"""Reports that a history holds; the oldest go first. The ledger keeps what they cost."""
+"""Maximum number of reports in a history; the oldest are dropped. The ledger keeps their cost."""
 
+# The following limits keep the history, and so the device's file, small.
 MAX_HISTORY_BYTES = 256 << 10
+"""Maximum size of a history in bytes, as JSON."""
+
 MAX_VALUE_BYTES = 4096
+"""Maximum size of a report that the history shows; of a larger one it keeps only the SHA-256."""
+
 MAX_TEXT = 500
+"""Maximum number of characters of a text that comes from a plan."""
+
 MAX_ATTRIBUTES = 64
+"""Maximum number of attribute names that one entry lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One report that left.
+    """One report that left the device.
 
     Attributes:
         plan: name of the plan.
-        digest: of the plan, 64 hexadecimal digits.
-        purpose: as the plan states it, its first 500 characters.
-        owner: who answers for the plan: by the certificate, or by an unsigned plan's own words.
-        root: root key of its certificate; empty for an unsigned one.
-        attributes: names of those that the report is about.
-        value: the perturbed report as it left, JSON; empty where it has more than 4,096 bytes.
-        value_bytes: its length.
-        value_sha256: its SHA-256, hexadecimal.
-        epsilon: loss of the report, decimal string.
-        when: second since the epoch, by the device's clock.
-        remains: what the same operator could still spend within the span, decimal string.
-        remains_ever: what it could still spend ever; None where there is no such limit.
+        digest: digest of the plan, 64 hexadecimal digits.
+        purpose: purpose that the plan states, its first 500 characters.
+        owner: party responsible for the plan, from the certificate or from an unsigned plan itself.
+        root: root key of the plan's certificate; empty for an unsigned plan.
+        attributes: names of the attributes that the report is about.
+        value: the perturbed report as it left, as JSON; empty if it has more than 4,096 bytes.
+        value_bytes: length of the report in bytes.
+        value_sha256: SHA-256 of the report, hexadecimal.
+        epsilon: privacy loss of the report, decimal string.
+        when: time of the report by the device's clock, seconds since the epoch.
+        remains: epsilon that the same operator could still spend within the policy's span of days
+            after this report, decimal string.
+        remains_ever: epsilon that it could still spend ever; None if the policy has no such limit.
     """
 
     plan: str
@@ -58,16 +67,16 @@ class Sent:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Sent:
-        """Return the entry of :meth:`to_json`.
+        """Return the entry from the output of :meth:`to_json`.
 
         Raises:
-            KeyError, TypeError: another form.
+            KeyError, TypeError: the document has another form.
         """
         return cls(**{**document, "attributes": tuple(document["attributes"])})
 
 
 def value_fields(raw: bytes) -> dict[str, Any]:
-    """Return the fields of :class:`Sent` about the bytes that left."""
+    """Return the fields of :class:`Sent` that describe the report's bytes."""
     short = len(raw) <= MAX_VALUE_BYTES
     return {
         "value": raw.decode() if short else "",
@@ -88,7 +97,7 @@ def attribute_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def appended(history: tuple[Sent, ...], sent: Sent) -> tuple[Sent, ...]:
-    """Return the history with one more report, without the oldest where it becomes too large."""
+    """Return the history with one more report, without the oldest ones if it is too large."""
     kept = [*history, sent][-MAX_SENT:]
     sizes = [len(orjson.dumps(each.to_json())) for each in kept]
     excess, first = sum(sizes) - MAX_HISTORY_BYTES, 0

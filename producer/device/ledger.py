@@ -1,23 +1,25 @@
-"""The privacy loss that a device has spent, and whether it may report now.
+"""The ledger: the privacy loss that a device has spent, and the decision whether it may report.
 
-The decision depends on time, the device's secret (through its slot) and its ledger, never on a
-record; a device without a report therefore reveals nothing about its value.
+The decision depends on the time, on the device's secret (through its slot) and on its ledger, never
+on a record. So the absence of a report reveals nothing about the record.
 
-Accounting across plans of one lineage. A plan's ``lineage_epsilon`` bounds what a device may spend
-under the lineage: ever, or within any w windows where both plans are w-event. The plan's own
-guarantee limits reports under the plan itself. Reports under *another* plan count in full, unless
-both plans are w-event and the other's last report lies further back than the longer of the two
-horizons. Until then all earlier reports of the other plan are counted, which can only be too much:
-at worst a device does not report for a while.
+A *lineage* is a series of plans that share the memory of devices. The plan's own guarantee limits
+the reports under the plan itself. In addition, a plan's ``lineage_epsilon`` is an upper bound on
+the loss under all plans of the lineage: ever, or within any w windows if both plans have the
+guarantee w-event. Reports under *another* plan count in full, with one exception: both plans are
+w-event, and the last report under the other plan is older than the longer of the two horizons. The
+*horizon* of a plan is the time that its w windows last. Before that, all earlier reports under the
+other plan count. This can count too much, never too little: at worst a device does not report for
+some time.
 
 Plans of version 2 cannot raise that bound afterwards. The ledger keeps the ``lineage_epsilon`` of
-every plan of version 2 that the device answered, and the smallest of them binds every later plan of
-the lineage, whatever that plan states and for as long as the ledger exists. A plan of version 1
-leaves no bound: after it, only the bound of the present plan counts.
+every plan of version 2 under which the device has reported. The smallest of them applies to every
+later plan of the lineage, whatever that plan states, as long as the ledger exists. A plan of
+version 1 leaves no bound: after it, only the bound of the present plan applies.
 
 Signed and unsigned plans have separate ledgers, so that an unsigned plan that names the lineage of
-a signed one cannot use it up. A plan's ``continues`` adds what both hold of other lineages. What
-all lineages together may spend is the policy's business: :mod:`producer.device.totals`.
+a signed one cannot use up its epsilon. If a plan has a field ``continues``, the loss under the
+lineages that it names counts, too. :mod:`producer.device.totals` limits the loss over all lineages.
 """
 
 from __future__ import annotations
@@ -37,21 +39,21 @@ from producer.device.status import Status
 from producer.device.totals import Totals
 
 FOREVER = 0
-"""Horizon of a plan with the guarantee ``once``."""
+"""Value of the horizon for a plan with the guarantee ``once``: its reports count for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """A device's reports under one plan.
+    """The privacy loss that a device has spent under one plan.
 
     Attributes:
-        window: number of the last window reported on.
-        ends: when that window ends, seconds since the epoch.
-        reports: how many reports so far, at least 1.
-        epsilon: loss of each, decimal string.
-        horizon: seconds that the plan's w windows last; 0 where the plan asks once.
-        bound: the plan's ``lineage_epsilon``, decimal string, where it binds later plans; empty
-            where it does not: plans of version 1, and entries from before bounds were kept.
+        window: number of the last window that the device reported on.
+        ends: end of that window, seconds since the epoch.
+        reports: number of reports so far, at least 1.
+        epsilon: privacy loss of each report, decimal string.
+        horizon: duration of the plan's w windows in seconds; 0 under the guarantee ``once``.
+        bound: the plan's ``lineage_epsilon``, decimal string, if it applies to later plans; empty
+            for plans of version 1 and for entries of ledgers of version 1.
     """
 
     window: int
@@ -67,12 +69,12 @@ class Spent:
 
     @property
     def total(self) -> Decimal:
-        """Summed loss of all reports."""
+        """The sum of the losses of all reports."""
         return EXACT.multiply(Decimal(self.reports), Decimal(self.epsilon))
 
 
 Entries = Mapping[str, Spent]
-"""Plan digest to what was spent under that plan; all of one lineage."""
+"""The entries of one lineage: what was spent under each plan, by the plan's digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,14 @@ class DeviceState:
     """Everything that a device stores.
 
     Attributes:
-        secret: 16 bytes, never sent; ``repr`` omits it.
-        lineages: lineage to what was spent under its unsigned plans.
-        signed: lineage to what was spent under its signed plans.
+        secret: the device's secret, 16 bytes, never sent; ``repr`` omits it.
+        lineages: what was spent under unsigned plans, by lineage.
+        signed: what was spent under signed plans, by lineage.
         totals: what was spent over all lineages.
-        policy: the application's; None until a reporter first uses the store.
-        withdrawn: whether the person withdrew: nothing is reported.
+        policy: the application's policy; None until a reporter first uses the store.
+        withdrawn: whether the person has withdrawn; then the device reports nothing.
         history: the latest reports, oldest first.
-        generation: how often the state was written; an older copy has a smaller one.
+        generation: number of times that the state was written; an older copy has a smaller number.
     """
 
     secret: bytes = field(repr=False)
@@ -104,10 +106,14 @@ class DeviceState:
         return (self.signed if signed else self.lineages).get(lineage, {})
 
     def entries(self, plan: Plan, *, signed: bool) -> Entries:
-        """Return what counts under a plan's lineage, with the lineages that the plan continues.
+        """Return the entries of a plan's lineage and of the lineages that the plan continues.
 
-        Entries of the plan's own lineage have its plans' digests as keys; the others have keys of
-        their own.
+        Entries of the plan's own lineage have plan digests as keys. Entries of the other lineages
+        have longer keys, so that the same digest can occur in several lineages.
+
+        Args:
+            plan: the plan to report under.
+            signed: whether the plan is signed.
         """
         continued = {
             f"{lineage}/{kept}/{digest}": spent
@@ -121,10 +127,10 @@ class DeviceState:
         """Return the state after one more report.
 
         Args:
-            plan: that was answered.
-            window: its number.
-            root: root key of its certificate; empty for an unsigned one.
-            now: the clock, seconds since the epoch.
+            plan: the plan of the report.
+            window: number of the report's window.
+            root: root key of the plan's certificate; empty for an unsigned plan.
+            now: time of the device's clock, seconds since the epoch.
         """
         entries = self.under(plan.lineage, signed=bool(root))
         before = entries.get(plan.digest)
@@ -139,39 +145,42 @@ class DeviceState:
 
 
 def horizon(plan: Plan) -> int:
-    """Return the seconds that the plan's guarantee spans; ``FOREVER`` under ``once``."""
+    """Return the duration of the plan's w windows in seconds, or ``FOREVER`` under ``once``."""
     if plan.guarantee.kind == "once":
         return FOREVER
     return plan.guarantee.windows * plan.window
 
 
 def bound(plan: Plan) -> str:
-    """Return the bound that an answered plan sets for its lineage; empty if it sets none.
+    """Return the bound that a plan leaves for later plans of its lineage; empty if it leaves none.
 
-    Plans of version 1 set none: later plans of the lineage may state a larger sum.
+    Plans of version 1 leave none: later plans of the lineage may state a larger one.
     """
     return plan.lineage_epsilon if plan.version > 1 else ""
 
 
 def allowance(plan: Plan, bounds: Iterable[str]) -> Decimal:
-    """Return the most that a device may spend under the lineage when this plan asks.
+    """Return the maximum epsilon that a device may spend under the lineage with a further report.
 
     Args:
-        plan: the plan that asks.
-        bounds: of the plans that the device answered; empty ones do not bind.
+        plan: the plan of the further report.
+        bounds: the bounds of the plans under which the device has reported; empty ones are ignored.
     """
     return min(map(Decimal, (plan.lineage_epsilon, *filter(None, bounds))))
 
 
 def counts(plan: Plan, window: int, ends: Any, other: int) -> Any:
-    """Return whether an earlier report under another plan counts against a report now.
+    """Return whether the reports under another plan count for a further report.
 
     Args:
-        plan: the plan that asks now.
-        window: its window.
-        ends: end of the last window reported on under the other plan, seconds; an array gives an
-            array.
-        other: the other plan's horizon.
+        plan: the plan of the further report.
+        window: number of its window.
+        ends: end of the last window reported on under the other plan, in seconds since the epoch;
+            a number or an array.
+        other: the other plan's horizon, in seconds.
+
+    Returns:
+        True or False, or an array of the same shape as ``ends``.
     """
     own = horizon(plan)
     if FOREVER in (own, other):
@@ -183,10 +192,10 @@ def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
     """Return whether a device may report, or why not.
 
     Args:
-        plan: the plan that asks.
-        slot: the device's slot under it.
+        plan: the plan to report under.
+        slot: the device's slot under the plan; see :mod:`producer.device.assignment`.
         entries: what the device has spent under the plan's lineage.
-        now: milliseconds since the epoch.
+        now: present time in milliseconds since the epoch.
     """
     window, w = plan.window_at(now), plan.guarantee.windows
     if window < 0:
@@ -194,7 +203,7 @@ def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
     if window >= plan.windows:
         return Status.OVER
     own = entries.get(plan.digest)
-    # A clock that went back gives a negative distance, which also means no report.
+    # If the clock went back, the difference is negative; then the device does not report either.
     if own is not None and (plan.guarantee.kind == "once" or window - own.window < w):
         return Status.ALREADY_REPORTED
     if window % w != slot:
@@ -206,6 +215,6 @@ def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
 
 
 def spent_elsewhere(plan: Plan, window: int, entries: Entries) -> Decimal:
-    """Return the loss that counts from reports under other plans of the lineage."""
+    """Return the sum of the losses under other plans of the lineage, as far as they count."""
     others = (spent for digest, spent in entries.items() if digest != plan.digest)
     return total([s.total for s in others if counts(plan, window, s.ends, s.horizon)])

@@ -1,4 +1,8 @@
-"""What an application allows plans to ask of its device. No plan, server or operator changes it."""
+"""The policy of a device: the application's own limits on the privacy loss that plans may cause.
+
+An *operator* runs a collection. It is identified by its *root* key, the key with which it certifies
+the keys that sign its plans. Only the application changes a policy, never a plan or an operator.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,16 @@ from estimators.errors import InvalidInput
 from producer.signed.text import KEY
 
 MAX_ROOTS = 64
+"""Maximum number of trusted root keys; far more than an application needs."""
+
 MAX_SPAN_DAYS = 36_500
+"""Maximum length of the span over which losses are summed: about a hundred years."""
+
 DAY = 86_400
+"""Seconds in a day."""
 
 EXACT = Context(prec=100, traps=[Inexact])
-"""Arithmetic on amounts: any sum of amounts is exact, or an error."""
+"""Decimal arithmetic for amounts of epsilon: a result that is not exact is an error."""
 
 _AMOUNT = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,20})?", re.ASCII)
 
@@ -26,7 +35,8 @@ def amount(text: object) -> Decimal:
     """Return an amount of epsilon as an exact decimal.
 
     Raises:
-        ValueError: not a decimal string with up to 9 digits before and 20 after the point.
+        ValueError: the value is not a decimal string with at most 9 digits before the point and 20
+            after it.
     """
     if not isinstance(text, str) or not _AMOUNT.fullmatch(text):
         raise ValueError(f'expected a decimal number in a string such as "8", got {text!r:.40}')
@@ -43,11 +53,13 @@ def total(amounts: Collection[Decimal]) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class Allotment:
-    """What one root may spend, and nobody else; taken out of the policy's own limits.
+    """A part of the policy's limits that is reserved for one root; no other root can spend it.
 
     Attributes:
-        span_epsilon: most of its plans together within any span, decimal string.
-        ever_epsilon: most of its plans together, ever; None where the policy has none either.
+        span_epsilon: maximum epsilon of the root's plans together within any span of days, decimal
+            string.
+        ever_epsilon: maximum epsilon of the root's plans together, ever; None only if the policy
+            has no such limit.
     """
 
     span_epsilon: str
@@ -56,13 +68,13 @@ class Allotment:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one root can spend from: its allotment, or what all allotments leave.
+    """The limits that apply to one root: its allotment, or the remainder after all allotments.
 
     Attributes:
-        roots: whose reports count against the limits; None: of all roots but ``others``.
-        others: see ``roots``.
-        span: most within any span.
-        ever: most ever; None for no limit.
+        roots: the roots whose reports count; None means all roots except those in ``others``.
+        others: the roots whose reports do not count if ``roots`` is None.
+        span: maximum epsilon within any span of days.
+        ever: maximum epsilon ever; None means no limit.
     """
 
     roots: frozenset[str] | None
@@ -71,25 +83,26 @@ class Limits:
     ever: Decimal | None
 
     def counts(self, root: str) -> bool:
-        """Return whether what was spent under a root counts against these limits."""
+        """Return whether the losses under a root count for these limits."""
         return root in self.roots if self.roots is not None else root not in self.others
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The limits that a device keeps, whatever plans it is given.
+    """The limits that a device observes, whatever plans it receives.
 
     Attributes:
-        roots: public root keys that are trusted, 64 hexadecimal digits each.
-        report_epsilon: most for one report, decimal string.
-        span_epsilon: most of all plans together within any ``span_days``, decimal string.
-        span_days: length of a span.
-        ever_epsilon: most of all plans together, ever; None for no such limit.
-        purposes: those that are accepted, compared exactly; None for all.
-        allotments: root to what it alone may spend.
+        roots: trusted public root keys, 64 hexadecimal digits each.
+        report_epsilon: maximum epsilon of one report, decimal string.
+        span_epsilon: maximum epsilon of all plans together within any ``span_days``, decimal
+            string.
+        span_days: length of the span, in days.
+        ever_epsilon: maximum epsilon of all plans together, ever; None means no such limit.
+        purposes: the purposes of plans that are accepted, compared exactly; None accepts all.
+        allotments: the parts of the limits that are reserved for single roots, by root.
 
     Raises:
-        InvalidInput: a field is malformed or contradicts another; one line.
+        InvalidInput: a field is malformed or contradicts another.
     """
 
     roots: Collection[str] = ()
@@ -138,17 +151,17 @@ class Policy:
 
     @property
     def span_seconds(self) -> int:
-        """Length of a span in seconds."""
+        """The length of the span in seconds."""
         return self.span_days * DAY
 
     @property
     def overall(self) -> Limits:
-        """The limits over everything."""
+        """The limits on the sum over all roots."""
         ever = None if self.ever_epsilon is None else Decimal(self.ever_epsilon)
         return Limits(None, frozenset(), Decimal(self.span_epsilon), ever)
 
     def limits(self, root: str) -> Limits:
-        """Return what a root can spend from; empty for unsigned plans."""
+        """Return the limits of one root; the empty root stands for unsigned plans."""
         own = self.allotments.get(root)
         if own is not None:
             ever = None if own.ever_epsilon is None else Decimal(own.ever_epsilon)
@@ -177,10 +190,10 @@ class Policy:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Policy:
-        """Return the policy of :meth:`to_json`.
+        """Return the policy from the output of :meth:`to_json`.
 
         Raises:
-            InvalidInput, KeyError, TypeError, AttributeError: another form.
+            InvalidInput, KeyError, TypeError, AttributeError: the document has another form.
         """
         given = dict(document)
         allotments = {root: Allotment(**a) for root, a in given.pop("allotments").items()}
@@ -188,5 +201,6 @@ class Policy:
 
 
 def _each_amount(texts: Collection[str]) -> None:
+    """Check that each text is an amount."""
     for text in texts:
         amount(text)

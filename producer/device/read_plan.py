@@ -1,7 +1,8 @@
-"""Reading a plan on a device. The author of the plan is not trusted.
+"""Reads a plan on a device, which does not trust the plan's author.
 
-The constants of this module bound what a plan can cost a device: the document before it is parsed,
-and the work of one report before a mechanism is prepared. A plan that was read can report.
+The constants of this module bound the cost of a plan for a device. The document is checked before
+it is parsed, and the work of one report before a mechanism is prepared. A device can make a report
+under every plan that this module accepts.
 """
 
 from __future__ import annotations
@@ -15,47 +16,51 @@ from estimators.wire.batch import MAX_BATCH_BYTES
 from producer.device.encoding import FRAME_BYTES, HEAD_BYTES
 
 MAX_DEVICE_PLAN_BYTES = 8 << 20
-"""Far above the size of plans that `calmstream plan` writes."""
+"""Maximum size of a plan document; far above the size of plans that ``calmstream plan`` writes."""
 
 MAX_TOKENS = 1 << 20
-"""Commas, colons and opening brackets outside strings: time and memory of reading grow with them.
-65,536 views over three attributes, the most that are planned, take 850,000."""
+"""Maximum number of commas, colons and opening brackets outside strings. The time and the memory of
+parsing are proportional to it. The largest plan has 65,536 views of three attributes; it has
+850,000 of them."""
 
 MAX_CONTAINERS = 400_000
-"""Lists and objects: they cost more than numbers. A view has three, a marginal one."""
+"""Maximum number of lists and objects, which cost more than numbers. A view has three of them, a
+marginal has one."""
 
 MAX_DEPTH = 32
-"""Levels of nested lists and objects; plans with a pilot have 10."""
+"""Maximum nesting depth of lists and objects; plans with a pilot have a depth of 10."""
 
 MAX_VIEWS = 1 << 16
-"""Of all groups together; the most that methods plan."""
+"""Maximum number of views of all groups together; no method plans more."""
 
 MAX_REPORT_BYTES = MAX_BATCH_BYTES - FRAME_BYTES - HEAD_BYTES
-"""Of a report's columns: a report must fit into a record alone."""
+"""Maximum size of the columns of one report, so that the report fits into a record."""
 
 MAX_RANDOM_BYTES = 16 << 20
-"""For one report: twice of what a report of the largest size draws."""
+"""Maximum number of random bytes for one report: twice the number for a report of maximum size."""
 
 MAX_HASHES = 1 << 20
-"""Over all groups: sixteen hashes of nearly 65,536 values."""
+"""Maximum number of hashes for preparing all groups: 16 hashes of each of 65,536 values."""
 
 MAX_COMPARISONS = 1 << 27
-"""Of words of 64 bits, over all groups: three axes of 4,096 values with filters of 256 bits."""
+"""Maximum number of comparisons of 64-bit words for preparing all groups. Filters of 256 bits for
+three attributes of 4,096 values each need this many."""
 
 MESSAGE_CHARACTERS = 300
-"""Most characters of an error message: it quotes texts of the plan, which have any length."""
+"""Maximum length of an error message, because it can quote texts of the plan of any length."""
 
 _OPENING, _CLOSING, _SEPARATING = b"[{", b"]}", b",:"
 
 
 def read_device_plan(raw: bytes) -> Plan:
-    """Read a plan on a device; any bytes are read or refused at a bounded cost.
+    """Read a plan on a device.
 
-    Cost: bounded by the constants of this module, whatever the bytes.
+    Cost: bounded by the constants of this module, whatever the bytes are.
 
     Raises:
-        PlanError: as :func:`estimators.plan.document.read_plan`; or too large, nested too deeply,
-            too many values, or a report that would take too much work. One line.
+        PlanError: the reason is one of :func:`estimators.plan.document.read_plan`; or the document
+            is too large, is nested too deeply or has too many values; or a report would take too
+            much work.
     """
     try:
         raw = bytes(raw)
@@ -68,10 +73,10 @@ def read_device_plan(raw: bytes) -> Plan:
 
 
 def _check_text(raw: bytes) -> None:
-    """Size, nesting and number of values, before a parser makes objects of them. O(bytes)."""
+    """Check size, nesting and number of values before a parser creates objects. Cost: O(bytes)."""
     if len(raw) > MAX_DEVICE_PLAN_BYTES:
         raise PlanError(f"plan: {len(raw):,} bytes; a device reads {MAX_DEVICE_PLAN_BYTES:,}")
-    # Without escaped backslashes and quotes, every quote left begins or ends a string.
+    # After escaped backslashes and quotes are removed, every quote begins or ends a string.
     text = np.frombuffer(raw.replace(b"\\\\", b"").replace(b'\\"', b""), np.uint8)
     outside = np.bitwise_xor.accumulate((text == ord('"')).view(np.uint8)) == 0
     opens = outside & np.isin(text, list(_OPENING))
@@ -90,7 +95,7 @@ def _check_text(raw: bytes) -> None:
 
 
 def _check_numbers(document: object) -> None:
-    """Number of groups and of views, before each is read."""
+    """Check the numbers of groups and views before any of them is read."""
     groups = document.get("groups") if isinstance(document, dict) else None
     if not isinstance(groups, list):
         return
@@ -103,7 +108,7 @@ def _check_numbers(document: object) -> None:
 
 
 def _check_work(groups: tuple[Group, ...], epsilon: str) -> None:
-    """Work of a report in every group, and of preparing all groups."""
+    """Check the work of a report in each group, and the work of preparing all groups."""
     hashes = comparisons = 0
     for g, group in enumerate(groups):
         work = group.build(epsilon).report_work

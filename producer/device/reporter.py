@@ -1,4 +1,7 @@
-"""Turns a device's record into one perturbed report, or into none."""
+"""The reporter: it turns a device's record into one perturbed report, if a report is allowed now.
+
+The record is perturbed on the device, so that nobody else ever sees the true record.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,13 @@ from producer.signed.refusal import PlanRefused, Refusal
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """A perturbed report; it can be sent again unchanged.
+    """A perturbed report. It may be sent several times, always unchanged.
 
     Attributes:
         group: index of the device's group.
-        period: number of the window: time truncated to it.
-        view: index of the device's view within the group.
-        columns: the mechanism's columns, each with first axis 1, read-only.
+        period: number of the report's window. A report states no exact time.
+        view: index of the device's view within the group: the attributes that it is about.
+        columns: the mechanism's columns, each with a first axis of length 1, read-only.
     """
 
     group: int
@@ -45,7 +48,7 @@ class Report:
     columns: Reports
 
     def encode(self, plan: Plan) -> bytes:
-        """Return the report as a batch of one, the form in which devices send it to a gateway."""
+        """Return the report as a batch of one report, the form in which devices send it."""
         view = np.array([self.view], np.int64)
         return encode_reports(plan, self.group, self.period, view, self.columns)
 
@@ -53,15 +56,16 @@ class Report:
     def decode(cls, plan: Plan, raw: bytes) -> Report:
         """Decode a report, for a gateway that receives reports from devices.
 
-        A :class:`producer.gateway.batcher.Batcher` of the same plan takes what this returns, and
-        a worker never refuses it except for time.
+        A :class:`producer.gateway.batcher.Batcher` of the same plan accepts every report that this
+        returns. A tally worker can reject it only because it is too late or too early.
 
         Args:
             plan: the plan that the report must follow, of any version.
-            raw: any bytes.
+            raw: the bytes that a device sent; any bytes.
 
         Raises:
-            Rejection: with the reason that a worker would give; no other error for any bytes.
+            Rejection: the bytes are not a report of this plan; the reason is the one that a worker
+                would give. There is no other error for any bytes.
         """
         group, batch = decode_report(plan, raw)
         view = 0 if batch.view is None else int(batch.view[0])
@@ -72,19 +76,20 @@ class Reporter:
     """Turns a device's records into reports within the plan's guarantee and the device's policy.
 
     Args:
-        plan: the envelope of a signed plan; where unsigned plans are allowed, also a plan or its
+        plan: the envelope of a signed plan; if unsigned plans are allowed, also a plan or its
             document.
-        store: keeps the device's secret, ledger and policy; use a
+        store: keeps the device's secret, ledger and policy; on real devices a
             :class:`producer.device.store.FileStore`.
-        randomness: perturbs; set it in tests only.
-        clock: milliseconds since the epoch.
-        policy: what the application allows; written into the store at first use. None takes the
-            stored one, or the strict default.
-        allow_unsigned: take a plan that nobody signed: for demonstrations and tests. The policy's
-            limits hold for it too.
+        randomness: the random source of the perturbation; None means the operating system's. Only
+            tests set it.
+        clock: returns milliseconds since the epoch.
+        policy: the application's limits, written into the store at first use. None means the
+            stored policy, or the strict default if the store has none.
+        allow_unsigned: whether to accept an unsigned plan, for demonstrations and tests. The
+            policy's limits apply to it, too.
 
     Raises:
-        PlanRefused: the device does not accept the plan; the ledger stays as it was.
+        PlanRefused: the device does not accept the plan; the ledger is unchanged.
         InvalidInput: the store holds another policy.
         CalmstreamError: the store cannot be read or written.
     """
@@ -112,14 +117,14 @@ class Reporter:
 
     @property
     def plan(self) -> Plan:
-        """The plan that asks."""
+        """The plan to report under."""
         return self._plan
 
     def status(self, now: int | None = None) -> Status:
         """Return whether :meth:`report` would report, or why not; the same for every record.
 
         Args:
-            now: milliseconds since the epoch; the clock's time by default.
+            now: time in milliseconds since the epoch; None means the clock's time.
 
         Raises:
             CalmstreamError: the store cannot be read.
@@ -127,12 +132,12 @@ class Reporter:
         return self._status(self._store.read(), self._clock() if now is None else now)
 
     def refusal(self, now: int | None = None) -> Refusal | None:
-        """Return why the device does not accept the plan now; None where it does.
+        """Return why the device does not accept the plan now, or None if it accepts it.
 
-        Another policy or the end of the certificate can bring that about.
+        The reason can be a change of the policy or the end of the certificate's validity.
 
         Args:
-            now: milliseconds since the epoch; the clock's time by default.
+            now: time in milliseconds since the epoch; None means the clock's time.
 
         Raises:
             CalmstreamError: the store cannot be read.
@@ -141,10 +146,10 @@ class Reporter:
         return None if refused is None else refused.reason
 
     def remaining(self, now: int | None = None) -> Remaining:
-        """Return what the plan's operator can still spend under the policy.
+        """Return the epsilon that the plan's operator can still spend under the policy.
 
         Args:
-            now: milliseconds since the epoch; the clock's time by default.
+            now: time in milliseconds since the epoch; None means the clock's time.
 
         Raises:
             CalmstreamError: the store cannot be read.
@@ -160,26 +165,29 @@ class Reporter:
         control.withdraw(self._store)
 
     def rejoin(self) -> None:
-        """Allow reports again; what was spent stays spent."""
+        """Allow reports again; the privacy loss that was spent before still counts."""
         control.rejoin(self._store)
 
     def report(self, record: Mapping[str, object]) -> Report | None:
-        """Return the device's report, or None when it must not report now.
+        """Return the device's report, or None if it must not report now.
 
-        This decision depends on time, secret and ledger only, and is made before the record is
-        read. Every record gives a report: a label that is unknown, missing or unreadable
-        counts as the attribute's ``other`` label, or as a uniformly random one where it has none;
-        an integer is read as the label with its digits. Only attributes of the device's own view
-        are read, and integers of numpy count as Python's own.
+        This decision is made before the record is read, and depends on the time, the secret and the
+        ledger only. Every record gives a report. A label that is unknown, missing or unreadable
+        counts as the attribute's ``other`` label, or as a uniformly random label if there is no
+        ``other``. An integer, also one of numpy, counts as the label with the same digits. Only the
+        attributes of the device's own view are read.
 
-        The ledger is written last, when nothing else can fail. A failure before that leaves the
-        ledger as it was, and the device reports at the next call. When this returns a report, the
-        ledger already says durably that it was made. A report lost between here and the broker is
-        lost; it must be resent unchanged, never drawn again.
+        The ledger is written last, when nothing else can fail. After a failure before that, the
+        ledger is unchanged and the device can report at the next call. When this method returns a
+        report, the ledger already contains it durably. The caller may resend the report unchanged.
+        A report that gets lost is not made again, because that would be a second report.
+
+        Args:
+            record: the true value of each attribute, by attribute name.
 
         Raises:
-            CalmstreamError: the store cannot be read or written; nothing was reported. Never
-                because of the record.
+            CalmstreamError: the store cannot be read or written; nothing was reported. No content
+                of the record causes an error.
         """
         now = self._clock()
         state = self._store.read()
@@ -190,7 +198,11 @@ class Reporter:
         return report if self._claim(report, state.secret, now) else None
 
     def _claim(self, report: Report, secret: bytes, now: int) -> bool:
-        """Write a report to ledger and history, durably; return False if another came first."""
+        """Write a report to the ledger and the history, durably.
+
+        Returns:
+            False, without writing, if another thread or process has used up the permission since.
+        """
         claimed = False
 
         def claim(state: DeviceState) -> DeviceState:
@@ -226,7 +238,7 @@ class Reporter:
         """Return the report if a gateway can read it.
 
         Raises:
-            FatalError: it cannot, because of a defect or of a plan that a device should refuse.
+            FatalError: a gateway cannot read it: a defect, or a plan that a device should refuse.
         """
         try:
             Report.decode(self._plan, report.encode(self._plan))
@@ -244,9 +256,9 @@ class Reporter:
             return Status.REFUSED
         slot = place(self._plan, state.secret).slot
         entries = state.entries(self._plan, signed=bool(self._accepted.root))
-        found = status(self._plan, slot, entries, now)
-        if found is not Status.READY:
-            return found
+        by_ledger = status(self._plan, slot, entries, now)
+        if by_ledger is not Status.READY:
+            return by_ledger
         root, epsilon = self._accepted.root, self._plan.epsilon
         return state.totals.status(_policy(state), root, epsilon, now // 1000)
 
@@ -267,11 +279,11 @@ class Reporter:
         return Report(where.group, window, where.view, _frozen(columns))
 
     def _code(self, record: Mapping[str, object], j: int) -> int:
-        """Return the code of attribute j; defined for every record."""
+        """Return the code of attribute j; every record has one."""
         attribute = self._plan.domain.attributes[j]
         try:
             code = self._plan.domain.code(j, record[attribute.name])
-        except Exception:  # noqa: BLE001 - foreign mappings and labels may raise anything
+        except Exception:  # noqa: BLE001 - the caller's mapping and labels can raise any error
             code = attribute.other
         if code is None:
             return int(uniform_below(attribute.cardinality, 1, self._randomness)[0])
@@ -279,11 +291,12 @@ class Reporter:
 
 
 def _policy(state: DeviceState) -> Policy:
-    """The policy in force: the strict default where the store has none."""
+    """Return the stored policy, or the strict default if the store has none."""
     return state.policy or Policy()
 
 
 def _frozen(columns: Mapping[str, NDArray[Any]]) -> Reports:
+    """Make the arrays read-only."""
     for column in columns.values():
         column.flags.writeable = False
     return columns

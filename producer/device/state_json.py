@@ -1,4 +1,4 @@
-"""How a device's state is written: one JSON document with a checksum."""
+"""The file format of a device's state: one JSON document with a checksum."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from producer.device.policy import Policy, total
 from producer.device.totals import Recent, Totals
 
 STORE_VERSION = 3
-"""Written. Version 1, whose entries have no ``bound``, and version 2, without signed plans, totals,
-policy and history, are read as well."""
+"""Version that is written. Older versions can be read, too. Entries of version 1 have no ``bound``;
+version 2 has no signed plans, totals, policy and history."""
 
 
 def to_bytes(state: DeviceState) -> bytes:
@@ -104,10 +104,10 @@ def _totals(document: Mapping[str, Any]) -> Totals:
 
 
 def _totals_before_3(lineages: Mapping[str, Entries]) -> Totals:
-    """Return what a store of an earlier version spent.
+    """Return the totals of a store of version 1 or 2, computed from its entries.
 
-    All reports under a plan get the end of its last window: each counts as long as it should, or
-    longer.
+    An entry states only the end of the last window that was reported on. All reports of the entry
+    get this time, so each of them counts as long as it should, or longer.
     """
     spent = [entry for entries in lineages.values() for entry in entries.values()]
     recent = sorted((Recent(s.ends, f"{s.total:f}", "") for s in spent), key=lambda r: r.ends)
@@ -120,13 +120,14 @@ T = TypeVar("T")
 
 
 def _of(kind: type[T], value: Any) -> T:
+    """Return the value if it has exactly this type; raise TypeError if not."""
     if type(value) is not kind:
         raise TypeError(f"expected {kind.__name__}")
     return value
 
 
 def _amount(text: Any) -> str:
-    """Return a decimal string of any size, as sums have."""
+    """Return a decimal string. Sums can have more digits than a policy's amounts."""
     if not re.fullmatch(r"[0-9]{1,60}(\.[0-9]{1,30})?", _of(str, text), re.ASCII):
         raise TypeError("expected a decimal number")
     return str(text)
@@ -138,7 +139,7 @@ def _document(raw: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         raise ValueError("it is not JSON") from None
     if not isinstance(document, dict):
-        raise ValueError("it is not a JSON object")  # noqa: TRY004 - one kind of error, see above
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - every bad file is a ValueError
     version = document.get("version")
     if type(version) is not int or not 1 <= version <= STORE_VERSION:
         raise ValueError(f"its version is not 1 to {STORE_VERSION}")

@@ -1,4 +1,4 @@
-"""Storage of a device's secret and ledger."""
+"""Storage of a device's state: its secret, ledger, policy and history."""
 
 from __future__ import annotations
 
@@ -17,40 +17,41 @@ from producer.device.ledger import DeviceState
 from producer.device.state_json import from_bytes, to_bytes
 
 Change = Callable[[DeviceState], DeviceState]
+"""A function that returns the changed state, or its argument if nothing changes."""
 
 
 class DeviceStore(Protocol):
     """Keeps one device's state. Safe for use from several threads and processes.
 
-    A store that holds nothing is a new device: it gets a secret, stored before it is used. A store
-    whose content cannot be read is an error and never a new device, because a new secret would
-    allow the device to report again.
+    An empty store means a new device. It gets a secret, which is stored before it is used. A store
+    whose content cannot be read is an error and never means a new device, because with a new secret
+    the device would report again.
     """
 
     def read(self) -> DeviceState:
         """Return the state.
 
         Raises:
-            FatalError: it is damaged or cannot be read.
-            RecoverableError: the state of a new device could not be written.
+            FatalError: the state is damaged or cannot be read.
+            RecoverableError: the state of a new device cannot be written.
         """
 
     def update(self, change: Change) -> DeviceState:
         """Apply ``change`` under a lock; return the new state.
 
-        On return the new state is durable. Where ``change`` returns its argument itself, nothing is
-        written. Where it raises, nothing has changed.
+        On return the new state is durable. If ``change`` returns its argument itself, nothing is
+        written. If it raises an error, nothing has changed.
 
         Raises:
             FatalError: the state is damaged or cannot be read.
-            RecoverableError: it could not be written; the old state is unchanged.
+            RecoverableError: the state cannot be written; the old state is unchanged.
         """
 
 
 class MemoryStore:
-    """Keeps the state for as long as the process lives: for tests and simulations.
+    """Keeps the state in memory, for tests and simulations.
 
-    A real device that used it would report again after every restart.
+    A real device must not use it: after a restart it would be a new device and report again.
     """
 
     def __init__(self, state: DeviceState | None = None) -> None:
@@ -69,17 +70,18 @@ class MemoryStore:
 
 
 class FileStore:
-    """Keeps the state in one small JSON file, mode 0600, replaced whole and flushed to disk.
+    """Keeps the state in one small JSON file, which only its owner can read.
 
-    A missing file is a new device. The lock file beside it holds the number of the last state that
-    was written: a file that was deleted, or replaced by an older copy, is an error as long as the
-    lock file is the latest. Who removes or replaces both makes the device report again: nothing on
-    the device can prevent that, so keep both files out of backups and images.
+    Each change replaces the whole file and is flushed to disk. A missing file means a new device.
+    The lock file ``<file>.lock`` contains the number of the last state that was written. So a state
+    file that was deleted, or replaced by an older copy, is an error as long as the lock file is
+    unchanged. If both files are deleted or replaced, the device reports again. Nothing on the
+    device can prevent that, so keep both files out of backups and system images.
 
     Args:
-        path: the file, or a symbolic link to it; ``<file>.lock`` appears beside the file itself.
-        create: whether a missing file makes a new device; False makes it an error, for devices
-            that know that they have been set up.
+        path: the file, or a symbolic link to it; the lock file is created beside the file itself.
+        create: whether a missing file means a new device. False makes it an error, for a device
+            that has been set up already.
     """
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
@@ -128,7 +130,10 @@ class FileStore:
 
 
 def _write(path: Path, lock: int, state: DeviceState, generation: int) -> DeviceState:
-    """Write the state, then its number: a crash in between leaves a file that is ahead."""
+    """Write the state, then its number into the lock file.
+
+    After a crash between the two, the state has a larger number than the lock file; that is valid.
+    """
     state = replace(state, generation=generation)
     write_durably(path, to_bytes(state))
     try:
@@ -141,7 +146,7 @@ def _write(path: Path, lock: int, state: DeviceState, generation: int) -> Device
 
 
 def _last_generation(lock: int) -> int:
-    """Return the number in the lock file; 0 where it holds none, as before numbers were kept."""
+    """Return the number in the lock file; 0 if there is none, as in files of older versions."""
     os.lseek(lock, 0, os.SEEK_SET)
     match = re.fullmatch(rb"([0-9]{20})\n", os.read(lock, 64))
     return int(match[1]) if match else 0

@@ -1,7 +1,9 @@
-"""What a device has spent over all lineages: within a span of days, and ever. Exact decimals.
+"""The privacy loss of a device over all lineages, within the policy's span of days and ever.
 
-Time is the later of the clock and the *mark*, the latest clock at which a report was made. So a
-clock that goes back frees nothing: reports made meanwhile count from the mark on.
+Amounts are exact decimals. They are counted by *root*, the key that identifies an operator. The
+present time is the later of the clock and the *mark*, which is the latest time of the clock at
+which a report was made. So a clock that goes back makes no report expire: reports that are made
+meanwhile get the time of the mark.
 """
 
 from __future__ import annotations
@@ -16,17 +18,18 @@ from producer.device.policy import EXACT, Limits, Policy, total
 from producer.device.status import Status
 
 MAX_RECENT = 4096
-"""Reports that are kept one by one. Older ones are joined, so that a store stays small."""
+"""Maximum number of entries for reports. If there are more, the older ones are joined in pairs, so
+that a store stays small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """One report, or several that were joined.
+    """The loss of one report, or of several reports that were joined.
 
     Attributes:
-        ends: second since the epoch from which the span is counted.
-        epsilon: decimal string.
-        root: of the plan's operator; empty for unsigned plans.
+        ends: time from which the span is counted, seconds since the epoch.
+        epsilon: the loss, decimal string.
+        root: root key of the plan's operator; empty for unsigned plans.
     """
 
     ends: int
@@ -36,11 +39,11 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What one root can still spend.
+    """The epsilon that one root can still spend.
 
     Attributes:
-        span: within the span that ends now.
-        ever: ever; None where there is no such limit.
+        span: epsilon that it can spend within the span of days that ends now.
+        ever: epsilon that it can spend for all time; None if there is no such limit.
     """
 
     span: Decimal
@@ -52,9 +55,9 @@ class Totals:
     """Sums over all lineages, signed or not.
 
     Attributes:
-        mark: latest clock at which a report was made, seconds since the epoch.
-        recent: reports within the span, ascending by ``ends``.
-        ever: root to the sum of all its reports, decimal string.
+        mark: latest time of the clock at which a report was made, seconds since the epoch.
+        recent: the losses within the span, ascending by ``ends``.
+        ever: the sum of all losses of each root, decimal string, by root.
     """
 
     mark: int = 0
@@ -66,12 +69,14 @@ class Totals:
         return max(now, self.mark)
 
     def remaining(self, policy: Policy, root: str, now: int) -> Remaining:
-        """Return what a root can still spend; below 0 where more was spent than is allowed now.
+        """Return the epsilon that a root can still spend.
+
+        The result is negative if more was spent than the present policy allows.
 
         Args:
             policy: states the limits.
-            root: of the plan that asks; empty for unsigned plans.
-            now: the clock, seconds since the epoch.
+            root: root key of the plan's operator; empty for unsigned plans.
+            now: time of the clock, seconds since the epoch.
         """
         since = self.present(now) - policy.span_seconds
         both = [self._left(limits, since) for limits in (policy.overall, policy.limits(root))]
@@ -79,22 +84,23 @@ class Totals:
         return Remaining(min(left.span for left in both), min(ever) if ever else None)
 
     def status(self, policy: Policy, root: str, epsilon: str, now: int) -> Status:
-        """Return whether one more report fits the policy: ``READY``, or which limit it exceeds.
+        """Return ``READY`` if the policy allows one more report, else the limit that it exceeds.
 
         Args:
             policy: states the limits.
-            root: of the plan that asks; empty for unsigned plans.
-            epsilon: of the report, decimal string.
-            now: the clock, seconds since the epoch.
+            root: root key of the plan's operator; empty for unsigned plans.
+            epsilon: privacy loss of the report, decimal string.
+            now: time of the clock, seconds since the epoch.
         """
-        left, asked = self.remaining(policy, root, now), Decimal(epsilon)
-        if asked > left.span:
+        left, loss = self.remaining(policy, root, now), Decimal(epsilon)
+        if loss > left.span:
             return Status.SPAN_EPSILON
-        if left.ever is not None and asked > left.ever:
+        if left.ever is not None and loss > left.ever:
             return Status.EVER_EPSILON
         return Status.READY
 
     def _left(self, limits: Limits, since: int) -> Remaining:
+        """Return what these limits leave, if the span begins at ``since`` (seconds)."""
         counted = [r for r in self.recent if r.ends > since and limits.counts(r.root)]
         span = EXACT.subtract(limits.span, total([Decimal(r.epsilon) for r in counted]))
         if limits.ever is None:
@@ -106,11 +112,11 @@ class Totals:
         """Return the totals after one more report.
 
         Args:
-            ends: of its window, seconds since the epoch.
-            epsilon: of the report, decimal string.
-            root: of its plan; empty for unsigned plans.
-            now: the clock, seconds since the epoch.
-            policy: says how long reports count; None keeps all.
+            ends: end of the report's window, seconds since the epoch.
+            epsilon: privacy loss of the report, decimal string.
+            root: root key of its plan's operator; empty for unsigned plans.
+            now: time of the clock, seconds since the epoch.
+            policy: states how long reports count; None means without end.
         """
         mark = self.present(now)
         since = mark - policy.span_seconds if policy else -1
@@ -122,9 +128,10 @@ class Totals:
         return Totals(mark, _joined(kept), MappingProxyType(sums))
 
     def restored(self) -> Totals:
-        """Return totals in which everything ever spent counts, what was dropped from the mark on.
+        """Return totals in which every loss counts again, for a policy whose span becomes longer.
 
-        For a policy whose span becomes longer.
+        The times of losses that were dropped are not known any more. They get the time of the mark,
+        and so count as long as they should, or longer.
         """
         dropped = []
         for root, text in self.ever.items():
@@ -137,9 +144,9 @@ class Totals:
 
 
 def _joined(recent: list[Recent]) -> tuple[Recent, ...]:
-    """Join reports of one root in pairs among the older half, where there are too many.
+    """Join entries of the same root in pairs, in the older half, if there are too many entries.
 
-    The joined one has the later end: it counts longer than either, never shorter.
+    The joined entry has the later of the two times, so that no loss counts for too short a time.
     """
     if len(recent) <= MAX_RECENT:
         return tuple(recent)

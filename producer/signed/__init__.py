@@ -1,5 +1,7 @@
-"""Signed plans: keys, certificates, envelopes, and why a device refuses a plan.
+"""Signed plans: keys, certificates, envelopes, and the reasons why a device refuses a plan.
 
-The formats stand in ``docs/signed-plans.md``. The package ``cryptography`` is imported only where a
-signature is made or verified.
+An operator has a *root* key. With a certificate, the root key states that a *signing* key may sign
+plans for some time. An *envelope* is a file that contains a plan, its signature and the
+certificate. ``docs/signed-plans.md`` defines the formats. The package ``cryptography`` is imported
+only to make or verify a signature.
 """

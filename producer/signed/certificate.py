@@ -1,4 +1,7 @@
-"""Certificates: a root key states that another key may sign plans between two dates."""
+"""Certificates: a root key states that a signing key may sign plans between two dates.
+
+``docs/signed-plans.md`` defines the format.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +16,33 @@ from producer.signed.text import KEY, canonical, from_base64, to_base64
 
 VERSION = "certificate-1"
 TAG = b"calmstream/certificate/1\0"
+"""Beginning of the signed message, so that no signature is valid for another kind of message."""
+
 MAX_STATEMENT_BYTES = 4096
+"""Maximum size of a statement; far more than its fields can need."""
+
 MAX_OWNER = 128
+"""Maximum number of characters of the owner's name."""
+
 MAX_TIME = 1 << 40
+"""Maximum time in seconds since the epoch: every language can represent it exactly."""
+
 SIGNATURE_BYTES = 64
+"""Size of an Ed25519 signature."""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a certificate states.
+    """The content of a certificate.
 
     Attributes:
-        root: public key of the root, 64 hexadecimal digits.
+        root: public root key, 64 hexadecimal digits.
         key: public signing key, 64 hexadecimal digits.
-        owner: who answers for plans of this key, 1 to 128 characters.
-        not_before: first second since the epoch at which the key may sign.
-        not_after: last one.
+        owner: party responsible for plans signed with this key, 1 to 128 characters.
+        not_before: first time at which the key may sign, seconds since the epoch.
+        not_after: last time at which the key may sign, seconds since the epoch.
     """
 
     root: str
@@ -61,8 +73,8 @@ def read_statement(raw: bytes) -> Statement:
     """Return the statement in ``raw``.
 
     Raises:
-        ValueError: too long, not canonical, another version, or a field that is unknown, missing,
-            of the wrong type or out of range; one line.
+        ValueError: the bytes are too long, not canonical JSON or of another version; or a field is
+            unknown, missing, of the wrong type or out of range.
     """
     if len(raw) > MAX_STATEMENT_BYTES:
         raise ValueError(f"{len(raw):,} bytes; at most {MAX_STATEMENT_BYTES:,} are read")
@@ -83,11 +95,11 @@ def read_statement(raw: bytes) -> Statement:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A statement with the root's signature, as it stands in an envelope.
+    """A statement with the root's signature, as in an envelope; not verified yet.
 
     Attributes:
-        statement: the bytes that were signed.
-        signature: 64 bytes.
+        statement: the bytes of the statement.
+        signature: the root's signature, 64 bytes.
     """
 
     statement: bytes
@@ -99,7 +111,7 @@ class Certificate:
         return TAG + hashlib.sha256(self.statement).digest()
 
     def to_json(self) -> dict[str, str]:
-        """Return the JSON object of an envelope."""
+        """Return the certificate as the JSON object that an envelope contains."""
         return {
             "statement": to_base64(self.statement),
             "signature": to_base64(self.signature),
@@ -107,10 +119,10 @@ class Certificate:
 
 
 def certificate_of(document: Any) -> Certificate:
-    """Return the certificate that a JSON object holds; nothing is verified.
+    """Return the certificate from its JSON object; the signature is not verified.
 
     Raises:
-        ValueError: another form.
+        ValueError: the object has another form.
     """
     if not isinstance(document, dict) or set(document) != {"statement", "signature"}:
         raise ValueError("certificate: expected the fields statement and signature")

@@ -1,4 +1,7 @@
-"""Envelopes: the bytes of a plan, a certificate, and the signature of the certified key."""
+"""Envelopes: a plan, a certificate, and the signature of the certified key, in one JSON document.
+
+``docs/signed-plans.md`` defines the format.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,26 @@ from producer.signed.text import canonical, from_base64, to_base64
 
 VERSION = "signed-1"
 TAG = b"calmstream/plan/1\0"
+"""Beginning of the signed message, so that no signature is valid for another kind of message."""
+
 MAX_ENVELOPE_BYTES = 12 << 20
+"""Maximum size of an envelope: a plan of 8 MiB in base64, certificate and signature fit into it."""
+
 _FIELDS = {"v", "plan", "certificate", "signature"}
 
 _COUNTS = {b"{": 2, b"}": 2, b":": 6, b",": 4, b'"': 22, b"[": 0, b"\\": 0}
-"""How often a character stands in an envelope: base64 has none of them, and nothing is escaped."""
+"""The exact number of times that each character occurs in an envelope. The values contain none of
+these characters, because they are base64 and nothing is escaped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A plan with what proves its origin; nothing is verified yet.
+    """A plan with the proof of its origin; nothing is verified yet.
 
     Attributes:
-        plan: the bytes that were signed.
-        certificate: of the key that signed.
-        signature: 64 bytes.
+        plan: the bytes of the plan.
+        certificate: the certificate of the signing key.
+        signature: the signing key's signature, 64 bytes.
     """
 
     plan: bytes
@@ -60,11 +68,12 @@ def plan_message(certificate: Certificate, plan: bytes) -> bytes:
 def read_envelope(raw: bytes) -> Envelope:
     """Return the envelope in ``raw``; nothing is verified.
 
-    Cost: O(bytes), and no more than 12 MiB are read. The numbers of characters are checked before
-    the JSON is parsed, so that the parser makes six pairs at most, and none of them twice.
+    Cost: O(bytes), and at most 12 MiB are read. The numbers of characters are checked before the
+    JSON is parsed. With these numbers, the document has at most six fields, so that parsing it is
+    cheap and no field can occur twice.
 
     Raises:
-        ValueError: another form; one line.
+        ValueError: the bytes have another form.
     """
     if len(raw) > MAX_ENVELOPE_BYTES:
         raise ValueError(f"{len(raw):,} bytes; at most {MAX_ENVELOPE_BYTES:,} are read")

@@ -1,4 +1,4 @@
-"""What an operator makes: certificates and envelopes."""
+"""The operator's side of signed plans: makes certificates and envelopes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def certify(root: bytes, statement: Statement) -> Certificate:
     """Return the certificate of a statement.
 
     Args:
-        root: private root key, PEM; its public half stands in the statement.
-        statement: what is certified.
+        root: private root key in PEM; the statement names its public key.
+        statement: the content of the certificate.
 
     Raises:
-        InvalidInput: not a private key.
+        InvalidInput: ``root`` is not a private key.
     """
     unsigned = Certificate(statement.to_bytes(), b"")
     return replace(unsigned, signature=sign(root, unsigned.signed_bytes))
@@ -27,12 +27,12 @@ def seal(key: bytes, certificate: Certificate, plan: bytes) -> Envelope:
     """Return the envelope of a plan.
 
     Args:
-        key: private signing key, PEM, that the certificate is about.
-        certificate: of that key.
+        key: private signing key in PEM.
+        certificate: the certificate of that key.
         plan: the plan's canonical bytes.
 
     Raises:
-        InvalidInput: not a private key.
+        InvalidInput: ``key`` is not a private key.
     """
     unsigned = Envelope(plan, certificate, b"")
     return replace(unsigned, signature=sign(key, unsigned.signed_bytes))

@@ -1,4 +1,8 @@
-"""Ed25519 keys: made, kept in files, used. The library is ``cryptography``, imported at need."""
+"""Ed25519 keys: creates and reads them, signs and verifies.
+
+The library ``cryptography`` is imported inside the functions, because devices without signed plans
+do not need it.
+"""
 
 from __future__ import annotations
 
@@ -24,37 +28,37 @@ def new_private_key() -> bytes:
 
 
 def public_key(private: bytes) -> str:
-    """Return the public key of a private one: 64 hexadecimal digits.
+    """Return the public key that belongs to a private key, as 64 hexadecimal digits.
 
     Args:
-        private: PEM.
+        private: the private key in PEM.
 
     Raises:
-        InvalidInput: not an Ed25519 key in PEM.
+        InvalidInput: ``private`` is not an Ed25519 key in PEM.
     """
     return _private(private).public_key().public_bytes_raw().hex()
 
 
 def sign(private: bytes, message: bytes) -> bytes:
-    """Return the signature, 64 bytes.
+    """Return the signature of a message, 64 bytes.
 
     Args:
-        private: PEM.
-        message: any bytes.
+        private: the private key in PEM.
+        message: the bytes to sign.
 
     Raises:
-        InvalidInput: not an Ed25519 key in PEM.
+        InvalidInput: ``private`` is not an Ed25519 key in PEM.
     """
     return _private(private).sign(message)
 
 
 def verifies(public: str, signature: bytes, message: bytes) -> bool:
-    """Return whether a signature on a message is that of a key.
+    """Return whether a key has made a signature of a message.
 
     Args:
-        public: 64 hexadecimal digits; digits that are no key verify nothing.
-        signature: 64 bytes.
-        message: any bytes.
+        public: the public key, 64 hexadecimal digits; False for digits that are not a key.
+        signature: the signature, 64 bytes.
+        message: the signed bytes.
 
     Raises:
         FatalError: the library is not installed.
@@ -75,10 +79,12 @@ def verifies(public: str, signature: bytes, message: bytes) -> bool:
 
 
 def read_public_keys(text: str) -> tuple[str, ...]:
-    """Return the public keys of a file: one a line; empty lines and lines after ``#`` do not count.
+    """Return the public keys of a file with one key in each line.
+
+    Empty lines, and the rest of a line after ``#``, are ignored.
 
     Raises:
-        InvalidInput: another line, or no key at all.
+        InvalidInput: a line is not a key, or there is no key.
     """
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     keys = tuple(line for line in lines if line)
@@ -88,6 +94,7 @@ def read_public_keys(text: str) -> tuple[str, ...]:
 
 
 def _private(pem: bytes) -> Ed25519PrivateKey:
+    """Return the private key in PEM; InvalidInput if it is not one."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

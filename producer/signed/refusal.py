@@ -1,4 +1,4 @@
-"""Why a device does not accept a plan: a closed list, the same in every language."""
+"""The reasons why a device does not accept a plan: a closed list, the same in every language."""
 
 from __future__ import annotations
 
@@ -8,10 +8,22 @@ from estimators.errors import PlanError
 
 
 class Refusal(StrEnum):
-    """Why a plan is not accepted. The first reason that applies is given.
+    """Reasons to refuse a plan, in the order of the checks; the first that applies is reported.
 
-    The form of the certificate is checked before the root is looked up, its signature afterwards;
-    both give ``BAD_CERTIFICATE``.
+    ``BAD_CERTIFICATE`` has two checks: the form of the certificate before ``UNKNOWN_ROOT``, and its
+    signature after it.
+
+    Attributes:
+        MALFORMED: the bytes are neither an envelope nor a plan.
+        UNSIGNED: the plan has no signature, and unsigned plans are not allowed.
+        BAD_CERTIFICATE: the certificate is malformed, or the root has not signed it.
+        UNKNOWN_ROOT: the policy does not trust the root key.
+        BAD_SIGNATURE: the certified key has not signed the plan.
+        UNREADABLE_PLAN: a device cannot read the plan, or it breaks the rules for signed plans.
+        WRONG_LINEAGE: the plan's lineage does not result from the root key and its name.
+        EXPIRED_CERTIFICATE: the certificate is not valid now or at the plan's start.
+        PURPOSE: the policy does not list the plan's purpose.
+        REPORT_EPSILON: one report costs more than the policy allows.
     """
 
     MALFORMED = "malformed"
@@ -27,11 +39,11 @@ class Refusal(StrEnum):
 
 
 class PlanRefused(PlanError):  # noqa: N818 - it is an outcome, not a defect
-    """A device does not accept a plan; its ledger stays as it was.
+    """A device does not accept a plan; its ledger is unchanged.
 
     Attributes:
-        reason: from the closed list.
-        detail: one line for people.
+        reason: the reason.
+        detail: explanation for people, in one line.
     """
 
     def __init__(self, reason: Refusal, detail: str) -> None:

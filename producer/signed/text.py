@@ -1,4 +1,4 @@
-"""Parts of the formats that several of them share: base64 in one spelling, keys, canonical JSON."""
+"""Parts that certificates and envelopes share: keys as text, strict base64, canonical JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 KEY = re.compile(r"[0-9a-f]{64}")
-"""How a public key is written."""
+"""The text form of a public key."""
 
 
 def to_base64(raw: bytes) -> str:
@@ -22,7 +22,7 @@ def from_base64(text: str) -> bytes:
     """Return the bytes of standard base64 with padding.
 
     Raises:
-        ValueError: another alphabet, or a spelling that :func:`to_base64` does not write.
+        ValueError: the text is not exactly what :func:`to_base64` returns for some bytes.
     """
     try:
         raw = base64.b64decode(text, validate=True)
@@ -34,5 +34,5 @@ def from_base64(text: str) -> bytes:
 
 
 def canonical(document: Any) -> bytes:
-    """Return JSON with sorted keys and without spaces."""
+    """Return canonical JSON: with sorted keys and without spaces, so that it can be signed."""
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)

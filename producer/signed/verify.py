@@ -1,4 +1,4 @@
-"""Whether the bytes in an envelope come from a root that is trusted."""
+"""Verifies that the plan in an envelope comes from an operator whose root key is trusted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from producer.signed.refusal import PlanRefused, Refusal
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Bytes whose signatures were verified.
+    """The content of an envelope after both signatures were verified.
 
     Attributes:
-        plan: the bytes that were signed; not read yet.
-        statement: of the certificate.
+        plan: the bytes of the plan; not read yet.
+        statement: the statement of the certificate.
     """
 
     plan: bytes
@@ -27,15 +27,15 @@ class Verified:
 def verify(envelope: Envelope, roots: Collection[str] | None) -> Verified:
     """Verify both signatures of an envelope.
 
-    Dates are not looked at, nor is the plan: see :mod:`producer.device.acceptance`.
+    The dates and the plan are checked elsewhere: :mod:`producer.device.acceptance`.
 
     Args:
-        envelope: as read.
-        roots: public keys that are trusted; None trusts the envelope's own root, which proves
-            nothing but that the signatures are good.
+        envelope: the envelope, not verified yet.
+        roots: trusted public root keys. None trusts the envelope's own root; the result then proves
+            only that the signatures fit together.
 
     Raises:
-        PlanRefused: ``BAD_CERTIFICATE``, ``UNKNOWN_ROOT`` or ``BAD_SIGNATURE``.
+        PlanRefused: the reason is ``BAD_CERTIFICATE``, ``UNKNOWN_ROOT`` or ``BAD_SIGNATURE``.
         FatalError: the library for signatures is not installed.
     """
     certificate = envelope.certificate
