@@ -1,7 +1,7 @@
-"""The data sets that benchmarks draw devices from, as the measurements need them.
+"""The data sets from whose records benchmarks draw devices.
 
-All data sets are real; the README of the data folder names the sources. Two sets are prepared here,
-by rules that consider one column at a time:
+All data sets are real; the README of the data folder names the sources. Two data sets are changed
+here, each column by itself:
 
 - census: all 16 columns of the extract in file order; a column with more than 16 codes is cut into
   at most 8 groups of neighbouring codes with about equally many records (`grouped`);
@@ -36,13 +36,14 @@ ADULT = (
     "sex",
     "income",
 )
-"""The eight categorical attributes that papers on these methods use."""
+"""The eight categorical columns of Adult that papers on these methods use."""
 
 CENSUS = (
     "Stratum", "Psu", "Inctot", "Age", "Sex", "Race", "Hispanic", "Marstat", "Ownershg", "Yrsusa",
     "School", "Educrec", "Labforce", "Occ", "Classwk", "VetStat",
 )  # fmt: skip
 CENSUS_SMALL = ("Sex", "Race", "Hispanic", "Marstat", "Ownershg", "Yrsusa", "School", "Labforce")
+"""Columns of the census for ``census3``, which has eight attributes."""
 
 FILES: dict[str, tuple[str, tuple[str, ...] | None]] = {
     "kosarak": ("kosarak32_first100k.npz", None),
@@ -56,9 +57,16 @@ FILES: dict[str, tuple[str, tuple[str, ...] | None]] = {
     "census3": ("ipums1980_us.csv.gz", CENSUS_SMALL),
 }
 TAXI_SOURCES = (2, 4, 6, 7)
+"""The source files of the taxi trips that cover a whole period."""
+
 CATEGORIES = 3
+"""Labels per attribute of the data sets whose names end in 3."""
+
 MANY_VALUES = 16
+"""Most values of a census column that stay as they are."""
+
 GROUPS = 8
+"""Most groups of neighbouring values into which a longer census column is cut."""
 
 
 @cache
@@ -73,28 +81,28 @@ def population(dataset: str) -> Table:
         raise InvalidInput(f"no data set {name} in {DATA}: see benchmarks/README.md")
     if dataset == "census":
         return grouped(read_texts(DATA / name, columns))
-    found = read_table(DATA / name, columns=columns)
+    table = read_table(DATA / name, columns=columns)
     if dataset == "taxi":
         source = np.load(DATA / name)["source"]
-        return Table(found.domain, found.codes[np.isin(source, TAXI_SOURCES)], {})
-    return merged(found) if dataset.endswith("3") else found
+        return Table(table.domain, table.codes[np.isin(source, TAXI_SOURCES)], {})
+    return merged(table) if dataset.endswith("3") else table
 
 
 @cache
 def first(dataset: str, d: int) -> Table | None:
-    """Return the first d attributes; None if there are fewer."""
-    found = population(dataset)
-    if len(found.domain) < d:
+    """Return the first d attributes of a data set; None if it has fewer."""
+    table = population(dataset)
+    if len(table.domain) < d:
         return None
-    domain = Domain(found.domain.attributes[:d])
-    return Table(domain, np.ascontiguousarray(found.codes[:, :d]), {})
+    domain = Domain(table.domain.attributes[:d])
+    return Table(domain, np.ascontiguousarray(table.codes[:, :d]), {})
 
 
-def merged(found: Table) -> Table:
-    """Keep the two most frequent labels of every attribute, and one label for all others."""
+def merged(table: Table) -> Table:
+    """Keep the two most frequent labels of every attribute; merge all others into one label."""
     attributes, columns = [], []
-    for j, attribute in enumerate(found.domain.attributes):
-        codes = found.codes[:, j]
+    for j, attribute in enumerate(table.domain.attributes):
+        codes = table.codes[:, j]
         if attribute.cardinality <= CATEGORIES:
             attributes.append(attribute)
             columns.append(codes)
@@ -111,8 +119,9 @@ def merged(found: Table) -> Table:
 def grouped(texts: Mapping[str, Sequence[str]]) -> Table:
     """Read columns of whole numbers; cut those of more than 16 values into at most 8 groups.
 
-    A group is a stretch of neighbouring values. A value falls into the eighth of the records that
-    holds the middle of its own; one value may take several eighths, so there may be fewer groups.
+    The records, sorted by value, are divided into eight parts of equal size. A value belongs to the
+    part in which the middle one of its records is; values of the same part form a group. A frequent
+    value may fill several parts, so there may be fewer than eight groups.
     """
     attributes, columns = [], []
     for name, column in texts.items():

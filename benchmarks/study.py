@@ -1,9 +1,10 @@
-"""The results of a study in one file, one line of JSON for each cell, sorted by the cell's name.
+"""Store the results of a study in one file that several processes may write.
 
-Several processes may work on one study. Each one claims a cell before it measures it, so no cell is
-measured twice. Claims and writes are serialised by a lock on a second file, ``<study>.lock``, which
-also holds the claims; it may be deleted while no process runs. A write replaces the whole file
-atomically, so a process that is killed never leaves half a line behind.
+A *study* is a series of measurements; each one is called a cell and has a name. The file has one
+line of JSON for each cell, sorted by name. A process claims a cell before it measures it, so no
+cell is measured twice. Claims and writes are serialised by a lock on a second file,
+``<study>.lock``, which also stores the claims; it may be deleted while no process runs. A write
+replaces the whole file atomically, so a process that is killed never leaves half a line.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import IO, Any
 import orjson
 
 Result = dict[str, Any]
+"""The result of a cell, as it is written in JSON."""
 
 
 class Study:
-    """A file of results by the names of their cells.
+    """The results of one study.
 
     Args:
-        path: the file, ``*.jsonl``; it need not exist yet.
+        path: the file of results, ``*.jsonl``; it need not exist yet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,8 +42,10 @@ class Study:
     def put(self, name: str, result: Result) -> None:
         """Add a cell's result, or replace it; release the claim on the cell, if there is one."""
         with self._locked() as (file, claims):
-            found = self.read() | {name: result}
-            lines = [orjson.dumps({"name": n, "result": found[n]}) + b"\n" for n in sorted(found)]
+            results = self.read() | {name: result}
+            lines = [
+                orjson.dumps({"name": n, "result": results[n]}) + b"\n" for n in sorted(results)
+            ]
             partial = self.path.with_suffix(".partial")
             partial.write_bytes(b"".join(lines))
             partial.rename(self.path)

@@ -1,10 +1,14 @@
-"""Try attacks that once succeeded, and print what happens now with a verdict.
+"""Repeat the attacks of a security review and report whether the product resists each one.
 
-    python -m benchmarks.attacks [--only WORDS]
+    python -m benchmarks.attacks [--only A10]
 
-Each attack runs in a process of its own and prints one line: the attack, held or BROKEN, and what
-happened. An attack that cannot run because the product lacks the defence counts as broken. The exit
-code is 0 if all attacks are held.
+Each attack runs in a separate process and prints one line: the name of the attack, ``held`` (the
+product resists) or ``BROKEN`` (the attack succeeds), and what happened. An attack that cannot run
+because the product lacks the defence counts as broken. The exit code is 0 if the product resists
+all attacks.
+
+The name of an attack begins with the number of the finding that it repeats, A1 to A11; a finding
+may have several attacks.
 """
 
 from __future__ import annotations
@@ -16,23 +20,28 @@ import subprocess
 import sys
 
 SECONDS = 400.0
+"""Time limit of one attack. The slowest ones start a broker and send a flood of records."""
+
 MODULES = ("workers", "central", "edge", "readers")
+"""Modules with attacks; each has a table ``ATTACKS`` of attacks by name."""
+
 MARK = "verdict:"
+"""Prefix of the line by which the process of an attack returns its verdict."""
 
 
 def names() -> list[tuple[str, str]]:
-    """Return (module, attack) of all attacks, in the order of their numbers."""
-    found = []
+    """Return the pairs (module, name of the attack) of all attacks, sorted by number and name."""
+    attacks = []
     for module in MODULES:
-        found += [
+        attacks += [
             (module, attack)
             for attack in importlib.import_module(f"benchmarks.attacks.{module}").ATTACKS
         ]
-    return sorted(found, key=lambda pair: (int(pair[1].split()[0][1:]), pair[1]))
+    return sorted(attacks, key=lambda pair: (int(pair[1].split()[0][1:]), pair[1]))
 
 
 def attempt(module: str, attack: str) -> tuple[bool, str]:
-    """Run one attack in a process of its own; return whether it was held off, and what happened."""
+    """Run one attack in a separate process; return whether the product resists, and a sentence."""
     words = [sys.executable, "-m", "benchmarks.attacks", "--child", module, attack]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -42,12 +51,12 @@ def attempt(module: str, attack: str) -> tuple[bool, str]:
         if line.startswith(MARK):
             held, what = json.loads(line.removeprefix(MARK))
             return held, what
-    said = [line for line in done.stderr.splitlines() if line.strip()] or ["nothing"]
-    return False, f"the process ends with {done.returncode}: {said[-1][:160]}"
+    errors = [line for line in done.stderr.splitlines() if line.strip()] or ["nothing"]
+    return False, f"the process ends with {done.returncode}: {errors[-1][:160]}"
 
 
 def child(module: str, attack: str) -> int:
-    """Run one attack in this process; write the verdict to standard output."""
+    """Run one attack in this process and write the verdict, as JSON, to standard output."""
     verdict = importlib.import_module(f"benchmarks.attacks.{module}").ATTACKS[attack]()
     print(MARK + json.dumps([verdict.held, " ".join(verdict.what.split())]), flush=True)
     return 0

@@ -1,4 +1,4 @@
-"""Shared parts of the attacks: verdicts, plans, and reading reports back."""
+"""Shared parts of the attacks: the verdict, plans to attack, and batches to send and read."""
 
 from __future__ import annotations
 
@@ -21,12 +21,20 @@ from estimators.view import View
 from estimators.wire.batch import Batch, decode_batch, encode_batch
 
 BINARY = Domain.binary(4)
+"""Four binary attributes."""
+
 COLOUR = Domain((Attribute("colour", tuple("0123456789"), other=0),))
+"""One attribute with ten labels; an unknown label counts as the first one."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of an attack: whether the product held, and a line on what happened."""
+    """The result of an attack.
+
+    Attributes:
+        held: True if the product resists the attack, False if the attack succeeds.
+        what: one line about what happened.
+    """
 
     held: bool
     what: str
@@ -36,9 +44,13 @@ Attack = Callable[[], Verdict]
 
 
 def make_plan(**changes: Any) -> Plan:
-    """Return a plan of the newest version; GRR on the first pair of four bits.
+    """Return a plan of the newest version that asks for the first two of four binary attributes.
 
-    The plan began a minute ago and has one window of an hour.
+    Reports are randomised by GRR (generalised randomised response). The plan began a minute ago and
+    has one window of an hour.
+
+    Args:
+        changes: fields of the plan that differ from these.
     """
     start = int(time.time()) - 60
     given: dict[str, Any] = {
@@ -67,14 +79,20 @@ def names_of(plan: Plan) -> TopicNames:
 
 
 def in_process(plan: Plan) -> InProcessBroker:
-    """Return a broker with the plan's topics."""
+    """Return an in-process broker that has the plan's topics."""
     broker = InProcessBroker()
     broker.topics().create(names_of(plan).specs(3_600_000))
     return broker
 
 
 def body(plan: Plan, cells: list[int], group: int = 0) -> bytes:
-    """Encode a batch of the current window."""
+    """Encode a batch of reports of the current window.
+
+    Args:
+        plan: the plan that the reports belong to.
+        cells: the reported cell of each report.
+        group: index of the group (reports topic) that the batch is for.
+    """
     period = plan.window_at(time.time_ns() // 1_000_000)
     values = np.array(cells)
     return encode_batch(plan, group, Batch(period, len(cells), None, {"v": values}))
@@ -82,10 +100,10 @@ def body(plan: Plan, cells: list[int], group: int = 0) -> bytes:
 
 def batches(plan: Plan, broker: InProcessBroker) -> list[Batch]:
     """Return the batches in the topics of an in-process broker that a worker would admit."""
-    found = []
+    admitted = []
     for group in range(len(plan.groups)):
         for number in range(plan.partitions):
             for record in broker.records(Partition(names_of(plan).reports(group), number)):
                 with contextlib.suppress(Rejection):
-                    found.append(decode_batch(plan, group, record.key, record.value))
-    return found
+                    admitted.append(decode_batch(plan, group, record.key, record.value))
+    return admitted

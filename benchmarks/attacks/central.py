@@ -1,4 +1,8 @@
-"""Attacks on the central model: by one user, by a sender of invented users, by two operators."""
+"""Attacks on the central model: by one user, by a sender of invented users, by two operators.
+
+In the central model users send plain records, and an *aggregator* releases noisy tables once per
+window. It pays for each release from a privacy budget, which an account file records.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +28,29 @@ from estimators.randomness import SeededRandomness
 from producer.central.submit import submit
 
 START = 1_700_000_000
+"""Start of the plan in Unix seconds; the clock is manual, so any time will do."""
+
 USERS = 16_384
+"""Users of the one batch in which a single record is bad."""
+
 MADE_UP, COLUMNS, VALUES = 60_000, 20, 450
-MOST_MEMORY = 8 << 30
+"""Invented users, columns of a record, and values per column of the attack on memory."""
+
+MAX_MEMORY = 8 << 30
+"""Bytes of address space that the attack on memory may use."""
+
 MEMORY_OF_A_BATCH = 64 << 20
+"""Bytes by which one batch of less than a megabyte may enlarge the aggregator."""
 
 
 class Bench:
-    """An in-process broker with a plan's topics and the clock of the aggregators."""
+    """An in-process broker with the topics of a plan, and the clock of the aggregators.
+
+    Args:
+        path: folder of the account files.
+        columns: names of the columns of a record.
+        levels: largest number of columns of a released table.
+    """
 
     def __init__(self, path: Path, columns: Sequence[str], levels: int) -> None:
         self.plan = CentralPlan(
@@ -54,12 +73,14 @@ class Bench:
         self.registry = CollectorRegistry()
 
     def account(self, name: str) -> BudgetAccount:
+        """Open the account file of this name; create it if there is none."""
         path = self.path / name
         if not path.exists():
             BudgetAccount.create(path, self.plan.new_ledger)
         return BudgetAccount(path, self.plan.digest)
 
     def aggregator(self, account: str = "account", seed: int = 1) -> Aggregator:
+        """Return a new aggregator that pays from an account file; ``seed`` sets its noise."""
         self.registry = CollectorRegistry()
         return Aggregator(
             self.plan,
@@ -75,6 +96,7 @@ class Bench:
         )
 
     def work(self, aggregator: Aggregator, turns: int = 12) -> None:
+        """End the window and let the aggregator release it; twelve turns are more than enough."""
         self.clock.advance(60)
         for _ in range(turns):
             if not aggregator.finished:
@@ -82,6 +104,7 @@ class Bench:
             self.clock.advance(1.5)
 
     def releases(self) -> list[CentralRelease]:
+        """Return the releases that a subscriber receives."""
         return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
 
     def send(self, raw: bytes) -> None:
@@ -89,25 +112,36 @@ class Bench:
         self.broker.sink().send(self.names.raw, bytes(16), raw, partition=0).wait(5)
 
     def raw(self, users: Sequence[object], columns: Sequence[Sequence[object]]) -> bytes:
+        """Encode a batch of records without the checks of an honest sender."""
         named = dict(zip(self.plan.columns, columns, strict=True))
         given = {"v": "central-1.0", "plan": self.plan.digest, "n": len(users)}
         return orjson.dumps(given | {"users": users, "columns": named})
 
 
 def _nurses(release: CentralRelease) -> int:
+    """Return the released number of users whose job is nurse."""
     for table in release.levels[1]["tables"]:
-        found = zip(*table["values"], table["counts"], strict=True)
-        for *values, count in found:
+        rows = zip(*table["values"], table["counts"], strict=True)
+        for *values, count in rows:
             if values == ["nurse"]:
                 return int(count)
     return 0
 
 
 def one_user(user: object, job: object) -> Attack:
-    """Return an attack: one bad record in a batch of 16,384 must move a release by at most one."""
+    """Return an attack: one bad record in a batch of 16,384 must not remove the other records.
+
+    The count of nurses is released without and with the bad record. One record changes the true
+    count by at most one, so the two may differ only by noise, of which ten standard deviations are
+    allowed.
+
+    Args:
+        user: id of the user whose record is bad.
+        job: the value that this record has as its job.
+    """
 
     def attack() -> Verdict:
-        found = []
+        counts = []
         with tempfile.TemporaryDirectory() as name:
             for place, bad in (("without", False), ("with", True)):
                 path = Path(name) / place
@@ -121,11 +155,12 @@ def one_user(user: object, job: object) -> Attack:
                 columns = [["F"] * USERS, jobs]
                 submit(bench.plan, bench.broker, bench.names, users, columns, batch_size=USERS)
                 bench.work(aggregator)
-                found.append(_nurses(bench.releases()[0]) if bench.releases() else 0)
+                counts.append(_nurses(bench.releases()[0]) if bench.releases() else 0)
                 noise = bench.releases()[0].levels[1]["stderr"] if bench.releases() else 0
-        moved = abs(found[0] - found[1])
+        change = abs(counts[0] - counts[1])
         return Verdict(
-            moved < 10 * noise, f"the count goes from {found[0]} to {found[1]}; noise {noise:.0f}"
+            change < 10 * noise,
+            f"the count goes from {counts[0]} to {counts[1]}; noise {noise:.0f}",
         )
 
     return attack
@@ -134,7 +169,7 @@ def one_user(user: object, job: object) -> Attack:
 def metrics() -> Verdict:
     """Send bad values and check that the metrics do not reveal how many there were."""
     with tempfile.TemporaryDirectory() as name:
-        shown = []
+        pages = []
         for place, sent in (("none", 0), ("some", 7)):
             path = Path(name) / place
             path.mkdir()
@@ -144,8 +179,8 @@ def metrics() -> Verdict:
                 bench.send(bench.raw(["mallory"], [["F"], ["x" * 300]]))
             bench.work(aggregator)
             page = generate_latest(bench.registry).decode().splitlines()
-            shown.append([line for line in page if "_created" not in line])
-    lines = [after for before, after in zip(*shown, strict=True) if before != after]
+            pages.append([line for line in page if "_created" not in line])
+    lines = [after for before, after in zip(*pages, strict=True) if before != after]
     what = lines[0][:120] if lines else "the metrics are the same with and without them"
     return Verdict(not lines, what)
 
@@ -166,8 +201,11 @@ def second_account() -> Verdict:
 
 
 def made_up_users() -> Verdict:
-    """Send 60,000 ids with 20 columns of 450 values: many million candidate pairs."""
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    """Send 60,000 ids with 20 columns of 450 values: many million pairs of values to count.
+
+    The product resists if the window is paid and released once within `MAX_MEMORY`.
+    """
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name), [f"c{j}" for j in range(COLUMNS)], 3)
         rng = np.random.default_rng(1)
@@ -178,17 +216,20 @@ def made_up_users() -> Verdict:
         aggregator = bench.aggregator()
         try:
             bench.work(aggregator)
-            said = ""
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the verdict
-            said = f"; {type(error).__name__}: {error}"
+            failure = ""
+        except Exception as error:  # noqa: BLE001 - any error belongs to the verdict
+            failure = f"; {type(error).__name__}: {error}"
         paid = len(bench.account("account").read().entries)
         released = len(bench.releases())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    return Verdict(paid == released == 1, f"paid {paid}, released {released}, {peak} MB{said}")
+    return Verdict(paid == released == 1, f"paid {paid}, released {released}, {peak} MB{failure}")
 
 
 def one_batch() -> Verdict:
-    """Send a batch below a megabyte with one long value in each column, among missing ones."""
+    """Send a batch of less than a megabyte with one long value in each column, the others empty.
+
+    A reader that gives every value of a column the width of the longest one needs gigabytes.
+    """
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name), [f"c{j}" for j in range(COLUMNS)], 1)
         n = 13_000

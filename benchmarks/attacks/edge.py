@@ -1,4 +1,9 @@
-"""Attacks on devices and gateways: by authors of plans, and by one device among others."""
+"""Attacks on devices and gateways: by authors of plans, and by one device among others.
+
+A *device* answers plans with randomised reports and remembers in its store what it has answered. A
+*gateway* collects the reports of many devices in batches. Plans here are unsigned: the attacks are
+about what a plan asks, not about who wrote it.
+"""
 
 from __future__ import annotations
 
@@ -37,61 +42,77 @@ from tests.support.producer import unsigned_reporter
 from tests.support.service.processes import run
 
 HONEST = 50
+"""Honest reports that share a gateway with one malformed report."""
+
 PLANS = 200
-MOST_LOSS = 8
+"""Plans that one author offers to one device."""
+
+MAX_LOSS = 8
 """Largest epsilon that a careful device spends in a year, over all plans."""
+
 ADDRESS_SPACE = 4 << 30
+"""Bytes of address space of the process that reads a costly plan."""
+
 READ_SECONDS, READ_BYTES = 1.0, 400 << 20
+"""Largest time and additional memory that reading and answering a costly plan may take."""
 
 TEN = (Group({"name": "grr", "cells": 10}, (View((0,)),), (1,)),)
+"""The groups of a plan that asks for the one attribute of `COLOUR`."""
 
 
 def child_plan() -> Verdict:
-    """Follow an answered plan by one of its lineage that states a larger sum."""
+    """Offer plans of an answered plan's lineage that permit a larger total epsilon.
+
+    Plans of one *lineage* share one privacy allowance, ``lineage_epsilon``. The device must keep to
+    the allowance of the first plan that it answered.
+    """
     store, lineage = MemoryStore(), secrets.token_hex(16)
     given = {"lineage": lineage, "epsilon": "1"}
     first = unsigned_reporter(make_plan(lineage_epsilon="1", **given), store).report({})
-    again = [
+    later = [
         unsigned_reporter(make_plan(lineage_epsilon=str(2 + i), **given), store).report({})
         for i in range(5)
     ]
-    spent = sum(report is not None for report in [first, *again])
+    spent = sum(report is not None for report in [first, *later])
     return Verdict(spent == 1, f"epsilon {spent} spent where the first plan says at most 1")
 
 
 def fresh_lineages() -> Verdict:
-    """Offer 200 plans, each of a lineage of its own."""
+    """Offer 200 plans, each with a new lineage; the device must limit the sum over lineages."""
     store = MemoryStore()
-    asked = (unsigned_reporter(make_plan(), store, policy=Policy()) for _ in range(PLANS))
-    spent = sum(reporter.report({}) is not None for reporter in asked)
-    return Verdict(spent <= MOST_LOSS, f"epsilon {spent} spent by one device in a moment")
+    reporters = (unsigned_reporter(make_plan(), store, policy=Policy()) for _ in range(PLANS))
+    spent = sum(reporter.report({}) is not None for reporter in reporters)
+    return Verdict(spent <= MAX_LOSS, f"epsilon {spent} spent by one device in a moment")
 
 
 def loud_plan() -> Verdict:
-    """Offer one plan of epsilon 16, which hides nothing."""
+    """Offer one plan of epsilon 16, whose reports are almost never randomised.
+
+    The attack succeeds if any device reports its true value.
+    """
     plan = make_plan(epsilon="16", domain=COLOUR, groups=TEN, marginals=((0,),))
-    true = 0
+    truthful = 0
     for _ in range(200):
         with contextlib.suppress(PlanRefused):
             reporter = unsigned_reporter(plan, MemoryStore(), policy=Policy())
             answer = reporter.report({"colour": "7"})
-            true += answer is not None and int(answer.columns["v"][0]) == 7
-    return Verdict(true == 0, f"{true} of 200 devices report the truth")
+            truthful += answer is not None and int(answer.columns["v"][0]) == 7
+    return Verdict(truthful == 0, f"{truthful} of 200 devices report the truth")
 
 
 def planned_loss() -> Verdict:
-    """Run ``calmstream plan`` for a report of epsilon 16."""
+    """Run ``calmstream plan`` for a report of epsilon 16; it must ask for ``--allow-loss``."""
     with tempfile.TemporaryDirectory() as name:
         domain = Path(name) / "domain.json"
         domain.write_text(json.dumps([{"name": n, "labels": ["0", "1"]} for n in "abcd"]))
         words = ["--epsilon", 16, "--users", 1000, "--k", 2, "--owner", "x", "--purpose", "x"]
         done = run("plan", domain, *words, "--name", "loud", "--window", "1h", "--method", "calm")
-    said = [line for line in done.stderr.splitlines() if line.strip()] or ["the plan is written"]
-    return Verdict(done.returncode == 2 and "allow-loss" in done.stderr, said[-1][:160])
+    lines = [line for line in done.stderr.splitlines() if line.strip()] or ["the plan is written"]
+    return Verdict(done.returncode == 2 and "allow-loss" in done.stderr, lines[-1][:160])
 
 
 def malformed_report() -> Verdict:
-    """Give a batcher one malformed report among fifty honest ones."""
+    """Give a gateway one malformed report among fifty honest ones; no honest one may be lost."""
     plan = make_plan()
     period = plan.window_at(time.time_ns() // 1_000_000)
     cell = np.zeros(1, np.int64)
@@ -111,7 +132,7 @@ def malformed_report() -> Verdict:
 
 
 def _beside(plan: Plan, bad: Report) -> int:
-    """Count the honest reports in batches that a worker admits."""
+    """Send honest reports with one bad report in their middle; count those that a worker admits."""
     broker = in_process(plan)
     batcher = Batcher(plan, names_of(plan), broker.sink(), linger=0.2)
     window = -1
@@ -129,7 +150,11 @@ def _beside(plan: Plan, bad: Report) -> int:
 
 
 def lone_reports() -> Verdict:
-    """Send three isolated reports in a window that lasts another hour."""
+    """Give a gateway three reports in a window that lasts another hour.
+
+    A batch of one report would reveal when its device reported, so none may leave before the end of
+    the window.
+    """
     plan = make_plan()
     broker = in_process(plan)
     batcher = Batcher(plan, names_of(plan), broker.sink())
@@ -144,6 +169,7 @@ def lone_reports() -> Verdict:
 
 
 def _document(domain: list[dict[str, Any]], mechanism: dict[str, Any]) -> bytes:
+    """Encode a plan with one view of all attributes that is reported by a mechanism."""
     whole = list(range(len(domain)))
     plan = make_plan().to_json() | {
         "domain": domain,
@@ -154,11 +180,12 @@ def _document(domain: list[dict[str, Any]], mechanism: dict[str, Any]) -> bytes:
 
 
 def _axes(*sizes: int) -> list[dict[str, Any]]:
+    """Return attributes with these numbers of labels."""
     return [{"name": f"a{i}", "labels": [str(x) for x in range(n)]} for i, n in enumerate(sizes)]
 
 
 def bloom_plan() -> bytes:
-    """Return a plan of filters over axes of 2 and 2^20 values, in a few hundred bytes."""
+    """Return a plan of Bloom filters over axes of 2 and 2^20 values, in a few hundred bytes."""
     mechanism = {
         "name": "bloom-rr",
         "cells": 1 << 21,
@@ -171,17 +198,25 @@ def bloom_plan() -> bytes:
 
 
 def sketch_plan() -> bytes:
-    """Return a plan of sketches of 2^24 cells."""
+    """Return a plan of Hadamard sketches over 2^24 cells."""
     sizes = {"cells": 1 << 24, "hashes": 64, "buckets": 4096, "seed": 1}
     mechanism = {"name": "hadamard-sketch", **sizes}
     return _document(_axes(*[4096] * 2), mechanism)
 
 
 def costly_plan(make: Callable[[], bytes]) -> Attack:
-    """Return an attack: a plan that is too expensive for a device is read, then answered."""
+    """Return an attack: a device reads and answers a plan that is too expensive for it.
+
+    The product resists if this takes little time and memory, and if a plan that is not answered
+    costs the device nothing of its privacy allowance.
+
+    Args:
+        make: returns the plan's bytes.
+    """
 
     def attack() -> Verdict:
         raw = make()
+        # Versions without the reader for devices read a plan by the general reader.
         read = getattr(importlib.import_module("calmstream"), "read_device_plan", read_plan)
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
         before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
@@ -206,38 +241,41 @@ def costly_plan(make: Callable[[], bytes]) -> Attack:
 
 
 def claimed_first() -> Verdict:
-    """Let a mechanism fail, and check that the device can report later."""
+    """Let a mechanism fail, and check that the device can report later.
+
+    The one report of the plan must not count as used (*claimed*) if no report was made.
+    """
     plan, store = make_plan(), MemoryStore()
 
     def fail(*_: object) -> object:
         raise MemoryError
 
     mechanism = type(plan.mechanisms[0])
-    kept, mechanism.perturb = mechanism.perturb, fail  # type: ignore[assignment]
+    original, mechanism.perturb = mechanism.perturb, fail  # type: ignore[assignment]
     try:
         unsigned_reporter(plan, store).report({})
     except MemoryError:
         pass
     finally:
-        mechanism.perturb = kept
-    again = unsigned_reporter(plan, store).report({}) is not None
-    return Verdict(again, "it reports later" if again else "the one report is used up")
+        mechanism.perturb = original
+    reported = unsigned_reporter(plan, store).report({}) is not None
+    return Verdict(reported, "it reports later" if reported else "the one report is used up")
 
 
 def linked_store() -> Verdict:
-    """Use a store under two names, one of them a symbolic link."""
+    """Use a device's file under two names, one of them a symbolic link; it may report once."""
     plan = make_plan()
     with tempfile.TemporaryDirectory() as name:
         real, link = Path(name) / "device.json", Path(name) / "link.json"
         FileStore(real).read()
         link.symlink_to(real)
-        made = [unsigned_reporter(plan, FileStore(path)).report({}) for path in (link, real)]
-    times = sum(report is not None for report in made)
+        reports = [unsigned_reporter(plan, FileStore(path)).report({}) for path in (link, real)]
+    times = sum(report is not None for report in reports)
     return Verdict(times == 1, f"the device reports {times} times")
 
 
 def numpy_integers() -> Verdict:
-    """Report records with numpy's integers, as tables hold them."""
+    """Report records whose values are numpy integers; they must count as the label "7"."""
     plan = make_plan(epsilon="16", domain=COLOUR, groups=TEN, marginals=((0,),))
     record = {"colour": np.int64(7)}
     cells = [unsigned_reporter(plan, MemoryStore()).report(record) for _ in range(50)]

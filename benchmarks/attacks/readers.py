@@ -1,4 +1,8 @@
-"""Attacks on readers: foreign sets, settings in logs, idle sockets, and forged batches."""
+"""Attacks on readers: on subscribers, on logs, on the health port, and by batches of one sender.
+
+Each function below is one attack. It returns a verdict whose ``held`` is True if the product
+resists.
+"""
 
 from __future__ import annotations
 
@@ -28,67 +32,80 @@ from estimators.wire.snapshot import Kind
 from estimators.wire.state import WindowCount
 
 IDLE_SECONDS = 14.0
-PASSWORD = "hunter2"  # noqa: S105 - nobody's
+"""Longer than the time after which the health server closes an idle connection."""
+
+PASSWORD = "hunter2"  # noqa: S105 - an invented password
 
 
 def foreign_manifest() -> Verdict:
-    """Write a set whose manifest names plan B to the snapshots topic of plan A."""
+    """Publish a snapshot set of one plan on the snapshots topic of another plan.
+
+    The attack succeeds if a subscriber of the other plan receives the set.
+    """
     plan = make_plan()
     other = replace(plan, purpose="another")
     broker = in_process(plan)
     counts = (WindowCount(Tally.zero(1, 4)),)
-    made = build_set(other, MergedWindow(0, Kind.FINAL, (1,), counts))
-    key, value = made.closing()
+    foreign = build_set(other, MergedWindow(0, Kind.FINAL, (1,), counts))
+    key, value = foreign.closing()
     broker.sink().send(names_of(plan).snapshots, key, value, partition=0).wait(5)
-    found = list(subscribe(plan, broker, follow=False, poll_seconds=0.1))
-    return Verdict(not found, f"{len(found)} sets of the other plan come out")
+    received = list(subscribe(plan, broker, follow=False, poll_seconds=0.1))
+    return Verdict(not received, f"a subscriber receives {len(received)} sets of the other plan")
 
 
 def shown_password() -> Verdict:
-    """Print the settings as for a log, and look for the password."""
+    """Write the settings as they are written to a log, and search for the password."""
     os.environ["CALMSTREAM_SASL_PASSWORD"] = PASSWORD
     config = load(SecurityConfig)
     shown = PASSWORD in f"{config.redacted()} {config} {config!r}"
-    return Verdict(not shown, "the password is shown" if shown else "the password is stars")
+    what = "the log shows the password" if shown else "the log shows stars instead of the password"
+    return Verdict(not shown, what)
 
 
 def idle_connections() -> Verdict:
-    """Open connections to the health port that send nothing or half a request."""
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    """Open idle connections to the health port; none may leave a traceback in the log.
+
+    They send nothing, part of a request line, a request without its end, or the start of a TLS
+    handshake.
+    """
+    log = io.StringIO()
+    with contextlib.redirect_stderr(log):
         server = HealthServer(health_app(CollectorRegistry(), []), "127.0.0.1", 0)
-        held = []
+        connections = []
         for sent in (b"", b"GET", b"GET /livez HTTP/1.1\r\nHost: x\r\n", b"\x16\x03\x01\x02\x00"):
-            link = socket.create_connection(("127.0.0.1", server.port), 5)
-            link.sendall(sent)
-            held.append(link)
+            connection = socket.create_connection(("127.0.0.1", server.port), 5)
+            connection.sendall(sent)
+            connections.append(connection)
         time.sleep(IDLE_SECONDS)
-        for link in held:
-            link.close()
+        for connection in connections:
+            connection.close()
         server.close()
-    traces = said.getvalue().count("Traceback")
+    traces = log.getvalue().count("Traceback")
     return Verdict(traces == 0, f"{traces} tracebacks in the log")
 
 
 def large_batch() -> Verdict:
-    """Send one record of 65,536 reports under a plan that expects 1,000."""
+    """Send one record of 65,536 reports, the most that a batch can hold, to a plan of 1,000 users.
+
+    The attack succeeds if the worker counts them instead of rejecting the record.
+    """
     plan = make_plan()
     value = body(plan, [0] * MAX_BATCH_REPORTS)
     where = Partition(names_of(plan).reports(0), 0)
     record = Record(where, 0, time.time_ns() // 1_000_000, True, secrets.token_bytes(16), value)
-    judge = AdmissionControl(plan, 0)
-    judge.advance(record.timestamp)
+    admission = AdmissionControl(plan, 0)
+    admission.advance(record.timestamp)
     try:
-        batch = judge.admit(record)
+        batch = admission.admit(record)
     except Rejection as rejection:
         return Verdict(True, str(rejection))
     return Verdict(False, f"{batch.n if batch else 0:,} reports are counted")
 
 
 def suspicion() -> Verdict:
-    """Check that a plan can say what to do with a set that looks forged."""
-    said = getattr(make_plan(), "on_suspicion", None)
-    return Verdict(said is not None, f"on_suspicion: {said or 'there is no such field'}")
+    """Check that a plan has the field that states what to do with counts that look forged."""
+    policy = getattr(make_plan(), "on_suspicion", None)
+    return Verdict(policy is not None, f"on_suspicion: {policy or 'there is no such field'}")
 
 
 ATTACKS: dict[str, Attack] = {

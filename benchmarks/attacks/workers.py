@@ -1,4 +1,8 @@
-"""Attacks on real workers over a real broker, by a sender with access to a reports topic."""
+"""Attacks on a real worker over a real broker, by a sender who may write to a reports topic.
+
+After each attack one honest report is sent. The product resists if the worker still counts it, and
+if memory and disk stay within the stated limits.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +33,24 @@ from tests.support.batches import (
 )
 from tests.support.service.processes import Process, run
 
-PATIENCE = 20.0
+DEADLINE_SECONDS = 20.0
+"""Time within which the worker must count an honest report."""
+
 BOMB_BYTES = 1536 << 20
-LETTERS, LETTER_BYTES = 65_536, 1600
+"""Size of the record that the compressed batch becomes."""
+
+BAD_RECORDS, BAD_BYTES = 65_536, 1600
+"""Number and size of the records that the worker rejects; compressed they are 100 kB."""
+
 SPARE_MEMORY = 512 << 20
+"""Bytes of address space that the worker has left when the bomb arrives."""
+
 TINY = 40_000
+"""Batches of one report in the flood; more than the plan's limit of batches."""
 
 
 class Stage:
-    """A worker with a broker of its own and the topics of a plan of one partition."""
+    """A worker with its own broker and the topics of a plan of one partition."""
 
     def __init__(self, broker: NativeKafka, directory: Path, plan: Plan) -> None:
         self.plan = plan
@@ -46,8 +59,8 @@ class Stage:
         path = directory / "plan.json"
         path.write_bytes(plan.to_bytes())
         where = ["--plan", path, "--bootstrap", broker.bootstrap]
-        made = run("topics", *where)
-        assert made.returncode == 0, made.stderr
+        done = run("topics", *where)
+        assert done.returncode == 0, done.stderr
         self.worker = Process(directory / "worker.log", "consume", *where, "--role", "tally")
         self.worker.ready()
 
@@ -60,42 +73,51 @@ class Stage:
         return Row(body(self.plan, [1]), secrets.token_bytes(16))
 
     def accepted(self) -> float:
+        """Return the number of reports that the worker has counted."""
         return self.worker.metric("calmstream_reports_accepted_total")
 
-    def counts_on(self, more: int = 0) -> Verdict:
-        """Send an honest report, and return whether it is counted besides ``more`` earlier ones."""
+    def still_counts(self, earlier: int = 0) -> Verdict:
+        """Send an honest report and return whether the worker counts it.
+
+        Args:
+            earlier: number of honest reports sent before, which must be counted, too.
+        """
         self.send(batch([self.honest()]))
-        if self._wait(lambda: self.accepted() >= more + 1):
-            return Verdict(True, "the worker goes past it and counts on")
+        if self._wait(lambda: self.accepted() >= earlier + 1):
+            return Verdict(True, "the worker continues and counts the next report")
         if not self.worker.alive():
-            return Verdict(False, f"the worker ends: {self._last_words()}")
-        return Verdict(False, f"the worker counts {self.accepted():.0f} of {more + 1} reports")
+            return Verdict(False, f"the worker ends: {self._last_line()}")
+        return Verdict(False, f"the worker counts {self.accepted():.0f} of {earlier + 1} reports")
 
     def _wait(self, happened: Callable[[], bool]) -> bool:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + DEADLINE_SECONDS
         while time.monotonic() < deadline and self.worker.alive():
             if happened():
                 return True
             time.sleep(0.1)
         return False
 
-    def _last_words(self) -> str:
+    def _last_line(self) -> str:
         lines = [line for line in self.worker.tail().splitlines() if line.strip()]
-        return lines[-1][:160] if lines else "without a word"
+        return lines[-1][:160] if lines else "without output"
 
 
 @contextmanager
 def stage(**changes: object) -> Iterator[Stage]:
-    """Start a broker, create topics, start a worker; yield when it is ready."""
+    """Start a broker, create topics, start a worker; yield when it is ready, end both after it.
+
+    Args:
+        changes: fields in which the plan differs from `make_plan`.
+    """
     with tempfile.TemporaryDirectory(prefix="attack-") as name:
         broker = NativeKafka(Path(name) / "broker").start()
-        made = None
+        started = None
         try:
-            made = Stage(broker, Path(name), make_plan(**changes))
-            yield made
+            started = Stage(broker, Path(name), make_plan(**changes))
+            yield started
         finally:
-            if made is not None:
-                made.worker.kill()
+            if started is not None:
+                started.worker.kill()
             broker.close()
 
 
@@ -103,22 +125,26 @@ def header_name() -> Verdict:
     """Send one record with a header name that is not UTF-8."""
     with stage() as on:
         on.send(batch([Row(b"{}", b"k" * 16, [(b"\xff", b"x")])]))
-        return on.counts_on()
+        return on.still_counts()
 
 
 def codec(number: int) -> Attack:
-    """Return an attack: an honest batch in a codec that a gateway may choose."""
+    """Return an attack: an honest batch in a compression codec that a gateway may choose.
+
+    Args:
+        number: Kafka's number of the codec.
+    """
 
     def attack() -> Verdict:
         with stage() as on:
             on.send(batch([on.honest()], number))
-            return on.counts_on(1)
+            return on.still_counts(1)
 
     return attack
 
 
 def _bomb(size: int) -> bytes:
-    """Compress one record whose value is ``size`` zeros, without holding it in memory."""
+    """Compress one record whose value is ``size`` zero bytes, without storing it as a whole."""
     head = b"\x00" + varint(0) + varint(0) + varint(16) + b"k" * 16 + varint(size)
     length = varint(len(head) + size + 1)
     squeeze = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
@@ -139,20 +165,23 @@ def memory() -> Verdict:
             for line in Path(f"/proc/{pid}/status").read_text().splitlines()
             if line.startswith("VmSize")
         )
-        most = used + SPARE_MEMORY
-        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+        limit = used + SPARE_MEMORY
+        resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
         on.send(raw)
-        return on.counts_on()
+        return on.still_counts()
 
 
 def dead_letters() -> Verdict:
-    """Send 100 kB of gzip that becomes 105 MB of rejected records."""
+    """Send 100 kB of gzip that becomes 105 MB of rejected records.
+
+    The worker copies rejected records to the dead-letter topic, which may grow by at most 10 MiB.
+    """
     with stage() as on:
-        rows = [Row(bytes(LETTER_BYTES), b"k" * 16)] * LETTERS
+        rows = [Row(bytes(BAD_BYTES), b"k" * 16)] * BAD_RECORDS
         payload = gzip.compress(encode_rows(rows), 9)
-        on.send(frame(payload, LETTERS, codec=GZIP))
-        verdict = on.counts_on()
-        time.sleep(2)
+        on.send(frame(payload, BAD_RECORDS, codec=GZIP))
+        verdict = on.still_counts()
+        time.sleep(2)  # until the broker has written the dead letters
         folder = on.broker.data / f"{names_of(on.plan).dead_letters}-0"
         written = sum(path.stat().st_size for path in folder.glob("*.log"))
         what = f"{len(payload):,} bytes became {written:,} bytes of dead letters; {verdict.what}"
@@ -160,11 +189,14 @@ def dead_letters() -> Verdict:
 
 
 def tiny_batches() -> Verdict:
-    """Send a flood of accepted batches of one report, whose ids the worker must remember."""
+    """Send a flood of valid batches of one report; the worker must remember the id of each.
+
+    The product resists if the plan limits the number of batches and the worker keeps to it.
+    """
     with stage() as on:
         for _ in range(TINY // 1000):
             on.send(batch([on.honest() for _ in range(1000)]))
-        deadline = time.monotonic() + 3 * PATIENCE
+        deadline = time.monotonic() + 3 * DEADLINE_SECONDS
         while on.worker.metric("calmstream_records_read_total") < TINY:
             if time.monotonic() > deadline or not on.worker.alive():
                 return Verdict(False, "the worker does not read the flood")

@@ -1,10 +1,12 @@
-"""Measure the AVD of the Castell family with real randomised response: Figs. 3, 5, 6 and 7.
+"""Measure the errors of the Castell methods again: Figs. 3, 5, 6 and 7 of their paper.
+
+The Castell methods (``rr-...``) randomise each attribute of a record by itself and estimate
+marginals of w attributes from that; `benchmarks/castell.md` names the paper. The error is the
+paper's AVD: the largest absolute error of a marginal's cells, averaged over attribute sets.
 
 ``python -m benchmarks.castell.avd`` writes ``benchmarks/results/castell.csv``, point by point. It
 measures only missing points, so it can be stopped and started again. Then ``python -m
 benchmarks.castell.plots`` draws them. Needs the data folder (`benchmarks.populations.DATA`).
-
-AVD is the paper's: the largest absolute error of a marginal's cells, averaged over attribute sets.
 """
 
 from __future__ import annotations
@@ -47,18 +49,29 @@ SCHEMES = {
     "rr-hybrid": "hybrid",
     "rr-truncated": "truncated",
 }
+"""Schemes of `estimators.castell` by the name of their method."""
+
 SUBSETS = 150
-"""Largest number of attribute sets per point, evenly spaced; all sets for 8 and 9 attributes. The
-paper draws 20 to 50."""
+"""Largest number of attribute sets per point, evenly spaced. Data of 8 or 9 attributes has fewer
+sets of one size, so all are used; the paper draws 20 to 50."""
 
 RR_JOINT_W = 3
-"""Largest marginal for RR-Joint, as in the paper."""
+"""Largest w for the method RR-Joint, as in the paper."""
 
 LOPUB_W = 3
+"""Largest w for the method LoPub, whose time grows fast with w."""
+
 EXPECTED_EPSILON = 1.0
+"""Epsilon per attribute at which the inverse of expected counts is computed; see `Point.source`."""
+
 SIZES = (100, 300, 1000, 3000, 10_000)
+"""Numbers of records in Fig. 6, besides all records."""
+
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Values of epsilon per attribute in Fig. 7."""
+
 USUAL_EPSILON = 4.0
+"""Epsilon per attribute of the other figures."""
 
 TABLE_VI = {
     "rr-ind-joint": (0.0004, 0.0023, 0.0129, 0.0635, 0.3384),
@@ -76,14 +89,20 @@ class Point:
     """One scheme at one place of one figure.
 
     Attributes:
-        figure: of the paper.
-        source: "measured"; "printed" in the paper's Table VI; "rounded" for the inverse of
-            *expected* randomised counts, rounded to whole records, which explains Table VI.
-        dataset, scheme, w, n, epsilon: the place; epsilon is per attribute, as in the paper.
-        avd: mean over attribute sets and runs.
+        figure: number of the figure in the paper.
+        source: "measured" here; "printed" in the paper's Table VI; or "rounded": the estimate from
+            the *expected* randomised counts, without noise, rounded to whole records. The last one
+            agrees with the first row of Table VI and so explains it.
+        dataset: name of the data set in `table_of`.
+        scheme: name of the method.
+        w: number of attributes of a marginal.
+        n: number of records.
+        epsilon: privacy parameter per attribute, as in the paper.
+        avd: mean error over attribute sets and runs.
         deviation: standard deviation over attribute sets of their means (the paper's error bars).
         stderr: standard error of ``avd`` over runs; 0 for one run.
-        sets, runs: how many.
+        sets: number of attribute sets.
+        runs: number of runs.
     """
 
     figure: str
@@ -102,7 +121,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One place of a figure, where all schemes are measured together; see `Point`."""
+    """One place of a figure, where all schemes are measured together.
+
+    The attributes mean the same as those of `Point`.
+    """
 
     figure: str
     dataset: str
@@ -114,7 +136,7 @@ class Place:
 
 @cache
 def table_of(dataset: str) -> Table:
-    """Return the data of a figure."""
+    """Return a data set: Adult, Nursery, or the first eight columns of the 1980 census."""
     if dataset == "adult":
         return read_table(DATA / "adult.csv.gz", columns=ADULT)
     if dataset == "nursery":
@@ -138,10 +160,10 @@ def places() -> Iterator[Place]:
             yield Place("7", dataset, 2, n, per_attribute, 5)
 
 
-def attribute_sets(d: int, w: int, most: int = SUBSETS) -> list[Attributes]:
-    """Return up to ``most`` sets of w attributes, evenly spaced."""
+def attribute_sets(d: int, w: int, limit: int = SUBSETS) -> list[Attributes]:
+    """Return at most ``limit`` sets of w out of d attributes, evenly spaced among all sets."""
     every = list(combinations(range(d), w))
-    return [every[i] for i in np.linspace(0, len(every) - 1, min(most, len(every))).astype(int)]
+    return [every[i] for i in np.linspace(0, len(every) - 1, min(limit, len(every))).astype(int)]
 
 
 def worst(domain: Domain, codes: np.ndarray, model: Model, attributes: Attributes) -> float:
@@ -159,7 +181,16 @@ def sample(place: Place, run: int) -> np.ndarray:
 
 
 def family(place: Place, sets: Sequence[Attributes], run: int) -> dict[str, list[float]]:
-    """Return the errors of the schemes that share one collection of single attributes."""
+    """Return the errors of all schemes of `SCHEMES`, which estimate from the same reports.
+
+    Args:
+        place: where to measure.
+        sets: the attribute sets.
+        run: number of the run; it sets the seed.
+
+    Returns:
+        The error for each attribute set, by name of the method.
+    """
     domain, codes = table_of(place.dataset).domain, sample(place, run)
     single = tuple((i,) for i in range(len(domain)))
     request = Request(domain, f"{place.epsilon * len(domain):g}", place.n, 2)
@@ -168,15 +199,18 @@ def family(place: Place, sets: Sequence[Attributes], run: int) -> dict[str, list
     values = domain.cells(codes, range(len(domain)))
     reports = mechanism.perturb(values, SeededRandomness(1000 + run))
     counts = mechanism.tally(reports, None, 1)[0]
-    found = {}
+    errors = {}
     for name, scheme in SCHEMES.items():
         model = ProductModel(domain, mechanism, counts, place.n, scheme)
-        found[name] = [worst(domain, codes, model, s) for s in sets]
-    return found
+        errors[name] = [worst(domain, codes, model, s) for s in sets]
+    return errors
 
 
 def whole(place: Place, attributes: Attributes, run: int) -> float:
-    """Return the error of RR-Joint that collects only these attributes, at w times epsilon."""
+    """Return the error of RR-Joint, which randomises these attributes together.
+
+    It spends w times the epsilon of one attribute, as the paper does.
+    """
     full = table_of(place.dataset)
     domain = Domain(tuple(full.domain.attributes[i] for i in attributes))
     codes = sample(place, run)[:, list(attributes)]
@@ -189,7 +223,10 @@ def whole(place: Place, attributes: Attributes, run: int) -> float:
 
 
 def lopub(place: Place, sets: Sequence[Attributes], run: int) -> list[float]:
-    """Return the errors of LoPub's Lasso; its EM changes little and needs every report again."""
+    """Return the errors of LoPub, a method with Bloom filters, by attribute set.
+
+    Only its Lasso step is measured. Its EM step changes little and needs every single report.
+    """
     domain, codes = table_of(place.dataset).domain, sample(place, run)
     d = len(domain)
     mechanism = BloomRR(f"{place.epsilon * d:g}", domain.size(), domain.cardinalities, BITS,
@@ -208,7 +245,7 @@ def uniform(place: Place, sets: Sequence[Attributes]) -> list[float]:
 
 
 def rounded(place: Place, sets: Sequence[Attributes]) -> list[float]:
-    """Return the errors of the inverse of expected counts, rounded to whole records."""
+    """Return the errors of the estimate from expected counts that are rounded to whole records."""
     table = table_of(place.dataset)
     d, n = len(table.domain), len(table.codes)
     single = tuple((i,) for i in range(d))
@@ -220,8 +257,8 @@ def rounded(place: Place, sets: Sequence[Attributes]) -> list[float]:
         factors, mixed = channels(mechanism, s), truth
         for f in factors:
             mixed = f.gap * mixed + f.q * mixed.sum(axis=f.axes, keepdims=True)
-        found = unmix(np.rint(n * mixed) / n, factors)
-        errors.append(float(np.abs(found - truth).max()))
+        estimate = unmix(np.rint(n * mixed) / n, factors)
+        errors.append(float(np.abs(estimate - truth).max()))
     return errors
 
 
@@ -237,20 +274,20 @@ def measure(place: Place) -> list[Point]:
     if place.figure == "3" and 1 < place.w <= LOPUB_W:
         points.append(_point(place, "lopub", [lopub(place, sets, run) for run in range(2)]))
     if place.figure == "3" and place.epsilon == EXPECTED_EPSILON:
-        found = _point(place, "rr-ind-joint", [rounded(place, sets)])
-        points.append(replace(found, source="rounded"))
+        point = _point(place, "rr-ind-joint", [rounded(place, sets)])
+        points.append(replace(point, source="rounded"))
     return points
 
 
 def _point(place: Place, scheme: str, errors: Sequence[Sequence[float]]) -> Point:
     """Average errors of shape (runs, sets)."""
-    found = np.array(errors)
-    runs, sets = found.shape
+    values = np.array(errors)
+    runs, sets = values.shape
     return Point(
         place.figure, "measured", place.dataset, scheme, place.w, place.n, place.epsilon,
-        avd=float(found.mean()),
-        deviation=float(found.mean(axis=0).std(ddof=1)) if sets > 1 else 0.0,
-        stderr=float(found.mean(axis=1).std(ddof=1)) / runs**0.5 if runs > 1 else 0.0,
+        avd=float(values.mean()),
+        deviation=float(values.mean(axis=0).std(ddof=1)) if sets > 1 else 0.0,
+        stderr=float(values.mean(axis=1).std(ddof=1)) / runs**0.5 if runs > 1 else 0.0,
         sets=sets, runs=runs,
     )  # fmt: skip
 
@@ -279,11 +316,11 @@ def main() -> None:
     """Measure the missing points."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     RESULTS.parent.mkdir(exist_ok=True)
-    known = read()
-    done = {(p.figure, p.dataset, p.w, p.n, p.epsilon) for p in known if p.source == "measured"}
+    points = read()
+    done = {(p.figure, p.dataset, p.w, p.n, p.epsilon) for p in points if p.source == "measured"}
     with RESULTS.open("a", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        if not known:
+        if not points:
             writer.writerow(f.name for f in fields(Point))
             writer.writerows(map(_row, printed()))
         for place in places():

@@ -1,4 +1,4 @@
-"""Draw Figs. 3, 5, 6 and 7 of the castell paper from ``results/castell.csv``.
+"""Draw Figs. 3, 5, 6 and 7 of the Castell paper from ``results/castell.csv``.
 
 Run ``python -m benchmarks.castell.plots`` after ``benchmarks.castell.avd``. It needs matplotlib,
 which is in the dependency group ``accuracy`` only.
@@ -34,12 +34,21 @@ SCHEMES = ("rr-ind-joint", "rr-independent", "rr-hybrid", "rr-truncated", "unifo
 def curve(
     axes: Axes, points: Sequence[Point], x: Callable[[Point], float], label: str, style: str
 ) -> None:
-    """Draw one scheme's points with its deviation over attribute sets."""
+    """Draw the curve of one scheme.
+
+    Args:
+        axes: the panel.
+        points: the points of the scheme; without any, nothing is drawn.
+        x: returns a point's place on the horizontal axis.
+        label: text of the legend.
+        style: format of line and markers, as in matplotlib.
+    """
     if not points:
         return
     points = sorted(points, key=x)
     height = [p.avd for p in points]
-    # As in the paper, a bar has no lower half where it would reach below 0.
+    # The bars are deviations over attribute sets. As in the paper, a bar has no lower half where it
+    # would reach below 0.
     below = [p.deviation if p.deviation < p.avd else 0.0 for p in points]
     axes.errorbar(
         [x(p) for p in points],
@@ -64,20 +73,24 @@ def finish(axes: Axes, title: str, label: str) -> None:
 
 
 def figure_3(points: Sequence[Point]) -> None:
-    """Draw the schemes against w on Adult: measured, printed, and explained."""
+    """Draw the schemes against w on Adult in three panels.
+
+    Two panels show what is measured at epsilon 4 and 1 per attribute; the third one shows Table VI
+    of the paper, and the rounded expected counts that explain its first row.
+    """
     _, panels = plt.subplots(1, 3, figsize=(15, 4.5), sharey=True, layout="constrained")
     own = [p for p in points if p.figure == "3"]
     for axes, epsilon in zip(panels[:2], (4.0, 1.0), strict=True):
         for scheme in COLOURS:
-            found = [
+            chosen = [
                 p for p in own if (p.source, p.scheme, p.epsilon) == ("measured", scheme, epsilon)
             ]
-            curve(axes, found, by_w, scheme, "o-")
+            curve(axes, chosen, by_w, scheme, "o-")
         total = f"{epsilon:g} per attribute ({8 * epsilon:g} a record)"
         finish(axes, f"Fig. 3: Adult, measured, epsilon {total}", "w")
     for scheme in COLOURS:
-        found = [p for p in own if (p.source, p.scheme) == ("printed", scheme)]
-        curve(panels[2], found, by_w, f"{scheme}, printed", "s--")
+        chosen = [p for p in own if (p.source, p.scheme) == ("printed", scheme)]
+        curve(panels[2], chosen, by_w, f"{scheme}, printed", "s--")
     rounded = [p for p in own if p.source == "rounded"]
     curve(panels[2], rounded, by_w, "rr-ind-joint of expected counts, rounded, epsilon 1", "x-")
     finish(panels[2], "Table VI as printed (epsilon 4), and its first row explained", "w")
@@ -87,13 +100,13 @@ def figure_3(points: Sequence[Point]) -> None:
 def by_dataset(
     figure: str, points: Sequence[Point], x: Callable[[Point], float], label: str, *, log: bool
 ) -> None:
-    """Draw one panel per data set."""
+    """Draw a figure with one panel per data set; ``log``: the horizontal axis is logarithmic."""
     own = [p for p in points if (p.figure, p.source) == (figure, "measured")]
     _, panels = plt.subplots(1, 3, figsize=(15, 4.5), sharey=True, layout="constrained")
     for axes, (dataset, name) in zip(panels, DATASETS.items(), strict=True):
         for scheme in SCHEMES:
-            found = [p for p in own if (p.dataset, p.scheme) == (dataset, scheme)]
-            curve(axes, found, x, scheme, "o-")
+            chosen = [p for p in own if (p.dataset, p.scheme) == (dataset, scheme)]
+            curve(axes, chosen, x, scheme, "o-")
         if log:
             axes.set_xscale("log")
             places = sorted({x(p) for p in own if p.dataset == dataset})

@@ -1,7 +1,17 @@
-"""Measure the time of the Castell inverse, the hybrid's choice, and the time of DP Marginals.
+"""Measure times of the Castell methods and of the central model, and check the hybrid's choice.
 
-Run ``python -m benchmarks.castell.times [times|hybrid|central]``; all parts by default. Needs the
-data folder. `benchmarks.castell.avd` measures errors against w, n and epsilon.
+    python -m benchmarks.castell.times [times|hybrid|central]
+
+It has three parts; all run by default:
+
+- ``times``: seconds to estimate a marginal of w attributes from randomised counts (the *inverse* of
+  the randomisation), axis by axis as in `estimators.numerics.block_inverse`, and naively by one
+  large matrix;
+- ``hybrid``: the error of the scheme that chooses between two others for each marginal, and whether
+  the choice is good;
+- ``central``: seconds of DP Marginals (`estimators.central.dp_marginals`).
+
+Needs the data folder. `benchmarks.castell.avd` measures errors against w, n and epsilon.
 """
 
 from __future__ import annotations
@@ -32,25 +42,32 @@ from estimators.plan.request import Request
 from estimators.randomness import SeededRandomness, SystemRandomness
 
 SCHEMES = ("joint", "independent", "hybrid")
+"""The hybrid scheme and, before it, the two from which it chooses."""
+
 NAIVE_CELLS = 2000
+"""Number of cells up to which the naive inverse is computed; its matrix has the square of that."""
+
 HYBRID_RUNS = 5
+"""Runs of the part ``hybrid``."""
 
 
 def best(call: Callable[[], object], repeats: int = 5) -> float:
     """Return the seconds of the fastest of a few runs."""
-    found = []
+    seconds = []
     for _ in range(repeats):
         started = time.perf_counter()
         call()
-        found.append(time.perf_counter() - started)
-    return min(found)
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
 
 
 def row(cells: Iterable[object]) -> None:
+    """Print one row of a Markdown table."""
     print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 
 def head(*cells: str) -> None:
+    """Print the titles of a Markdown table."""
     print()
     row(cells)
     row("---" for _ in cells)
@@ -78,7 +95,12 @@ def times(table: Table) -> None:
 
 
 def equal_axes(w: int, observed: np.ndarray) -> None:
-    """Print one row: w attributes of 3 values, axis by axis and, if small enough, naively."""
+    """Print the times for w attributes of 3 values: axis by axis and, if small enough, naively.
+
+    Args:
+        w: number of attributes.
+        observed: randomised shares, shape (3,) * w.
+    """
     factors = [AxisChannel((j,), 3, 0.25, 0.25) for j in range(w)]
     matrices = [f.gap * np.eye(3) + f.q for f in factors]
     naive = "-"
@@ -117,7 +139,15 @@ def hybrid_row(
     per_attribute: int,
     w: int,
 ) -> None:
-    """Print one w: means over all subsets, then over runs."""
+    """Print the row of one w: mean errors over all sets of w attributes and over all runs.
+
+    Args:
+        table: the data.
+        whole: the true joint table, one axis per attribute.
+        collected: mechanism and counts of each run.
+        per_attribute: epsilon per attribute.
+        w: number of attributes of a marginal.
+    """
     subsets = list(combinations(range(whole.ndim), w))
     total = np.zeros((len(collected), len(SCHEMES)))
     for s in subsets:
@@ -134,7 +164,7 @@ def hybrid_row(
 
 
 def central() -> None:
-    """Time DP Marginals at 100,000 rows and 16 attributes, T = 3."""
+    """Time DP Marginals with 100,000 rows, 16 attributes, and tables of up to 3 attributes."""
     rng = np.random.default_rng(3)
     head("rows", "attributes", "mode", "tuples of 1, 2, 3", "seconds")
     n, d = 100_000, 16
@@ -148,9 +178,9 @@ def central() -> None:
         started = time.perf_counter()
         result = release(records, allocation, Settings(seen_only=seen_only), SystemRandomness())
         seconds = time.perf_counter() - started
-        found = ", ".join(f"{size(level.cells):,}" for level in result.levels)
+        tuples = ", ".join(f"{size(level.cells):,}" for level in result.levels)
         mode = "Remark 1.1" if seen_only else "Algorithm 1"
-        row((f"{n:,}", d, mode, found, f"{seconds:.1f}"))
+        row((f"{n:,}", d, mode, tuples, f"{seconds:.1f}"))
 
 
 def main() -> None:

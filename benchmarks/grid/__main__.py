@@ -1,17 +1,22 @@
-"""Compare the noise-aware method with all others on real data, with errors paired by seed.
+"""Compare the noise-aware method with all others on real data.
 
-A *cell* is one (data set, d, k, epsilon, n) with all methods and all repeats. The results are one
-file, ``benchmarks/results/grid.jsonl``, with a line for each cell. ``run`` measures the cells that
-are missing, so it can be stopped and started again; processes that run the same command at the same
-time divide the cells among them:
+A *cell* is one combination of data set, number of attributes d, size of the marginals k, epsilon
+and number of devices n. It is measured with all methods and several repeats; in each repeat all
+methods get the same devices and targets. The results are one file,
+``benchmarks/results/grid.jsonl``, with a line for each cell.
+
+``run`` measures the cells that are missing, so it can be stopped and started again. Processes that
+run the same command at the same time divide the cells among them:
 
     python -m benchmarks.grid run & python -m benchmarks.grid run
     python -m benchmarks.grid table > benchmarks/results/grid.md
 
-After a change of one method, ``again`` measures that method's part of every cell again, with the
-devices, targets and seeds that the other methods had. Two processes divide the cells like this:
+``table`` prints all results. After a change of one method, ``again`` measures this method again in
+every cell, with the devices, targets and seeds that the other methods had. With ``--share`` two
+processes divide the cells:
 
     python -m benchmarks.grid again --methods noise-aware --share 1/2
+    python -m benchmarks.grid again --methods noise-aware --share 2/2
 
 `benchmarks.grid.cells` describes how a cell is measured and which methods are left out;
 `benchmarks.populations` describes the data sets. The targets are 50 sets of k attributes whose
@@ -63,8 +68,8 @@ def run(args: argparse.Namespace) -> None:
     """Measure the cells that have no result yet."""
     study = Study(args.results)
     started = time.monotonic()
-    there = study.read()
-    todo = [cell for cell in cells(args) if cell.name not in there]
+    results = study.read()
+    todo = [cell for cell in cells(args) if cell.name not in results]
     for number, cell in enumerate(todo, 1):
         if not study.claim(cell.name):
             continue
@@ -87,10 +92,10 @@ def again(args: argparse.Namespace) -> None:
     """Measure some methods again in the cells that have a result; keep the others' results."""
     study = Study(args.results)
     part, parts = args.share
-    there = study.read()
-    mine = [cell for cell in cells(args) if cell.name in there][part - 1 :: parts]
+    results = study.read()
+    mine = [cell for cell in cells(args) if cell.name in results][part - 1 :: parts]
     for number, cell in enumerate(mine, 1):
-        old = there[cell.name]
+        old = results[cell.name]
         repeats = len(old["errors"]["uniform"])
         new = measure(cell, repeats=repeats, count=args.targets, only=args.methods)
         if new["errors"]["uniform"] != old["errors"]["uniform"]:
@@ -104,7 +109,7 @@ def again(args: argparse.Namespace) -> None:
 
 
 def share(text: str) -> tuple[int, int]:
-    """Read ``2/3``, the second of three parts."""
+    """Parse a share of the cells such as ``2/3``, the second of three parts: return (2, 3)."""
     part, parts = (int(x) for x in text.split("/"))
     if not 1 <= part <= parts:
         raise argparse.ArgumentTypeError(f"{text}: the first of {parts} parts is 1/{parts}")

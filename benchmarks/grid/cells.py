@@ -1,15 +1,19 @@
 """Measure one cell of the grid: choose the methods and targets, and compute the errors.
 
-Devices are drawn with replacement. Targets, devices and the seeds of noise are the same for all
-methods in a repeat, and tallies are drawn from their exact distribution. A cell has one design per
-method; all epsilons share the true tables.
+A cell is one combination of data set, size and epsilon (`Cell`). Its *targets* are the attribute
+sets whose estimated tables are compared with the true ones.
+
+Devices are drawn from the data set with replacement. Targets, devices and the seeds of noise are
+the same for all methods in a repeat. Tallies (the counts of a collection) are drawn from the
+distribution that they have under the mechanism, which is faster than one report after another. Each
+method plans a cell once. All epsilons share the devices and true tables.
 
 A cell's result gives the reason for each method that is left out:
 
-- the method is predicted to be more than `FACTOR` times worse than the best;
+- the predicted error of the method is more than `FACTOR` times that of the best method;
 - its noise is too large. Predictions are bounded by the error of the uniform table, which is
-  measured as a method of its own; a method that is more than `FACTOR` times worse without that
-  bound is left out;
+  measured as a separate method; a method whose prediction without that bound is more than `FACTOR`
+  times as large is left out;
 - the method refuses the domain, k, or the size of a table.
 
 The noise-aware method, CALM and the uniform table are always measured.
@@ -44,13 +48,22 @@ from estimators.plan.request import Request
 Floats = NDArray[np.float64]
 
 OURS = "noise-aware"
+"""The method that is compared with all others."""
+
 ALWAYS = (OURS, "calm", "uniform")
+"""The methods that no cell leaves out."""
+
 FACTOR = 5.0
+"""Largest ratio of a method's predicted error to the best one; methods beyond are left out."""
+
 MAX_CELLS = 1 << 16
-"""Largest table that is measured."""
+"""Number of cells of the largest table that is measured."""
 
 NORMAL_95 = 1.959964
+"""Half the width of a 95 % interval in standard errors."""
+
 _TARGETS, _DEVICES, _NOISE = range(3)
+"""Labels of seeds, so that targets, devices and noise are drawn independently."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +71,10 @@ class Cell:
     """One point of the grid.
 
     Attributes:
-        dataset: see `benchmarks.populations`; its first ``d`` attributes.
-        d, k, epsilon: as in a request.
+        dataset: name of the data set in `benchmarks.populations`.
+        d: number of its first attributes that are used.
+        k: number of attributes of a target.
+        epsilon: privacy parameter of a report, as a decimal.
         log_users: base-2 logarithm of the number of devices.
     """
 
@@ -71,7 +86,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The name of its result."""
+        """The name of the cell in the results."""
         return f"{self.dataset}-d{self.d}-k{self.k}-eps{self.epsilon}-n{self.log_users}"
 
     @property
@@ -81,7 +96,7 @@ class Cell:
 
 
 def fitting(domain: Domain, k: int) -> list[Attributes] | None:
-    """Return the k-sets whose tables are small enough to measure; None if all are."""
+    """Return the sets of k attributes whose tables have at most `MAX_CELLS`; None if all have."""
     if prod(sorted(domain.cardinalities)[-k:]) <= MAX_CELLS:
         return None
     sets = combinations(range(len(domain)), k)
@@ -89,7 +104,10 @@ def fitting(domain: Domain, k: int) -> list[Attributes] | None:
 
 
 def targets_of(domain: Domain, k: int, count: int) -> tuple[Attributes, ...]:
-    """Draw ``count`` of the k-sets that fit, or all; the same for every cell of a domain."""
+    """Draw the targets: ``count`` of the sets that `fitting` returns, or all if there are fewer.
+
+    Cells with the same domain and k have the same targets.
+    """
     generator = np.random.default_rng((_TARGETS, len(domain), k))
     sets = fitting(domain, k)
     if sets is None:
@@ -111,31 +129,46 @@ def devices(dataset: str, d: int, users: int, repeat: int) -> Codes:
 def truths(
     dataset: str, domain: Domain, users: int, repeat: int, targets: tuple[Attributes, ...]
 ) -> list[Floats]:
-    """Return the drawn devices' own tables."""
+    """Return the true tables of the targets among the devices of a repeat."""
     codes = devices(dataset, len(domain), users, repeat)
     return [domain.histogram(codes, target) / users for target in targets]
 
 
 def chosen_methods(
-    found: tuple[Prediction, ...], only: list[str] | None
+    predicted: tuple[Prediction, ...], only: list[str] | None
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the methods to measure, and the reason for each of the others."""
-    least = found[0].error or 0.0
-    taken, skipped = [], {}
-    for p in found:
+    """Return the methods to measure, and the reason for each of the others.
+
+    Args:
+        predicted: the predictions of all methods, the smallest error first.
+        only: measure only these methods; None for all.
+    """
+    smallest = predicted[0].error or 0.0
+    names, skipped = [], {}
+    for p in predicted:
         if p.error is None or p.unbounded is None:
             skipped[p.method] = f"refuses: {p.reason}"
-        elif p.method in ALWAYS or (p.error <= FACTOR * least and p.unbounded <= FACTOR * p.error):
-            taken.append(p.method)
+        elif p.method in ALWAYS or (
+            p.error <= FACTOR * smallest and p.unbounded <= FACTOR * p.error
+        ):
+            names.append(p.method)
         else:
-            skipped[p.method] = f"predicted {p.unbounded:.3g}, the best {least:.3g}"
+            skipped[p.method] = f"predicted {p.unbounded:.3g}, the best {smallest:.3g}"
     if only:
-        skipped |= {name: "not asked for" for name in taken if name not in only}
-    return [name for name in taken if not only or name in only], skipped
+        skipped |= {name: "not asked for" for name in names if name not in only}
+    return [name for name in names if not only or name in only], skipped
 
 
 class Measured:
-    """The errors of one method, repeat by repeat."""
+    """The errors of one method, repeat by repeat.
+
+    Attributes:
+        errors: mean squared error of a target's table, summed over its cells.
+        product: the same for the product of the method's estimates of single attributes, if the
+            method has them.
+        coverage: share of all cells of the targets whose 95 % interval contains the true value.
+        seconds: processor seconds of collecting, fitting and answering, summed over the repeats.
+    """
 
     def __init__(self, method: Method, plan: Plan) -> None:
         self._method = method
@@ -146,9 +179,14 @@ class Measured:
         self.seconds = {"collect": 0.0, "fit": 0.0, "answer": 0.0}
 
     def once(
-        self, codes: Codes, seed: tuple[int, ...], asked: list[tuple[Attributes, Floats]]
+        self, codes: Codes, seed: tuple[int, ...], targets: list[tuple[Attributes, Floats]]
     ) -> None:
         """Measure one repeat.
+
+        Args:
+            codes: the records of the devices, shape (devices, attributes).
+            seed: seed of the noise.
+            targets: the targets and their true tables.
 
         Raises:
             CalmstreamError: the tallies have no known distribution, or the method cannot answer.
@@ -158,26 +196,25 @@ class Measured:
         times.append(time.process_time())
         model = self._method.fit(self._plan, tallies)
         times.append(time.process_time())
-        answers = [model.marginal(target) for target, _ in asked]
+        answers = [model.marginal(target) for target, _ in targets]
         times.append(time.process_time())
         for stage, spent in zip(self.seconds, np.diff(times).tolist(), strict=True):
             self.seconds[stage] += spent
-        true = [truth for _, truth in asked]
-        pairs = list(zip(answers, true, strict=True))
+        pairs = [(answer, truth) for answer, (_, truth) in zip(answers, targets, strict=True)]
         self.errors.append(float(np.mean([sse(a.table, t) for a, t in pairs])))
         inside = [np.abs(a.table - t) <= NORMAL_95 * a.stderr for a, t in pairs]
         self.coverage.append(float(np.concatenate(inside).mean()))
         if hasattr(model, "product"):
-            own = [sse(model.product(target), truth) for target, truth in asked]
-            self.product.append(float(np.mean(own)))
+            of_products = [sse(model.product(target), truth) for target, truth in targets]
+            self.product.append(float(np.mean(of_products)))
 
 
 def _start(
-    request: Request, found: tuple[Prediction, ...], only: list[str] | None
+    request: Request, predicted: tuple[Prediction, ...], only: list[str] | None
 ) -> tuple[dict[str, Measured], dict[str, str]]:
     """Plan every method to measure; return these, and the reason for each of the others."""
-    names, skipped = chosen_methods(found, only)
-    designs = {p.method: p.design for p in found}
+    names, skipped = chosen_methods(predicted, only)
+    designs = {p.method: p.design for p in predicted}
     running: dict[str, Measured] = {}
     for name in names:
         method = methods.get(name)
@@ -214,14 +251,24 @@ def _repeat(
 
 
 def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> dict[str, Any]:
-    """Measure a cell; return everything about it in a form for JSON."""
+    """Measure a cell.
+
+    Args:
+        cell: the cell.
+        repeats: number of repeats.
+        count: largest number of targets.
+        only: measure only these methods; None for all.
+
+    Returns:
+        All results of the cell in a form for JSON.
+    """
     started = time.process_time()
     table = first(cell.dataset, cell.d)
     assert table is not None
     domain = table.domain
     request = Request(domain, cell.epsilon, cell.users, cell.k)
-    found = predictions(request)
-    running, skipped = _start(request, found, only)
+    predicted = predictions(request)
+    running, skipped = _start(request, predicted, only)
     planned = time.process_time()
     targets = targets_of(domain, cell.k, count)
     uniform = [_repeat(cell, repeat, targets, running, skipped) for repeat in range(repeats)]
@@ -233,10 +280,10 @@ def measure(cell: Cell, *, repeats: int, count: int, only: list[str] | None) -> 
         "errors": {name: m.errors for name, m in running.items()} | {"uniform": uniform},
         "product": {name: m.product for name, m in running.items() if m.product},
         "coverage": {name: m.coverage for name, m in running.items()},
-        "predicted": {p.method: p.error for p in found if p.error is not None},
-        "unbounded": {p.method: p.unbounded for p in found if p.error is not None},
+        "predicted": {p.method: p.error for p in predicted if p.error is not None},
+        "unbounded": {p.method: p.unbounded for p in predicted if p.error is not None},
         "skipped": skipped,
-        "auto": pick(found).method,
+        "auto": pick(predicted).method,
         "seconds": {
             "all": time.process_time() - started,
             "plan": planned - started,

@@ -1,21 +1,27 @@
-"""Compare the noise-aware method with Private-PGM (`mbi`) on the same views, tallies and weights.
+"""Compare the noise-aware method with Private-PGM on the same tallies.
 
-The results are one file, ``benchmarks/results/pgm.jsonl``, with a line for each point. A run
-measures the points that are missing, so it can be stopped and started again. It has three parts:
+Private-PGM (the Python package `mbi`) fits a graphical model to noisy marginal tables. Both methods
+get the same *views* (the attribute sets whose tables are collected), the same tallies (counted
+reports) and the same weights.
 
-- ``accuracy``: squared errors over the noise-aware plan's own views, paired by seed;
+The results are one file, ``benchmarks/results/pgm.jsonl``, with a line for each point (data set,
+number of attributes, epsilon, number of devices). A run measures the points that are missing, so it
+can be stopped and started again. It has three parts:
+
+- ``accuracy``: squared errors, where the views are those that the noise-aware method plans. Both
+  methods get the same random data in each repeat;
 - ``speed``: seconds of a fit and 50 answers over 50 four-way views of 16 attributes;
-- ``large``: 32 attributes, where the exact fit is tried within a limit of memory and time.
+- ``large``: 32 attributes, where Private-PGM is tried within a limit of memory and time.
 
     make pgm                                     # all parts, then the table
     make pgm ARGS="run --part speed"
     make pgm ARGS=table
 
-Private-PGM's results depend on the views and tallies alone. The folder ``.cache/pgm`` keeps them
-under a digest of these inputs. ``run --again`` uses them, so it computes only the noise-aware side
+Private-PGM's results depend on the views and tallies alone, so the folder ``.cache/pgm`` stores
+them by a digest of these inputs. ``run --again`` uses them: it computes only the noise-aware side
 again as long as the plans are the same. ``run --part accuracy --ours`` does the same for the points
-that have a result, without that folder and without the package: each result holds the digests of
-its inputs. Everything runs on one core; seconds are seconds of processor time.
+that have a result, without that folder and without the package, because each result contains the
+digests of its inputs. Everything runs on one core; seconds are seconds of processor time.
 """
 
 from __future__ import annotations
@@ -44,7 +50,8 @@ from benchmarks.study import Study
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "pgm.jsonl"
 PARTS = {"accuracy": accuracy, "speed": speed, "large": large}
 DATASETS = ("kosarak", "pos", "movielens", "taxi", "adult3", "census3")
-"""Adult with all its labels (1.8 million cells) can be requested; one point of it takes hours."""
+"""Data sets of the part accuracy. ``--only adult`` adds Adult with all its labels (1.8 million
+cells); one point of it takes hours."""
 EPSILONS = ("0.2", "0.5", "1", "2")
 
 
@@ -55,7 +62,8 @@ def points(part: str, args: argparse.Namespace) -> Iterator[Point]:
     elif part == "large":
         yield Point("kosarak", 32, "1", 18)
     else:
-        # Data sets innermost: those of bits share a plan's views, and so what was compiled.
+        # The innermost loop is over data sets: those of binary attributes have the same views, so
+        # they share the compiled code.
         order = product(args.d or (8, 16), args.n or (18, 16), args.epsilon or EPSILONS)
         for d, log_users, epsilon in order:
             for dataset in args.only or DATASETS:
@@ -65,19 +73,19 @@ def points(part: str, args: argparse.Namespace) -> Iterator[Point]:
 
 def run(part: str, args: argparse.Namespace) -> None:
     """Measure the missing points of a part, or all of them again."""
-    # The package warns that 32 bits may stall beyond 100,000 devices: errors are measured with 64.
-    # Seconds are measured with its default, which is faster.
+    # The package warns that with 32-bit numbers the fit may stall beyond 100,000 devices. So errors
+    # are measured with 64 bits, and seconds with its default of 32, which is faster.
     os.environ["JAX_ENABLE_X64"] = "1" if part == "accuracy" else "0"
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     study = Study(RESULTS)
-    there = study.read()
+    results = study.read()
     started = time.monotonic()
     for point in points(part, args):
         name = f"{part}-{point.name}"
-        wanted = name in there if args.ours else args.again or name not in there
+        wanted = name in results if args.ours else args.again or name not in results
         if not wanted:
             continue
-        result = ours_again(point, there[name]) if args.ours else PARTS[part](point, args.repeats)
+        result = ours_again(point, results[name]) if args.ours else PARTS[part](point, args.repeats)
         study.put(name, result)
         spent = time.monotonic() - started
         print(f"{name}: {spent:.0f} s in all", file=sys.stderr, flush=True)

@@ -1,10 +1,15 @@
-"""Run Private-PGM (the package `mbi`) on the same measurements, by mirror descent and L-BFGS.
+"""Run Private-PGM (the package `mbi`) on the measurements that the noise-aware method gets.
 
-The package recommends mirror descent. Both run for their default of 1000 iterations with default
-settings, and get the number of devices, tables in counts and every view's standard deviation.
-`as_shipped` uses the package from end to end and is what is timed. `with_fast_inference` gives the
-same estimators an exact inference for complete graphs (`benchmarks.pgm.inference`), without which
-measuring errors would take too long.
+The package has two solvers, mirror descent (which it recommends) and L-BFGS. Both run with default
+settings for 1000 iterations, their default. Their inputs are the number of devices, one noisy
+table of counts for each view, and the standard deviation of its cells.
+
+There are two ways to run a solver:
+
+- `as_shipped` uses the package alone. The comparison of speed uses it.
+- `with_fast_inference` replaces the package's inference (the computation of marginal tables in each
+  iteration) by a faster one for complete graphs (`benchmarks.pgm.inference`). The comparison of
+  errors uses it, because the package alone would take too long.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from estimators.domain import Attributes, Domain
 Floats = NDArray[np.float64]
 
 SOLVERS = {"mirror descent": mbi.estimation.MirrorDescent, "L-BFGS": mbi.estimation.LBFGS}
+"""The package's solvers by the name in the results."""
 
 
 def names(attributes: Attributes) -> tuple[str, ...]:
@@ -32,7 +38,7 @@ def names(attributes: Attributes) -> tuple[str, ...]:
 
 
 def domain_of(domain: Domain) -> mbi.Domain:
-    """Return the package's domain."""
+    """Return the domain as an object of the package."""
     return mbi.Domain(names(tuple(range(len(domain)))), domain.cardinalities)
 
 
@@ -48,8 +54,10 @@ def measurements_of(problem: Problem) -> list[mbi.LinearMeasurement]:
 def as_shipped(problem: Problem, solver: str) -> dict[str, Any]:
     """Return errors, and seconds of the fit and 50 three-way answers, of the package as shipped.
 
-    Seconds are processor time of all threads. The first call in a process compiles; the next ones
-    with the same views and targets do not.
+    Only the three-way answers are asked from the package and timed. The tables of the other sizes
+    are sums of the joint table, which is computed after the clock has stopped. Seconds are
+    processor time of all threads. The first call in a process compiles; the next ones with the same
+    views and targets do not.
     """
     domain, n = domain_of(problem.plan.domain), float(problem.point.users)
     started = time.process_time()

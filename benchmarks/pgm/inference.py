@@ -1,10 +1,15 @@
-"""Exact inference for Private-PGM where its junction tree is one clique: all attributes.
+"""A faster inference for Private-PGM where it has to compute the whole joint table.
 
-A hundred views of pairs are a complete graph, whose junction tree is the joint table. The package's
-message passing then sums every view over all cells, one view after another. This module computes
-the same sums together: by Walsh-Hadamard transforms if all attributes are binary, otherwise through
-a few larger tables. One array holds the potentials of all views. Only the order of summation
-changes; estimators, objective, steps and their number are the package's.
+Private-PGM models the joint table as a product of factors, one for each *maximal* view (a view that
+is not part of another one); the logarithms of the factors are its *potentials*. Inference computes
+the views' tables from the potentials. The package does this along a junction tree. With a hundred
+views of pairs the tree has a single node, the joint table, and the package sums over all its cells
+for one view after another.
+
+This module computes the same sums for all views together: by Walsh-Hadamard transforms if all
+attributes are binary, otherwise through a few larger tables. One array holds the potentials of all
+views. Only the order of summation changes; the solvers, their objective and the number of steps are
+the package's.
 """
 
 from __future__ import annotations
@@ -35,7 +40,14 @@ EXACT = jax.lax.Precision.HIGHEST
 @partial(jax.tree_util.register_dataclass, data_fields=["values"], meta_fields=["domain"])
 @dataclass(frozen=True)
 class Stacked:
-    """Potentials or marginals of all maximal views in one array; stands in for a CliqueVector."""
+    """Potentials or tables of all maximal views in one array.
+
+    It replaces the package's CliqueVector, so it has the operations that the solvers use.
+
+    Attributes:
+        domain: the package's domain.
+        values: shape (cells of all maximal views,), one view after another.
+    """
 
     domain: mbi.Domain
     values: Array
@@ -67,15 +79,24 @@ class Stacked:
 
 @dataclass(frozen=True)
 class Warm:
-    """The starting point of an estimator."""
+    """The starting point of a solver, in the form that the package expects.
+
+    Attributes:
+        potentials: the potentials at the start.
+    """
 
     potentials: Stacked
 
 
 class Cliques:
-    """Views, arranged for inference over the joint table; the same object for the same views.
+    """Views, arranged for inference over the joint table.
 
-    What an estimator compiles depends on this object, so that repeats share it.
+    Solvers compile code for one such object. Repeats with the same views must use the same object
+    (`cliques_of`) to share the compiled code.
+
+    Args:
+        cardinalities: number of values of each attribute.
+        views: the attributes of each view, ascending.
     """
 
     def __init__(self, cardinalities: tuple[int, ...], views: tuple[Attributes, ...]) -> None:
@@ -106,7 +127,11 @@ class Cliques:
     def marginals(
         self, potentials: Stacked, total: Array = 1.0, *, constraints: tuple[()] = ()
     ) -> Stacked:
-        """Return the maximal views' tables under these potentials, as the package's oracle."""
+        """Return the maximal views' tables under these potentials.
+
+        The parameters are those that the package gives to its own inference. The tables sum to
+        ``total``; ``constraints`` are not used.
+        """
         del constraints
         logs = self.spread(potentials.values)
         table = jax.nn.softmax(logs.ravel()).reshape(logs.shape) * total
@@ -126,20 +151,24 @@ class Cliques:
     def _by_size(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Positions in the array and coefficients: shape (views, 2^size) both, by size of view."""
         d = len(self.cardinalities)
-        found: dict[int, tuple[list[Floats], list[Floats]]] = {}
+        by_size: dict[int, tuple[list[Floats], list[Floats]]] = {}
+        # ``starts`` has one entry more than there are views: the end of the last one.
         for attributes, start in zip(self.maximal, self.starts, strict=False):
             size = len(attributes)
             cells = np.arange(1 << size)
             coefficient = sum(
                 ((cells >> (size - 1 - j)) & 1) << (d - 1 - i) for j, i in enumerate(attributes)
             )
-            held = found.setdefault(size, ([], []))
-            held[0].append(start + cells)
-            held[1].append(coefficient)
-        return {size: (np.array(a), np.array(b)) for size, (a, b) in found.items()}
+            positions, coefficients = by_size.setdefault(size, ([], []))
+            positions.append(start + cells)
+            coefficients.append(coefficient)
+        return {size: (np.array(a), np.array(b)) for size, (a, b) in by_size.items()}
 
     def _transform(self, coefficients: Array) -> Array:
-        """Walsh-Hadamard, four bits at a time: each product brings the next bits to the front."""
+        """Return the Walsh-Hadamard transform, computed for four attributes at a time.
+
+        Each matrix product transforms the first axes and moves them behind the others.
+        """
         d, table = len(self.cardinalities), coefficients
         for start in range(0, d, 4):
             bits = min(4, d - start)
@@ -162,18 +191,19 @@ class Cliques:
             out = out.at[where].set(own / (1 << size))
         return out
 
-    # Otherwise neighbouring attributes are paired; a view is a part of the table over its pairs.
+    # Otherwise neighbouring attributes form pairs (0, 1), (2, 3), ... A view is a part of the table
+    # over all pairs that it touches, and there are far fewer such tables than views.
 
     @cached_property
     def _wholes(self) -> dict[tuple[int, ...], list[int]]:
         """Unions of pairs of neighbouring attributes, and the maximal views in each."""
-        found: dict[tuple[int, ...], list[int]] = {}
+        members: dict[tuple[int, ...], list[int]] = {}
         d = len(self.cardinalities)
         for v, attributes in enumerate(self.maximal):
             pairs = sorted({i // 2 for i in attributes})
             whole = tuple(i for p in pairs for i in (2 * p, 2 * p + 1) if i < d)
-            found.setdefault(whole, []).append(v)
-        return found
+            members.setdefault(whole, []).append(v)
+        return members
 
     def _spread_tables(self, values: Array) -> Array:
         total = jnp.zeros(self.cardinalities, values.dtype)
@@ -181,8 +211,8 @@ class Cliques:
             part = jnp.zeros([self.cardinalities[i] for i in whole], values.dtype)
             for v in members:
                 own = values[self.starts[v] : self.starts[v + 1]]
-                part = part + own.reshape(self._laid(self.maximal[v], whole))
-            total = total + part.reshape(self._laid(whole, range(len(self.cardinalities))))
+                part = part + own.reshape(self._broadcast(self.maximal[v], whole))
+            total = total + part.reshape(self._broadcast(whole, range(len(self.cardinalities))))
         return total
 
     def _gather_tables(self, table: Array) -> Array:
@@ -195,14 +225,15 @@ class Cliques:
                 parts[v] = part.sum(axis=tuple(out)).ravel()
         return jnp.concatenate([parts[v] for v in range(len(self.maximal))])
 
-    def _laid(self, attributes: Sequence[int], over: Sequence[int]) -> list[int]:
+    def _broadcast(self, attributes: Sequence[int], over: Sequence[int]) -> list[int]:
+        """Return the shape in which a table over ``attributes`` adds to one over ``over``."""
         return [self.cardinalities[i] if i in attributes else 1 for i in over]
 
     @cached_property
     def readings(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which cells each measured number sums, as pairs (cell, number).
+        """The cells whose sum is each measured number, as two arrays: cells, and their numbers.
 
-        A view within larger ones is read off the smallest of those, as the package does.
+        A view within larger ones is computed from the smallest of those, as in the package.
         """
         cells, numbers, first = [], [], 0
         for view in self.views:
@@ -218,11 +249,16 @@ class Cliques:
         return np.concatenate(cells), np.concatenate(numbers)
 
     def loss(self, marginals: Stacked, data: tuple[Array, Array]) -> Array:
-        """Return half the squared gaps to the measured numbers, in standard deviations."""
+        """Return half the sum of squared differences from the measured numbers.
+
+        Args:
+            marginals: the maximal views' tables.
+            data: the measured numbers and their standard deviations, the unit of the differences.
+        """
         cells, numbers = self.readings
-        found = jnp.zeros(data[0].shape, marginals.values.dtype)
-        found = found.at[numbers].add(marginals.values[cells])
-        gap = (found - data[0]) / data[1]
+        fitted = jnp.zeros(data[0].shape, marginals.values.dtype)
+        fitted = fitted.at[numbers].add(marginals.values[cells])
+        gap = (fitted - data[0]) / data[1]
         return 0.5 * jnp.vdot(gap, gap)
 
 
@@ -241,7 +277,10 @@ def hadamard(bits: int) -> Floats:
 def estimator_inputs(
     cliques: Cliques, measurements: Sequence[Measurement], users: int
 ) -> dict[str, Any]:
-    """Return the package's squared loss, its Lipschitz constant, the total and a start at zero."""
+    """Return the arguments of a solver: squared loss, number of devices and a start at zero.
+
+    The loss has a Lipschitz constant, which the package computes and uses for its step size.
+    """
     named = [
         mbi.LinearMeasurement(
             m.table, tuple(f"a{i:02d}" for i in m.attributes), users * m.deviation
@@ -263,6 +302,6 @@ def estimator_inputs(
 
 
 def joint(cliques: Cliques, potentials: Stacked) -> Array:
-    """Return the joint table under these potentials, in shares."""
+    """Return the joint table under these potentials, in shares: shape (cardinalities)."""
     logs = cliques.spread(potentials.values)
     return jax.nn.softmax(logs.ravel()).reshape(logs.shape)

@@ -1,7 +1,11 @@
-"""Try one exact fit of Private-PGM in this process, which may run out of memory or time.
+"""Try one fit of Private-PGM in this process, which may run out of memory or time.
 
-``python -m benchmarks.pgm.large BYTES SECONDS SOLVER DATASET D EPSILON LOG_USERS VIEWS``: prints
-the predicted size of the junction tree as one line of JSON, then fits.
+``python -m benchmarks.pgm.large BYTES SECONDS SOLVER DATASET D EPSILON LOG_USERS VIEWS``
+
+The first two arguments limit the memory and the processor time of the process; the others name the
+point (`benchmarks.pgm.problem.Point`). The program prints the size that the package predicts for
+its main data structure, the junction tree, as one line of JSON. Then it fits.
+`benchmarks.pgm.measure` starts it and reports how it ended.
 """
 
 from __future__ import annotations
@@ -24,12 +28,12 @@ def main() -> None:
     point = Point(dataset, int(d), epsilon, int(log_users), views)
     problem = draw(point, point.plan(), 0)
     cliques = [m.clique for m in measurements_of(problem)]
-    found = mbi.summarize(domain_of(problem.plan.domain), cliques, bytes_per_cell=4)
+    summary = mbi.summarize(domain_of(problem.plan.domain), cliques, bytes_per_cell=4)
     predicted = {
-        "treewidth": found.treewidth,
-        "largest_clique_cells": found.largest_jtree_node_size,
-        "tree_cells": found.total_jtree_cells,
-        "bytes": found.memory_bytes,
+        "treewidth": summary.treewidth,
+        "largest_clique_cells": summary.largest_jtree_node_size,
+        "tree_cells": summary.total_jtree_cells,
+        "bytes": summary.memory_bytes,
         "limit": int(memory),
     }
     print(orjson.dumps(predicted).decode(), flush=True)

@@ -1,7 +1,7 @@
-"""The parts of the comparison with Private-PGM: accuracy, speed, and a large domain.
+"""Measure one point of each part of the comparison with Private-PGM: accuracy, speed, large domain.
 
-Functions import the package `mbi` where they need it, so cached results (``.cache/pgm``) and tables
-are available without it.
+Private-PGM's results are cached in ``.cache/pgm``. Functions import its package `mbi` only where
+they need it, so cached results and tables are available without it.
 """
 
 from __future__ import annotations
@@ -36,38 +36,45 @@ SECONDS = 600
 
 
 def digest(problem: Problem, *more: object) -> str:
-    """Return a digest of Private-PGM's inputs, targets, version and settings."""
-    found = hashlib.sha256(orjson.dumps([inputs_digest(problem), version("mbi")]))
-    found.update(repr(more).encode())
-    return found.hexdigest()[:32]
+    """Return a digest of Private-PGM's inputs, targets, version and settings (``more``)."""
+    value = hashlib.sha256(orjson.dumps([inputs_digest(problem), version("mbi")]))
+    value.update(repr(more).encode())
+    return value.hexdigest()[:32]
 
 
 def inputs_digest(problem: Problem) -> str:
     """Return a digest of the inputs and targets of both sides."""
-    found = hashlib.sha256(orjson.dumps([asdict(problem.point), problem.repeat]))
-    found.update(repr(problem.targets).encode())
+    value = hashlib.sha256(orjson.dumps([asdict(problem.point), problem.repeat]))
+    value.update(repr(problem.targets).encode())
     for m in problem.measurements:
-        found.update(repr((m.attributes, m.deviation)).encode())
-        found.update(m.table.tobytes())
-    return found.hexdigest()[:32]
+        value.update(repr((m.attributes, m.deviation)).encode())
+        value.update(m.table.tobytes())
+    return value.hexdigest()[:32]
 
 
 def cached(
     problem: Problem, how: str, solver: str, measure: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the cached result, or measure it and cache it."""
+    """Return the cached result, or measure it and cache it.
+
+    Args:
+        problem: the inputs.
+        how: name of the way to run the solver; part of the key in the cache.
+        solver: name of the solver.
+        measure: computes the result.
+    """
     path = CACHE / f"{digest(problem, how, solver)}.json"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         partial.write_bytes(orjson.dumps(measure()))
         partial.rename(path)
-    found: dict[str, Any] = orjson.loads(path.read_bytes())
-    return found
+    result: dict[str, Any] = orjson.loads(path.read_bytes())
+    return result
 
 
 def accuracy(point: Point, repeats: int) -> dict[str, Any]:
-    """Measure the errors of both, repeat by repeat, over the noise-aware plan's own views."""
+    """Measure the errors of our method and of both solvers, with the same data in each repeat."""
     plan = point.plan()
     rows: dict[str, list[dict[str, Any]]] = {"ours": [], **{s: [] for s in SOLVERS}}
     digests = []
@@ -77,8 +84,8 @@ def accuracy(point: Point, repeats: int) -> dict[str, Any]:
         rows["ours"].append(ours(problem))
         for solver in SOLVERS:
             rows[solver].append(cached(problem, "fast", solver, lambda: _fast(problem, solver)))  # noqa: B023 - called at once
-    found = {"part": "accuracy", "point": asdict(point), "views": _views(plan)}
-    return found | {"problems": digests, "rows": rows}
+    header = {"part": "accuracy", "point": asdict(point), "views": _views(plan)}
+    return header | {"problems": digests, "rows": rows}
 
 
 def ours_again(point: Point, old: dict[str, Any]) -> dict[str, Any]:
@@ -105,11 +112,11 @@ def _fast(problem: Problem, solver: str) -> dict[str, Any]:
 
 
 def speed(point: Point, repeats: int) -> dict[str, Any]:
-    """Measure seconds and errors of both over given views, with the package as shipped.
+    """Measure seconds and errors of our method and of the package as shipped.
 
-    A solver's first fit compiles and counts separately. L-BFGS as shipped compiles for minutes, so
-    it is tried in a process of its own, within the limit of time. The result also has both solvers'
-    seconds with our inference, at the package's default precision.
+    The first fit of a solver includes its compilation and is a separate row. L-BFGS as shipped
+    compiles for minutes, so it is tried in a separate process with a time limit. The result also
+    has both solvers' seconds with the faster inference, at the package's default precision.
     """
     plan = point.plan()
     problems = [draw(point, plan, repeat) for repeat in range(repeats)]
@@ -132,14 +139,19 @@ def speed(point: Point, repeats: int) -> dict[str, Any]:
             cached(problem, way.how, solver, lambda: way(problem))  # noqa: B023 - called at once
             for problem in problems
         ]
-    found = {"part": "speed", "point": asdict(point), "views": _views(plan), "rows": rows}
-    if point.epsilon == "1":  # what is compiled does not depend on it
-        found["attempt"] = _attempted(problems[0], second) | {"solver": second}
-    return found
+    result = {"part": "speed", "point": asdict(point), "views": _views(plan), "rows": rows}
+    if point.epsilon == "1":  # once is enough: the compilation does not depend on epsilon
+        result["attempt"] = _attempted(problems[0], second) | {"solver": second}
+    return result
 
 
 class _Warm:
-    """A fit of Private-PGM without its compilation."""
+    """Fits by a solver of Private-PGM, whose first fit, with the compilation, is not measured.
+
+    Args:
+        how: name of the function in `benchmarks.pgm.fit` that fits.
+        solver: name of the solver.
+    """
 
     def __init__(self, how: str, solver: str) -> None:
         self.how, self._solver, self._compiled = how, solver, False
@@ -161,12 +173,15 @@ class _Warm:
     def _measure(self, problem: Problem) -> dict[str, Any]:
         from benchmarks.pgm import fit as pgm_fit
 
-        found: dict[str, Any] = getattr(pgm_fit, self.how)(problem, self._solver)
-        return found
+        result: dict[str, Any] = getattr(pgm_fit, self.how)(problem, self._solver)
+        return result
 
 
 def large(point: Point, repeats: int) -> dict[str, Any]:
-    """Try Private-PGM's exact fit, and measure the seconds of the noise-aware one."""
+    """Try to fit a large domain by Private-PGM, and measure the seconds of our method.
+
+    There is only one repeat, whatever ``repeats`` is.
+    """
     del repeats
     plan = point.plan()
     problem = draw(point, plan, 0)
@@ -188,29 +203,29 @@ def _attempted(problem: Problem, solver: str) -> dict[str, Any]:
 
 
 def _attempt(point: Point, solver: str) -> dict[str, Any]:
-    """Fit in a process of its own."""
+    """Fit in a separate process; return its predicted size, how it ended, and its seconds."""
     words = [MEMORY, SECONDS, solver, point.dataset, point.d, point.epsilon, point.log_users]
     command = [sys.executable, "-m", "benchmarks.pgm.large", *map(str, words), point.views]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found: dict[str, Any] = orjson.loads(done.stdout.splitlines()[0])
+    predicted: dict[str, Any] = orjson.loads(done.stdout.splitlines()[0])
     if done.returncode == 0:
         outcome = "finished"
     elif done.returncode == -signal.SIGXCPU:
         outcome = f"not finished in {SECONDS} s"
     else:
-        said = re.findall("Out of memory[^.]*", done.stderr) or done.stderr.splitlines()[-1:]
-        outcome = f"{said[-1] if said else 'no message'} (exit {done.returncode})"
+        errors = re.findall("Out of memory[^.]*", done.stderr) or done.stderr.splitlines()[-1:]
+        outcome = f"{errors[-1] if errors else 'no message'} (exit {done.returncode})"
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return found | {"outcome": outcome, "seconds": spent}
+    return predicted | {"outcome": outcome, "seconds": spent}
 
 
 def _views(plan: Any) -> dict[str, int]:
     """Count the views by their number of attributes."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for group in plan.groups:
         for view in group.views:
             size = str(len(view.attributes))
-            found[size] = found.get(size, 0) + 1
-    return found
+            counts[size] = counts.get(size, 0) + 1
+    return counts

@@ -1,8 +1,13 @@
-"""The inputs of both sides of the comparison with Private-PGM: views, tallies, targets, truths.
+"""The inputs of both sides of the comparison with Private-PGM, and our side of it.
 
-Devices, targets and true tables are those of the grid (`benchmarks.grid.cells`). Private-PGM gets
-the unbiased table of every view and the standard deviation of its cells, which are what the
-noise-aware method's own statistics start from (`estimators.noise_aware.input.statistics`).
+A *point* (`Point`) is a data set with its size and epsilon. A *problem* (`Problem`) is one random
+repeat of a point: the plan with its views (attribute sets that are collected), the tallies (counted
+reports), the targets (attribute sets whose tables are compared) and their true tables.
+
+Devices, targets and true tables are drawn in the same way as in the comparison with all other
+methods (`benchmarks.grid.cells`). Private-PGM gets the unbiased table of every view and the
+standard deviation of its cells. The noise-aware method starts from the same numbers
+(`estimators.noise_aware.input.statistics`).
 """
 
 from __future__ import annotations
@@ -35,20 +40,29 @@ from estimators.view import View
 Floats = NDArray[np.float64]
 
 TARGET_SIZES = (2, 3, 6)
+"""Numbers of attributes of a target."""
+
 TARGETS = 50
+"""Targets of each size."""
+
 PLANNED_K = 3
-"""The k of the plan. One fit of Private-PGM then serves targets of all sizes."""
+"""Size of the marginals that the plan is made for. One fit then serves targets of all sizes."""
 
 _NOISE = 2
+"""Label of the seed of the noise; `benchmarks.grid.cells` uses 0 and 1 for targets and devices."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One data set, number of attributes, epsilon and number of devices.
+    """One line of the results: a data set, its size, epsilon and the views.
 
     Attributes:
-        dataset, d, epsilon, log_users: as in `benchmarks.grid.cells.Cell`.
-        views: ``planned`` (the noise-aware plan's own) or ``four-way`` (50 balanced sets of four).
+        dataset: name of the data set in `benchmarks.populations`.
+        d: number of its first attributes that are used.
+        epsilon: privacy parameter of a report, as a decimal.
+        log_users: base-2 logarithm of the number of devices.
+        views: ``planned`` for the views that the noise-aware method plans, or ``four-way`` for 50
+            sets of four attributes in which every attribute occurs about equally often.
     """
 
     dataset: str
@@ -59,7 +73,7 @@ class Point:
 
     @property
     def name(self) -> str:
-        """The end of its name in the results."""
+        """The name of the point in the results, without the part of the comparison."""
         return f"{self.views}-{self.dataset}-d{self.d}-eps{self.epsilon}-n{self.log_users}"
 
     @property
@@ -75,26 +89,27 @@ class Point:
         return table.domain
 
     def plan(self) -> Plan:
-        """Return the plan of the collection."""
+        """Return the plan of the collection: the noise-aware method's, or one of four-way views."""
         request = Request(self.domain, self.epsilon, self.users, PLANNED_K)
-        own = local_plan(methods.get(OURS), request)
+        planned = local_plan(methods.get(OURS), request)
         if self.views == "planned":
-            return own
-        assigned = [
-            Assigned(View(view), oracle(self.epsilon, self.domain.size(view))[0], 1)
-            for view in balanced(self.d, 4, 50)
-        ]
-        return replace(own, groups=pack(assigned, request.max_groups, separate=False))
+            return planned
+        share = 1  # all views get the same share of the devices
+        assigned = []
+        for view in balanced(self.d, 4, 50):
+            mechanism, _ = oracle(self.epsilon, self.domain.size(view))
+            assigned.append(Assigned(View(view), mechanism, share))
+        return replace(planned, groups=pack(assigned, request.max_groups, separate=False))
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """The estimate of one view.
+    """The estimate of the table of one view.
 
     Attributes:
-        attributes: ascending.
-        table: unbiased shares, row-major.
-        deviation: standard deviation of a cell.
+        attributes: indices of the view's attributes, ascending.
+        table: unbiased estimate of the share of devices in each cell, row-major.
+        deviation: standard deviation of a cell of ``table``.
     """
 
     attributes: Attributes
@@ -104,7 +119,14 @@ class Measurement:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One repeat of a point."""
+    """One random repeat of a point; see the top of this module.
+
+    Attributes:
+        point: the point.
+        plan: the plan of the collection.
+        tallies: the counted reports, one for each group of the plan.
+        repeat: number of the repeat, from 0; it sets the seeds.
+    """
 
     point: Point
     plan: Plan
@@ -113,7 +135,7 @@ class Problem:
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
-        """The estimates of all views with reports."""
+        """The estimates of all views that have reports."""
         return tuple(
             Measurement(
                 view.attributes,
@@ -129,7 +151,7 @@ class Problem:
 
     @cached_property
     def targets(self) -> dict[int, tuple[Attributes, ...]]:
-        """The target sets by size."""
+        """The attribute sets whose tables are compared, by their size."""
         return {k: targets_of(self.plan.domain, k, TARGETS) for k in TARGET_SIZES}
 
     def errors(self, answers: dict[int, list[Floats]]) -> dict[str, float]:
@@ -153,7 +175,11 @@ class Problem:
 
 
 def draw(point: Point, plan: Plan, repeat: int) -> Problem:
-    """Draw the repeat's devices and their tallies, from their exact distribution."""
+    """Draw the devices of a repeat, and their tallies.
+
+    The tallies are drawn from the distribution that they have under the mechanism, which is faster
+    than one report after another.
+    """
     codes = devices(point.dataset, point.d, point.users, repeat)
     seed = np.random.SeedSequence((_NOISE, crc32(point.name.encode()), repeat))
     return Problem(point, plan, tuple(collect(plan, codes, seed, exact=True)), repeat)

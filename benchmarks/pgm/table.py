@@ -1,4 +1,8 @@
-"""Print the comparison with Private-PGM as Markdown: a table per part, and geometric means."""
+"""Print the comparison with Private-PGM as Markdown.
+
+There is a table for each part (speed, a large domain, accuracy). Geometric means of the ratios of
+errors, ours divided by the better solver's, follow the table of accuracy.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,16 @@ from typing import Any
 SOLVERS = ("mirror descent", "L-BFGS")
 SIZES = ("2", "3", "6")
 Result = dict[str, Any]
+"""One point of the results: the part, the point, and rows of errors and seconds by solver."""
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print everything."""
+    """Print the tables of all parts that have results."""
     for part, print_part in (("speed", _speed), ("large", _large), ("accuracy", _accuracy)):
-        found = [r for r in results if r["part"] == part]
-        if found:
+        of_part = [r for r in results if r["part"] == part]
+        if of_part:
             print(f"## {part.capitalize()}\n")
-            print_part(found)
+            print_part(of_part)
             print()
 
 
@@ -105,7 +110,10 @@ def _mean_error(rows: Sequence[Result], k: str) -> float:
 
 
 def _spread(rows: dict[str, list[Result]], other: str, k: str) -> float:
-    """Return the standard error of the ratio of means over the paired repeats; 0 for one repeat."""
+    """Return the standard error of the ratio of two mean errors; 0 for one repeat.
+
+    The repeats are paired, so the error comes from the differences a - ratio * b.
+    """
     pairs = [
         (a["errors"][k], b["errors"][k]) for a, b in zip(rows["ours"], rows[other], strict=True)
     ]

@@ -1,9 +1,12 @@
-"""Give a million malformed messages to the decoder and the fold.
+"""Give a million malformed messages to the code that decodes, checks and counts a worker's input.
 
     python -m benchmarks.service.fuzz [--messages N] [--seed S]
 
-Every message must be a batch within its bounds or a rejection; anything else ends the run and
-prints the message. Prints the number of each outcome, by reason.
+A worker counts each partition by a *fold* (`consumer.tally.folding`), an object that takes one
+record after another. The fold must either accept a message as a valid batch or reject it. Any other
+exception ends the run, and the message is printed. At the end the program prints how often each
+outcome occurred: acceptance, tick (a record without reports that only moves time on), or rejection
+by reason.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ def main() -> int:
     groups = range(len(plan.groups))
     folds = [PartitionFold.start(plan, group, "fuzz") for group in groups]
     streams = [messages(plan, group, args.seed + group, pool=400) for group in groups]
-    found: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     began = time.monotonic()
     for number, group in enumerate(itertools.islice(itertools.cycle(groups), args.messages)):
         key, value = next(streams[group])
@@ -41,12 +44,12 @@ def main() -> int:
             print(f"message {number} of group {group}: key {key!r}, value {value!r}")
             raise
         if outcome.rejection is not None:
-            found[outcome.rejection.reason.value] += 1
+            outcomes[outcome.rejection.reason.value] += 1
         else:
-            found["accepted" if outcome.reports else "tick"] += 1
+            outcomes["accepted" if outcome.reports else "tick"] += 1
     seconds = time.monotonic() - began
     print(f"{args.messages:,} messages in {seconds:.0f} s, no exception but rejections:")
-    for what, count in found.most_common():
+    for what, count in outcomes.most_common():
         print(f"  {what:16} {count:9,}")
     return 0
 

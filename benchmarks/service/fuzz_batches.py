@@ -1,12 +1,13 @@
-"""Read a million malformed record batches through the real client.
+"""Read a million malformed record batches from a real broker with the product's Kafka client.
 
     python -m benchmarks.service.fuzz_batches [--batches N] [--seed S]
 
-The batches have correct checksums and wrong content: bytes of plain or compressed records changed,
-removed or added, for every codec; inconsistent headers, numbers of records, offsets and times;
-transaction markers; batches without records. They are written into the log of a real broker, which
-serves them unchanged. Two runs of the client read the log. Both must reach its end with the same
-verdicts. Prints the number of each verdict, the peak memory and the time.
+The batches have correct checksums and wrong content: bytes of plain or compressed records are
+changed, removed or added, for every codec; headers, numbers of records, offsets and times are
+inconsistent; some batches are transaction markers or have no records. They are written into the log
+files of a real broker, which serves them unchanged. Two processes read the log. Both must reach its
+end with the same verdict on each record: decoded, or the reason why it cannot be decoded. The
+program prints the number of each verdict, the peak memory and the time.
 """
 
 from __future__ import annotations
@@ -44,14 +45,21 @@ from tests.support.batches import (
 TOPIC = "fuzz"
 PARTITIONS = 4
 POOL = 2000
+"""Well-formed batches from which all malformed ones are made."""
+
 BOMBS = 40
+"""Batches, over all partitions, of which a few kilobytes decompress to 64 MiB."""
+
 STALL_SECONDS = 60.0
+"""Longest time without a record before the reading counts as stuck."""
+
 NUMBER = re.compile(r"(?<![a-z])-?\d+")
+"""A number in the text of a verdict; verdicts that differ only by it count as one."""
 
 
 def pool(random: np.random.Generator) -> list[tuple[bytes, int, int]]:
     """Return (payload, number of records, codec) of well-formed batches."""
-    found = []
+    payloads = []
     for number in range(POOL):
         count = int(random.integers(1, 6))
         rows = [
@@ -66,8 +74,8 @@ def pool(random: np.random.Generator) -> list[tuple[bytes, int, int]]:
         plain = encode_rows(rows)
         codec = list(CODECS.values())[number % len(CODECS)]
         java = codec == SNAPPY and random.random() < 0.5
-        found.append((java_snappy(plain) if java else compress(codec, plain), count, codec))
-    return found
+        payloads.append((java_snappy(plain) if java else compress(codec, plain), count, codec))
+    return payloads
 
 
 def damaged(payload: bytes, random: np.random.Generator) -> bytes:
@@ -85,9 +93,13 @@ def damaged(payload: bytes, random: np.random.Generator) -> bytes:
 
 
 def batches(count: int, seed: int) -> Iterator[bytes]:
-    """Yield ``count`` batches, a few of which decompress to 64 MiB."""
+    """Yield ``count`` batches, a few of which decompress to 64 MiB.
+
+    A random number decides what is wrong with a batch besides its bytes: 2 % are transaction
+    markers, 2 % are empty, and 4 % each have a wrong number of records, last offset or codec.
+    """
     random = np.random.default_rng(seed)
-    known = pool(random)
+    wellformed = pool(random)
     bomb = gzip.compress(bytes(64 << 20), 9)
     now = now_ms()
     bombs = set(random.integers(0, count, BOMBS // PARTITIONS).tolist())
@@ -95,7 +107,7 @@ def batches(count: int, seed: int) -> Iterator[bytes]:
         if number in bombs:
             yield stamped(bomb, 1, now, codec=GZIP)
             continue
-        payload, records, codec = known[int(random.integers(0, POOL))]
+        payload, records, codec = wellformed[int(random.integers(0, POOL))]
         draw = random.random()
         attributes = 0
         stated, last = records, records - 1

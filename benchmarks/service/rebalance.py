@@ -2,10 +2,14 @@
 
     python -m benchmarks.service.rebalance --bootstrap B [--repeats R]
 
-Two workers own twelve partitions while each partition receives a batch a second; a third worker
-joins and leaves again. Prints for each assignor how long it took until every partition had an
-owner, and how many partitions were restored; the smallest possible number is that of the partitions
-that move.
+A rebalance moves partitions between the workers of a consumer group. *Eager* rebalancing takes all
+partitions from all workers first; *cooperative* rebalancing takes only those that move.
+
+Two workers own twelve partitions while batches arrive steadily. A third worker joins and leaves
+again. For each assignor (Kafka's rule of distribution) the program prints the medians over the
+repeats of three numbers, for joining and for leaving: the seconds until every partition has an
+owner, the number of partitions that a worker restored from its stored state, and the longest gap in
+seconds in which no report was counted. At least the partitions that move are restored.
 """
 
 from __future__ import annotations
@@ -21,18 +25,21 @@ from tests.support.service.running import Running, Stage, until
 
 ASSIGNORS = ("cooperative-sticky", "sticky", "range")
 PARTITIONS = 12
+"""Divisible by two and by three workers."""
 
 
 def owned(*workers: Running) -> list[float]:
+    """Return the number of partitions that each worker owns."""
     return [worker.metric("assigned_partitions") for worker in workers]
 
 
 def restores(*workers: Running) -> float:
+    """Return how many partitions these workers have restored since they started."""
     return sum(worker.metric("restores_total") for worker in workers)
 
 
 class Gap:
-    """Measures the longest time in which no worker reads a record while batches arrive steadily."""
+    """Measures the longest time in which no report is counted while batches arrive steadily."""
 
     def __init__(self, stage: Stage) -> None:
         self.longest = 0.0
@@ -47,21 +54,23 @@ class Gap:
             self._stage.send(2)
 
     def _watch(self) -> None:
-        seen, since = 0.0, time.monotonic()
+        last_count, since = 0.0, time.monotonic()
         while not self._stop.wait(0.02):
-            read, now = self._stage.accepted(), time.monotonic()
-            if read != seen:
-                seen, since = read, now
+            count, now = self._stage.accepted(), time.monotonic()
+            if count != last_count:
+                last_count, since = count, now
             self.longest = max(self.longest, now - since)
 
     def end(self) -> float:
+        """Stop sending and measuring; return the longest gap in seconds."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
         return self.longest
 
 
-def measure(bootstrap: str, assignor: str, found: dict[str, list[float]]) -> None:
+def measure(bootstrap: str, assignor: str, figures: dict[str, list[float]]) -> None:
+    """Measure one joining and one leaving of a third worker; append the numbers to ``figures``."""
     stage = Stage(bootstrap, 1, PARTITIONS, {"assignor": assignor})
     try:
         first, second = stage.worker(), stage.worker()
@@ -70,16 +79,16 @@ def measure(bootstrap: str, assignor: str, found: dict[str, list[float]]) -> Non
         before, began = restores(first, second), time.monotonic()
         third = stage.worker()
         until("joined", lambda: owned(first, second, third) == [4, 4, 4], 120)
-        found["join s"].append(time.monotonic() - began)
-        found["join restores"].append(restores(first, second, third) - before)
-        found["join gap s"].append(gap.end())
+        figures["join s"].append(time.monotonic() - began)
+        figures["join restores"].append(restores(first, second, third) - before)
+        figures["join gap s"].append(gap.end())
         gap = Gap(stage)
         before, began = restores(first, second), time.monotonic()
         third.end()
         until("left", lambda: sorted(owned(first, second)) == [6, 6], 120)
-        found["leave s"].append(time.monotonic() - began)
-        found["leave restores"].append(restores(first, second) - before)
-        found["leave gap s"].append(gap.end())
+        figures["leave s"].append(time.monotonic() - began)
+        figures["leave restores"].append(restores(first, second) - before)
+        figures["leave gap s"].append(gap.end())
     finally:
         stage.close()
 
@@ -90,10 +99,10 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
     for assignor in ASSIGNORS:
-        found: dict[str, list[float]] = defaultdict(list)
+        figures: dict[str, list[float]] = defaultdict(list)
         for _ in range(args.repeats):
-            measure(args.bootstrap, assignor, found)
-        shown = ", ".join(f"{name} {statistics.median(v):.1f}" for name, v in found.items())
+            measure(args.bootstrap, assignor, figures)
+        shown = ", ".join(f"{name} {statistics.median(v):.1f}" for name, v in figures.items())
         print(f"{assignor:20} {shown}", flush=True)
     return 0
 

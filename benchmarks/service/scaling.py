@@ -1,21 +1,25 @@
-"""Measure the cost of a worker, alone and beside others, on a backlog that exists before it starts.
+"""Measure the processor time of workers that count a backlog: of one worker, and of several.
 
     python -m benchmarks.service.scaling [--bootstrap B] [--reports N] [--workers 1,2,4] [--runs R]
                                  [--company N] [--memory]
 
-Loads a reports topic of eight partitions. Then 1, 2 and 4 worker processes of one group count it
-from the start, in turn and R times, each time into a namespace of its own. Prints the CPU-seconds
-(user and system, of all workers of the group) per million reports. *In all* is from the start of
-the processes to the last report. *While tallying* is from the first reading of a worker that has
-counted something to the last before it is done. The difference is the start: imports, connections,
-the group.
+The program fills a reports topic of eight partitions (the backlog). Then groups of 1, 2 and 4
+worker processes count it from the start, one group after another, R times. Each group writes its
+results under a different namespace. The program prints the CPU-seconds (user and system, of all
+workers of the group) per million reports:
 
-Two busy cores are slower, each, than one busy core. So that runs differ in the size of the group
-only, workers in groups and namespaces of their own fill the number of workers up to ``--company``
-(by default the largest of ``--workers``); ``--company 0`` starts none.
+- *in all*: from the start of the processes to the last report;
+- *while tallying*: from the first reading at which a worker has counted reports to the last one
+  before it has finished.
+
+The difference is the cost of the start: imports, connections, and joining the group.
+
+A core is slower while the other cores are busy. To keep the load equal, further workers in groups
+of their own run beside a small group, so that ``--company`` workers run in all (by default the
+largest of ``--workers``); ``--company 0`` starts no further workers.
 
 ``--memory`` prints one worker's peak resident memory at backlogs of 1 and 10 million reports.
-Without ``--bootstrap`` the script starts a Kafka of its own.
+Without ``--bootstrap`` the program starts its own Kafka broker.
 """
 
 from __future__ import annotations
@@ -79,7 +83,11 @@ def plan_of() -> Plan:
 
 
 def load(bootstrap: str, plan: Plan, reports: int) -> None:
-    """Append ``reports`` reports: a hundred bodies, each batch with an id of its own."""
+    """Append reports in batches of `BATCH`.
+
+    A hundred different batches are encoded and sent again and again under new ids, because encoding
+    each one would take longer than counting it.
+    """
     dice = np.random.Generator(np.random.PCG64(1))
     columns = plan.mechanisms[0].columns
     bodies = []
@@ -96,7 +104,7 @@ def load(bootstrap: str, plan: Plan, reports: int) -> None:
                 topic, secrets.token_bytes(16), bodies[number % 100], partition=number % PARTITIONS
             )
         )
-        if len(sent) > 400:
+        if len(sent) > 400:  # at most 400 batches are unacknowledged
             sent.pop(0).wait(60)
     for delivery in sent:
         delivery.wait(60)
@@ -105,13 +113,19 @@ def load(bootstrap: str, plan: Plan, reports: int) -> None:
 
 @dataclass(frozen=True)
 class Reading:
-    """A reading of a worker: CPU-seconds used, and its metrics."""
+    """A reading of a worker.
+
+    Attributes:
+        cpu: CPU-seconds that the process has used since its start.
+        page: its metrics, summed over their labels; only those in `WATCHED`.
+    """
 
     cpu: float
     page: Counter[str]
 
     @property
     def counted(self) -> float:
+        """The number of reports that the worker has counted."""
         return self.page[WATCHED[0]]
 
 
@@ -126,6 +140,7 @@ class Worker:
         self.peak_mb = 0.0
 
     def read(self) -> Reading:
+        """Take a reading, and note the peak memory."""
         fields = self._proc("stat").rsplit(") ", 1)[1].split()
         cpu = (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
         self.readings.append(Reading(cpu, numbers(self.process.page("/metrics")[1])))
@@ -145,24 +160,33 @@ class Worker:
 
 
 def numbers(page: str) -> Counter[str]:
-    """Return sums over all label sets."""
-    found: Counter[str] = Counter()
+    """Return the watched metrics of a page in Prometheus format, summed over their labels."""
+    sums: Counter[str] = Counter()
     for line in page.splitlines():
         if line.startswith(WATCHED):
-            found[line.split("{")[0].split(" ")[0]] += float(line.rsplit(" ", 1)[1])
-    return found
+            sums[line.split("{")[0].split(" ")[0]] += float(line.rsplit(" ", 1)[1])
+    return sums
 
 
 def count(
     bootstrap: str, path: Path, size: int, reports: int, directory: Path, company: int = 0
 ) -> list[Worker]:
-    """Let a group of workers count the backlog; return after they have ended."""
+    """Let a group of workers count the backlog; return them after they have ended.
+
+    Args:
+        bootstrap: address of the broker.
+        path: file of the plan.
+        size: number of workers in the group.
+        reports: number of reports of the backlog.
+        directory: folder for the workers' logs.
+        company: number of workers that run in all; further workers have groups of their own.
+    """
     names = [f"run-{secrets.token_hex(3)}" for _ in range(1 + max(0, company - size))]
     for name in names:
-        made = run(
+        done = run(
             *("topics", "--plan", path, "--bootstrap", bootstrap, "--output-namespace", name)
         )
-        assert made.returncode == 0, made.stderr
+        assert done.returncode == 0, done.stderr
     others = [Worker(bootstrap, path, name, directory) for name in names[1:]]
     team = [Worker(bootstrap, path, names[0], directory) for _ in range(size)]
     try:
@@ -177,13 +201,19 @@ def _counted(team: list[Worker], reports: int) -> bool:
     time.sleep(READING_SECONDS)
     pages = [one.read().page for one in team]
     total = {name: sum(page[name] for page in pages) for name in WATCHED}
-    # Records read again count again, so only the lag shows that all were read.
+    # After a rebalance some records are read and counted again. So the number of reports alone does
+    # not show that all records were read; the lag does.
     return total[WATCHED[0]] >= reports and tuple(total.values())[1:] == (PARTITIONS, 0)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU-seconds per million reports of one count."""
+    """CPU-seconds per million reports of one group; see the top of this module.
+
+    Attributes:
+        total: in all.
+        tallying: while tallying.
+    """
 
     total: float
     tallying: float
@@ -206,6 +236,7 @@ def prepared(bootstrap: str, directory: Path, reports: int) -> Path:
 
 
 def measure_memory(bootstrap: str, directory: Path) -> None:
+    """Print the peak memory of one worker for two sizes of the backlog."""
     for reports in (1_000_000, 10_000_000):
         path = prepared(bootstrap, directory, reports)
         (worker,) = count(bootstrap, path, 1, reports, directory)
@@ -213,6 +244,7 @@ def measure_memory(bootstrap: str, directory: Path) -> None:
 
 
 def measure_cost(bootstrap: str, directory: Path, args: argparse.Namespace) -> None:
+    """Print the cost of each group, then medians over the runs and how far they are apart."""
     sizes = [int(size) for size in args.workers.split(",")]
     company = max(sizes) if args.company is None else args.company
     path = prepared(bootstrap, directory, args.reports)

@@ -1,14 +1,17 @@
-"""Inject faults into real processes on a real broker for minutes; counts must stay exact.
+"""Inject faults into real processes on a real broker for minutes, and check that counts stay exact.
 
     python -m benchmarks.service.soak [--reports N] [--faults N] [--minutes M] [--runs N] [--seed S]
 
-Starts a Kafka of its own (Java and the jars: ``make broker-jars``), three workers on twelve
-partitions, a publisher and a producer. It kills, freezes and terminates processes, restarts the
-broker and resends batches, while one hostile record of each kind is sent once a second. Then it
-compares the state, every final, every total and the dead letters with a recount of the log that
-does not use the product's fold. The exit code is 0 if all runs were exact, no final was later than
-30 s after its window's end plus grace, and no process ended except by a fault. Prints the longest
-gap without progress, the latest final, hostile and rejected records, and recovery times per kind of
+The program starts its own Kafka broker (needs Java and the jars: ``make broker-jars``), three
+workers on twelve partitions, a publisher and a producer. It kills, freezes and terminates
+processes, restarts the broker and sends batches again. Once a second it also sends one hostile
+record of each kind. Then it reads the log of reports and counts it independently of the product's
+code. The workers' state, every final snapshot set (the result of one window), every total (the sum
+of all windows so far) and the dead letters (rejected records) must agree with this count.
+
+The exit code is 0 if all runs are exact, if each final is published at most 30 s after its window's
+end plus grace, and if no process ends except by a fault. The program prints the longest gap without
+progress, the latest final, the hostile and rejected records, and the recovery time per kind of
 fault.
 """
 
@@ -27,8 +30,8 @@ from tests.support.service.ordeal import FAULTS, Ordeal
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reports", type=int, default=5_000_000)
-    parser.add_argument("--faults", type=int, default=60)
+    parser.add_argument("--reports", type=int, default=5_000_000, help="reports of a run")
+    parser.add_argument("--faults", type=int, default=60, help="faults of a run")
     parser.add_argument("--minutes", type=float, default=8.0, help="minutes of sending reports")
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two faults")
     parser.add_argument("--workers", type=int, default=3)

@@ -1,6 +1,11 @@
-"""Measure the cost of estimation on one core, and the gain of each step of CALM.
+"""Measure on one core how long CALM's estimation takes, and how much each of its steps gains.
 
-The table of errors needs the data folder; without it the records are synthetic, and named so.
+    python -m benchmarks.speed.estimation
+
+It prints three tables: seconds from tallies (counted reports) to published tables; the error of
+the tables of CALM's views after each step; and the time to choose the attribute sets that the views
+cover. The records come from the data folder; if it is missing they are synthetic, and the output
+says so.
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ DATA = ROOT.parent / "shared" / "data"
 
 
 def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:
-    """Return a plan of CALM with one window."""
+    """Return a plan of CALM with one window for k-way marginals."""
     design = methods.get("calm").design(Request(domain, epsilon, users, k))
     return Plan(
         name="bench",
@@ -58,7 +63,10 @@ def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:
 
 
 def records(name: str, d: int) -> tuple[str, Codes]:
-    """Return records of bits from a data file, or synthetic ones if it is missing."""
+    """Return the name and the records of d binary attributes from a data file.
+
+    If the file is missing, the records are synthetic and the name is "synthetic".
+    """
     path = DATA / f"{name}.npz"
     if path.exists():
         return name, read_table(path, attributes=d).codes
@@ -77,7 +85,7 @@ def fitted(plan: Plan, codes: Codes, seed: int) -> OverlappingTables:
 
 
 def best(action: Callable[[], object]) -> float:
-    """Return the fewest seconds of some runs."""
+    """Return the seconds of the fastest of `REPEATS` runs."""
     times = []
     for _ in range(REPEATS):
         started = time.perf_counter()
@@ -100,7 +108,10 @@ def refresh(title: str, plan: Plan, codes: Codes, targets: Sequence[Attributes])
 
 
 def refreshes() -> None:
-    """Print the publisher's cost, which depends on the plan alone."""
+    """Print the publisher's cost for several plans; l is the number of attributes of a view.
+
+    The cost depends on the plan alone, so the data may be any.
+    """
     print("from tallies to tables, one core")
     n = 1 << 18
     _, kosarak = records("kosarak32_first100k", 32)
@@ -114,8 +125,12 @@ def refreshes() -> None:
     refresh("d=32 k=8 l=2: 50 8-way", plan_for(wide, "1", 1 << 16, 8), kosarak, eights)
 
 
-def what_steps_buy() -> None:
-    """Print the mean SSE of a view's table after each step."""
+def gains_of_steps() -> None:
+    """Print the mean SSE (squared error, summed over cells) of a view's table after each step.
+
+    The steps are: unbiased tables ("raw"), tables that agree where views overlap ("consistent"),
+    and tables without negative cells ("non-negative").
+    """
     print("\nmean SSE of CALM's views (d=16, k=3, n=2^18, 8 runs): raw > consistent > non-negative")
     for name in ("kosarak32_first100k", "bmspos32_275k"):
         label, codes = records(name, 16)
@@ -131,7 +146,7 @@ def what_steps_buy() -> None:
 
 
 def view_errors(plan: Plan, codes: Codes, seed: int) -> list[float]:
-    """Return the mean SSE over views of the raw, the consistent and the final tables."""
+    """Return the mean SSE over views of the raw, the consistent and the non-negative tables."""
     drawn = draw(codes, 1 << 18, np.random.default_rng(seed))
     model = fitted(plan, drawn, seed)
     truth = [plan.domain.histogram(drawn, view) / len(drawn) for view in model.shared.views]
@@ -142,18 +157,22 @@ def view_errors(plan: Plan, codes: Codes, seed: int) -> list[float]:
 
 
 def coverings() -> None:
-    """Print sizes and seconds of greedy covering designs."""
+    """Print size and seconds of covering designs: sets of attributes that cover all sets of k.
+
+    C(d, size, k) means sets of ``size`` out of d attributes. The Schoenheim bound is a lower bound
+    of the number of sets.
+    """
     print("\ncovering designs: greedy size, Schoenheim bound, seconds")
     for d, k, size in ((8, 3, 4), (16, 3, 4), (16, 6, 8), (32, 3, 6), (32, 3, 8), (24, 4, 6)):
         started = time.perf_counter()
         sets = covering.__wrapped__(d, k, size, 10**5)
         seconds = time.perf_counter() - started
-        found = "none" if sets is None else len(sets)
-        print(f"  C({d},{size},{k})  {found!s:>5}  {schoenheim(d, k, size):>5}  {seconds:7.3f} s")
+        count = "none" if sets is None else len(sets)
+        print(f"  C({d},{size},{k})  {count!s:>5}  {schoenheim(d, k, size):>5}  {seconds:7.3f} s")
 
 
 if __name__ == "__main__":
     argparse.ArgumentParser(description=__doc__).parse_args()
     refreshes()
-    what_steps_buy()
+    gains_of_steps()
     coverings()

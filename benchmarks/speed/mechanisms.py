@@ -1,12 +1,15 @@
-"""Measure the throughput of perturbing and tallying of every mechanism on one core.
+"""Measure for every mechanism how many reports one core randomises and counts per second.
 
     python -m benchmarks.speed.mechanisms [--reports 1000000] [--repeats 5] [--only grr,oue]
 
-Prints a Markdown table in millions of reports per second of processor time, best of the repeats.
-``seeded`` takes its bytes from PCG64 and ``system`` from the operating system's generator; the
-difference is the cost of the randomness. ``views`` tallies the same batch for 50 views at once;
-``batches`` tallies 1,000 reports at a time, as a record of the stream holds. The reference columns
-are measured single-purpose numpy kernels (PCG64) for comparison.
+It prints a Markdown table in millions of reports per second of processor time, the best of the
+repeats:
+
+- *perturb*: randomise values. ``seeded`` takes random bytes from the generator PCG64, ``system``
+  from the operating system; the difference is the cost of the randomness;
+- *tally*: count reports of one view; of 50 views at once; and in batches of 1,000, the size of a
+  record of the stream;
+- *reference*: the same work by code for one mechanism only, for comparison.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ DOMAINS = (16, 64, 256)
 VIEWS = 50
 BATCH = 1000
 
-# Single-purpose kernels, millions of reports a second: (perturb, tally) per domain.
+# Rates of numpy code written for one mechanism only, in millions of reports per second:
+# (perturb, tally) by number of cells. They were measured with PCG64.
 REFERENCE: dict[str, dict[int, tuple[float, float]]] = {
     "grr": {16: (74, 721), 64: (83, 720), 256: (89, 679)},
     "oue": {16: (38, 347), 64: (18, 225), 256: (4.6, 46)},
@@ -50,6 +54,7 @@ def rate(reports: int, repeats: int, call: Callable[[], object]) -> float:
 
 
 def measure(mechanism: Mechanism, n: int, repeats: int) -> dict[str, float]:
+    """Return the rates of a mechanism over n reports, by column of the table."""
     rng = np.random.default_rng(1)
     values = rng.integers(0, mechanism.cells, n)
     view = rng.integers(0, VIEWS, n)
@@ -73,6 +78,7 @@ def measure(mechanism: Mechanism, n: int, repeats: int) -> dict[str, float]:
 
 
 def shown(value: float | None) -> str:
+    """Return a rate as text: whole from 20 on, two digits below, a dash if there is none."""
     if value is None:
         return "-"
     return f"{value:.0f}" if value >= 20 else f"{value:.2g}"
@@ -95,7 +101,7 @@ def main() -> None:
     print("|---|---|" + "---|" * len(titles))
     for name in options.only.split(","):
         for cells in (2,) if name == "hadamard-coefficient" else DOMAINS:
-            # Fewer reports where one takes microseconds.
+            # Subset selection over large domains takes microseconds per report: measure fewer.
             slow = name == "subset-selection" and cells >= DOMAINS[1]
             n = options.reports // 10 if slow else options.reports
             rates = measure(standard(name, EPSILON, cells), n, options.repeats)

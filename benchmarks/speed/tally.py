@@ -1,10 +1,11 @@
-"""Measure tallying without a broker, from bytes to counters, on one core.
+"""Measure how fast a worker counts reports on one core, from bytes to counters, without a broker.
 
     python -m benchmarks.speed.tally [--seconds S] [--json]
 
-Each line folds prepared records of one partition. It includes decoding, admission (times, ids) and
-counting, but not fetching from Kafka and checkpoints. It shows the fastest pass, because other load
-on the machine can only slow a pass down.
+Each line of the output is one case. The program prepares records of one partition and gives them to
+a *fold*, the object that decodes, checks (times and ids) and counts the records of a partition
+(`consumer.tally.folding`). Fetching from Kafka and storing the state are not included. The fastest
+of several passes is shown, because other load on the machine can only slow a pass down.
 """
 
 from __future__ import annotations
@@ -25,14 +26,24 @@ from estimators.view import View
 from estimators.wire.batch import Batch, encode_batch
 
 START = 1_700_000_000
+"""Start of the plan in Unix seconds; the records have times just after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
+    """One line of the output.
+
+    Attributes:
+        name: text of the line; "1,000 a record" means that a record holds 1,000 reports.
+        mechanism: name of the mechanism that randomises the reports.
+        bits: number of binary attributes that a report covers; its table has 2^bits cells.
+        reports: number of reports in a record.
+    """
+
     name: str
     mechanism: str
-    bits: int  # of the view: 2^bits cells
-    reports: int  # a record
+    bits: int
+    reports: int
 
 
 CASES = (
@@ -47,6 +58,7 @@ CASES = (
 
 
 def plan_of(case: Case) -> Plan:
+    """Return a plan of one window and one view for this case."""
     view = View(tuple(range(case.bits)))
     group = Group({"name": case.mechanism, "cells": 1 << case.bits}, (view,), (1,))
     return Plan(
@@ -69,6 +81,7 @@ def plan_of(case: Case) -> Plan:
 
 
 def records_of(plan: Plan, case: Case, count: int) -> list[Record]:
+    """Return ``count`` records of randomised reports, each with a new id."""
     mechanism, source = plan.mechanisms[0], SystemRandomness()
     truth = np.random.default_rng(1).integers(0, mechanism.cells, (count, case.reports))
     where = Partition("reports", 0)
@@ -86,7 +99,12 @@ def records_of(plan: Plan, case: Case, count: int) -> list[Record]:
 
 
 def measure(case: Case, seconds: float) -> dict[str, object]:
+    """Count the same records again and again for some seconds; return the rates of the best pass.
+
+    Bits per second are given for OUE only, whose report has one bit per cell.
+    """
     plan = plan_of(case)
+    # At least 200 records or 20,000 reports, so that a pass is long compared with the clock's step.
     records = records_of(plan, case, max(200, 20_000 // case.reports))
     best, until = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < until:
