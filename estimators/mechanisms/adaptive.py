@@ -1,4 +1,4 @@
-"""Which oracle for a table: CALM's rule, and the best of all by exact error."""
+"""The choice of a mechanism for a table: by CALM's rule, or by the smallest exact error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from estimators.randomness import exp_weight
 if TYPE_CHECKING:
     from estimators.mechanisms.support import SupportOracle
 
-# In order of cost: the first of equals is chosen.
+# In order of cost, because the first of equally good mechanisms is chosen.
 _CANDIDATES: tuple[type[SupportOracle], ...] = (
     GRR,
     HadamardResponse,
@@ -28,18 +28,20 @@ _CANDIDATES: tuple[type[SupportOracle], ...] = (
 
 
 def adaptive(epsilon: str, cells: int) -> GRR | OUE:
-    """GRR while L - 2 < 3e, else OUE (CALM §4.2): the one with the smaller leading variance.
+    """Return GRR or OUE, whichever has the smaller variance of rare values (CALM, section 4.2).
 
-    e is the realised one, so the choice is exact and the same on every machine.
+    It is GRR if L - 2 < 3 e^epsilon, where L is the number of cells. The rule uses the integer
+    weight in place of e^epsilon, so that every machine makes the same choice.
     """
     small = (cells - 2) * OTHER < 3 * exp_weight(epsilon)
     return GRR(epsilon, cells) if small else OUE(epsilon, cells)
 
 
 def best_oracle(epsilon: str, cells: int) -> SupportOracle:
-    """Return the oracle with the least summed variance over a table, by exact comparison.
+    """Return the mechanism with the smallest sum of variances over a table, by exact comparison.
 
-    What characters and noise-aware allocation use on small tables. Of equals, the cheapest.
+    The cheapest one is returned if several are equally good. The methods ``characters`` and
+    ``noise-aware`` use it for small tables.
     """
     kinds = [kind for kind in _CANDIDATES if cells <= kind.max_cells]
     return min((kind.standard(epsilon, cells) for kind in kinds), key=table_error)

@@ -1,5 +1,7 @@
-"""The contract of every local mechanism (frequency oracle): one immutable parameter object.
+"""The contract of every local mechanism, and the types that mechanisms share.
 
+A local mechanism (frequency oracle) turns a device's true input into a random report, from many of
+which the frequencies of inputs can be estimated. It is one immutable object with its parameters.
 Devices call ``perturb``; the service calls ``tally``, ``estimate`` and ``covariance``; tests call
 ``channel``. All of them use the same object, so both sides always agree on the parameters. All
 facts about a mechanism that other packages need are members of this protocol.
@@ -43,6 +45,7 @@ Floats = NDArray[np.float64]
 Channel = tuple[tuple[Fraction, ...], ...]
 
 MAX_CHANNEL_OUTPUTS = 1 << 12
+"""Maximum number of outputs of a channel that is listed in full, which only tests do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,11 @@ class Column:
     """One column of a report batch.
 
     Attributes:
-        name: short, unique within the mechanism; the JSON field.
+        name: name of the JSON field, short and unique within the mechanism.
         kind: "int" is one integer in [0, bound) per report, array shape (n,), any integer dtype.
             "bits" is ``bound`` bits per report packed little-endian (bit b of a report is bit b % 8
             of its byte b // 8), array shape (n, ceil(bound / 8)), uint8; unused high bits are 0.
-        bound: see kind; at least 1.
+        bound: limit of an integer, or number of bits, as ``kind`` explains; at least 1.
     """
 
     name: str
@@ -63,7 +66,8 @@ class Column:
 
     @property
     def report_bytes(self) -> int:
-        """Most bytes of a batch's body that the column of a single report takes, with its name."""
+        """Maximum number of bytes of the column in a batch of one report, with its JSON name."""
+        # 6 bytes of JSON syntax: the quotes and colon of the name, and brackets or quotes.
         digits, base64 = len(str(self.bound - 1)), 4 * -(-self.bound // 24)
         return len(self.name) + 6 + (digits if self.kind == "int" else base64)
 
@@ -76,10 +80,10 @@ class ReportWork:
     before it does the work.
 
     Attributes:
-        bytes: of the columns in a batch of one.
-        random_bytes: drawn, except with a probability below 2^-60.
+        bytes: bytes of the columns in a batch of one report.
+        random_bytes: random bytes that are drawn; more are needed with a probability below 2^-60.
         hashes: evaluations of the hash of :mod:`.hashing`.
-        comparisons: of words of 64 bits.
+        comparisons: comparisons of 64-bit words.
     """
 
     bytes: int
@@ -110,7 +114,7 @@ class Mechanism(Protocol):
     """
 
     name: ClassVar[str]
-    """Registry name, as it stands in a plan."""
+    """Registry name, by which plans name the mechanism."""
 
     fixed_total: ClassVar[bool]
     """Whether the entries of :meth:`estimate` add up to exactly 1 whatever was reported."""
@@ -137,7 +141,7 @@ class Mechanism(Protocol):
 
     @property
     def largest_count(self) -> int:
-        """Most that one report adds to one counter; at least 1. It bounds the size of a state."""
+        """Maximum that one report adds to one counter, at least 1; it limits the size of states."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -160,7 +164,7 @@ class Mechanism(Protocol):
         """Upper bounds of the cost of a device's first report, computed in O(parameters)."""
 
     def check(self) -> None:
-        """Make the checks that take more than O(parameters), once, when a plan is read.
+        """Make the checks that cost more than O(parameters); called once, when a plan is read.
 
         Raises:
             PlanError: the mechanism cannot report.
@@ -221,15 +225,15 @@ class Mechanism(Protocol):
         """
 
     def influence(self, weights: Floats, times: Floats) -> float:
-        """Return the most that one report can add to a weighted sum of the estimates, times n.
+        """Return the maximum that one report can add to a weighted sum of the estimates, times n.
 
         An estimate is the mean over reports y of a(y), the estimate from y alone. The result is the
         largest ``sum_j times_j · weights_j · a_j(y)`` over all possible reports, or an upper bound
-        of it where the mechanism states so.
+        of it if the mechanism says so.
 
         Args:
             weights: shape (m,), the different weights of cells.
-            times: shape (m,), how many cells have each weight; they sum to L.
+            times: shape (m,), number of cells that have each weight; they sum to L.
         """
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:

@@ -1,6 +1,7 @@
-"""The Bloom filters of one axis: what each value sets, and how far two values are apart.
+"""The Bloom filters of the values of one attribute (axis), and the distance between them.
 
-Bit ``bucket(axis · hashes + j, value, bits)`` (see :mod:`.hashing`) is set for j below ``hashes``.
+The filter of a value has bit ``bucket(axis · hashes + j, value, bits)`` (see :mod:`.hashing`) set
+for every j below ``hashes``.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _VALUES = 1 << 12
-"""Filters made or compared at once."""
+"""Number of filters that are made at once, or compared with others; it limits the memory."""
 
 _ROWS = 1 << 8
-"""Filters that are compared with ``_VALUES`` others at once."""
+"""Number of filters that are compared with ``_VALUES`` others at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,8 @@ class Facts:
     """Properties of the filters of one axis that a mechanism needs.
 
     Attributes:
-        distance: most bits in which two of them differ.
-        heaviest: most bits that one of them sets.
+        distance: maximum number of bits in which two filters differ.
+        heaviest: maximum number of ones of a filter.
     """
 
     distance: int
@@ -39,26 +40,29 @@ class Facts:
 
 
 def filter_rows(axis: int, values: NDArray[Any], bits: int, hashes: int) -> NDArray[np.uint8]:
-    """Filters of the given values: shape (n, bits), 0 or 1. O(n · (bits + hashes))."""
+    """Return the filters of the given values: shape (n, bits), 0 or 1.
+
+    Cost: O(n · (bits + hashes)).
+    """
     seeds = axis * hashes + np.arange(hashes)
-    places = buckets(seeds[None, :], np.asarray(values)[:, None], bits)
+    positions = buckets(seeds[None, :], np.asarray(values)[:, None], bits)
     rows = np.zeros((len(values), bits), np.uint8)
-    rows[np.arange(len(values))[:, None], places] = 1
+    rows[np.arange(len(values))[:, None], positions] = 1
     return rows
 
 
 def comparisons(cardinality: int, bits: int) -> int:
-    """Upper bound of the words of 64 bits that :func:`facts` compares in pairs."""
+    """Return an upper bound of the pairs of 64-bit words that :func:`facts` compares."""
     return cardinality * (cardinality - 1) // 2 * -(-bits // 64)
 
 
 @lru_cache(maxsize=1024)
 def facts(axis: int, cardinality: int, bits: int, hashes: int) -> Facts:
-    """Return the facts of an axis.
+    """Return the properties of the filters of an axis.
 
-    Cost: O(cardinality · (bits + hashes)), and at most :func:`comparisons`; far fewer where two of
-    the heaviest filters have no bit in common, as nearly always. Memory: the packed filters, and a
-    few MB.
+    Cost: O(cardinality · (bits + hashes)), and at most :func:`comparisons`. Usually two of the
+    filters with the most ones have no common one, and then there are far fewer comparisons. Memory:
+    the packed filters, and a few MB.
 
     Raises:
         PlanError: two values have the same filter.
@@ -74,7 +78,7 @@ def facts(axis: int, cardinality: int, bits: int, hashes: int) -> Facts:
 
 
 def _same_filter() -> PlanError:
-    return PlanError("bloom-rr: two values have the same filter: more bits or hashes")
+    return PlanError("bloom-rr: two values have the same filter: use more bits or hashes")
 
 
 def _packed(axis: int, cardinality: int, bits: int, hashes: int) -> NDArray[np.uint64]:
@@ -89,10 +93,14 @@ def _packed(axis: int, cardinality: int, bits: int, hashes: int) -> NDArray[np.u
 
 
 def _farthest(words: NDArray[np.uint64], ones: NDArray[np.int64]) -> int:
-    """Return the most bits in which two rows differ; rows are in descending order of ``ones``.
+    """Return the maximum number of bits in which two rows differ.
 
-    Two rows differ in no more bits than they have together, so that rows with few are passed over
-    once a large distance is found.
+    Two rows differ in at most as many bits as they have ones together. So once a large distance is
+    found, rows with few ones need no comparison.
+
+    Args:
+        words: shape (rows, words of a row).
+        ones: number of ones of each row, in descending order.
     """
     best = 0
     for start in range(0, len(words) - 1, _ROWS):
@@ -100,10 +108,10 @@ def _farthest(words: NDArray[np.uint64], ones: NDArray[np.int64]) -> int:
         end = int(np.searchsorted(-ones, -reach, side="left"))  # rows with more ones than reach
         for column in range(start, end, _VALUES):
             rows, others = words[start : start + _ROWS], words[column : min(column + _VALUES, end)]
-            apart = np.zeros((len(rows), len(others)), np.uint16)
+            distances = np.zeros((len(rows), len(others)), np.uint16)
             for w in range(words.shape[1]):
-                apart += np.bitwise_count(rows[:, w, None] ^ others[None, :, w])
-            best = max(best, int(apart.max()))
+                distances += np.bitwise_count(rows[:, w, None] ^ others[None, :, w])
+            best = max(best, int(distances.max()))
             if best >= ones[0] + ones[1]:
                 return best
     return best

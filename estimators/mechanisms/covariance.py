@@ -32,7 +32,7 @@ class Covariance:
 
     @property
     def interaction(self) -> float:
-        """Mean variance of a cell apart from the table's total, which is known to be 1."""
+        """Mean variance of a cell, apart from the part that the table's total (1) determines."""
         return float(self.diagonal.mean())
 
 
@@ -83,5 +83,6 @@ def balanced_noise(noise: Floats, n: int, frequencies: Floats) -> Covariance:
 
 
 def _sampled(n: int, frequencies: Floats) -> Floats:
+    """Return the factor of multinomial sampling, ``f / sqrt(n)``: shape (cells, 1)."""
     factor: Floats = frequencies[:, None] / np.sqrt(n)
     return factor

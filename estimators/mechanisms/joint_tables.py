@@ -1,9 +1,9 @@
 """Counters of mechanisms that perturb whole records: several tables in one row of integers.
 
-A mechanism that perturbs every attribute of a record has as many joint outputs as the record has
-values. Its counters are therefore only the tables over those attribute sets that queries need, one
-after another. Every table counts every report, so a smaller table is exactly a projection of any
-larger one that holds its axes.
+A record can have too many values for a counter per value. Such a mechanism counts only the tables
+over those sets of attributes that queries need, one table after another. Every table counts every
+report, so a table is a sum of the cells of any larger one that contains its attributes. An axis is
+an attribute of the record.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ if TYPE_CHECKING:
     from estimators.mechanisms.base import Counts
 
 MAX_RECORD_CELLS = 1 << 62
-"""Values of a record: its number must fit a signed 64-bit integer."""
+"""Limit of the number of values of a record, whose number must fit a signed 64-bit integer."""
 
 MAX_TABLE_CELLS = 1 << 26
-"""Cells of all tables of a mechanism; a plan's state limit is far below."""
+"""Maximum number of cells of all tables together, which limits the memory before a plan's own
+limit, which is much smaller, is checked."""
 
 
 @dataclass(frozen=True)
 class JointTables:
-    """Which tables over the axes of a record are counted.
+    """The tables that are counted, and the positions of their counters.
 
     Attributes:
-        axes: cardinality of every axis, each at least 2.
-        tables: ascending axis numbers of each table; none twice.
+        axes: number of values of every attribute, each at least 2.
+        tables: attributes of each table, as ascending positions; all tables are different.
     """
 
     axes: tuple[int, ...]
@@ -48,27 +49,30 @@ class JointTables:
             raise PlanError("tables: expected at least one, and none twice")
         for table in self.tables:
             if not table or list(table) != sorted(set(table)):
-                raise PlanError(f"tables: {list(table)} does not ascend")
+                raise PlanError(f"tables: expected ascending axes, got {list(table)}")
             if table[0] < 0 or table[-1] >= len(self.axes):
-                raise PlanError(f"tables: {list(table)} names an axis that is not there")
+                raise PlanError(
+                    f"tables: expected axes from 0 to {len(self.axes) - 1}, got {list(table)}"
+                )
         if self.width > MAX_TABLE_CELLS:
             raise PlanError(
-                f"the tables have {self.width:,} cells together; at most {MAX_TABLE_CELLS:,} fit: "
-                "ask for fewer or smaller ones"
+                f"the tables have {self.width:,} cells together; at most {MAX_TABLE_CELLS:,} are "
+                "possible: request fewer or smaller ones"
             )
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Cells of each table."""
+        """Number of cells of each table."""
         return tuple(prod(self.axes[i] for i in table) for table in self.tables)
 
     @property
     def width(self) -> int:
-        """Cells of all tables."""
+        """Number of cells of all tables."""
         return sum(self.sizes)
 
     @cached_property
     def _starts(self) -> dict[tuple[int, ...], int]:
+        """Position of the first counter of each table."""
         starts, start = {}, 0
         for table, size in zip(self.tables, self.sizes, strict=True):
             starts[table] = start
@@ -81,8 +85,8 @@ class JointTables:
         """Count reports per view and cell of every table: shape (views, width), int64.
 
         Args:
-            digits: for every axis that some table holds its codes, shape (n,).
-            view: shape (n,), or None for one view.
+            digits: for every counted attribute its codes, shape (n,).
+            view: shape (n,), each report's view in [0, views), or None if there is one view.
             views: number of views.
 
         Cost: O(n · axes of all tables).
@@ -99,12 +103,12 @@ class JointTables:
         return np.concatenate(parts, axis=1)
 
     def project(self, cube: Counts, axes: tuple[int, ...], into: Counts) -> None:
-        """Write the counters of the tables over these axes, from the counts over all of them.
+        """Write the counters of all tables that are contained in ``axes``.
 
         Args:
-            cube: shape as the cardinalities of ``axes``.
-            axes: ascending.
-            into: shape (width,), int64; other tables' counters are left as they are.
+            cube: counts over all of ``axes``, one axis per attribute.
+            axes: ascending positions of attributes.
+            into: shape (width,), int64, changed in place; counters of other tables stay unchanged.
         """
         for table, size in zip(self.tables, self.sizes, strict=True):
             if set(table) <= set(axes):
@@ -113,20 +117,27 @@ class JointTables:
                 into[start : start + size] = cube.sum(axis=others).reshape(-1)
 
     def holder(self, attributes: Sequence[int]) -> tuple[int, ...] | None:
-        """Return the smallest table that holds all of the attributes, or None."""
-        wanted = set(attributes)
+        """Return the smallest table that contains all of the attributes, or None."""
+        query = set(attributes)
         holders = [
             (size, table)
             for table, size in zip(self.tables, self.sizes, strict=True)
-            if wanted <= set(table)
+            if query <= set(table)
         ]
         return min(holders)[1] if holders else None
 
     def read(self, counts: Counts, attributes: Sequence[int]) -> Counts:
-        """Return counts over ascending ``attributes``, shaped as their table.
+        """Return the counts over some attributes.
+
+        Args:
+            counts: shape (width,).
+            attributes: ascending positions.
+
+        Returns:
+            One axis per attribute.
 
         Raises:
-            KeyError: no table holds them.
+            KeyError: no table contains all of the attributes.
         """
         table = self.holder(attributes)
         if table is None:
@@ -140,7 +151,12 @@ class JointTables:
 
 
 def digits_of(values: NDArray[Any], axes: Sequence[int]) -> list[NDArray[np.int64]]:
-    """Return codes of every axis of mixed-radix numbers, the last axis varying fastest."""
+    """Return the code of every attribute in mixed-radix numbers of records.
+
+    Args:
+        values: shape (n,), numbers of records; the last attribute changes fastest.
+        axes: number of values of every attribute.
+    """
     rest = np.asarray(values).astype(np.int64)
     digits = []
     for r in reversed(axes):
@@ -150,10 +166,10 @@ def digits_of(values: NDArray[Any], axes: Sequence[int]) -> list[NDArray[np.int6
 
 
 def integer_rows(what: str, rows: object) -> tuple[tuple[int, ...], ...]:
-    """Read lists of lists of non-negative integers of a document, as tuples.
+    """Read a list of lists of non-negative integers from a document, as tuples.
 
     Raises:
-        PlanError: anything else.
+        PlanError: ``rows`` is something else; the message starts with ``what``.
     """
     if not isinstance(rows, list | tuple):
         raise PlanError(f"{what}: expected a list of lists of integers")
@@ -164,7 +180,7 @@ def integer_row(what: str, row: object) -> tuple[int, ...]:
     """Read a list of non-negative integers as a tuple.
 
     Raises:
-        PlanError: anything else.
+        PlanError: ``row`` is something else; the message starts with ``what``.
     """
     if (
         not isinstance(row, list | tuple)

@@ -1,4 +1,4 @@
-"""Mechanisms by the name they have in a plan."""
+"""The list of mechanisms: finds and builds a mechanism by the name that it has in a plan."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KINDS: tuple[type[Mechanism], ...] = (
 )
 
 MECHANISMS: Mapping[str, type[Mechanism]] = {kind.name: kind for kind in _KINDS}
-"""Every mechanism that can stand in a plan."""
+"""Every mechanism that a plan can name."""
 
 
 def spec(mechanism: Mechanism) -> dict[str, Any]:
@@ -56,8 +56,8 @@ def build(document: Mapping[str, Any], epsilon: str) -> Mechanism:
     """Build the mechanism that :func:`spec` describes.
 
     Args:
-        document: ``{"name": ..., "cells": ..., **parameters}``, every parameter stated: a plan may
-            not depend on what a later version recommends.
+        document: ``{"name": ..., "cells": ..., **parameters}``. All parameters are required, so
+            that a plan does not depend on the defaults of a later version.
         epsilon: decimal string, the whole loss of one report.
 
     Raises:
@@ -65,15 +65,15 @@ def build(document: Mapping[str, Any], epsilon: str) -> Mechanism:
     """
     if not isinstance(document, Mapping):
         raise PlanError(f"a mechanism is an object with name and cells, got {document!r}")
-    given = dict(document)
-    name = given.pop("name", None)
+    parameters = dict(document)
+    name = parameters.pop("name", None)
     kind = _kind(name)
-    known = {field.name for field in fields(kind)} - {"epsilon"}  # type: ignore[arg-type]
-    for field in sorted(map(str, set(given) - known)):
+    required = {field.name for field in fields(kind)} - {"epsilon"}  # type: ignore[arg-type]
+    for field in sorted(map(str, set(parameters) - required)):
         raise PlanError(f"mechanism {name!r} has no field {field!r}")
-    for field in sorted(known - set(given)):
-        raise PlanError(f"mechanism {name!r} lacks its field {field!r}")
-    return kind(epsilon=epsilon, **given)  # type: ignore[call-arg]
+    for field in sorted(required - set(parameters)):
+        raise PlanError(f"mechanism {name!r} needs the field {field!r}")
+    return kind(epsilon=epsilon, **parameters)  # type: ignore[call-arg]
 
 
 def _kind(name: object) -> type[Mechanism]:

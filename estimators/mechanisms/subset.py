@@ -1,4 +1,4 @@
-"""Subset selection (Ye and Barg, 2018; Wang et al., 2016): report w of the L cells."""
+"""Subset selection (Ye and Barg, 2018; Wang et al., 2016): a device reports w of the L cells."""
 
 from __future__ import annotations
 
@@ -23,17 +23,20 @@ if TYPE_CHECKING:
     from estimators.randomness import Randomness
 
 MAX_SUBSET_CELLS = 1 << 14
-"""Beyond this a report of L bits costs more than the variance it saves."""
+"""Maximum number of cells. With more, a report of L bits costs more than the smaller variance is
+worth."""
 
 BLOCK_CELLS = 1 << 20
-"""Entries of the working matrix of one block of reports: it stays in a core's cache."""
+"""Number of entries of the matrix of one block of reports, so that it stays in a core's cache."""
 
 
 @dataclass(frozen=True)
 class SubsetSelection(SupportOracle):
-    """A random set of w cells; a set with the own cell weighs e^epsilon as much as one without.
+    """A report is a random set of w cells; sets with the device's own cell are more likely.
 
-    Report: column ``b``, the set as L packed bits. Counters: sets per cell.
+    A set with the own cell has the weight floor(e^epsilon · 2^32), any other set 2^32.
+
+    Report: column ``b``, the set as L packed bits. Counters: the number of sets with each cell.
 
     Attributes:
         size: number w of cells in a set, 1 to L - 1.
@@ -53,9 +56,10 @@ class SubsetSelection(SupportOracle):
 
     @classmethod
     def standard(cls, epsilon: str, cells: int) -> Self:
-        """Return the size with the least error of the whole table, exactly.
+        """Return the mechanism with the size w that minimises the exact error of the table.
 
-        The error falls and then rises with w, so the search walks from L / (e + 1) to the valley.
+        The error first decreases and then increases with w, so the search goes from L / (e + 1)
+        towards smaller errors until the error increases.
         """
         require_integer("subset-selection.cells", cells, 2, cls.max_cells)
         start = round(Fraction(cells * OTHER, exp_weight(epsilon) + OTHER))
@@ -74,38 +78,38 @@ class SubsetSelection(SupportOracle):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The set."""
+        """One column, the set."""
         return (Column("b", "bits", self.cells),)
 
     @property
     def p(self) -> Fraction:
-        """Probability that the set holds the own cell."""
+        """Probability that the set contains the own cell."""
         own = self.size * self.weight
         return Fraction(own, own + (self.cells - self.size) * OTHER)
 
     @property
     def q(self) -> Fraction:
-        """Probability that the set holds another given cell."""
+        """Probability that the set contains another given cell."""
         return (self.size - self.p) / (self.cells - 1)
 
     @property
     def _surplus(self) -> tuple[int, int]:
-        """Weights of "the own cell and w - 1 others" and of "any w cells".
+        """Weights of the two ways to draw: "the own cell and w - 1 others" and "any w cells".
 
-        A set with the own cell weighs W, one without 2^32. That is 2^32 for every set and W - 2^32
-        more for the share w / L of them that hold the own cell.
+        A set with the own cell has the weight W, any other one 2^32. That is 2^32 for every set,
+        and W - 2^32 more for the sets with the own cell, which are w / L of all sets.
         """
         return (self.weight - OTHER) * self.size, OTHER * self.cells
 
     @property
     def report_work(self) -> ReportWork:
-        """One draw for the branch, and one for every cell of the set."""
-        # No draw takes more than one from a bound that is no power of two.
+        """The cost of a draw of the way, and of one draw for every cell of the set."""
+        # A bound that is not a power of two needs the most bytes, so an odd one is assumed.
         draws = uniform_bytes(sum(self._surplus), 1) + uniform_bytes(self.cells | 1, self.size)
         return ReportWork.of(self.columns, draws)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """See :meth:`Mechanism.perturb`; column ``b`` has shape (n, ceil(L / 8))."""
+        """Return the sets; column ``b`` has shape (n, ceil(L / 8))."""
         values = np.asarray(values).astype(np.int64)
         step = max(1, BLOCK_CELLS // self.cells)
         blocks = [
@@ -115,66 +119,66 @@ class SubsetSelection(SupportOracle):
         return {"b": np.concatenate(blocks)}
 
     def _draw(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.uint8]:
-        """Floyd's sampling without replacement on positions relative to the own cell.
+        """Draw a set for every value, by Floyd's sampling without replacement.
 
-        Position i stands for cell (own + 1 + i) mod L, so the own cell is the last position. Before
-        the last step the set is a uniform choice of w - 1 others. The last step adds the own cell,
-        or in the other branch completes a uniform choice from all cells.
+        It works on positions relative to the own cell: position i is cell (own + 1 + i) mod L, so
+        the own cell has the last position. Before the last step, the set is a uniform choice of
+        w - 1 other cells. The last step adds the own cell, or completes a uniform choice of w from
+        all cells, depending on the way that was drawn.
         """
         n, cells = len(values), self.cells
-        held = np.zeros(n * cells, np.uint8)
+        chosen = np.zeros(n * cells, np.uint8)
         row = np.arange(0, n * cells, cells)
         shift = values + 1
         certain, anything = self._surplus
-        keep = uniform_below(certain + anything, n, randomness) < certain
+        with_own = uniform_below(certain + anything, n, randomness) < certain
         for last in range(cells - self.size, cells):
             drawn = row + _wrap(uniform_below(last + 1, n, randomness) + shift, cells)
-            taken = held[drawn] != 0
+            taken = chosen[drawn] != 0
             if last == cells - 1:
-                taken |= keep
+                taken |= with_own
             np.copyto(drawn, row + _wrap(last + shift, cells), where=taken)
-            held[drawn] = 1
-        return np.packbits(held.reshape(n, cells), axis=1, bitorder="little")
+            chosen[drawn] = 1
+        return np.packbits(chosen.reshape(n, cells), axis=1, bitorder="little")
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Count sets per view and cell."""
         return count_bits(reports["b"], self.cells, view, views)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Every report supports equally many cells, so the noise adds up to 0.
+        """Return a covariance with noise that adds up to 0: every set has the same size.
 
-        Single entries are exact if all frequencies are equal.
+        Its entries are exact if all frequencies are equal.
         """
         return balanced_noise(self.variance(n, frequencies), n, frequencies)
 
     def influence(self, weights: Floats, times: Floats) -> float:
-        """Exact: the set of the w cells of largest weight. See :meth:`Mechanism.influence`."""
+        """Return the exact maximum, which a report of the w cells of largest weight adds."""
         other, gap = self._rates
         order = np.argsort(-weights)
         taken = np.diff(np.minimum(np.cumsum(times[order]), self.size), prepend=0.0)
         return float(weights[order] @ taken - other * (times @ weights)) / gap
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw exactly in O(L w), see :func:`_draw_sets`."""
+        """Draw from the exact distribution in O(L w), see :func:`_draw_sets`."""
         certain, anything = self._surplus
         own = generator.binomial(histogram, certain / (certain + anything))
         return _draw_sets(own, int(histogram.sum() - own.sum()), self.size, generator)
 
     def channel(self) -> Channel:
-        """Outputs are the sets in increasing order of the integer that their bits spell."""
-        sets = math.comb(self.cells, self.size)
-        require_enumerable(sets)
-        held = self.p / math.comb(self.cells - 1, self.size - 1)
-        missed = (1 - self.p) / math.comb(self.cells - 1, self.size)
-        spelled = sorted(
+        """Return the transition matrix; outputs are sets in order of their bits as integers."""
+        require_enumerable(math.comb(self.cells, self.size))
+        with_own = self.p / math.comb(self.cells - 1, self.size - 1)
+        without_own = (1 - self.p) / math.comb(self.cells - 1, self.size)
+        sets = sorted(
             sum(1 << c for c in chosen) for chosen in combinations(range(self.cells), self.size)
         )
         return tuple(
-            tuple(held if y >> x & 1 else missed for y in spelled) for x in range(self.cells)
+            tuple(with_own if y >> x & 1 else without_own for y in sets) for x in range(self.cells)
         )
 
     def worst_ratio(self) -> Fraction:
-        """Compare a set with the own cell and one without it."""
+        """Return weight / 2^32, for a set with one's own cell but not with the other's."""
         return Fraction(self.weight, OTHER)
 
 
@@ -184,43 +188,52 @@ def _wrap(position: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
     return position
 
 
-def _advance(group: Counts, odds: NDArray[np.float64], generator: np.random.Generator) -> int:
-    """Let reports with r cells to choose take one more, in place; return how many did."""
-    held = generator.binomial(group, odds)
-    group -= held
-    group[:-1] += held[1:]
-    return int(held.sum())
+def _advance(
+    group: Counts, probabilities: NDArray[np.float64], generator: np.random.Generator
+) -> int:
+    """Draw which reports contain the current cell, and return how many do.
+
+    Args:
+        group: changed in place; entry r is the number of reports that still have to choose r cells.
+        probabilities: for each r, the probability that such a report contains the current cell.
+        generator: seeded by the caller.
+    """
+    containing = generator.binomial(group, probabilities)
+    group -= containing
+    group[:-1] += containing[1:]
+    return int(containing.sum())
 
 
 def _draw_sets(own: Counts, free: int, size: int, generator: np.random.Generator) -> Counts:
-    """Count sets per cell, cell by cell, without drawing the sets.
+    """Draw the number of sets with each cell, cell by cell, without drawing the sets.
 
-    Reports are counted by how many cells they still have to choose. At cell j a report that has r
-    to choose from the k cells it can still choose holds j with probability r / k, independently of
-    the others: this is a uniform set drawn sequentially. A report that holds its own cell for
-    certain can choose all but that; which of the reports whose own cell lies ahead reach it now is
-    a uniform choice, because their progress does not depend on it.
+    A uniform set can be drawn sequentially: if a report still has to choose r of the k remaining
+    cells, it contains the current cell with probability r / k. So it suffices to count reports by
+    r. There are two kinds of reports. Those that certainly contain their own cell choose the others
+    from all cells except that one. They start in ``before`` and move to ``after`` at their own
+    cell; which of them have the current cell as their own is a uniform choice, because r does not
+    depend on the own cell. All other reports are in ``after`` from the start.
 
     Args:
-        own: shape (L,), reports per own cell that hold it and ``size`` - 1 uniform others.
-        free: reports that hold ``size`` uniform cells.
-        size: cells per set.
+        own: shape (L,), for each cell the number of reports that certainly contain it as their own.
+        free: number of reports that contain ``size`` uniform cells.
+        size: number of cells of a set.
         generator: seeded by the caller.
 
     Returns:
         Shape (L,), int64.
     """
     cells = len(own)
-    left = np.arange(size + 1)
-    ahead = np.zeros(size + 1, np.int64)
-    ahead[size - 1] = own.sum()
-    past = np.zeros(size + 1, np.int64)
-    past[size] = free
+    to_choose = np.arange(size + 1)
+    before = np.zeros(size + 1, np.int64)
+    before[size - 1] = own.sum()
+    after = np.zeros(size + 1, np.int64)
+    after[size] = free
     out = own.astype(np.int64)
     for j in range(cells):
-        arrived = generator.multivariate_hypergeometric(ahead, int(own[j]), method="marginals")
-        ahead -= arrived
-        for group, choices in ((ahead, max(cells - 1 - j, 1)), (past, cells - j)):
-            out[j] += _advance(group, np.minimum(left / choices, 1), generator)
-        past += arrived
+        arrived = generator.multivariate_hypergeometric(before, int(own[j]), method="marginals")
+        before -= arrived
+        for group, remaining in ((before, max(cells - 1 - j, 1)), (after, cells - j)):
+            out[j] += _advance(group, np.minimum(to_choose / remaining, 1), generator)
+        after += arrived
     return out

@@ -1,7 +1,8 @@
-"""Frequency oracles whose reports *support* cells: one estimator and one variance for all of them.
+"""The common part of mechanisms whose reports support cells: one estimator and one variance.
 
-A report supports its own cell with probability p and any other cell with probability q (Wang et
-al., USENIX Security 2017, call this a pure protocol). The mechanisms differ in how they get there.
+A report supports its own cell, the true one, with probability p and any other cell with probability
+q; Wang et al. (USENIX Security 2017) call this a pure protocol. Mechanisms differ in what a report
+is and which cells it supports.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from estimators.mechanisms.base import Counts, Covariance, Floats
 
 MAX_CELLS = 1 << 24
-"""More cells than any table that can be released; keeps every weight sum below 2^63."""
+"""Maximum number of inputs: more than any table that can be published, and few enough that sums of
+weights are below 2^63."""
 
 OTHER = 1 << WEIGHT_BITS
 """Weight of every input other than the true one."""
@@ -32,7 +34,7 @@ OTHER = 1 << WEIGHT_BITS
 
 @dataclass(frozen=True)
 class SupportOracle(ABC):
-    """What all pure protocols share; see :class:`estimators.mechanisms.base.Mechanism`.
+    """The base class of pure protocols; :class:`estimators.mechanisms.base.Mechanism` has the rest.
 
     Attributes:
         epsilon: decimal string, the whole loss of one report.
@@ -59,7 +61,7 @@ class SupportOracle(ABC):
 
     @cached_property
     def weight(self) -> int:
-        """floor(exp(epsilon) · 2^32): what the true input weighs against 2^32 for another."""
+        """Weight of the true input, floor(exp(epsilon) · 2^32); any other input has 2^32."""
         return exp_weight(self.epsilon)
 
     @property
@@ -79,22 +81,25 @@ class SupportOracle(ABC):
 
     @property
     def drawn_cells(self) -> int:
-        """All cells."""
+        """The number of cells."""
         return self.cells
 
     def check(self) -> None:  # noqa: B027 - a mechanism may leave nothing open
-        """The constructor has checked everything."""
+        """Do nothing: the constructor has checked everything."""
 
     def parameters(self) -> dict[str, Any]:
-        """No parameters beyond epsilon and cells."""
+        """Return no parameters: there are none beyond epsilon and cells."""
         return {}
 
     def supports(self, counts: Counts, n: int) -> Counts:  # noqa: ARG002 - overridden with it
-        """Reports that support each cell: shape (L,). Here the counters themselves."""
+        """Return the number of reports that support each cell: shape (L,), here the counts."""
         return counts
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """(C / n - q) / (p - q): unbiased, not normalised, may be negative; zeros when n is 0."""
+        """Return ``(C / n - q) / (p - q)``, where C are the supports.
+
+        The frequencies are unbiased, not normalised, and may be negative. All are 0 if n is 0.
+        """
         if n == 0:
             return np.zeros(self.cells)
         other, gap = self._rates
@@ -103,21 +108,21 @@ class SupportOracle(ABC):
 
     @cached_property
     def _rates(self) -> tuple[float, float]:
-        """Both q and p - q as floats: the exact ones take as long as an estimate."""
+        """The floats q and p - q, kept because their exact computation is slow."""
         return float(self.q), float(self.p - self.q)
 
     def influence(self, weights: Floats, times: Floats) -> float:
-        """See :meth:`Mechanism.influence`; a bound, exact where any set of cells can be reported.
+        """Return an upper bound of what one report adds to a weighted sum of estimates.
 
-        Every report supports some set of cells, and supporting one adds (1 - q) / (p - q) to its
-        estimate, not supporting it -q / (p - q).
+        A supported cell adds (1 - q) / (p - q) to its estimate, any other cell -q / (p - q). The
+        bound is exact if a report can support any set of cells.
         """
         other, gap = self._rates
         best = np.maximum(weights * (1.0 - other), -weights * other)
         return float(times @ best) / gap
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
-        """Exact variance of each cell's estimate given the data: shape (L,)."""
+        """Return the exact variance of each cell's estimate given the data: shape (L,)."""
         f = np.full(self.cells, 1 / self.cells) if frequencies is None else frequencies
         p, q = self.p, self.q
         noise = float(q * (1 - q) / (p - q) ** 2)
@@ -127,33 +132,40 @@ class SupportOracle(ABC):
 
     @abstractmethod
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """See :meth:`Mechanism.covariance`: it depends on how the support of cells is tied."""
+        """Return the covariance; it depends on the dependence between the supports of cells."""
 
     @abstractmethod
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """See :meth:`Mechanism.draw_tally`."""
+        """Draw a tally, given the number of devices that hold each cell."""
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
-        """See :meth:`Mechanism.draw_tally_of`."""
+        """Draw a tally of devices with these inputs."""
         return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
 
 def one_cell_influence(weights: Floats, times: Floats, q: float, gap: float) -> float:
-    """:meth:`Mechanism.influence` where a report supports exactly one cell, any one."""
+    """Return :meth:`Mechanism.influence` of a mechanism whose reports support exactly one cell.
+
+    Args:
+        weights: shape (m,), the different weights of cells.
+        times: shape (m,), number of cells that have each weight.
+        q: probability that a report supports another given cell.
+        gap: p - q.
+    """
     return float(weights[times > 0].max() - q * (times @ weights)) / gap
 
 
 def require_integer(what: str, value: object, low: int, high: int) -> None:
-    """Refuse anything but an integer in [low, high], naming it.
+    """Check that a value is an integer from ``low`` to ``high``.
 
     Raises:
-        PlanError: not an integer, or outside.
+        PlanError: it is not; the message starts with ``what``.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise PlanError(f"{what} must be an integer from {low} to {high}, got {value!r}")
 
 
 def table_error(oracle: SupportOracle) -> Fraction:
-    """Exact n·SSE: n times the summed variance of a table's cells."""
+    """Return n times the sum of the variances of a table's cells, exactly."""
     p, q = oracle.p, oracle.q
     return (oracle.cells * q * (1 - q) / (p - q) + 1 - p - q) / (p - q)

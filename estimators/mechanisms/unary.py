@@ -1,4 +1,4 @@
-"""The common part of unary encodings: one independent bit per cell."""
+"""The common part of unary encodings, whose reports have one independent bit per cell."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UnaryOracle(SupportOracle):
-    """Bit v is 1 with probability p at the own cell v and q elsewhere, independently.
+    """A report has one bit per cell, all independent.
 
-    Report: column ``b``, L packed bits. Counters: ones per cell.
+    The bit of the own cell, which the device holds, is 1 with probability p, any other with q.
+
+    Report: column ``b``, L packed bits. Counters: the number of ones of each cell.
     """
 
     fixed_total: ClassVar[bool] = False
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The bits of all cells."""
+        """One column, the bits of all cells."""
         return (Column("b", "bits", self.cells),)
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
@@ -39,15 +41,15 @@ class UnaryOracle(SupportOracle):
         return count_bits(reports["b"], self.cells, view, views)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Exact: the bits are independent; see :meth:`Mechanism.covariance`."""
+        """Return the exact covariance; the bits are independent."""
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw exactly in O(L): bits are independent, so every counter is two binomials."""
+        """Draw from the exact distribution in O(L): every counter is a sum of two binomials."""
         return draw_supports(histogram, self.p, self.q, generator)
 
     def channel(self) -> Channel:
-        """Output y is the integer whose bit b is the bit of cell b."""
+        """Return the transition matrix; output y is the integer whose bit b is that of cell b."""
         require_enumerable(1 << min(self.cells, 64))
         p, q, cells = self.p, self.q, self.cells
 
@@ -58,7 +60,7 @@ class UnaryOracle(SupportOracle):
         return tuple(tuple(probability(x, y) for y in range(1 << cells)) for x in range(cells))
 
     def worst_ratio(self) -> Fraction:
-        """Two inputs differ in two bits only: p(1 - q) / (q(1 - p))."""
+        """Return p(1 - q) / (q(1 - p)), because two inputs differ in two bits only."""
         return self.p * (1 - self.q) / (self.q * (1 - self.p))
 
 
@@ -66,22 +68,29 @@ def replace_own(rows: NDArray[np.uint8], values: NDArray[Any], own: NDArray[np.u
     """Overwrite, in place, the bit of every report's own cell.
 
     Args:
-        rows: shape (n, row bytes), packed.
+        rows: shape (n, row bytes), packed bits of the reports.
         values: shape (n,), own cells.
-        own: shape (n,), any bytes; the bit at position value % 8 is taken.
+        own: shape (n,), any bytes; the bit at position value % 8 of each is used.
     """
     flat = rows.reshape(-1)
-    place = values.astype(np.int64)
-    mask = np.left_shift(np.uint8(1), (place & 7).astype(np.uint8))
-    place >>= 3
-    place += np.arange(0, flat.size, rows.shape[1])
-    flat[place] = flat[place] & ~mask | own & mask
+    position = values.astype(np.int64)
+    mask = np.left_shift(np.uint8(1), (position & 7).astype(np.uint8))
+    position >>= 3
+    position += np.arange(0, flat.size, rows.shape[1])
+    flat[position] = flat[position] & ~mask | own & mask
 
 
 def draw_supports(
     histogram: Counts, p: Fraction, q: Fraction, generator: np.random.Generator
 ) -> Counts:
-    """Draw support counts for cells that are supported independently: shape (L,), int64."""
+    """Draw for each cell the number of reports that support it: shape (L,), int64.
+
+    Args:
+        histogram: shape (L,), number of devices that hold each cell.
+        p: probability that a report supports its own cell.
+        q: probability that a report supports another cell, independently of other cells.
+        generator: seeded by the caller.
+    """
     own = generator.binomial(histogram, float(p))
     others = generator.binomial(histogram.sum() - histogram, float(q))
     drawn: Counts = (own + others).astype(np.int64)

@@ -102,7 +102,7 @@ def test_probabilities_are_those_of_the_rounded_weight(name: str) -> None:
         ({}, "unknown mechanism None"),
         ({"name": "laplace", "cells": 4}, "unknown mechanism 'laplace'"),
         ({"name": ["grr"], "cells": 4}, "unknown mechanism"),
-        ({"name": "grr"}, "lacks its field 'cells'"),
+        ({"name": "grr"}, "needs the field 'cells'"),
         ({"name": "grr", "cells": 4, "epsilon": "2"}, "no field 'epsilon'"),
         ({"name": "grr", "cells": 1}, "grr.cells must be an integer from 2"),
         ({"name": "grr", "cells": MAX_CELLS + 1}, "grr.cells"),
