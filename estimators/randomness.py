@@ -1,4 +1,4 @@
-"""Random integers and coins from uniform random bytes, and the exact value of e^epsilon.
+"""Random integers from uniform random bytes, and the exact weight of e^epsilon.
 
 Every draw has exactly the stated distribution, without floating point. The promise of privacy
 depends on that. In production the bytes come from the operating system's cryptographic generator;
@@ -13,17 +13,12 @@ from __future__ import annotations
 import os
 import re
 from decimal import ROUND_FLOOR, Context, Decimal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from estimators.errors import PlanError
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-Bits = NDArray[np.uint8]
 
 WEIGHT_BITS = 32
 """Binary logarithm of the weight of every input other than the true one."""
@@ -48,13 +43,6 @@ _CONTEXT = Context(prec=60, rounding=ROUND_FLOOR)
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,3})(\.[0-9]{1,20})?", re.ASCII)
 """Epsilon as plans write it, for example "1" or "0.25": without sign, exponent or spaces, with the
 digits 0 to 9 only."""
-
-PLANES = 8
-"""Number of binary digits that `coins` compares for all coins before it settles ties one by one."""
-
-COIN_BLOCK = 1 << 16
-"""Number of bytes of coins that are made at once: a block and its random digits fit in a core's
-cache."""
 
 
 class Randomness(Protocol):
@@ -172,15 +160,6 @@ def uniform_bytes(bound: int, size: int) -> int:
     return width * size if bound & (bound - 1) == 0 else width * (2 * size + 64)
 
 
-def coins_bytes(size: int) -> int:
-    """Return the maximum number of random bytes that :func:`coins` draws, for any probability.
-
-    It draws more with a probability below 2^-60: among the 8 · ``size`` coins one in 256 is
-    expected to be tied, and the result allows for one in 64, plus 64.
-    """
-    return PLANES * size + uniform_bytes((1 << 63) - 1, -(-size // 8) + 64)
-
-
 def _words_below(
     bound: int, size: int, randomness: Randomness, word: np.dtype[np.unsignedinteger[Any]]
 ) -> NDArray[Any]:
@@ -210,69 +189,3 @@ def _remainders(words: NDArray[Any], bound: int) -> NDArray[np.int64]:
     rest *= words.dtype.type(bound)
     np.subtract(words, rest, out=rest)
     return rest.astype(np.int64)
-
-
-def coins(size: int, probability: Fraction, randomness: Randomness) -> Bits:
-    """Return 8 · ``size`` independent coins, packed; each is 1 with exactly the probability.
-
-    A coin is 1 if a random binary fraction is below the probability. The two are compared digit by
-    digit, most significant first, and the first difference decides. One operation on a byte
-    compares a digit of 8 coins. After 8 digits, one coin in 256 is still undecided (tied). It is 1
-    with the exact probability that the remaining digits of ``probability`` state, which is a ratio
-    of integers.
-
-    Args:
-        size: number of bytes of coins.
-        probability: from 0 to 1, with a denominator of at most 2^63.
-        randomness: source of uniform bytes.
-
-    Returns:
-        Shape (size,), uint8. Cost: about 8.3 random bytes per byte of coins.
-    """
-    if not 0 <= probability <= 1:
-        raise ValueError(f"a probability must be from 0 to 1, got {probability}")
-    if probability in (0, 1):
-        return np.full(size, 0xFF * int(probability), np.uint8)
-    digits, rest = divmod(probability.numerator << PLANES, probability.denominator)
-    out = np.empty(size, np.uint8)
-    for start in range(0, size, COIN_BLOCK):
-        block = out[start : start + COIN_BLOCK]
-        tied = _compare(block, digits, randomness)
-        _settle(block, tied, rest, probability.denominator, randomness)
-    return out
-
-
-def _compare(out: Bits, digits: int, randomness: Randomness) -> Bits:
-    """Compare the first digits of all coins.
-
-    Args:
-        out: receives the decided coins; tied coins become 0.
-        digits: the first `PLANES` binary digits of the probability, as an integer.
-        randomness: source of uniform bytes.
-
-    Returns:
-        A mask of the tied coins, packed like ``out``.
-    """
-    planes = np.frombuffer(randomness.bytes(PLANES * len(out)), np.uint8).reshape(PLANES, -1)
-    # The loop goes from the last digit to the first, and computes each coin twice: as if a tie
-    # became 0 (out), and as if it became 1 (upper). Tied coins are those where the two differ.
-    # Where the probability's digit is 1, a random digit of one value makes the coin 1, and the
-    # other value leaves the result to the later digits. Where it is 0, one value makes the coin 0.
-    # Both values of a random digit are equally likely, so "or" and "and" express these rules.
-    out[:] = 0
-    upper = np.full(len(out), 0xFF, np.uint8)
-    for j in range(PLANES):
-        operation = np.bitwise_or if digits >> j & 1 else np.bitwise_and
-        operation(out, planes[j], out=out)
-        operation(upper, planes[j], out=upper)
-    upper ^= out
-    return upper
-
-
-def _settle(out: Bits, tied: Bits, numerator: int, denominator: int, source: Randomness) -> None:
-    """Set each tied coin of ``out`` to 1 with probability ``numerator / denominator``."""
-    places = np.flatnonzero(tied != 0)
-    undecided = np.unpackbits(tied[places])
-    indices = np.flatnonzero(undecided != 0)
-    undecided[indices] = uniform_below(denominator, len(indices), source) < numerator
-    out[places] |= np.packbits(undecided)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.randomness import coins
+from estimators.draws import coins
 
 if TYPE_CHECKING:
     from fractions import Fraction

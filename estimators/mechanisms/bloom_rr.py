@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from estimators.draws import coins_bytes
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.bits import random_rows, row_bytes
 from estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filter_rows
@@ -28,7 +29,7 @@ from estimators.mechanisms.joint_tables import JointTables, digits_of, integer_r
 from estimators.mechanisms.product_grr import check_axes
 from estimators.mechanisms.support import OTHER, require_integer
 from estimators.numerics.block_inverse import fold_axis
-from estimators.randomness import SeededRandomness, coins_bytes, exp_weight, parse_epsilon
+from estimators.randomness import SeededRandomness, exp_weight, parse_epsilon
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

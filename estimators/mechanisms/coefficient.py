@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from estimators.draws import coins, coins_bytes
 from estimators.mechanisms.base import Column, ReportWork
 from estimators.mechanisms.bits import row_bytes
 from estimators.mechanisms.covariance import one_cell_covariance
 from estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
-from estimators.randomness import coins, coins_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class HadamardCoefficient(SupportOracle):
 
     Report: column ``s``, the reported input. Counters: one per view, the number of reports of -1.
     The coefficient is ``estimate[0] - estimate[1]``; the two always sum to 1.
-    Cost: about one random byte per report, O(1) to perturb and to tally.
+    Cost: 2 random bytes for 8 reports, O(1) to perturb and to tally.
     """
 
     name: ClassVar[str] = "hadamard-coefficient"

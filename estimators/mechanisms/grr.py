@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from estimators.draws import RESPONSE_BYTES, respond
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.covariance import one_cell_covariance
 from estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
-from estimators.randomness import WEIGHT_BITS, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,16 +23,13 @@ if TYPE_CHECKING:
     from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
     from estimators.randomness import Randomness
 
-BLOCK = 1 << 14
-"""Number of reports that are perturbed at once, so that the arrays fit in a core's cache."""
-
 
 @dataclass(frozen=True)
 class GRR(SupportOracle):
     """GRR: the true cell has the weight floor(e^epsilon · 2^32), every other cell 2^32.
 
     Report: column ``v``, the reported cell. Counters: the number of reports of each cell.
-    Cost: 8 random bytes per report; O(1) to perturb and to tally.
+    Cost: 4 random bytes per report; O(1) to perturb and to tally.
     """
 
     name: ClassVar[str] = "grr"
@@ -61,7 +58,7 @@ class GRR(SupportOracle):
     @property
     def report_work(self) -> ReportWork:
         """The cost of one draw."""
-        return ReportWork.of(self.columns, uniform_bytes(self._total, 1))
+        return ReportWork.of(self.columns, RESPONSE_BYTES)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
         """Return the reported cells; column ``v`` is int64."""
@@ -100,35 +97,6 @@ class GRR(SupportOracle):
     def worst_ratio(self) -> Fraction:
         """Return p / q, the ratio of the only two probabilities."""
         return self.p / self.q
-
-
-def respond(
-    values: NDArray[Any], cells: int, weight: int, randomness: Randomness
-) -> NDArray[np.int64]:
-    """Randomise every value by GRR.
-
-    Args:
-        values: shape (n,), integers in [0, cells).
-        cells: number of cells.
-        weight: weight of the true cell; every other cell has the weight 2^32.
-        randomness: source of uniform bytes.
-
-    Returns:
-        Shape (n,), int64.
-    """
-    total = weight + (cells - 1) * OTHER
-    out = np.empty(len(values), np.int64)
-    for start in range(0, len(values), BLOCK):
-        value = values[start : start + BLOCK].astype(np.int64)
-        # One draw decides everything. If it is below the weight, the truth is reported, and the
-        # difference is negative. Otherwise the difference, divided by 2^32, is the number of the
-        # reported cell among the other cells; from the true cell on, numbers are one higher.
-        other = (uniform_below(total, len(value), randomness) - weight) >> WEIGHT_BITS
-        changed = other >= 0
-        other += other >= value
-        np.copyto(value, other, where=changed)
-        out[start : start + BLOCK] = value
-    return out
 
 
 def count_cells(cell: NDArray[Any], cells: int, view: NDArray[Any] | None, views: int) -> Counts:

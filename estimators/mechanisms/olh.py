@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from estimators.draws import RESPONSE_BYTES, respond
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.covariance import independent_noise
-from estimators.mechanisms.grr import respond
 from estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
 from estimators.mechanisms.support import OTHER, SupportOracle, require_integer
 from estimators.mechanisms.unary import draw_supports
@@ -95,8 +95,7 @@ class OLH(SupportOracle):
     @property
     def report_work(self) -> ReportWork:
         """The cost of a seed, the hash of the own cell, and a bucket."""
-        total = self.weight + (self.buckets - 1) * OTHER
-        draws = uniform_bytes(1 << self.seed_bits, 1) + uniform_bytes(total, 1)
+        draws = uniform_bytes(1 << self.seed_bits, 1) + RESPONSE_BYTES
         return ReportWork.of(self.columns, draws, hashes=1)
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:

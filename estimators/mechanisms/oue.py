@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from estimators.draws import coins_bytes
 from estimators.mechanisms.base import ReportWork
 from estimators.mechanisms.bits import random_rows, row_bytes
 from estimators.mechanisms.support import OTHER
 from estimators.mechanisms.unary import UnaryOracle, replace_own
-from estimators.randomness import coins_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ class OUE(UnaryOracle):
     2^32 / (2^32 + weight), where weight = floor(e^epsilon · 2^32).
 
     Report: column ``b``, L packed bits. Counters: the number of ones of each cell.
-    Cost: L / 8 bytes to send, about L + 1 random bytes; O(L / 64) word operations to tally.
+    Cost: L / 8 bytes to send, about L / 4 + 1 random bytes; O(L / 64) word operations to tally.
     """
 
     name: ClassVar[str] = "oue"

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from estimators.draws import RESPONSE_BYTES, respond
 from estimators.errors import PlanError
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.covariance import balanced_noise
-from estimators.mechanisms.grr import respond
 from estimators.mechanisms.joint_tables import (
     MAX_RECORD_CELLS,
     JointTables,
@@ -30,7 +30,7 @@ from estimators.mechanisms.joint_tables import (
 )
 from estimators.mechanisms.support import OTHER, require_integer
 from estimators.numerics.block_inverse import channels, noise_given_truth, unmix
-from estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight, uniform_bytes
+from estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ class ProductGRR:
 
     Report: one column ``x<b>`` per block, the reported cell of the block's attributes.
     Counters: the counts of reported records in every table, one table after another.
-    Cost: 8 random bytes per block; O(blocks) to perturb, O(axes of all tables) to tally.
+    Cost: 4 random bytes per block; O(blocks) to perturb, O(axes of all tables) to tally.
 
     Attributes:
         epsilon: decimal string, the whole loss of one report.
@@ -150,11 +150,7 @@ class ProductGRR:
     @property
     def report_work(self) -> ReportWork:
         """The cost of one draw per block."""
-        totals = (
-            weight + (size - 1) * OTHER
-            for weight, size in zip(self.weights, self.block_cells, strict=True)
-        )
-        return ReportWork.of(self.columns, sum(uniform_bytes(total, 1) for total in totals))
+        return ReportWork.of(self.columns, len(self.blocks) * RESPONSE_BYTES)
 
     def check(self) -> None:
         """Do nothing: the constructor has checked everything."""

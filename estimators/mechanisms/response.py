@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from estimators.draws import coins_bytes
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.coefficient import flip
 from estimators.mechanisms.covariance import independent_noise
 from estimators.mechanisms.support import OTHER, SupportOracle
 from estimators.numerics.hadamard import parity, power_of_two, transform
-from estimators.randomness import coins_bytes, uniform_below, uniform_bytes
+from estimators.randomness import uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from estimators.draws import coins_bytes
 from estimators.errors import PlanError
 from estimators.mechanisms.base import Column, ReportWork, require_enumerable
 from estimators.mechanisms.coefficient import flip
@@ -22,7 +23,7 @@ from estimators.mechanisms.hashing import buckets, mix
 from estimators.mechanisms.response import count_signs, draw_signs
 from estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
 from estimators.numerics.hadamard import parity, transform
-from estimators.randomness import coins_bytes, exp_weight, uniform_below, uniform_bytes
+from estimators.randomness import exp_weight, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from estimators.draws import coins, coins_bytes
 from estimators.mechanisms.base import ReportWork
 from estimators.mechanisms.bits import random_rows, row_bytes
 from estimators.mechanisms.support import OTHER
 from estimators.mechanisms.unary import UnaryOracle, replace_own
-from estimators.randomness import coins, coins_bytes, exp_weight
+from estimators.randomness import exp_weight
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +34,7 @@ class SUE(UnaryOracle):
     two bits, so each bit may spend half of epsilon.
 
     Report: column ``b``, L packed bits. Counters: the number of ones of each cell.
-    Cost: L / 8 bytes to send, about L + 1 random bytes; O(L / 64) word operations to tally.
+    Cost: L / 8 bytes to send, about L / 4 + 2 random bytes; O(L / 64) word operations to tally.
     """
 
     name: ClassVar[str] = "sue"

@@ -9,9 +9,10 @@ import numpy as np
 import orjson
 import pytest
 
+from estimators.draws import coins, coins_bytes
 from estimators.mechanisms import Mechanism, bloom_filters, build, olh, sketch, standard
 from estimators.mechanisms.base import Column
-from estimators.randomness import SeededRandomness, coins, coins_bytes, uniform_below, uniform_bytes
+from estimators.randomness import SeededRandomness, uniform_below, uniform_bytes
 from estimators.wire.batch import _encode_column
 from tests.support.mechanisms import EXAMPLES, example
 
@@ -63,26 +64,6 @@ def test_no_report_draws_more_bytes_than_stated(key: str) -> None:
     stated = mechanism.report_work.random_bytes
     parts = len(mechanism.columns) + 2
     assert max(drawn) <= stated <= 3 * max(drawn) + 1200 * parts
-
-
-@pytest.mark.parametrize(
-    ("spec", "random_bytes", "hashes"),
-    [
-        ({"name": "hadamard-response", "cells": 5}, 1 + coins_bytes(1), 0),
-        ({"name": "hadamard-response", "cells": 257}, 2 + coins_bytes(1), 0),
-        (LARGE["hadamard-sketch"], 1 + 2 + coins_bytes(1), 1),
-        (
-            {"name": "hadamard-sketch", "cells": 9, "hashes": 5, "buckets": 256, "seed": 0},
-            uniform_bytes(5, 1) + 1 + coins_bytes(1),
-            1,
-        ),
-    ],
-)
-def test_the_stated_work_is_one_draw_for_each_column(
-    spec: dict[str, Any], random_bytes: int, hashes: int
-) -> None:
-    work = build(spec, "1").report_work
-    assert (work.random_bytes, work.hashes, work.comparisons) == (random_bytes, hashes, 0)
 
 
 @pytest.mark.parametrize("key", ALL)

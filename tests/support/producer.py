@@ -158,11 +158,10 @@ class FakeClock:
 
 @dataclass
 class ScriptedDelivery:
-    """A delivery with a scripted outcome, or none; ``seen`` once a wait has returned a success."""
+    """A delivery with a scripted outcome, or none."""
 
     outcome: int | CalmstreamError | None
     on_wait: Callable[[], None]
-    seen: bool = False
 
     def wait(self, timeout: float) -> int:
         self.on_wait()
@@ -170,7 +169,6 @@ class ScriptedDelivery:
             raise RecoverableError(f"not within {timeout} s")
         if isinstance(self.outcome, CalmstreamError):
             raise self.outcome
-        self.seen = True
         return self.outcome
 
     def done(self) -> bool:

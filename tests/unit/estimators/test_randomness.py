@@ -1,4 +1,4 @@
-"""Exactness of the random source: rational odds, uniform integers, the certified exponential."""
+"""Exactness of the random source: uniform integers, the certified exponential."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -12,10 +12,8 @@ from scipy.stats import chi2
 from estimators.errors import PlanError
 from estimators.randomness import (
     MAX_DIVISOR,
-    Randomness,
     SeededRandomness,
     SystemRandomness,
-    coins,
     exp_weight,
     parse_epsilon,
     uniform_below,
@@ -135,73 +133,6 @@ def test_bounds_outside_the_range_are_refused(bound: int) -> None:
 
 def test_nothing_is_drawn_for_nobody() -> None:
     assert uniform_below(3, 0, SystemRandomness()).shape == (0,)
-    assert coins(0, Fraction(1, 3), SystemRandomness()).shape == (0,)
-
-
-ODDS = [
-    Fraction(1, 2),
-    Fraction(1, 3),
-    Fraction(255, 256),
-    Fraction(1, 257),
-    Fraction(1, 2**40),
-    Fraction(2**32, 2**32 + exp_weight("1")),
-    Fraction(exp_weight("8"), 2**32 + exp_weight("8")),
-]
-
-
-@pytest.mark.parametrize("odds", ODDS)
-def test_coin_odds_are_exact_over_all_leading_digits(odds: Fraction) -> None:
-    # 256 coins, one for each equally likely pattern of the eight leading digits.
-    patterns = np.arange(256)
-    planes = np.packbits((patterns >> np.arange(8)[:, None]) & 1, axis=1)
-    head, rest = divmod(256 * odds.numerator, odds.denominator)
-
-    def heads(tie_draw: int) -> int:
-        draw = np.dtype("<u8" if odds.denominator > 1 << 16 else "<u4")
-        if odds.denominator & (odds.denominator - 1) == 0:
-            size = next(b for b in (1, 2, 4, 8) if odds.denominator <= 1 << 8 * b)
-            draw = np.dtype(f"<u{size}")
-        source = Script(planes.tobytes(), words(draw, tie_draw))
-        return int(np.unpackbits(coins(32, odds, source)).sum())
-
-    # Exactly one pattern ties; it is heads for ``rest`` of the ``denominator`` draws.
-    assert heads(odds.denominator - 1) == head
-    if rest:
-        assert heads(rest - 1) == head + 1
-    if rest < odds.denominator - 1:
-        assert heads(rest) == head
-    assert Fraction(head) + Fraction(rest, odds.denominator) == 256 * odds
-
-
-@pytest.mark.parametrize("odds", ODDS)
-@pytest.mark.parametrize("source", [SeededRandomness(5), SystemRandomness()])
-def test_coins_come_up_with_their_odds(odds: Fraction, source: Randomness) -> None:
-    size = 100_000
-    heads = int(np.bitwise_count(coins(size, odds, source)).sum())
-    n, p = 8 * size, float(odds)
-    if n * p < 10:
-        assert heads < 10 + 20 * n * p
-    else:
-        assert chi2.sf((heads - n * p) ** 2 / (n * p * (1 - p)), 1) > ALPHA
-
-
-def test_certain_coins_need_no_randomness() -> None:
-    assert coins(3, Fraction(0), Script()).tolist() == [0, 0, 0]
-    assert coins(3, Fraction(1), Script()).tolist() == [255, 255, 255]
-
-
-@pytest.mark.parametrize("odds", [Fraction(-1, 2), Fraction(3, 2)])
-def test_odds_outside_the_unit_interval_are_refused(odds: Fraction) -> None:
-    with pytest.raises(ValueError, match="probability"):
-        coins(1, odds, SystemRandomness())
-
-
-def test_neighbouring_coins_and_rows_are_independent() -> None:
-    bits = np.unpackbits(coins(1 << 18, Fraction(1, 3), SeededRandomness(11))).astype(float)
-    bits = (bits - 1 / 3) / np.sqrt(2 / 9)
-    for lag in (1, 8, 64, 8 << 16):
-        product = bits[lag:] * bits[:-lag]
-        assert abs(product.sum()) < 5 * np.sqrt(len(product))
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 4096])

@@ -1,0 +1,177 @@
+"""Exact random choices by the digits of a uniform number: packed coins, and one of many cells.
+
+A uniform number U in [0, 1) is read digit by digit, the most significant digit first; a digit is a
+word of 16 or 32 bits, little-endian. The outcomes divide [0, 1) into intervals with rational ends.
+As soon as the digits read so far leave one outcome only, it is the result. So every outcome has its
+exact probability, and nearly every choice reads one digit. Edges in other languages read the same
+digits in the same order: `docs/wire-formats.md` states it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.randomness import WEIGHT_BITS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from estimators.randomness import Randomness
+
+Bits = NDArray[np.uint8]
+
+COIN_BLOCK = 1 << 16
+"""Bytes of coins made at once, so that the words of a block stay in a core's cache."""
+
+RESPONSE_BLOCK = 1 << 14
+"""Responses made at once, for the same reason."""
+
+RESPONSE_BYTES = 16
+"""Most random bytes that one response draws, but for a chance below 2^-60."""
+
+_MAX_TOTAL = 1 << 63
+
+_OTHER = 1 << WEIGHT_BITS
+_LOW = np.uint64(_OTHER - 1)
+_SHIFT = np.uint64(WEIGHT_BITS)
+_UNDECIDED = -1
+
+
+def coins(size: int, probability: Fraction, randomness: Randomness) -> Bits:
+    """Draw 8 · ``size`` independent coins, each 1 with probability exactly ``probability``, packed.
+
+    Eight coins are one choice among the 256 values of a byte, in increasing order, by digits of 16
+    bits. One choice in 257 or fewer needs a second digit.
+
+    Args:
+        size: bytes of coins.
+        probability: in [0, 1].
+        randomness: source of the digits. First one digit for every byte; then the further digits of
+            every undecided byte, one byte after another.
+
+    Returns:
+        Shape (size,), uint8. Cost: about 2.01 random bytes and one table lookup per byte of coins.
+    """
+    if not 0 <= probability <= 1:
+        raise ValueError(f"probability must lie in [0, 1], got {probability}")
+    if probability in (0, 1):
+        return np.full(size, 0xFF * int(probability), np.uint8)
+    table = _coin_table(probability)
+    out = np.empty(size, np.uint8)
+    for start in range(0, size, COIN_BLOCK):
+        block = out[start : start + COIN_BLOCK]
+        words = np.frombuffer(randomness.bytes(2 * len(block)), "<u2")
+        values = table[words]
+        block[:] = values
+        for place in np.flatnonzero(values == _UNDECIDED):
+            block[place] = _settle(int(words[place]), 16, *_byte_choice(probability), randomness)
+    return out
+
+
+def coins_bytes(size: int) -> int:
+    """Return the most random bytes that :func:`coins` draws, but for a chance below 2^-60."""
+    return 2 * size + 2 * (size // 8 + 64)
+
+
+def respond(
+    values: NDArray[np.integer], cells: int, weight: int, randomness: Randomness
+) -> NDArray[np.int64]:
+    """Randomise every value: the value itself with odds weight : 2^32 against any other given cell.
+
+    The outcomes in order are the value itself (weight ``weight``), then the other cells in
+    increasing order (2^32 each); digits have 32 bits.
+
+    Args:
+        values: shape (n,), integers in [0, cells).
+        cells: number of cells.
+        weight: of the true cell; the sum of all weights is below 2^63.
+        randomness: source of the digits. First one digit for every value of a block, then the
+            further digits of every undecided value, one value after another.
+
+    Returns:
+        Shape (n,), int64. Cost: 4 random bytes a value, and 4 more with a chance of cells / 2^32.
+    """
+    total = weight + (cells - 1) * _OTHER
+    if total >= _MAX_TOTAL:
+        raise ValueError(f"the weights sum to {total}, which is not below 2^63")
+    out = np.empty(len(values), np.int64)
+    for start in range(0, len(values), RESPONSE_BLOCK):
+        value = values[start : start + RESPONSE_BLOCK].astype(np.int64)
+        other = _other_cells(total, weight, len(value), randomness)
+        changed = other >= 0
+        other += other >= value
+        np.copyto(value, other, where=changed)
+        out[start : start + RESPONSE_BLOCK] = value
+    return out
+
+
+def _other_cells(total: int, weight: int, size: int, randomness: Randomness) -> NDArray[np.int64]:
+    """Choose for every response: negative for the truth, or the number of the other cell."""
+    words = np.frombuffer(randomness.bytes(4 * size), "<u4")
+    high, low = np.uint64(total >> WEIGHT_BITS), np.uint64(total & (_OTHER - 1))
+    digits = words.astype(np.uint64)
+    # floor(U · total), where all further digits are 0: U lies in [digits, digits + 1) / 2^32.
+    place = (digits * high + (digits * low >> _SHIFT)).astype(np.int64) - weight
+    other = place >> WEIGHT_BITS
+    # A place this near the end of its interval may leave it with the further digits.
+    near = (place & (_OTHER - 1)) >= _OTHER - (total >> WEIGHT_BITS) - 2
+    for i in np.flatnonzero(near):
+        other[i] = _settle(
+            int(words[i]), 32, total, lambda p: (p - weight) >> WEIGHT_BITS, randomness
+        )
+    np.maximum(other, -1, out=other)
+    return other
+
+
+def _settle(
+    number: int, width: int, total: int, outcome: Callable[[int], int], randomness: Randomness
+) -> int:
+    """Read further digits until they leave one outcome only.
+
+    Args:
+        number: the first digit.
+        width: bits of a digit.
+        total: sum of the weights of all outcomes.
+        outcome: the outcome at a place in [0, total); outcomes below 0 count as one.
+        randomness: source of the further digits.
+    """
+    bits = width
+    while True:
+        first = outcome(number * total >> bits)
+        last = outcome(-(-(number + 1) * total >> bits) - 1)
+        if first == last or last < 0:
+            return first
+        digit = int.from_bytes(randomness.bytes(width // 8), "little")
+        number = number << width | digit
+        bits += width
+
+
+@lru_cache(maxsize=256)
+def _byte_choice(probability: Fraction) -> tuple[int, Callable[[int], int]]:
+    """Return the sum of the weights of the 256 values of a byte of coins, and the choice."""
+    one, zero = probability.numerator, probability.denominator - probability.numerator
+    weights = [one ** v.bit_count() * zero ** (8 - v.bit_count()) for v in range(256)]
+    ends = list(accumulate(weights))
+    return ends[-1], lambda place: bisect_right(ends, place)
+
+
+@lru_cache(maxsize=64)
+def _coin_table(probability: Fraction) -> NDArray[np.int16]:
+    """Return the outcome of every first digit, or -1 if it leaves several: shape (65536,)."""
+    one, zero = probability.numerator, probability.denominator - probability.numerator
+    total = probability.denominator**8
+    weights = (one ** v.bit_count() * zero ** (8 - v.bit_count()) for v in range(256))
+    ends = [(end << 16, total) for end in accumulate(weights)]
+    # A digit d with end / total inside (d, d + 1) / 2^16 leaves several outcomes.
+    whole = np.array([-(-end // total) for end, total in ends])
+    table = np.repeat(np.arange(256, dtype=np.int16), np.diff(whole, prepend=0))
+    split = [end // total for end, total in ends if end % total]
+    table[split] = _UNDECIDED
+    return table

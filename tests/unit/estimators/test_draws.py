@@ -1,0 +1,217 @@
+"""Exactness of coins and responses, against intervals of rational numbers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from estimators.draws import RESPONSE_BYTES, coins, respond
+from estimators.randomness import Randomness, SeededRandomness, SystemRandomness, exp_weight
+
+ALPHA = 1e-6
+OTHER = 1 << 32
+
+
+class Script:
+    """Hands out prepared digits and insists that they are read to the end."""
+
+    def __init__(self, *parts: bytes) -> None:
+        self.left = b"".join(parts)
+
+    def bytes(self, count: int) -> bytes:
+        assert len(self.left) >= count, "more digits are read than needed"
+        part, self.left = self.left[:count], self.left[count:]
+        return part
+
+
+class Counted:
+    """The bytes of another source, counted."""
+
+    def __init__(self, source: Randomness) -> None:
+        self._source = source
+        self.count = 0
+
+    def bytes(self, count: int) -> bytes:
+        self.count += count
+        return self._source.bytes(count)
+
+
+def outcome(ends: list[Fraction], digits: list[int], width: int) -> int | None:
+    """The outcome whose interval holds all numbers that begin with the digits, if one does."""
+    low = sum((Fraction(d, 1 << width * (i + 1)) for i, d in enumerate(digits)), Fraction(0))
+    high = low + Fraction(1, 1 << width * len(digits))
+    for number, (start, end) in enumerate(pairwise([Fraction(0), *ends])):
+        if start <= low and high <= end:
+            return number
+    return None
+
+
+def digits_of(point: Fraction, width: int, count: int) -> list[int]:
+    """The first digits of a number in [0, 1)."""
+    whole = int(point * (1 << width * count))
+    return [whole >> width * (count - 1 - i) & ((1 << width) - 1) for i in range(count)]
+
+
+def spelled(digits: list[int], width: int) -> bytes:
+    return b"".join(d.to_bytes(width // 8, "little") for d in digits)
+
+
+def needed(ends: list[Fraction], digits: list[int], width: int) -> int:
+    """How many of the digits decide."""
+    return next(
+        n for n in range(1, len(digits) + 1) if outcome(ends, digits[:n], width) is not None
+    )
+
+
+ODDS = [
+    Fraction(1, 2),
+    Fraction(1, 3),
+    Fraction(255, 256),
+    Fraction(1, 257),
+    Fraction(1, 2**40),
+    Fraction(2**32, 2**32 + exp_weight("1")),
+    Fraction(exp_weight("8"), 2**32 + exp_weight("8")),
+]
+
+
+def byte_ends(probability: Fraction) -> list[Fraction]:
+    return list(
+        accumulate(
+            probability ** v.bit_count() * (1 - probability) ** (8 - v.bit_count())
+            for v in range(256)
+        )
+    )
+
+
+@pytest.mark.parametrize("probability", ODDS)
+def test_every_first_digit_gives_its_byte_of_coins(probability: Fraction) -> None:
+    ends = byte_ends(probability)
+    split = {int(end * (1 << 16)) for end in ends if end * (1 << 16) % 1}
+    decided = [d for d in range(1 << 16) if d not in split]
+    drawn = coins(len(decided), probability, Script(np.array(decided, "<u2").tobytes()))
+    whole = np.array([float(end) for end in ends])
+    likely = np.searchsorted(whole, (np.array(decided) + 0.5) / (1 << 16), side="right")
+    assert drawn.tolist() == likely.tolist()
+    for d in decided[:: max(1, len(decided) // 50)]:
+        assert outcome(ends, [d], 16) is not None
+    for d in split:
+        assert outcome(ends, [d], 16) is None
+
+
+@pytest.mark.parametrize("probability", ODDS)
+def test_coins_near_every_boundary_read_until_one_value_is_left(probability: Fraction) -> None:
+    ends = byte_ends(probability)
+    for end in ends[:-1]:
+        for point in (end - Fraction(1, 1 << 45), end + Fraction(1, 1 << 45)):
+            digits = digits_of(min(max(point, Fraction(0)), 1 - Fraction(1, 1 << 64)), 16, 40)
+            n = needed(ends, digits, 16)
+            source = Script(spelled(digits[:n], 16))
+            assert coins(1, probability, source)[0] == outcome(ends, digits[:n], 16)
+            assert source.left == b""
+
+
+@pytest.mark.parametrize("probability", ODDS)
+@pytest.mark.parametrize("source", [SeededRandomness(5), SystemRandomness()])
+def test_coins_come_up_with_their_odds(probability: Fraction, source: Randomness) -> None:
+    size = 100_000
+    heads = int(np.bitwise_count(coins(size, probability, source)).sum())
+    n, p = 8 * size, float(probability)
+    if n * p < 10:
+        assert heads < 10 + 20 * n * p
+    else:
+        assert chi2.sf((heads - n * p) ** 2 / (n * p * (1 - p)), 1) > ALPHA
+
+
+def test_certain_coins_need_no_randomness() -> None:
+    assert coins(3, Fraction(0), Script()).tolist() == [0, 0, 0]
+    assert coins(3, Fraction(1), Script()).tolist() == [255, 255, 255]
+    assert coins(0, Fraction(1, 3), SystemRandomness()).shape == (0,)
+
+
+@pytest.mark.parametrize("probability", [Fraction(-1, 2), Fraction(3, 2)])
+def test_odds_outside_the_unit_interval_are_refused(probability: Fraction) -> None:
+    with pytest.raises(ValueError, match="probability"):
+        coins(1, probability, SystemRandomness())
+
+
+def test_neighbouring_coins_and_rows_are_independent() -> None:
+    bits = np.unpackbits(coins(1 << 18, Fraction(1, 3), SeededRandomness(11))).astype(float)
+    bits = (bits - 1 / 3) / np.sqrt(2 / 9)
+    for lag in (1, 8, 64, 8 << 16):
+        product = bits[lag:] * bits[:-lag]
+        assert abs(product.sum()) < 5 * np.sqrt(len(product))
+
+
+def response_ends(cells: int, weight: int) -> list[Fraction]:
+    total = weight + (cells - 1) * OTHER
+    return [Fraction(weight + i * OTHER, total) for i in range(cells)]
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "1", "16"])
+@pytest.mark.parametrize("cells", [2, 3, 64, 1 << 24])
+def test_responses_near_every_boundary_are_exact(epsilon: str, cells: int) -> None:
+    weight = exp_weight(epsilon)
+    total = weight + (cells - 1) * OTHER
+    chosen = range(cells) if cells <= 64 else [0, 1, 2, 12_345, cells - 2, cells - 1]
+    value = cells // 2
+    tiny = Fraction(1, 1 << 90)
+    for i in chosen:
+        end = Fraction(weight + i * OTHER, total)
+        for point, expected in ((end - tiny, i), (end + tiny, i + 1)):
+            if point >= 1:
+                continue
+            digits = digits_of(point, 32, 12)
+            low = [max(end - Fraction(OTHER, total), Fraction(0)), end]
+            ends = [*low, min(end + Fraction(OTHER, total), Fraction(1)), Fraction(1)]
+            if i == 0:
+                ends = ends[1:]
+            n = needed(sorted(set(ends)), digits, 32)
+            source = Script(spelled(digits[:n], 32))
+            other = expected - 1
+            cell = value if expected == 0 else other + (other >= value)
+            drawn = respond(np.array([value]), cells, weight, source)
+            assert drawn.tolist() == [cell]
+            assert source.left == b""
+
+
+def test_responses_of_many_values_equal_those_of_each_alone() -> None:
+    weight = exp_weight("1")
+    digits = np.random.default_rng(1).integers(0, 1 << 32, 1000, dtype=np.uint32)
+    values = np.arange(1000) % 7
+    together = respond(values, 7, weight, Script(digits.tobytes()))
+    ends = response_ends(7, weight)
+    for i in range(0, 1000, 37):
+        number = outcome(ends, [int(digits[i])], 32)
+        assert number is not None
+        expected = int(values[i]) if number == 0 else number - 1 + (number - 1 >= values[i])
+        assert together[i] == expected
+
+
+def test_responses_follow_their_odds() -> None:
+    cells, weight, n = 5, exp_weight("0.5"), 400_000
+    drawn = respond(np.full(n, 3), cells, weight, SystemRandomness())
+    total = weight + (cells - 1) * OTHER
+    expected = np.array([weight if c == 3 else OTHER for c in range(cells)]) / total * n
+    observed = np.bincount(drawn, minlength=cells)
+    assert chi2.sf((np.square(observed - expected) / expected).sum(), cells - 1) > ALPHA
+
+
+def test_one_report_reads_the_stated_bytes() -> None:
+    source = Counted(SystemRandomness())
+    for _ in range(200):
+        respond(np.array([1]), 64, exp_weight("1"), source)
+    assert source.count == 800
+    assert source.count / 200 <= RESPONSE_BYTES
+    source = Counted(SystemRandomness())
+    for _ in range(200):
+        coins(8, Fraction(OTHER, OTHER + exp_weight("1")), source)
+    assert 3200 <= source.count <= 3300
+
+
+def test_weights_beyond_the_range_are_refused() -> None:
+    with pytest.raises(ValueError, match="not below"):
+        respond(np.array([0]), 1 << 31, exp_weight("16"), SystemRandomness())
