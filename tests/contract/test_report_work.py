@@ -66,6 +66,26 @@ def test_no_report_draws_more_bytes_than_stated(key: str) -> None:
     assert max(drawn) <= stated <= 3 * max(drawn) + 1200 * parts
 
 
+@pytest.mark.parametrize(
+    ("spec", "random_bytes", "hashes"),
+    [
+        ({"name": "hadamard-response", "cells": 5}, 1 + coins_bytes(1), 0),
+        ({"name": "hadamard-response", "cells": 257}, 2 + coins_bytes(1), 0),
+        (LARGE["hadamard-sketch"], 1 + 2 + coins_bytes(1), 1),
+        (
+            {"name": "hadamard-sketch", "cells": 9, "hashes": 5, "buckets": 256, "seed": 0},
+            uniform_bytes(5, 1) + 1 + coins_bytes(1),
+            1,
+        ),
+    ],
+)
+def test_the_stated_work_is_one_draw_for_each_column(
+    spec: dict[str, Any], random_bytes: int, hashes: int
+) -> None:
+    work = build(spec, "1").report_work
+    assert (work.random_bytes, work.hashes, work.comparisons) == (random_bytes, hashes, 0)
+
+
 @pytest.mark.parametrize("key", ALL)
 def test_no_report_takes_more_bytes_than_stated(key: str) -> None:
     mechanism = build(ALL[key], "1")

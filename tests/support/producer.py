@@ -158,10 +158,11 @@ class FakeClock:
 
 @dataclass
 class ScriptedDelivery:
-    """A delivery with a scripted outcome, or none."""
+    """A delivery with a scripted outcome, or none; ``seen`` once a wait has returned a success."""
 
     outcome: int | CalmstreamError | None
     on_wait: Callable[[], None]
+    seen: bool = False
 
     def wait(self, timeout: float) -> int:
         self.on_wait()
@@ -169,6 +170,7 @@ class ScriptedDelivery:
             raise RecoverableError(f"not within {timeout} s")
         if isinstance(self.outcome, CalmstreamError):
             raise self.outcome
+        self.seen = True
         return self.outcome
 
     def done(self) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
 from broker.in_process import SendFault
 from broker.transport import Partition
-from estimators.errors import FatalError
+from consumer.tally.waiting import StopRequested
+from estimators.errors import FatalError, RecoverableError
 from estimators.wire.state import PartitionState, parse_key
 from tests.support.tally import batch_id, small_plan
 from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
@@ -104,3 +106,38 @@ def test_reading_pauses_while_too_many_writes_wait() -> None:
     stage.turns(worker, count=60, step=0.01)
     assert sample(worker, "records_read_total") == 100
     assert sample(worker, "dead_letters_total") == 100
+
+
+def test_the_counter_of_checkpoints_counts_the_partitions_that_advanced() -> None:
+    stage = Stage(small_plan(partitions=3))
+    worker = stage.worker(checkpoint_seconds=600)
+    for partition in range(2):
+        stage.batch(0, [1, 2], partition=partition)
+    stage.turns(worker, count=4)
+    assert sample(worker, "checkpoints_total") == 0
+    for _ in range(2):
+        worker.checkpoint()
+        assert sample(worker, "checkpoints_total") == 2
+    stage.batch(0, [3], partition=2)
+    stage.turns(worker, count=1)
+    worker.checkpoint()
+    assert sample(worker, "checkpoints_total") == 3
+    worker.finish()
+
+
+def test_only_a_checkpoint_with_a_deadline_goes_on_when_the_worker_is_asked_to_stop() -> None:
+    stage, stop = Stage(small_plan()), threading.Event()
+    worker = stage.worker(checkpoint_seconds=600, retry_seconds=60.0)
+    worker.abandon()
+    worker.start(stop)
+    stage.batch(0, [1])
+    stage.turns(worker, count=4)
+    stage.broker.stall(Partition(stage.names.state, 0))
+    stop.set()
+    with pytest.raises(StopRequested):
+        worker.checkpoint()
+    with pytest.raises(RecoverableError, match="not acknowledged in time"):
+        worker.checkpoint(deadline=stage.clock.monotonic() + 1.0)
+    stage.broker.release(Partition(stage.names.state, 0))
+    worker.finish()
+    assert stage.states()[-1].next_offset == 1

@@ -222,6 +222,14 @@ def test_a_plan_can_withhold_what_looks_forged() -> None:
     assert build_set(plan, honest_window()).marginals
 
 
+@pytest.mark.parametrize(("reports", "withheld"), [(0, False), (1, True)])
+def test_tables_are_withheld_from_one_report_on(reports: int, withheld: bool) -> None:
+    manifest = build_set(published_plan(), honest_window()).manifest
+    assert not dataclasses.replace(manifest, reports=reports).withheld
+    without = dataclasses.replace(manifest, reports=reports, marginals=())
+    assert without.withheld is withheld
+
+
 def test_the_manifest_says_how_far_forged_reports_reach() -> None:
     plan = published_plan()
     built = build_set(plan, merged())

@@ -85,6 +85,17 @@ def test_a_set_of_another_plan_does_not_pass_for_a_published_one(bench: Bench) -
     assert again.snapshot_records()[len(foreign.snapshot_records()) :] == own
 
 
+def test_a_step_says_whether_more_may_be_due(bench: Bench) -> None:
+    bench.close_all(windows=2)
+    bench.put_all()
+    session = bench.publication()
+    steps(session, lambda: session.caught_up)
+    written = [session.step(0.0) for _ in range(4)]
+    assert (written, session.finished) == ([True] * 4, False)
+    assert bench.kinds() == [(w, kind) for w in range(2) for kind in (FINAL, TOTAL)]
+    assert session.step(0.0) is False
+
+
 # Membership
 
 

@@ -57,6 +57,16 @@ def test_ends_are_asked_for_after_the_interval_and_not_before() -> None:
     assert watch.end(OTHER) is None
 
 
+def test_the_interval_runs_anew_from_every_request() -> None:
+    ends, clock = Ends(), ManualClock()
+    watch = EndWatch(ends, clock, 10.0)  # type: ignore[arg-type]
+    for seconds, asked in ((10, 1), (9, 1), (1, 2), (9, 2)):
+        clock.advance(seconds)
+        watch.turn([ONE])
+        soon("no request", lambda: not watch._asking.is_alive())
+        assert ends.asked == asked
+
+
 def test_the_partition_that_does_not_answer_is_found_among_those_that_do() -> None:
     ends, clock = Ends(), ManualClock()
     ends.dead = {OTHER}

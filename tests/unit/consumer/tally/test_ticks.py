@@ -101,3 +101,20 @@ def test_what_failed_before_is_forgotten_once_time_passes_again(bench: Bench, ho
     bench.turn(10 * STALL)
     bench.settle(RecoverableError("not enough replicas"))
     assert bench.turn() == 1
+
+
+def test_a_released_partition_gets_a_tick_again_after_the_interval(bench: Bench) -> None:
+    assert bench.turn() == 1
+    bench.ticker.drop([ONE])
+    assert bench.turn(0.9) == 0, "the time of its last tick is still known"
+    assert bench.turn(0.1) == 1, "the tick before the release is not waited for"
+
+
+def test_failures_before_a_release_do_not_count_after_it(bench: Bench) -> None:
+    bench.turn()
+    bench.settle(RecoverableError("not enough replicas"))
+    bench.turn()
+    bench.ticker.drop([ONE])
+    bench.turn(10 * STALL)
+    bench.settle(RecoverableError("not enough replicas"))
+    assert bench.turn() == 1

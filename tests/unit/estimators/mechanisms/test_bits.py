@@ -91,3 +91,11 @@ def test_only_the_own_bit_is_replaced() -> None:
     rows = np.array([[0x00, 0x00], [0xFF, 0xFF], [0x0F, 0xF0]], np.uint8)
     replace_own(rows, np.array([9, 0, 15]), np.array([0xFF, 0x00, 0x7F], np.uint8))
     assert rows.tolist() == [[0x00, 0x02], [0xFE, 0xFF], [0x0F, 0x70]]
+
+
+def test_more_views_than_two_bytes_can_number_are_counted_apart() -> None:
+    last = 1 << 16
+    rows = np.array([[0b001], [0b010], [0b100]], np.uint8)
+    counts = count_bits(rows, 3, np.array([last, 0, last]), last + 1)
+    assert counts[[0, last]].tolist() == [[0, 1, 0], [1, 0, 1]]
+    assert counts.sum() == 3

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from estimators.errors import Reason, Rejection
+from estimators.mechanisms.base import Column
 from estimators.randomness import SeededRandomness
 from estimators.wire.batch import decode_batch
 from producer.device.reporter import Report
@@ -106,6 +107,26 @@ def test_bits_beyond_the_last_are_refused() -> None:
     assert reader.read(Report(group, 0, 0, {name: np.array([[0x0F]], np.uint8)}))
     with pytest.raises(Rejection, match="beyond 4"):
         reader.read(Report(group, 0, 0, {name: np.array([[0x10]], np.uint8)}))
+
+
+def test_seventeen_bits_take_three_bytes_and_one_bit_of_the_last() -> None:
+    reader = rows._Bits(Column("b", "bits", 17))
+    assert reader.read(np.array([[0xFF, 0xFF, 0x01]], np.uint8)) == b"\xff\xff\x01"
+    for wrong, reason in (
+        ([0xFF, 0xFF, 0x02], Reason.OUT_OF_RANGE),
+        ([0xFF, 0xFF], Reason.LENGTH_MISMATCH),
+        ([0xFF, 0xFF, 0, 0], Reason.LENGTH_MISMATCH),
+    ):
+        with pytest.raises(Rejection) as refused:
+            reader.read(np.array([wrong], np.uint8))
+        assert refused.value.reason is reason
+
+
+def test_a_new_reader_refuses_a_window_outside_the_plan_with_a_workers_reason() -> None:
+    for window, reason in ((PLAN.windows, Reason.AFTER_END), (-1, Reason.LATE)):
+        with pytest.raises(Rejection) as refused:
+            RowReader(PLAN).read(Report(0, window, 0, cell(1)))
+        assert refused.value.reason is reason
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, ">i4", np.int64, np.uint64])
