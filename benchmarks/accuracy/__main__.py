@@ -1,8 +1,10 @@
-"""The accuracy report: tables and plots of the papers' figures on real data sets.
+"""Measure the figures of two papers again on real data sets: the accuracy report.
 
-``python -m benchmarks.accuracy`` measures what is missing and draws everything. Results are lines
-in ``benchmarks/results/*.jsonl``, one for each point and repeat. A run can be stopped and started
-again; ``--times 5`` measures five times the repeats. Point and repeat determine the seed.
+The papers are CALM (Zhang et al., 2018) and Cormode et al. (2018). The program ``python -m
+benchmarks.accuracy`` measures what is missing and draws tables and plots of everything. The results
+are lines in ``benchmarks/results/*.jsonl``, one for each point of a figure and each repeat. A run
+can be stopped and started again; ``--times 5`` measures five times as many repeats. Point and
+repeat determine the seed.
 """
 
 from __future__ import annotations
@@ -32,14 +34,18 @@ REPEATS = {
     "cormode-fig10": 10,
     "cormode-table3": 1,
 }
-"""Repeats of every point, before ``--times``: about twenty minutes of one core."""
+"""Repeats of every point of a figure, which ``--times`` multiplies; chosen so that all take about
+twenty minutes of one core."""
 
 Job = tuple[str, str, int, Callable[[], dict[str, Any]]]
-"""Figure, key, repeat and the measurement."""
+"""Name of the figure, key of the result, number of the repeat, and a function that measures it."""
 
 
 def jobs(figures: set[str], times: int) -> Iterator[Job]:
-    """Yield measurements by repeat: an early stop leaves equally many for each point."""
+    """Yield the measurements of these figures, first all of repeat 0, then all of repeat 1, ...
+
+    So a run that is stopped early leaves about as many repeats for each point.
+    """
     wanted = {figure: times * REPEATS[figure] for figure in figures}
     for repeat in range(max(wanted.values())):
         for name, pieces in FIGURES.items():
@@ -63,9 +69,11 @@ def main() -> None:
     """Measure, then draw the figures."""
     every = [*FIGURES, *dict.fromkeys(e.figure for e in experiments())]
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=1, help="as many repeats (%(default)s)")
-    parser.add_argument("--figures", default=",".join(every), help="(%(default)s)")
-    parser.add_argument("--minutes", type=float, help="stop measuring after so long")
+    parser.add_argument(
+        "--times", type=int, default=1, help="measure this many times the repeats (%(default)s)"
+    )
+    parser.add_argument("--figures", default=",".join(every), help="figures (%(default)s)")
+    parser.add_argument("--minutes", type=float, help="stop measuring after this time")
     parser.add_argument("--draw-only", action="store_true", help="measure nothing")
     args = parser.parse_args()
     figures = set(args.figures.split(","))

@@ -1,6 +1,10 @@
-"""Applications: tests of independence (Fig. 7), dependence trees (Fig. 8), InpEM (Table 3).
+"""Experiments of Cormode et al. that use marginal tables: Fig. 7, Fig. 8 and Table 3.
 
-Each is a list of keyed experiments whose one run gives a flat record of numbers.
+- Fig. 7: tests of independence of two attributes;
+- Fig. 8: dependence trees (Chow-Liu trees) of all attributes;
+- Table 3: how often the method InpEM fails (`benchmarks.accuracy.em_failures`).
+
+Each experiment has a key and a function that runs one repeat and returns numbers by name.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from estimators.methods.base import Model
 from estimators.plan.request import Request
 
 N18 = 1 << 18
+"""Number of devices in Fig. 7."""
+
 PAIRS = (
     ("Night_pick", "Night_drop"),
     ("Toll", "Far"),
@@ -41,12 +47,12 @@ TREE_EPSILONS = ("0.2", "0.4", "0.6", "0.8", "1.0", "1.4")
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One keyed run.
+    """One experiment.
 
     Attributes:
-        figure: also the name of the file of results.
-        key: of its results.
-        run: the numbers of one repeat.
+        figure: name of the figure, which is also the name of the file of results.
+        key: name of the experiment in that file.
+        run: takes the number of a repeat, runs it and returns its numbers by name.
     """
 
     figure: str
@@ -55,7 +61,15 @@ class Experiment:
 
 
 def fitted(method: str, epsilon: str, k: int, drawn: Devices, seed: tuple[int, ...]) -> Model:
-    """Return a model of one collection from the drawn devices."""
+    """Return a method's model of one simulated collection from the drawn devices.
+
+    Args:
+        method: name of the method.
+        epsilon: privacy parameter of a report, as a decimal.
+        k: size of the marginals that the plan is made for.
+        drawn: the devices.
+        seed: seed of the noise.
+    """
     request = Request(drawn.domain, epsilon, len(drawn.codes), k)
     plan = local_plan(methods.get(method), request)
     tallies = collect(plan, drawn.codes, np.random.SeedSequence(seed), exact=True)
@@ -63,25 +77,29 @@ def fitted(method: str, epsilon: str, k: int, drawn: Devices, seed: tuple[int, .
 
 
 def pairs_run(method: str, repeat: int) -> dict[str, Any]:
-    """Return the statistic and critical values of the six pairs on fresh devices."""
+    """Test the six pairs on newly drawn devices; return statistics, critical values, decisions."""
     drawn = Devices("taxi", 8, N18, repeat)
     model = fitted(method, "1.1", 2, drawn, (91, repeat))
-    found: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for names in PAIRS:
         pair = drawn.domain.index(names)
         test = check_pair(model, drawn.domain, pair, N18)
         assert test is not None
         truth = drawn.domain.histogram(drawn.codes, pair).reshape(2, 2) / N18
         name = "-".join(names)
-        found[f"{name} statistic"] = test.statistic
-        found[f"{name} critical"] = test.critical
-        found[f"{name} dependent"] = int(test.dependent)
-        found[f"{name} exact"] = statistic(truth, N18)
-    return found
+        numbers[f"{name} statistic"] = test.statistic
+        numbers[f"{name} critical"] = test.critical
+        numbers[f"{name} dependent"] = int(test.dependent)
+        numbers[f"{name} exact"] = statistic(truth, N18)
+    return numbers
 
 
 def size_run(method: str, repeat: int) -> dict[str, Any]:
-    """Count the rejections of 28 independent pairs with taxi's margins, by both critical values."""
+    """Test all 28 pairs of eight independent attributes; count the (wrong) rejections.
+
+    Each attribute has the same share of ones as in the taxi data. "noise-aware" counts by the
+    critical value that includes the noise of the mechanism, "uncorrected" by the one that does not.
+    """
     drawn = Devices("taxi", 8, N18, 0)
     generator = np.random.default_rng((92, repeat))
     drawn.codes = (generator.random((N18, 8)) < table("taxi").codes.mean(axis=0)).astype(np.uint16)
@@ -95,7 +113,10 @@ def size_run(method: str, repeat: int) -> dict[str, Any]:
 
 
 def tree_run(method: str, epsilon: str, repeat: int) -> dict[str, Any]:
-    """Return the true mutual information of trees learnt from private, exact and random tables."""
+    """Learn three trees; return the true mutual information of each, summed over its edges.
+
+    The trees are learnt from private tables, from exact tables, and from random numbers.
+    """
     d = 10
     drawn = Devices("movielens", d, 200_000, repeat)
     pairs = list(combinations(range(d), 2))
@@ -105,39 +126,39 @@ def tree_run(method: str, epsilon: str, repeat: int) -> dict[str, Any]:
     }
     model = fitted(method, epsilon, 2, drawn, (94, repeat))
     private = {p: mutual_information(model.marginal(p).table.reshape(2, 2)) for p in pairs}
-    order = np.random.default_rng((95, repeat)).random(len(pairs))
-    blind = dict(zip(pairs, order.tolist(), strict=True))
+    numbers = np.random.default_rng((95, repeat)).random(len(pairs))
+    random = dict(zip(pairs, numbers.tolist(), strict=True))
     return {
-        name: sum(true[e.first, e.second] for e in chow_liu(d, known))
-        for name, known in (("private", private), ("exact", true), ("random", blind))
+        name: sum(true[e.first, e.second] for e in chow_liu(d, information))
+        for name, information in (("private", private), ("exact", true), ("random", random))
     }
 
 
 def em_run(row: tuple[int, int, int, str, str], repeat: int) -> dict[str, Any]:
-    """Count the failed marginals by each stop rule."""
-    found = failures(table("taxi").codes, row, 200 + repeat)
+    """Count the failed marginals of one row of Table 3 by each stop rule."""
+    by_rule = failures(table("taxi").codes, row, 200 + repeat)
     return {
         f"{stop} {what}": value
-        for stop, numbers in found.items()
+        for stop, numbers in by_rule.items()
         for what, value in zip(("failed", "of", "tv"), numbers, strict=True)
     }
 
 
 def experiments() -> list[Experiment]:
     """Return all experiments."""
-    found = [
+    every = [
         Experiment("cormode-fig7", f"{name} {method}", partial(run, method))
         for name, run in (("pairs", pairs_run), ("size", size_run))
         for method in TEST_METHODS
     ]
-    found += [
+    every += [
         Experiment(
             "cormode-fig8", f"{method} epsilon={epsilon}", partial(tree_run, method, epsilon)
         )
         for method in TREE_METHODS
         for epsilon in TREE_EPSILONS
     ]
-    found += [
+    every += [
         Experiment("cormode-table3", f"row {i}", partial(em_run, row)) for i, row in enumerate(ROWS)
     ]
-    return found
+    return every

@@ -1,7 +1,8 @@
-"""Count how often InpEM returns the uniform table it started from (Table 3 of Cormode et al.).
+"""Count how often the method InpEM fails (Table 3 of Cormode et al.).
 
-A marginal fails when its answer is the uniform table to within 1e-5 in every cell. Taxi columns are
-repeated to reach the wanted d, as in the paper.
+InpEM improves a table step by step from the uniform table until a stop rule ends it. A marginal
+counts as failed if the answer still is the uniform table, to within 1e-5 in every cell. The taxi
+data has eight columns; for a larger d they are repeated, as in the paper.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ ROWS = (
     (18, 16, 2, "0.2", "72/120"),
     (19, 24, 2, "0.2", "276/276"),
 )
-"""log2 N, d, k, epsilon, failed of all in the paper."""
+"""The rows of Table 3: log2 of the number of devices, d, k, epsilon, and failed marginals of all
+marginals as the paper prints them."""
 
 SAME = 1e-5
+"""Largest difference from the uniform table in a cell of a failed marginal."""
 
 
 def widened(codes: np.ndarray, d: int) -> np.ndarray:
@@ -61,21 +64,29 @@ def plan_of(d: int, k: int, epsilon: str, users: int, stop: str) -> Plan:
 def failures(
     codes: np.ndarray, row: tuple[int, int, int, str, str], seed: int
 ) -> dict[str, tuple[int, int, float]]:
-    """Return failed marginals, all marginals and mean total variation, by stop rule."""
+    """Return the failed marginals, all marginals and the mean total variation, by stop rule.
+
+    Args:
+        codes: records of bits, from which devices are drawn: shape (records, columns).
+        row: a row of `ROWS`.
+        seed: seed of devices and noise.
+    """
     power, d, k, epsilon, _ = row
     users = 1 << power
     drawn = widened(draw(codes, users, np.random.default_rng((seed, power, d))), d)
     targets = list(combinations(range(d), k))
     domain = Domain.binary(d)
-    found = {}
+    by_rule = {}
     for stop in ("change", "discrepancy", "likelihood"):
         plan = plan_of(d, k, epsilon, users, stop)
-        law = domain.size() <= 1 << 16
-        tallies = collect(plan, drawn, np.random.SeedSequence((seed, 1)), exact=law)
+        # Tallies of records of more than 2^16 values cannot be drawn from their distribution; then
+        # every report is simulated.
+        small = domain.size() <= 1 << 16
+        tallies = collect(plan, drawn, np.random.SeedSequence((seed, 1)), exact=small)
         model = methods.get("inp-em").fit(plan, tallies)
         tables = [model.marginal(t).table for t in targets]
         failed = sum(float(np.abs(t - 1.0 / t.size).max()) < SAME for t in tables)
         truths = [domain.histogram(drawn, t) / users for t in targets]
         distance = np.mean([total_variation(a, b) for a, b in zip(tables, truths, strict=True)])
-        found[stop] = (failed, len(targets), float(distance))
-    return found
+        by_rule[stop] = (failed, len(targets), float(distance))
+    return by_rule

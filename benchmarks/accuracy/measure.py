@@ -1,4 +1,7 @@
-"""Measure one repeat of one piece, and store the results of a figure in a file."""
+"""Measure one repeat of one point of a figure, and store the results of a figure in a file.
+
+A *piece* (`benchmarks.accuracy.pieces.Piece`) is one method at one point of a figure.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,12 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def measure(piece: Piece, repeat: int) -> dict[str, Any]:
-    """Return mean errors over the targets: of published and, if there are any, of unbiased tables.
+    """Measure one repeat of a piece; return mean errors over the targets, by name.
 
-    If the plan is refused, the result is the text of the refusal.
+    The targets are attribute sets whose tables are compared with the true ones. "sse" and "tv" are
+    the errors of the published tables; "sse_raw" and "tv_raw" those of unbiased tables before
+    clipping, for methods that have them. If the plan is refused, the result is the text of the
+    refusal under "refused".
     """
     drawn = devices(*piece.population, repeat)
     method = methods.get(piece.method)
@@ -40,18 +46,19 @@ def measure(piece: Piece, repeat: int) -> dict[str, Any]:
     digest = hashlib.sha256(piece.key.encode()).digest()
     seed = np.random.SeedSequence((int.from_bytes(digest[:8], "big"), repeat))
     started = time.perf_counter()
-    # Tallies of whole records of more than 2^16 values cannot be drawn from a distribution.
-    whole = plan.mechanisms[0].name == "product-grr" and drawn.domain.size() > 1 << 16
-    tallies = collect(plan, drawn.codes, seed, exact=not whole)
+    # Tallies are drawn from their distribution. That is not possible for reports of whole records
+    # with more than 2^16 values; then every report is simulated.
+    large = plan.mechanisms[0].name == "product-grr" and drawn.domain.size() > 1 << 16
+    tallies = collect(plan, drawn.codes, seed, exact=not large)
     model = method.fit(plan, tallies)
     targets = drawn.targets(piece.k, piece.targets)
     truths = [drawn.truth(target) for target in targets]
     published = [model.marginal(target).table for target in targets]
-    found: dict[str, Any] = _errors(published, truths)
+    errors: dict[str, Any] = _errors(published, truths)
     if isinstance(model, LinearAnswers) and piece.method != "calm":
         raw = [model.unclipped(target) for target in targets]
-        found |= {f"{name}_raw": value for name, value in _errors(raw, truths).items()}
-    return found | {"seconds": round(time.perf_counter() - started, 3)}
+        errors |= {f"{name}_raw": value for name, value in _errors(raw, truths).items()}
+    return errors | {"seconds": round(time.perf_counter() - started, 3)}
 
 
 def _errors(tables: Iterable[np.ndarray], truths: Iterable[np.ndarray]) -> dict[str, float]:
@@ -66,34 +73,37 @@ class Ledger:
     """The results of one figure: a line for each piece and repeat, appended when it is measured.
 
     Args:
-        figure: its name.
-        folder: where its file is.
+        figure: name of the figure and of its file.
+        folder: folder of the file.
     """
 
     def __init__(self, figure: str, folder: Path = RESULTS) -> None:
         self.path = folder / f"{figure}.jsonl"
-        self._found: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+        self._results: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
         if self.path.exists():
             for line in self.path.read_bytes().splitlines():
                 entry = orjson.loads(line)
-                self._found[entry["key"]][entry["repeat"]] = entry["result"]
+                self._results[entry["key"]][entry["repeat"]] = entry["result"]
 
     def has(self, key: str, repeat: int) -> bool:
-        """Return whether a repeat has a result, or the piece was refused once."""
-        there = self._found.get(key, {})
-        return repeat in there or any("refused" in result for result in there.values())
+        """Return whether a repeat has a result.
+
+        A piece that was refused once is not measured again, so it has all repeats.
+        """
+        repeats = self._results.get(key, {})
+        return repeat in repeats or any("refused" in result for result in repeats.values())
 
     def add(self, key: str, repeat: int, result: dict[str, Any]) -> None:
         """Append a result to the file."""
         line = {"key": key, "repeat": repeat, "result": rounded(result)}
-        self._found[key][repeat] = line["result"]
+        self._results[key][repeat] = line["result"]
         with self.path.open("ab") as file:
             file.write(orjson.dumps(line) + b"\n")
 
     def results(self, key: str) -> list[dict[str, Any]]:
-        """Return all repeats of a piece."""
-        there = self._found.get(key, {})
-        return [there[repeat] for repeat in sorted(there)]
+        """Return the results of a piece in the order of the repeats."""
+        repeats = self._results.get(key, {})
+        return [repeats[repeat] for repeat in sorted(repeats)]
 
 
 def rounded(result: dict[str, Any]) -> dict[str, Any]:

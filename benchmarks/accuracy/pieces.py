@@ -1,4 +1,8 @@
-"""The pieces of the accuracy report; a piece is one method at one point of one figure."""
+"""List what the accuracy report measures: every method at every point of every figure.
+
+A *piece* is one method at one point of one figure. The figures are those of CALM (Zhang et al.,
+2018) and of Cormode et al. (2018).
+"""
 
 from __future__ import annotations
 
@@ -7,30 +11,41 @@ from dataclasses import dataclass, field
 from typing import Any
 
 LN3 = "1.0986122886681098"
+"""The usual epsilon of Cormode et al., ln 3."""
+
 N18 = 1 << 18
+"""The usual number of devices."""
 
 STOPS = (
     ("discrepancy", "inp-em"),
     ("likelihood", "inp-em (most likely)"),
     ("change", "inp-em (paper's stop)"),
 )
+"""Stop rules of the method inp-em, and the name of the curve of each."""
+
 CALM_EPSILONS = ("0.2", "0.5", "1", "2")
+"""Values of epsilon in the figures of CALM."""
+
 CORMODE = ("inp-ht", "marg-ps", "marg-ht", "marg-rr", "inp-ps", "inp-rr", "uniform")
+"""The methods in most figures of Cormode et al."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One point.
+    """One method at one point of one figure.
 
     Attributes:
-        figure: which one, also the name of its file of results.
-        panel: of the figure.
-        dataset: see :mod:`.populations`.
-        d, k, epsilon, users: as in a request.
-        method: registry name.
-        parameters: of the method.
-        targets: k-way marginals measured; all where there are fewer.
-        label: of the curve, where it is not the method's name.
+        figure: name of the figure and of its file of results.
+        panel: title of the panel of the figure.
+        dataset: name of the data set in :mod:`benchmarks.accuracy.populations`.
+        d: number of attributes of a record.
+        k: number of attributes of a marginal.
+        epsilon: privacy parameter of a report, as a decimal.
+        users: number of devices.
+        method: name of the method in the registry.
+        parameters: parameters of the method.
+        targets: number of k-way marginals that are measured; if there are fewer, all are.
+        label: name of the curve if it differs from the name of the method, otherwise empty.
     """
 
     figure: str
@@ -61,7 +76,7 @@ class Piece:
 
     @property
     def population(self) -> tuple[str, int, int]:
-        """The data set, d and users; pieces with the same population share devices."""
+        """The data set, d and users; pieces with the same population use the same devices."""
         return (self.dataset, self.d, self.users)
 
 

@@ -1,12 +1,16 @@
-"""Measure false alarms and power of the signs of forged reports.
+"""Measure how often the test for forged reports detects them, and how often it is wrong.
 
     python -m benchmarks.accuracy.poisoning [--windows W]
 
-For honest windows it prints how many look suspicious, and how many at a level of 1 %. For forged
-windows it prints how many are suspicious, by the share of forged reports. Forged reports maximise
-the gain of one cell. They are added to one group, or replace honest reports there (so that its size
-is right), or spread over all groups so that sizes and overlapping views agree, which is the hardest
-case.
+The test (`estimators.analysis.poisoning`) compares the counts of a window between the groups of
+devices that answer different views (sets of attributes). For windows without forged reports the
+program prints how many look suspicious, and how many at a level of 1 %. For windows with forged
+reports it prints the percentage that look suspicious, by the share of forged reports.
+
+Forged reports maximise the estimated share of one cell. There are three cases: "added" to one
+group; "replaced", where they replace honest reports so that the size of the group does not change;
+and "spread" over all groups, so that sizes and overlapping views agree, which is the hardest to
+detect.
 """
 
 from __future__ import annotations
@@ -24,7 +28,10 @@ from tests.support.attacks.forgery import honest, skewed, with_forged
 from tests.support.plans import draft, mixed_domain
 
 USERS = 60_000
+"""Honest reports of a window."""
+
 PARTS = (0.0025, 0.005, 0.01, 0.02, 0.05, 0.1)
+"""Forged reports, as shares of the honest ones."""
 
 
 def replaced(plan: Plan, group: int, forged: int, dice: np.random.Generator) -> list[Tally]:
@@ -34,13 +41,22 @@ def replaced(plan: Plan, group: int, forged: int, dice: np.random.Generator) -> 
     n = int(tallies[group].n[0])
     forged = min(forged, n // 2)
     view = plan.groups[group].views[0].attributes
-    law = truth.sum(axis=tuple(i for i in range(truth.ndim) if i not in view)).ravel()
-    kept = plan.mechanisms[group].draw_tally(dice.multinomial(n - forged, law / law.sum()), dice)
-    tallies[group] = Tally(np.array([n - forged]), kept[None, :])
+    shares = truth.sum(axis=tuple(i for i in range(truth.ndim) if i not in view)).ravel()
+    values = dice.multinomial(n - forged, shares / shares.sum())
+    counts = plan.mechanisms[group].draw_tally(values, dice)
+    tallies[group] = Tally(np.array([n - forged]), counts[None, :])
     return with_forged(tallies, plan, group, forged, "mga")
 
 
 def attacked(plan: Plan, how: str, part: float, dice: np.random.Generator) -> list[Tally]:
+    """Return the tallies of a window with forged reports, one tally for each group.
+
+    Args:
+        plan: the plan of the collection.
+        how: "added", "replaced" or "spread"; see the top of this module.
+        part: forged reports as a share of the honest ones.
+        dice: source of randomness.
+    """
     forged = round(part * USERS)
     if how == "replaced":
         return replaced(plan, 0, forged, dice)
@@ -72,11 +88,12 @@ def main() -> int:
         )
         print(f"  {'forged':>10}" + "".join(f"{100 * part:8.2f} %" for part in PARTS))
         for how in ("added", "replaced", "spread"):
-            seen = [
+            # Of 100 windows, so that the numbers are percentages.
+            suspicious = [
                 sum(examine(plan, attacked(plan, how, part, dice)).suspicious for _ in range(100))
                 for part in PARTS
             ]
-            print(f"  {how:>10}" + "".join(f"{s:8} %" for s in seen))
+            print(f"  {how:>10}" + "".join(f"{s:8} %" for s in suspicious))
     return 0
 
 

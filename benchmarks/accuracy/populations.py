@@ -1,4 +1,4 @@
-"""The data sets of the report, and devices drawn from them with replacement."""
+"""The data sets of the accuracy report, and devices drawn from their records with replacement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from calmstream.tables import Table
 from estimators.domain import Attribute, Domain
 
 NAMES = {"taxi": "taxi-pool"}
-"""The report measures all pooled trips under the name taxi."""
+"""Other names of data sets: the report measures the trips of all source files as "taxi"."""
 
 
 def table(dataset: str) -> Table:
@@ -25,22 +25,25 @@ def table(dataset: str) -> Table:
 
 
 class Devices:
-    """One draw of devices with the first d attributes, repeated where the data has fewer.
+    """Devices that are drawn at random from a data set.
+
+    A device has the first d attributes; if the data set has fewer, its attributes are repeated
+    under other names.
 
     Attributes:
-        domain: of the d attributes.
-        codes: shape (users, d).
+        domain: the d attributes.
+        codes: the record of each device, shape (users, d).
     """
 
     def __init__(self, dataset: str, d: int, users: int, repeat: int) -> None:
         source = table(dataset)
-        there = len(source.domain)
-        columns = np.arange(d) % there
-        named = [source.domain.attributes[j] for j in columns]
+        width = len(source.domain)
+        columns = np.arange(d) % width
+        attributes = [source.domain.attributes[j] for j in columns]
         self.domain = Domain(
             tuple(
-                a if i < there else Attribute(f"{a.name}.{i // there}", a.labels)
-                for i, a in enumerate(named)
+                a if i < width else Attribute(f"{a.name}.{i // width}", a.labels)
+                for i, a in enumerate(attributes)
             )
         )
         generator = np.random.default_rng((2026, repeat, users))
@@ -53,7 +56,7 @@ class Devices:
         return draw_targets(len(self.domain), k, count, np.random.default_rng((7, k)))
 
     def truth(self, target: tuple[int, ...]) -> np.ndarray:
-        """Return the drawn devices' own table."""
+        """Return the true table of a target among the drawn devices."""
         if target not in self._truths:
             self._truths[target] = self.domain.histogram(self.codes, target) / len(self.codes)
         return self._truths[target]

@@ -1,9 +1,10 @@
-"""Record digests of the answers of every method and mechanism, and check them bit by bit.
+"""Check that a change of the code does not change any answer of any method, not even by one bit.
 
-``python -m benchmarks.accuracy.recorded record`` writes ``benchmarks/results/recorded.json``;
-``check`` computes the same answers again and lists the cases that differ in any bit. Bits depend on
-the processor and on numpy's build, so record and check on one machine. Use it for changes that must
-not change any answer. It takes about 24 minutes on one core; ``--only NAME`` checks one method.
+Before the change, ``python -m benchmarks.accuracy.recorded record`` writes digests of the answers
+of every method and mechanism to ``benchmarks/results/recorded.json``. After the change, ``check``
+computes the same answers again and lists the cases that differ. The last bits of an answer depend
+on the processor and on the build of numpy, so use one machine for both. All cases take about 24
+minutes on one core; ``--only NAME`` checks one method.
 """
 
 from __future__ import annotations
@@ -59,10 +60,11 @@ SHAPES: dict[str, tuple[int, ...]] = {
 }
 """Cardinalities on both sides of the limits at which a method changes its model."""
 
-MOST_TARGETS = 12
-"""Number of answers of each order in a digest."""
+TARGETS_OF_ONE_SIZE = 12
+"""Number of attribute sets of one size whose answers are in a digest, about."""
 
 MECHANISM_CELLS = (2, 3, 8, 64)
+"""Numbers of values for which mechanisms are checked."""
 
 
 def domain_of(cards: tuple[int, ...]) -> Domain:
@@ -82,25 +84,25 @@ def records(cards: tuple[int, ...], n: int, seed: int) -> np.ndarray:
 
 
 def digest(*arrays: Any) -> str:
-    found = hashlib.sha256()
+    value = hashlib.sha256()
     for array in arrays:
-        found.update(array if isinstance(array, bytes) else np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()[:16]
+        value.update(array if isinstance(array, bytes) else np.ascontiguousarray(array).tobytes())
+    return value.hexdigest()[:16]
 
 
 def answers(model: Model, cards: tuple[int, ...]) -> str:
     """Return tables, errors and flags of single attributes, pairs, triples and one set of four."""
-    found: list[Any] = []
+    parts: list[Any] = []
     for order in range(1, min(4, len(cards)) + 1):
         every = list(combinations(range(min(len(cards), 9)), order))
-        for attributes in every[:: max(1, len(every) // MOST_TARGETS)]:
+        for attributes in every[:: max(1, len(every) // TARGETS_OF_ONE_SIZE)]:
             try:
                 marginal = model.marginal(attributes)
             except InvalidInput as error:
-                found.append(str(error).encode())
+                parts.append(str(error).encode())
                 continue
-            found += [marginal.table, marginal.stderr, " ".join(marginal.flags).encode()]
-    return digest(*found)
+            parts += [marginal.table, marginal.stderr, " ".join(marginal.flags).encode()]
+    return digest(*parts)
 
 
 def can_answer(model: Model, attributes: tuple[int, ...]) -> bool:
@@ -169,8 +171,8 @@ def of_mechanism(name: str, cells: int, epsilon: str) -> Iterator[tuple[str, str
     estimate = mechanism.estimate(counts[0], len(values))
     columns = [np.asarray(reports[key]) for key in sorted(reports)]
     spread = mechanism.variance(len(values), estimate)
-    found = digest(*columns, counts, estimate, np.asarray(spread))
-    yield f"{name}, {cells} cells, epsilon {epsilon}", found
+    value = digest(*columns, counts, estimate, np.asarray(spread))
+    yield f"{name}, {cells} cells, epsilon {epsilon}", value
 
 
 def cases() -> Iterator[tuple[str, Callable[[], Iterator[tuple[str, str]]]]]:
@@ -188,27 +190,27 @@ def cases() -> Iterator[tuple[str, Callable[[], Iterator[tuple[str, str]]]]]:
 
 
 def compute(only: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     started = time.monotonic()
     for name, make in cases():
         if only in ("", name):
-            found.update(make())
-    print(f"{len(found)} cases in {time.monotonic() - started:.0f} s", file=sys.stderr)
-    return found
+            digests.update(make())
+    print(f"{len(digests)} cases in {time.monotonic() - started:.0f} s", file=sys.stderr)
+    return digests
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("record", "check"))
     parser.add_argument("--only", default="", help="one method or mechanism")
-    asked = parser.parse_args()
-    found = compute(asked.only)
-    if asked.what == "record":
-        RESULTS.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
+    args = parser.parse_args()
+    digests = compute(args.only)
+    if args.what == "record":
+        RESULTS.write_text(json.dumps(digests, indent=0, sort_keys=True) + "\n")
         return 0
-    known = json.loads(RESULTS.read_text())
-    differ = [case for case, value in found.items() if known.get(case) != value]
-    missing = set() if asked.only else known.keys() - found.keys()
+    recorded = json.loads(RESULTS.read_text())
+    differ = [case for case, value in digests.items() if recorded.get(case) != value]
+    missing = set() if args.only else recorded.keys() - digests.keys()
     print("\n".join([*differ, *(f"missing: {case}" for case in sorted(missing))]))
     return int(bool(differ or missing))
 

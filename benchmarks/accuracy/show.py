@@ -1,4 +1,8 @@
-"""Write tables (Markdown) and plots (PNG) of the results."""
+"""Write tables (Markdown) and plots (PNG) of the results of the accuracy report.
+
+A figure has panels, a panel has curves, and a curve has points; a point is a piece
+(`benchmarks.accuracy.pieces.Piece`).
+"""
 
 from __future__ import annotations
 
@@ -42,12 +46,12 @@ class Style:
     """How a figure is drawn.
 
     Attributes:
-        title: of the whole.
-        measure: sse or tv.
+        title: title of the figure.
+        measure: the error that is shown: "sse" (squared error) or "tv" (total variation).
         axis: name of the horizontal axis.
-        across: a piece's place on it.
-        columns: panels side by side.
-        log_x: whether that axis is logarithmic.
+        across: returns the place of a piece on the horizontal axis.
+        columns: number of panels side by side.
+        log_x: whether the horizontal axis is logarithmic.
     """
 
     title: str
@@ -110,20 +114,20 @@ def show(figures: Sequence[str]) -> None:
 
 
 def values(piece: Piece, ledger: Ledger, name: str) -> np.ndarray:
-    """Return all repeats of one measure; empty if refused or without such a measure."""
-    found = [r[name] for r in ledger.results(piece.key) if name in r]
-    return np.array(found, float)
+    """Return one error of a piece for all repeats; empty if it was refused or has no such error."""
+    errors = [r[name] for r in ledger.results(piece.key) if name in r]
+    return np.array(errors, float)
 
 
 def primary(piece: Piece, ledger: Ledger, measure: str) -> np.ndarray:
-    """Return the plotted values: those of unbiased tables if a method has them."""
+    """Return the plotted errors of a piece: those of unbiased tables if the method has them."""
     raw = values(piece, ledger, f"{measure}_raw")
     return raw if raw.size and piece.method != "uniform" else values(piece, ledger, measure)
 
 
-def stderr(found: np.ndarray) -> float:
+def stderr(errors: np.ndarray) -> float:
     """Return the standard error of the mean; 0 for a single repeat."""
-    return float(found.std(ddof=1) / np.sqrt(found.size)) if found.size > 1 else 0.0
+    return float(errors.std(ddof=1) / np.sqrt(errors.size)) if errors.size > 1 else 0.0
 
 
 def by_panel(pieces: Sequence[Piece]) -> dict[str, dict[str, list[Piece]]]:
@@ -168,13 +172,13 @@ def plot(figure: str, style: Style, pieces: Sequence[Piece], ledger: Ledger) -> 
 def _curve(
     axis: plt.Axes, curve: str, points: Sequence[Piece], style: Style, ledger: Ledger
 ) -> None:
-    found = [(style.across(p), primary(p, ledger, style.measure)) for p in points]
-    found = [(x, v) for x, v in found if v.size]
-    if not found:
+    measured = [(style.across(p), primary(p, ledger, style.measure)) for p in points]
+    measured = [(x, v) for x, v in measured if v.size]
+    if not measured:
         return
-    x = [place for place, _ in found]
-    y = [float(v.mean()) for _, v in found]
-    bars = [2 * stderr(v) for _, v in found]
+    x = [place for place, _ in measured]
+    y = [float(v.mean()) for _, v in measured]
+    bars = [2 * stderr(v) for _, v in measured]
     line = "--" if curve == "uniform" else "-"
     axis.errorbar(
         x, y, bars, label=curve, color=COLOURS[curve], linestyle=line, marker=".", markersize=5,
@@ -183,7 +187,10 @@ def _curve(
 
 
 def tables(style: Style, pieces: Sequence[Piece], ledger: Ledger) -> str:
-    """Return a table for each panel: a row per curve, unbiased and then clipped."""
+    """Return the text of a table for each panel.
+
+    Each curve has a row for its unbiased tables and, if it has them, one for the clipped tables.
+    """
     measure = {"sse": "mean squared error of a marginal", "tv": "mean total variation"}
     counts = {primary(p, ledger, style.measure).size for p in pieces} - {0}
     repeats = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)
@@ -214,8 +221,8 @@ def tables(style: Style, pieces: Sequence[Piece], ledger: Ledger) -> str:
 
 
 def _cell(piece: Piece, ledger: Ledger, measure: str) -> str:
-    found = primary(piece, ledger, measure)
-    if not found.size:
+    errors = primary(piece, ledger, measure)
+    if not errors.size:
         return "refused" if ledger.results(piece.key) else ""
-    error = f" ± {stderr(found):.1g}" if found.size > 1 else ""
-    return f"{found.mean():.3g}{error}"
+    spread = f" ± {stderr(errors):.1g}" if errors.size > 1 else ""
+    return f"{errors.mean():.3g}{spread}"

@@ -1,4 +1,9 @@
-"""Write tables and plots of the applications."""
+"""Write tables and plots of the experiments of `benchmarks.accuracy.applications`.
+
+They are the tests of independence (Fig. 7), the dependence trees (Fig. 8) and the failures of InpEM
+(Table 3) of Cormode et al. Each function returns the text of a table in Markdown; those of the two
+figures also write a plot.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +40,17 @@ FAILURES = (
 
 
 def _all(ledger: Ledger, key: str, name: str) -> np.ndarray:
+    """Return one number of an experiment for all repeats."""
     return np.array([r[name] for r in ledger.results(key)], float)
 
 
 def independence(ledger: Ledger) -> str:
-    """Return Fig. 7: the statistic with both critical values, detection, sizes."""
+    """Return Fig. 7: two tables about tests of independence; write the plot.
+
+    The first one has, for each pair of attributes, the statistic with both critical values and how
+    often dependence is detected. The second one has the share of independent pairs that are
+    rejected.
+    """
     runs = len(ledger.results(f"pairs {TEST_METHODS[0]}"))
     heads = [f"{m}: statistic (critical), detected" for m in TEST_METHODS]
     lines = [
@@ -58,8 +69,8 @@ def independence(ledger: Ledger) -> str:
             key = f"pairs {method}"
             statistic = np.median(_all(ledger, key, f"{name} statistic"))
             critical = np.median(_all(ledger, key, f"{name} critical"))
-            found = _all(ledger, key, f"{name} dependent").mean()
-            cells.append(f"{statistic:,.0f} ({critical:,.0f}), {found:.0%}")
+            detected = _all(ledger, key, f"{name} dependent").mean()
+            cells.append(f"{statistic:,.0f} ({critical:,.0f}), {detected:.0%}")
         lines.append(f"| {name} | {exact:,.0f} | " + " | ".join(cells) + " |")
     lines += [
         "",
@@ -85,8 +96,8 @@ def _plot_pairs(ledger: Ledger) -> None:
     axis.plot(place - 0.3, exact, "k_", markersize=14, label="without privacy")
     for i, method in enumerate(TEST_METHODS):
         key = f"pairs {method}"
-        found = np.array([_all(ledger, key, f"{n} statistic") for n in names])
-        low, middle, high = np.quantile(found, [0.05, 0.5, 0.95], axis=1)
+        statistics = np.array([_all(ledger, key, f"{n} statistic") for n in names])
+        low, middle, high = np.quantile(statistics, [0.05, 0.5, 0.95], axis=1)
         x = place - 0.1 + 0.2 * i
         bars = [middle - low, high - middle]
         axis.errorbar(x, middle, bars, fmt="o", markersize=4, capsize=3, label=method)
@@ -104,7 +115,7 @@ def _plot_pairs(ledger: Ledger) -> None:
 
 
 def trees(ledger: Ledger) -> str:
-    """Return Fig. 8: the true mutual information of the learnt tree."""
+    """Return Fig. 8: the true mutual information of learnt trees by method; write the plot."""
     first = f"{TREE_METHODS[0]} epsilon={TREE_EPSILONS[0]}"
     runs = len(ledger.results(first))
     exact = _all(ledger, first, "exact").mean()
@@ -121,9 +132,9 @@ def trees(ledger: Ledger) -> str:
     ]
     drawing, axis = plt.subplots(figsize=(6.5, 4))
     for method in TREE_METHODS:
-        found = [_all(ledger, f"{method} epsilon={e}", "private") for e in TREE_EPSILONS]
-        mean = [float(v.mean()) for v in found]
-        error = [2 * float(v.std(ddof=1)) / np.sqrt(v.size) if v.size > 1 else 0.0 for v in found]
+        runs_of = [_all(ledger, f"{method} epsilon={e}", "private") for e in TREE_EPSILONS]
+        mean = [float(v.mean()) for v in runs_of]
+        error = [2 * float(v.std(ddof=1)) / np.sqrt(v.size) if v.size > 1 else 0.0 for v in runs_of]
         pairs = zip(mean, error, strict=True)
         lines.append(f"| {method} | " + " | ".join(f"{m:.4f} ± {e:.4f}" for m, e in pairs) + " |")
         x = [float(e) for e in TREE_EPSILONS]
@@ -141,7 +152,7 @@ def trees(ledger: Ledger) -> str:
 
 
 def em_failures(ledger: Ledger) -> str:
-    """Return Table 3: failed marginals by each stop rule."""
+    """Return Table 3: the number of failed marginals of InpEM by each stop rule."""
     heads = "paper | paper's stop | TV | discrepancy | TV | most likely | TV"
     lines = [
         "# InpEM: marginals that come back as the uniform table",

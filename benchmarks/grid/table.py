@@ -1,7 +1,9 @@
-"""Print the table of the grid: every cell, the means, and the cells above a bound.
+"""Print the results of the grid as Markdown: means, cells above a bound, and every cell.
 
-A cell breaks a bound on a ratio of two errors if the ratio of their means over the repeats exceeds
-the bound and the paired difference of errors exceeds zero by more than two standard errors.
+A cell is one combination of data set, size and epsilon; its result has the errors of all methods.
+The report divides the error of our method by that of another. There are bounds on these ratios. A
+cell is above a bound if the ratio of the mean errors over the repeats exceeds it, and if our error
+is larger by more than two standard errors of the difference (the repeats are paired).
 """
 
 from __future__ import annotations
@@ -18,13 +20,17 @@ from benchmarks.grid.cells import FACTOR, OURS
 Result = dict[str, Any]
 
 COVERAGE = (0.90, 0.99)
+"""Smallest and largest coverage of 95 % intervals that the report does not list."""
+
 NEAR = 1.1
+"""Largest ratio to the best method's error at which the choice of ``auto`` counts as good."""
+
 LARGEST = {"calm": 1.05, "best other": 1.1, "uniform": 1.05, "product": 1.05}
-"""Bounds on our error divided by another's; ``product`` is the product of our own margins."""
+"""Bounds on our error divided by another's, by the name of the other in `errors_of`."""
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print everything as Markdown."""
+    """Print all tables."""
     if not results:
         print("No cell is there yet.")
         return
@@ -84,7 +90,11 @@ def best_other(result: Result) -> str:
 
 
 def errors_of(result: Result, name: str) -> list[float]:
-    """Return a method's errors by repeat; also of "best other", or "product" of our margins."""
+    """Return a method's errors by repeat.
+
+    ``name`` may also be "best other" for `best_other`, or "product" for the product of our method's
+    estimates of single attributes; the latter is empty if the cell has none.
+    """
     if name == "product":
         return list(result["product"].get(OURS, []))
     return list(result["errors"][best_other(result) if name == "best other" else name])
@@ -124,8 +134,8 @@ def _means(results: Sequence[Result]) -> None:
     for what, belongs in rows:
         own = [r for r in results if belongs(r)]
         if own:
-            found = [_geometric_ratio(own, other) for other in LARGEST]
-            _row(what, len(own), *found)
+            ratios = [_geometric_ratio(own, other) for other in LARGEST]
+            _row(what, len(own), *ratios)
 
 
 def _geometric_ratio(results: Sequence[Result], other: str) -> str:
@@ -258,12 +268,12 @@ def _left_out(results: Sequence[Result]) -> None:
         words = refusals[0].removeprefix("refuses: ") if refusals else ""
         _row(method, measured, len(reasons) - len(refusals), len(refusals), words)
     some = [r for r in results if r["sets_that_fit"] is not None]
-    seen = {
+    restricted = {
         (r["cell"]["dataset"], r["cell"]["d"], r["cell"]["k"]): r["sets_that_fit"] for r in some
     }
-    if seen:
+    if restricted:
         print("\nTargets too large to be measured:\n")
-    for (dataset, d, k), fit in sorted(seen.items()):
+    for (dataset, d, k), fit in sorted(restricted.items()):
         print(f"- {dataset} d={d} k={k}: targets are drawn among the {fit} k-sets that fit")
 
 

@@ -1,25 +1,27 @@
-"""Whether the tests notice small defects: a sample of mutants, each run against its tests.
+"""Check whether the tests notice small defects in the source (mutation testing).
 
     python -m benchmarks.mutation [--count N] [--seed S] [--files GLOB ...] [--out FILE]
     python -m benchmarks.mutation --replay FILE [--moved MAP] [--out FILE]
     python -m benchmarks.mutation ... --resume FILE
 
-A mutant is one small change of the source, made in a copy of the tree (``finder.py``). The first
-run executes the tests of ``make test`` that need no Kafka and notes which test executes which line.
-The result is kept in ``--cache`` until a Python file changes.
+A *mutant* is one small change of the source, made in a copy of the tree (``finder.py``). The
+program draws a random sample of mutants. At first it runs all tests of ``make test`` that need no
+Kafka, and stores in ``--cache`` which test executes which line; the file is valid until a Python
+file changes. Then it runs each mutant against the tests that concern it.
 
-A mutant is killed if a test that executes its line fails, or if these tests do not end in time. The
-fastest run first. The other tests of the same files follow, because a fixture or a cache may have
-executed the line for them. A mutant outside of functions runs against all tests of its file. A
-failure counts only if the test passes alone without the mutant. Subprocesses are not observed: a
-line that only they execute is *not covered*. Each verdict is written at once; ``--resume``
-continues with the rest.
+A mutant is *killed* if a test that executes its line fails, or if these tests do not end in time.
+The fastest tests run first. The other tests of the same test files follow, because a fixture or a
+cache may have executed the line for them. A mutant outside of functions runs against all tests that
+execute a line of its file. A failure counts only if the test passes alone without the mutant.
+Subprocesses are not observed: a line that only they execute is *not covered*. Each verdict is
+written at once; ``--resume`` continues with the mutants that have none.
 
-``--replay`` runs the mutants of earlier results in the present source. Function, kind, text and
-occurrence identify them, lines do not. MAP is a JSON object. A key is the earlier path of a file,
-or ``path::Name`` of a class or function in it. The value is the present path or name, or a list of
-them where one became several. A mutant whose function is in none of these files is *gone*. One
-whose function no longer has its text is *changed*.
+``--replay`` runs the mutants of earlier results in the present source. A mutant is identified by
+its function, kind, text and occurrence, not by its line. MAP is a JSON file for code that has
+moved: a key is the earlier path of a file, or ``path::Name`` of a class or function in it. The
+value is the present path or name, or a list of them if the code was divided. A mutant whose
+function is in none of these files is *gone*. A mutant whose function no longer contains its text is
+*changed*.
 
 The package ``coverage`` is needed (dependency group ``mutation``).
 """
@@ -46,18 +48,19 @@ AREAS = {
     "mechanisms": ["estimators/mechanisms/*.py"],
     "edge": ["producer/device/*.py", "producer/gateway/*.py"],
 }
-"""Globs of the files of each area. The sample is spread evenly over the areas."""
+"""Patterns of the files of each area. The sample has equally many mutants of each area."""
 
 TEST_SECONDS = 15.0
-"""Most that a mutant's tests take together, as measured without the mutant."""
+"""Longest time that the tests of one mutant take together, as measured without the mutant."""
 
 LIMIT_SECONDS = 60.0
-"""Time of a mutant: its tests, and the start of two sessions."""
+"""Time limit of one mutant: for its tests, and for the start of two test sessions."""
 
 FIRST_TESTS = 25
-"""Tests of the first of two sessions; most mutants are killed there."""
+"""Number of tests in the first of two sessions; it kills most mutants, so the second is rare."""
 
 LEARN_SECONDS = 5400.0
+"""Time limit of the session with all tests, which is slow because it observes every line."""
 
 
 class Judge:
@@ -70,7 +73,7 @@ class Judge:
         self._sound: set[str] = set()
 
     def judge(self, mutant: Mutant) -> dict[str, Any]:
-        """The verdict on one mutant, as it stands in the results."""
+        """Run the tests of one mutant; return the verdict as a record of the results."""
         began = time.monotonic()
         tests, left_out = self._tests(mutant)
         verdict, killer = ("survived" if tests else "not covered"), ""
@@ -84,16 +87,20 @@ class Judge:
                 self._copy.put(mutant.file, source)
             if verdict == "survived" or self._is_sound(killer, tests):
                 break
-            # The failure was not the mutant's: the rest decides.
+            # The failure is not the mutant's, so the other tests decide.
             tests = [t for t in tests if t != killer] if killer else tests[: len(tests) // 2]
             verdict, killer = "survived", ""
         result = {"verdict": verdict, "test": killer, "tests": len(tests), "left_out": left_out}
         return {**mutant.record(), **result, "seconds": round(time.monotonic() - began, 1)}
 
     def _tests(self, mutant: Mutant) -> tuple[list[str], int]:
-        """Tests that execute the line, then others of their files, the fastest first.
+        """Choose the tests of a mutant.
 
-        As many as fit in ``TEST_SECONDS``, and the number of those that do not.
+        Tests that execute the changed line come first, then the others of the same test files; in
+        both parts the fastest first.
+
+        Returns:
+            As many tests as fit in `TEST_SECONDS`, and the number of those left out.
         """
         found = self._executed(mutant.file, mutant.own) or self._executed(
             mutant.file, mutant.header
@@ -113,7 +120,7 @@ class Judge:
         return chosen, len(direct | others) - len(chosen)
 
     def _executed(self, file: str, span: tuple[int, int]) -> set[int]:
-        """Numbers of the tests that execute some of the lines; -1 for an import."""
+        """Return the numbers of the tests that execute a line of the span; -1 means an import."""
         lines = self._lines[file].items()
         return {i for line, some in lines if span[0] <= int(line) <= span[1] for i in some}
 
@@ -128,7 +135,10 @@ class Judge:
         return "survived", ""
 
     def _is_sound(self, killer: str, tests: list[str]) -> bool:
-        """Whether the failed test, or all where none is named, pass without the mutant."""
+        """Return whether the failed test passes without the mutant.
+
+        If no test is named (a timeout), all tests must pass.
+        """
         if killer in self._sound:
             return True
         sound = self._run([killer] if killer else tests)[0] == "survived"
@@ -138,7 +148,7 @@ class Judge:
 
 
 def learn(copy: Copy, cache: Path, files: list[str]) -> Any:
-    """What the cache knows of this tree and these files, or a session with all tests shows."""
+    """Return which test executes which line, from the cache or by a session with all tests."""
     if cache.exists():
         known = json.loads(cache.read_text())
         if known["digest"] == copy.digest and set(files) <= known["lines"].keys():
@@ -156,7 +166,10 @@ def learn(copy: Copy, cache: Path, files: list[str]) -> Any:
 
 
 def table(results: list[Any]) -> str:
-    """A line per area and one for all; mutants that no test executes count as survived."""
+    """Return the totals in Markdown: a line per area, and one for all areas.
+
+    Mutants that no test executes count as survived.
+    """
     lines = [
         "| area | mutants | killed | survived | of these not covered | gone | changed |",
         "|---|--:|--:|--:|--:|--:|--:|",
@@ -172,7 +185,7 @@ def table(results: list[Any]) -> str:
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(
         "python -m benchmarks.mutation", description=__doc__.splitlines()[0]
     )
@@ -188,7 +201,7 @@ def arguments() -> argparse.Namespace:
 
 
 def draw(asked: argparse.Namespace) -> tuple[list[Mutant | dict[str, Any]], list[str]]:
-    """The mutants to run, records of those that are lost, and the files to observe."""
+    """Return the mutants to run, records of those gone or changed, and the files to observe."""
     if not asked.replay:
         areas = {file: area for area, globs in AREAS.items() for file in matches(ROOT, globs)}
         if asked.files:
@@ -205,13 +218,13 @@ def draw(asked: argparse.Namespace) -> tuple[list[Mutant | dict[str, Any]], list
 
 
 def identity(mutant: Mutant | dict[str, Any]) -> tuple[Any, ...]:
-    """File and content of a mutant or a record."""
+    """Return what identifies a mutant or its record: the file and `content`."""
     record = mutant.record() if isinstance(mutant, Mutant) else mutant
     return record["file"], *content(record)
 
 
 def main() -> None:
-    """Draw, run, write and show."""
+    """Draw the mutants, run them, write each verdict, and print the totals."""
     asked = arguments()
     drawn, files = draw(asked)
     out = asked.resume or asked.out

@@ -1,11 +1,12 @@
-"""The mutants of a source file: every small change at its place in the syntax tree.
+"""Find the mutants of a source file, that is, all small changes of its syntax tree.
 
 :func:`sample` draws some of them, and :func:`find_again` finds the same ones in a later source.
 
-Operators of comparison, ``+ - * /`` and ``and``/``or`` change, integers grow by 1, booleans flip,
-``not`` disappears, conditions are negated, calls and stores to attributes and items are deleted,
-and ``return`` gives None where the function may return it. Docstrings, type hints, decorators,
-``__all__``, log messages, error texts, metric definitions, ``if TYPE_CHECKING`` and protocols stay.
+These are the changes: comparison operators, ``+ - * /`` and ``and``/``or`` are replaced by another
+operator; integers grow by 1; booleans are inverted; ``not`` is removed; conditions are negated;
+calls and assignments to attributes and items are deleted; and ``return`` returns None where the
+function may return it. Docstrings, type hints, decorators, ``__all__``, log messages, error texts,
+metric definitions, ``if TYPE_CHECKING`` and protocols do not change.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ Change = tuple[Any, Any, str, str]
 class Mutant:
     """One change: ``old`` becomes ``new`` at bytes [start, end) of a file.
 
-    ``own`` and ``header`` are first and last line of what changes and of its statement.
-    ``occurrence`` counts the same changes before this one in the same function.
+    ``own`` is the first and last line of what changes, ``header`` those of its statement.
+    ``occurrence`` is the number of equal changes before this one in the same function.
     """
 
     file: str
@@ -72,7 +73,7 @@ class Mutant:
     in_function: bool
 
     def record(self) -> dict[str, Any]:
-        """What stands in the results, and finds the mutant again."""
+        """Return the fields that are written to the results and that find the mutant again."""
         return {name: getattr(self, name) for name in RECORDED}
 
 
@@ -81,12 +82,12 @@ CONTENT = ("function", "kind", "old", "occurrence")
 
 
 def content(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What identifies a mutant in its file, also when lines move or the file has a new name."""
+    """Return what identifies a mutant in its file, also if lines move or the file is renamed."""
     return tuple(record[name] for name in CONTENT)
 
 
 def changes(node: Any) -> Iterator[Change]:
-    """Operators and constants changed."""
+    """Yield the changes of operators and constants at a node."""
     if isinstance(node, ast.Compare):
         for i, op in enumerate(node.ops):
             ops: list[Any] = [*node.ops[:i], OPERATORS[type(op)](), *node.ops[i + 1 :]]
@@ -107,7 +108,7 @@ def changes(node: Any) -> Iterator[Change]:
 
 
 def negations(node: Any) -> Iterator[Change]:
-    """Conditions negated, where no changed operator does the same."""
+    """Yield the negation of a node's conditions, unless a changed operator has the same effect."""
     tests: list[Any] = (
         [node.test] if isinstance(node, ast.If | ast.IfExp) else getattr(node, "ifs", [])
     )
@@ -119,7 +120,7 @@ def negations(node: Any) -> Iterator[Change]:
 
 
 def deletions(node: Any, function: Any) -> Iterator[Change]:
-    """Calls and stores left out; None returned where the function may return it."""
+    """Yield the deletion of calls and assignments, and None where the function may return it."""
     if isinstance(node, ast.Return) and node.value and not _is_none(node.value):
         if function.returns and "None" in ast.unparse(function.returns):
             yield node, node, "None returned", "return None"
@@ -136,7 +137,7 @@ def _is_none(node: ast.AST) -> bool:
 
 
 def left_alone(node: Any) -> bool:
-    """Error texts, log messages, metric definitions, protocols, and what only types need."""
+    """Return whether a node is not changed: an error text, log message, metric, protocol, ..."""
     call = node.value if isinstance(node, ast.Expr) else node
     if isinstance(call, ast.Call):
         *owner, name = ast.unparse(call.func).rsplit(".", 1)
@@ -215,13 +216,15 @@ class Finder:
 
 
 def sample(root: Path, areas: Mapping[str, str], count: int, seed: int) -> list[Mutant]:
-    """Mutants drawn evenly from the areas, and uniformly within each: those of smallest hash.
+    """Draw mutants: equally many from each area, and at random within an area.
+
+    Each mutant gets a hash of the seed and its content; those with the smallest hashes are drawn.
 
     Args:
-        root: of the repository.
-        areas: file to its area.
-        count: of mutants; fewer come where an area has too few.
-        seed: another one draws another sample.
+        root: folder of the repository.
+        areas: the area of each file.
+        count: number of mutants; the result has fewer if an area has too few.
+        seed: number that decides which mutants are drawn.
     """
     found: dict[str, list[tuple[str, Mutant]]] = defaultdict(list)
     for file, area in areas.items():
@@ -239,13 +242,13 @@ def sample(root: Path, areas: Mapping[str, str], count: int, seed: int) -> list[
 def find_again(
     root: Path, records: Iterable[Mapping[str, Any]], moved: Mapping[str, Any]
 ) -> list[Mutant | str]:
-    """Mutants of earlier results in the present source, found by their content.
+    """Find the mutants of earlier results in the present source, by their content.
 
     Args:
-        root: of the repository.
-        records: of the earlier results.
-        moved: earlier path of a file, or ``path::Name`` of a class or function in it, to its
-            present path or name, or to a list of them, where it came apart.
+        root: folder of the repository.
+        records: the earlier results.
+        moved: present path or name of code that has moved, or a list of them if it was divided, by
+            its earlier path, or ``path::Name`` for a class or function.
 
     Returns:
         For each record the mutant, ``"gone"`` if its function is in none of the files, or
@@ -278,7 +281,7 @@ def _now(moved: Mapping[str, Any], key: str, rest: list[str]) -> list[str]:
 
 
 def _present_names(moved: Mapping[str, Any], file: str, function: str) -> list[str]:
-    """Qualified names that a function may have now: its own name or its class's may be new."""
+    """Return the qualified names that a function may have now; its class may be renamed, too."""
     words = function.split(".")
     for i in range(len(words), 0, -1):
         key = f"{file}::{'.'.join(words[:i])}"
@@ -288,7 +291,7 @@ def _present_names(moved: Mapping[str, Any], file: str, function: str) -> list[s
 
 
 def matches(root: Path, globs: Iterable[str]) -> list[str]:
-    """Paths of files below the root.
+    """Return the paths of the files that match, relative to the root.
 
     Raises:
         SystemExit: a glob matches no file.

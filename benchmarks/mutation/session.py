@@ -1,7 +1,8 @@
-"""Tests in a copy of the tree: sessions of pytest, and their plugin, which is this file too.
+"""Run tests in a copy of the tree: start pytest, and act as its plugin.
 
-The plugin runs wanted tests in the wanted order, or all tests and notes which executes which line.
-Hypothesis draws the same examples in every session.
+This file has two parts. `Copy` makes the copy and starts pytest there. In that process pytest loads
+this file as a plugin (`Session`), which runs the chosen tests in the chosen order, or runs all
+tests and records which test executes which line. Hypothesis draws the same examples each time.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 TASK = "CALMSTREAM_MUTANTS_TASK"
-"""Environment variable that names the file of a session's task."""
+"""Environment variable with the path of the file that describes what a session must do."""
 
 MEMORY_BYTES = 8 << 30
-"""Most address space of a session: a mutant may ask for any amount."""
+"""Limit of a session's address space, because a mutant may ask for any amount of memory."""
 
 
 def pytest_configure(config: Any) -> None:
@@ -40,7 +41,12 @@ def pytest_configure(config: Any) -> None:
 
 
 class Session:
-    """A plugin of pytest: runs ``tests`` in their order, or all with the lines of ``files``."""
+    """The plugin of pytest.
+
+    Args:
+        task: what to do. "tests": the tests to run, in this order; empty for all. "files": the
+            source files whose executed lines are recorded. "out": the file for the outcome.
+    """
 
     def __init__(self, task: Any) -> None:
         self._task = task
@@ -55,7 +61,7 @@ class Session:
             self._cover.start()
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Keep the wanted tests, in the wanted order."""
+        """Keep only the chosen tests, in the chosen order."""
         if self._task["tests"]:
             order = {test: i for i, test in enumerate(self._task["tests"])}
             items[:] = [item for item in items if item.nodeid in order]
@@ -66,7 +72,7 @@ class Session:
         self._outcomes[report.outcome].append(report.nodeid)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Lines belong to this test from now on."""
+        """Record the lines that are executed from now on for this test."""
         if self._cover:
             self._cover.switch_context(nodeid)
 
@@ -76,7 +82,7 @@ class Session:
         self._outcomes[report.outcome].append(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
-        """Write what was found; in ``lines`` tests are numbers, and -1 is an import."""
+        """Write the outcomes; in ``lines`` tests are numbers, and -1 means an import."""
         number = {"": -1} | {test: i for i, test in enumerate(self._seconds)}
         lines = {}
         if self._cover:
@@ -112,19 +118,23 @@ class Copy:
         self.digest = hashed.hexdigest()
 
     def put(self, file: str, source: bytes) -> None:
-        """Write one source file and forget what was compiled from it."""
+        """Write one source file and delete its compiled form."""
         path = self.tree / file
         path.write_bytes(source)
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
             compiled.unlink()
 
     def session(self, limit: float, tests: list[str], files: list[str]) -> tuple[int | None, Any]:
-        """Run pytest; its exit code, None when it takes longer than the limit, and what it noted.
+        """Run pytest in the copy.
 
         Args:
-            limit: seconds.
-            tests: to run, in this order; empty for all.
-            files: whose lines are observed.
+            limit: time limit in seconds.
+            tests: the tests to run, in this order; empty for all.
+            files: source files whose executed lines are recorded.
+
+        Returns:
+            The exit code, or None if the time limit is exceeded; and the outcomes that `Session`
+            has written.
         """
         task, out = self._folder / "task.json", self._folder / "out.json"
         task.write_text(json.dumps({"tests": tests, "files": files, "out": str(out)}))
