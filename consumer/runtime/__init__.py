@@ -1,5 +1,6 @@
-"""What all roles of the service share.
+"""The parts that all roles of the service share.
 
-Settings, threads and signals, health and its web server, retries, the reading of topics to their
-ends, and the checks that topics exist and are set correctly. Nothing here knows what is counted.
+They are settings, threads and signals, health and its web server, retries, reading of topics to
+their ends, and checks that topics exist and have the right settings. They do not depend on the
+meaning of the records.
 """

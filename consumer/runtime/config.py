@@ -1,6 +1,7 @@
-"""Settings of the service: from arguments first, then ``CALMSTREAM_*`` variables, then defaults.
+"""Settings of the service, from arguments, environment variables ``CALMSTREAM_*``, or defaults.
 
-Names contain the units. Unknown settings are refused, so that a mistyped variable is noticed.
+An argument has priority over a variable. The names of settings contain their units. An unknown
+setting is an error, so that a mistyped variable is noticed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ PREFIX = "CALMSTREAM_"
 
 
 class Settings(BaseSettings):
-    """Base of all settings: the prefix, frozen values, and no unknown ones."""
+    """Base of all settings: variables have the prefix, values are frozen, unknown names refused."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
@@ -33,26 +34,31 @@ class TallyConfig(Settings):
     """Settings of a tally worker.
 
     Attributes:
-        checkpoint_seconds: between two checkpoints; a killed worker's records of this time are
-            read again.
-        poll_seconds: how long one poll waits for records.
-        poll_records: most records of one poll.
-        session_seconds: after this time without a poll the worker writes nothing more and exits;
-            also the session of its consumer group, after which others take its partitions.
-        retry_seconds: how long a failing call is repeated before the worker exits.
-        stop_seconds: a stopped worker has checkpointed and left within this time.
-        stall_seconds: the worker exits when a partition has not advanced for this time and is not
-            at its end, or takes no ticks for this time; it is unhealthy after half of it.
-        tick_seconds: least time between two ticks of a partition.
-        writes_in_flight: unacknowledged writes above which reading pauses.
-        member: static membership of this worker, unique in its group; empty for none.
-        topic_check_seconds: between two checks that the topics still exist, and of the ends of the
-            owned partitions.
-        poison_ratio: part of the last ``poison_records`` records that may be foreign (undecodable,
-            of another version or plan) before the worker raises the alarm.
-        poison_records: how many records that part is of.
-        poison_consecutive: this many foreign records in a row raise the alarm at once.
-        poison_stop: whether the alarm stops the worker; otherwise it is a metric and a log line.
+        checkpoint_seconds: time between two checkpoints. After a worker was killed, the records of
+            at most this time are read again.
+        poll_seconds: maximum time for which one poll waits for records.
+        poll_records: maximum number of records that one poll returns.
+        session_seconds: a worker that has not polled for this long writes nothing more and exits.
+            It is also the session time of the consumer group, after which other workers take the
+            partitions.
+        retry_seconds: time for which a failing call is repeated before the worker exits.
+        stop_seconds: maximum time in which a stopped worker writes its checkpoint and leaves the
+            group.
+        stall_seconds: the worker exits if a partition is not at its end and has not advanced for
+            this long, or if ticks to it have failed for this long. After half of this time it is
+            unhealthy.
+        tick_seconds: minimum time between two ticks of a partition. A tick is a record without
+            reports that advances the time of an idle partition.
+        writes_in_flight: maximum number of unacknowledged writes; above it, reading pauses.
+        member: name of this worker's static membership, unique in its group; empty for a dynamic
+            membership.
+        topic_check_seconds: time between two checks that the topics still exist, and between two
+            requests for the log ends of the owned partitions.
+        poison_ratio: share of foreign records (undecodable, or of another version or plan) among
+            the last ``poison_records`` records that raises an alarm.
+        poison_records: number of records over which ``poison_ratio`` is computed.
+        poison_consecutive: number of foreign records in a row that raises an alarm at once.
+        poison_stop: whether an alarm stops the worker; otherwise it is a metric and a log line.
     """
 
     checkpoint_seconds: float = Field(5.0, gt=0, le=600)
@@ -82,12 +88,12 @@ class TallyConfig(Settings):
 
 
 class HttpConfig(Settings):
-    """Where metrics and health are served, and how much is logged.
+    """Settings of the web server for metrics and health, and of the log.
 
     Attributes:
-        http_host: address to bind; loopback by default.
-        http_port: 0 for any free one, -1 for no server at all.
-        log_level: debug, info, warning or error.
+        http_host: address on which the server listens; by default the loopback address.
+        http_port: port of the server; 0 means any free port, -1 means no server.
+        log_level: minimum level of the log lines: debug, info, warning or error.
     """
 
     http_host: str = "127.0.0.1"
@@ -99,13 +105,16 @@ S = TypeVar("S", bound=BaseSettings)
 
 
 def load(kind: type[S], **arguments: Any) -> S:
-    """Return settings from arguments (those that are not None), the environment and defaults.
+    """Return settings from arguments, the environment and defaults.
 
-    Arguments have the names of the command's options, with ``_`` for ``-``.
+    Args:
+        kind: the class of the settings.
+        **arguments: values by the names of the command's options, with ``_`` for ``-``; None means
+            that the option is not given.
 
     Raises:
-        InvalidInput: a setting is unknown or out of range. The line names the first one by its
-            option or variable, and never contains its value.
+        InvalidInput: a setting is unknown or out of range. The message names the option or the
+            variable, and never contains its value.
     """
     given = {name: value for name, value in arguments.items() if value is not None}
     try:
@@ -131,10 +140,14 @@ def variables(*kinds: type[Settings]) -> set[str]:
 
 
 def refuse_unknown(environ: Mapping[str, str], known: Iterable[str]) -> None:
-    """Check that every ``CALMSTREAM_*`` variable is a known one.
+    """Check that every ``CALMSTREAM_*`` variable is known.
+
+    Args:
+        environ: the environment variables of the process.
+        known: names of the allowed variables.
 
     Raises:
-        InvalidInput: the first unknown one; never its value.
+        InvalidInput: a variable is unknown; the message contains its name, never its value.
     """
     allowed = set(known)
     for name in sorted(environ):

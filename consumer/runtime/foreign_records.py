@@ -1,6 +1,6 @@
-"""Records that calmstream did not write, on topics that only calmstream should write to.
+"""Handles foreign records: records that calmstream did not write, in topics of calmstream.
 
-They change nothing: a reader skips them, counts them and logs the first one.
+They have no effect on results. A reader skips them, counts them and logs the first one.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from estimators.errors import ForeignRecord
 
 
 class ForeignRecords:
-    """The foreign records that one reader has skipped.
+    """Counts the foreign records that one reader skips.
 
     Args:
-        warn: logs the first one.
-        counted: called for each one.
+        warn: writes a message to the log; called for the first foreign record.
+        counted: called for each foreign record.
 
     Attributes:
-        count: how many there were.
+        count: number of foreign records so far.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class ForeignRecords:
         self._counted = counted
 
     def skip(self, record: Record, error: ForeignRecord) -> None:
-        """Note a record that is skipped."""
+        """Count a record that is skipped; ``error`` says why it is foreign."""
         self.count += 1
         self._counted()
         if self.count == 1:
@@ -44,7 +44,7 @@ def key_of(record: Record) -> bytes:
     """Return the key of a record of a compacted topic.
 
     Raises:
-        ForeignRecord: it has none, or could not be decoded.
+        ForeignRecord: the record has no key, or could not be decoded.
     """
     if record.damage is not None:
         raise ForeignRecord(f"records that cannot be decoded: {record.damage.why}")

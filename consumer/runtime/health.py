@@ -1,8 +1,10 @@
-"""Health of the roles in this process, and the small web server that shows it.
+"""Health of the roles in this process, and the small web server that reports it.
 
-``/livez``: every loop has turned recently, and every owned partition advances or is at its end.
-``/readyz``: every role has what it needs and is not stopping. ``/metrics``: Prometheus.
-Answers are 200 or 503 with one line per role; they never contain any part of a report.
+A role is a part of the service with its own loop, such as a tally worker. ``/livez`` succeeds if
+every loop has run recently and every owned partition advances or is at its end. ``/readyz``
+succeeds if every role has what it needs and is not stopping. ``/metrics`` serves the metrics for
+Prometheus. A response of the first two has status 200 or 503 and one line for each role; it never
+contains any part of a report.
 """
 
 from __future__ import annotations
@@ -23,14 +25,23 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from broker.clock import Clock
 
 DEFAULT_SILENCE_SECONDS = 60.0
-_LONGEST_LINE = 1 << 16
+"""A loop that has not run for this long is not alive; every round takes a few seconds at most."""
+
+# Maximum length of a request's first line in bytes, as in Python's own web server.
+_MAX_REQUEST_LINE = 1 << 16
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+"""A web application by Python's WSGI interface."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One role's answer: whether it is well, and why or why not."""
+    """The result of a health check of one role.
+
+    Attributes:
+        well: whether the check succeeded.
+        detail: the reason, in a few words.
+    """
 
     well: bool
     detail: str
@@ -40,9 +51,9 @@ class RoleHealth:
     """The health of one role. Safe for use from several threads.
 
     Args:
-        name: of the role.
-        clock: monotonic time.
-        silence_seconds: a loop that has not turned for this long is not alive.
+        name: name of the role.
+        clock: source of monotonic time.
+        silence_seconds: a loop that has not run for this long is not alive.
     """
 
     def __init__(
@@ -57,12 +68,12 @@ class RoleHealth:
         self._not_ready = "starting"
 
     def turned(self) -> None:
-        """Note that the loop is alive; called at least every few seconds."""
+        """Note that the loop has run once more; to be called at least every few seconds."""
         with self._lock:
             self._turned = self._clock.monotonic()
 
     def stuck(self, what: str) -> None:
-        """Note in words what makes no progress; empty when nothing does."""
+        """Note what makes no progress, in words; an empty text means that everything does."""
         with self._lock:
             self._stuck = what
 
@@ -72,12 +83,12 @@ class RoleHealth:
             self._not_ready = ""
 
     def not_ready(self, why: str) -> None:
-        """Note in words why the role cannot work now: starting, restoring, draining."""
+        """Note why the role cannot work now, in words such as "starting" or "restoring"."""
         with self._lock:
             self._not_ready = why
 
     def live(self) -> Verdict:
-        """Return whether the loop turns and everything makes progress."""
+        """Return whether the loop runs and everything makes progress."""
         with self._lock:
             silent = self._clock.monotonic() - self._turned
             stuck = self._stuck
@@ -93,7 +104,7 @@ class RoleHealth:
 
 def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> WsgiApp:
     """Return the WSGI application with ``/metrics``, ``/livez`` and ``/readyz``."""
-    metrics, known = make_wsgi_app(registry), tuple(roles)
+    metrics, all_roles = make_wsgi_app(registry), tuple(roles)
     checks: Mapping[str, Callable[[RoleHealth], Verdict]] = {
         "/livez": RoleHealth.live,
         "/readyz": RoleHealth.readiness,
@@ -102,12 +113,12 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Wsgi
     def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         if path == "/metrics":
-            answer: Iterable[bytes] = metrics(environ, start_response)
-            return answer
+            response: Iterable[bytes] = metrics(environ, start_response)
+            return response
         if path not in checks:
             start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
             return [b"try /metrics, /livez or /readyz\n"]
-        verdicts = {role.name: checks[path](role) for role in known}
+        verdicts = {role.name: checks[path](role) for role in all_roles}
         well = all(verdict.well for verdict in verdicts.values())
         start_response(
             "200 OK" if well else "503 Service Unavailable",
@@ -119,7 +130,7 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Wsgi
 
 
 REQUEST_SECONDS = 10.0
-"""Time for a request to arrive, and again for its answer to leave."""
+"""Maximum time for a request to arrive, and again for its response to leave."""
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -133,8 +144,12 @@ class _Server(ThreadingMixIn, WSGIServer):
             super().handle_error(request, client_address)
 
 
-class _Arriving(io.RawIOBase):
-    """Reads a socket until a deadline; each wait lasts at most until then."""
+class _SocketUntilDeadline(io.RawIOBase):
+    """Reads a socket until a deadline, which holds for the request as a whole.
+
+    With a time limit for each read only, a client that sends a byte from time to time could keep
+    the connection open without end.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -148,14 +163,14 @@ class _Arriving(io.RawIOBase):
         """See the base class.
 
         Raises:
-            TimeoutError: the deadline is over.
+            TimeoutError: the deadline has passed.
         """
         self._connection.settimeout(max(self._deadline - time.monotonic(), 0.001))
         return self._connection.recv_into(buffer)
 
 
-class _Answer(ServerHandler):
-    """Writes an answer; a client that does not read it is ignored."""
+class _Response(ServerHandler):
+    """Writes a response; errors of a client that does not read it are ignored."""
 
     def log_exception(self, exc_info: Any) -> None:
         """See the base class."""
@@ -164,37 +179,37 @@ class _Answer(ServerHandler):
 
 
 class _QuietHandler(WSGIRequestHandler):
-    """Does not log requests, and does not wait for ever for one."""
+    """Handles requests without logging them, and with a deadline for each."""
 
     def setup(self) -> None:
-        """See the base class; a request that trickles in has one deadline as a whole."""
+        """See the base class; reading gets a deadline."""
         super().setup()
         self.rfile.close()
-        self.rfile = io.BufferedReader(_Arriving(self.connection))
+        self.rfile = io.BufferedReader(_SocketUntilDeadline(self.connection))
 
     def handle(self) -> None:
-        """One request, as the base class handles it."""
-        self.raw_requestline = self.rfile.readline(_LONGEST_LINE + 1)
-        if len(self.raw_requestline) > _LONGEST_LINE:
+        """Handle one request, as the base class does, with a deadline for the response."""
+        self.raw_requestline = self.rfile.readline(_MAX_REQUEST_LINE + 1)
+        if len(self.raw_requestline) > _MAX_REQUEST_LINE:
             self.requestline = self.request_version = self.command = ""
             self.send_error(414)
         elif self.parse_request():
             self.connection.settimeout(REQUEST_SECONDS)
             environ, errors = self.get_environ(), self.get_stderr()
             body, out = cast("IO[bytes]", self.rfile), cast("IO[bytes]", self.wfile)
-            answer = _Answer(body, out, errors, environ, multithread=True)
-            answer.request_handler = self  # type: ignore[attr-defined]
-            answer.run(self.server.get_app())  # type: ignore[attr-defined]
+            response = _Response(body, out, errors, environ, multithread=True)
+            response.request_handler = self  # type: ignore[attr-defined]
+            response.run(self.server.get_app())  # type: ignore[attr-defined]
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Nothing: scrapes are not events."""
+        """Log nothing: requests of Prometheus come every few seconds and are not events."""
 
 
 class HealthServer:
-    """Serves a WSGI application from a thread of its own.
+    """Serves a WSGI application on a thread of its own.
 
     Attributes:
-        port: the one in use, also when 0 was asked for.
+        port: the port in use; if port 0 was requested, the port that the system chose.
 
     Raises:
         OSError: the address cannot be bound.

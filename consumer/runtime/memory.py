@@ -1,26 +1,29 @@
-"""Keeps freed memory in the process: a service that reads all the time uses it again at once."""
+"""Lets the process keep freed memory, because a service that always reads needs it again soon."""
 
 from __future__ import annotations
 
 import ctypes
 
-# Of mallopt, from glibc's malloc.h; other C libraries have no such call.
+# Parameters of mallopt, from glibc's malloc.h; other C libraries do not have this function.
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
+# Freed memory that is kept: more than the buffers of one reader.
 _KEPT_BYTES = 64 << 20
-# The largest that glibc takes; all buffers of the Kafka client are smaller.
+# Blocks of at most this size are kept. It is glibc's maximum; all buffers of the Kafka client are
+# smaller.
 _LARGEST_BYTES = 32 << 20
 
 
 def keep_freed_memory() -> bool:
-    """Keep up to 64 MiB of freed memory per allocation arena for the next use.
+    """Keep at most 64 MiB of freed memory in each arena of the allocator, for the next use.
 
     By default glibc returns a freed fetch buffer to the system and requests it again for the next
-    fetch, page by page. That takes CPU time, and more where several workers share a machine, since
-    they wait for each other in the kernel. The peak of memory in use does not change; it is kept.
+    fetch, page by page. That costs CPU time, and even more if several workers share a machine,
+    because they wait for each other in the kernel. The maximum memory of the process stays the
+    same, but the process does not give it back.
 
     Returns:
-        Whether the C library knows these settings.
+        Whether the C library supports these settings.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

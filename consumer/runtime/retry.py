@@ -1,4 +1,4 @@
-"""How long failures that may pass are tried again: one budget for every loop of the service."""
+"""Limits the time for which a failing operation is repeated, in all loops of the service."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 class RetryBudget:
-    """The longest time for which one operation may fail without a success in between.
+    """The maximum time for which one operation may fail without a success in between.
 
-    The time runs from the first failure after a success, not from the last success: an operation
-    that is not attempted for an hour and then fails once has failed for no time at all.
+    The time begins with the first failure after a success, not with the last success. So an
+    operation that is not attempted for an hour and then fails once has failed for 0 seconds.
 
     Args:
-        clock: monotonic time.
-        seconds: the budget.
+        clock: source of monotonic time.
+        seconds: the maximum time.
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:
@@ -41,11 +41,11 @@ class RetryBudget:
         """Note a failure.
 
         Args:
-            since: monotonic time at which the failed attempt began; now if not given. It counts
-                only for the first failure after a success.
+            since: monotonic time at which the failed attempt began; None means now. It matters only
+                for the first failure after a success.
 
         Returns:
-            Whether the budget is spent.
+            Whether the maximum time has passed.
         """
         if self._failing_since is None:
             self._failing_since = self._clock.monotonic() if since is None else since
@@ -64,15 +64,15 @@ def retry_call(
     """Repeat a call until it succeeds, and return its result. Blocks.
 
     Args:
-        what: what is called, for the error message.
-        call: the call; it may raise RecoverableError.
-        clock: for the budget and the pauses.
-        seconds: the budget, counted from the first attempt.
-        pause_seconds: between two attempts.
-        failed: called after every failure; may raise to end the attempts.
+        what: name of what is called, for the error message.
+        call: the call; it raises RecoverableError when it fails.
+        clock: measures the time and sleeps between attempts.
+        seconds: maximum time, counted from the first attempt.
+        pause_seconds: pause between two attempts.
+        failed: called after every failure; it may raise an error to end the attempts.
 
     Raises:
-        FatalError: the budget is spent.
+        FatalError: the maximum time has passed.
     """
     budget, began = RetryBudget(clock, seconds), clock.monotonic()
     while True:

@@ -1,4 +1,4 @@
-"""Running roles in one process: threads, signals, logging and the web server."""
+"""Runs the roles of the service in one process, with threads, signals, log and web server."""
 
 from __future__ import annotations
 
@@ -18,30 +18,34 @@ from consumer.runtime.health import HealthServer, RoleHealth, health_app
 from consumer.runtime.memory import keep_freed_memory
 from estimators.errors import FatalError
 
+# Maximum delay of a signal: Python runs signal handlers only between two waits.
 _JOIN_SECONDS = 0.2
 
 
 class Role(Protocol):
-    """Something that runs until it is asked to stop: a tally worker, a publisher."""
+    """A part of the service that works until it is asked to stop, such as a tally worker."""
 
     @property
     def name(self) -> str:
-        """For logs and health."""
+        """The role's name in logs and health checks."""
 
     @property
     def health(self) -> RoleHealth:
-        """For the web server."""
+        """The role's health, which the web server reports."""
 
     def run(self, stop: threading.Event) -> None:
-        """Work until ``stop`` is set, then leave in good order within a stated time.
+        """Work until ``stop`` is set, then finish and return within a limited time.
 
         Raises:
-            CalmstreamError: it cannot go on.
+            CalmstreamError: the role cannot continue.
         """
 
 
 def configure_logging(level: str = "info") -> None:
-    """Log one JSON object a line on stderr, with times in UTC. Nothing logs payloads."""
+    """Set up the log: one JSON object in each line on stderr, with times in UTC.
+
+    No part of the code logs the content of records.
+    """
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -59,10 +63,10 @@ def configure_logging(level: str = "info") -> None:
 
 
 def run_service(roles: Sequence[Role], registry: CollectorRegistry, config: HttpConfig) -> None:
-    """Run the roles with signal handling and, unless the port is -1, the web server.
+    """Run the roles with signal handling and, unless the port is -1, with the web server.
 
     The first SIGTERM or SIGINT stops all roles gracefully; a second one ends the process at once.
-    Call it from the main thread.
+    Call this function from the main thread.
 
     Raises:
         FatalError: the web server's address cannot be bound.
@@ -80,30 +84,30 @@ def run_service(roles: Sequence[Role], registry: CollectorRegistry, config: Http
 
 
 def run_roles(roles: Sequence[Role], stop: threading.Event) -> None:
-    """Run every role in a thread of its own until all have ended; one that fails stops the rest.
+    """Run each role on its own thread until all have ended; a role that ends stops the others.
 
     Raises:
-        CalmstreamError: of the first role that failed.
+        CalmstreamError: the error of the first role that failed.
     """
     failures: list[BaseException] = []
     log = structlog.get_logger("calmstream.service")
 
-    def live(role: Role) -> None:
+    def run_role(role: Role) -> None:
         try:
             role.run(stop)
-        except BaseException as error:  # noqa: BLE001 - handed to the main thread, not swallowed
+        except BaseException as error:  # noqa: BLE001 - the main thread raises it again
             failures.append(error)
             log.error("role failed", role=role.name, error=str(error))  # noqa: TRY400 - one line
         finally:
-            # A role that ends, for any reason, ends the process: its orchestrator then starts all
-            # roles again.
+            # If a role ends for any reason, the process ends, so that the process manager can
+            # start all roles again.
             stop.set()
 
-    threads = [threading.Thread(target=live, args=(role,), name=role.name) for role in roles]
+    threads = [threading.Thread(target=run_role, args=(role,), name=role.name) for role in roles]
     for thread in threads:
         thread.start()
     for thread in threads:
-        # Joined with a time-out, since signal handlers run only between two calls.
+        # The wait has a time limit, because signal handlers run only between two waits.
         while thread.is_alive():
             thread.join(_JOIN_SECONDS)
     if failures:
@@ -130,7 +134,7 @@ def _serve(
 
 
 class _Signals:
-    """SIGTERM and SIGINT set an event; the second one has its default effect."""
+    """Lets SIGTERM and SIGINT set an event; the second signal has its default effect."""
 
     _HANDLED = (signal.SIGTERM, signal.SIGINT)
 

@@ -1,4 +1,4 @@
-"""The checks of a plan's topics before a worker counts anything."""
+"""Checks the settings of a plan's topics before a worker counts anything."""
 
 from __future__ import annotations
 
@@ -9,25 +9,31 @@ from broker.transport import TopicInfo, Topics
 from estimators.errors import FatalError
 from estimators.plan import Plan
 
-# Input must be kept longer than compaction can leave a stale state record as the last one: a worker
-# frozen for its session, a state segment that rolls after ten minutes, and the cleaner's delay.
+# A worker that takes over a partition reads the last state record and then the reports after it.
+# The last state record can be old: its writer may have been frozen for a session (30 s), and
+# compaction leaves the present segment, which lasts ten minutes, unchanged. Reports must be kept
+# for longer than that.
 RETENTION_MARGIN_MS = 30 * 60_000
 
 MAX_DEAD_LETTER_BYTES = 16 << 10
-"""Largest dead letter: the first bytes of a key and of a value, headers, the broker's overhead."""
+"""Maximum size of a dead letter, which describes a rejected record: the first bytes of its key and
+value, headers, and the broker's overhead."""
 
 
 def required_retention_ms(plan: Plan) -> int:
-    """Return the least retention of reports: window + grace + skew + a margin for stale state."""
+    """Return the minimum retention of reports in milliseconds.
+
+    It is the sum of window, grace, skew and :data:`RETENTION_MARGIN_MS`.
+    """
     return (plan.window + plan.grace + plan.skew) * 1000 + RETENTION_MARGIN_MS
 
 
 def verify_topics(plan: Plan, names: TopicNames, topics: Topics) -> dict[str, TopicInfo]:
-    """Check the plan's topics, and return them as they are.
+    """Check the plan's topics, and return their descriptions by name.
 
     Raises:
-        FatalError: a topic is missing or has the wrong partitions or settings; the first one is
-            named.
+        FatalError: a topic is missing, or has the wrong number of partitions or a wrong setting;
+            the message names the first one.
     """
     expected = [spec.name for spec in names.specs(required_retention_ms(plan))]
     found = topics.describe(expected)
@@ -43,11 +49,12 @@ def verify_topics(plan: Plan, names: TopicNames, topics: Topics) -> dict[str, To
 
 
 def _at_least(
-    found: Mapping[str, TopicInfo], topic: str, setting: str, least: int, *, unlimited: bool
+    found: Mapping[str, TopicInfo], topic: str, setting: str, minimum: int, *, unlimited: bool
 ) -> None:
+    """Check that a setting is large enough; with ``unlimited``, -1 means that there is no limit."""
     value = found[topic].settings.get(setting)
     if value is None:
         return
     number = int(value)
-    if number < least and not (unlimited and number == -1):
-        raise FatalError(f"topic {topic} has {setting}={number}, the plan needs at least {least}")
+    if number < minimum and not (unlimited and number == -1):
+        raise FatalError(f"topic {topic} has {setting}={number}, the plan needs at least {minimum}")

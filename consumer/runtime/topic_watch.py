@@ -1,7 +1,8 @@
-"""Noticing that a topic in use was deleted, which reading from it does not show.
+"""Detects that a topic in use was deleted.
 
-The Kafka client silently repeats requests for a deleted topic, and a consumer group assigns the
-remaining partitions; a worker would continue without error and count nothing.
+Reading from a deleted topic does not show it: the Kafka client silently repeats its requests, and a
+consumer group assigns only the remaining partitions. A worker would continue without an error and
+count nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from estimators.errors import FatalError
 
 
 class TopicWatch:
-    """Checks at intervals, on a thread of its own, that topics are still the same ones.
+    """Checks regularly, on a thread of its own, that topics still exist with the same ids.
 
     Args:
-        topics: safe for use from several threads; the caller closes it.
-        known: the topics as they were found at the start.
-        clock: for the interval.
-        every_seconds: between two checks. A deletion is noticed after this time plus a request.
+        topics: an administrator that is safe for use from several threads; the caller closes it.
+        known: the descriptions of the topics when the service started, by name.
+        clock: measures the interval.
+        every_seconds: time between two checks. A deletion is detected after at most this time and
+            the duration of one request.
     """
 
     def __init__(
@@ -32,38 +34,39 @@ class TopicWatch:
         self._clock = clock
         self._every = every_seconds
         self._next = clock.monotonic() + every_seconds
-        self._asking: threading.Thread | None = None
-        self._trouble = ""
+        self._check: threading.Thread | None = None
+        self._error = ""
 
     def turn(self) -> None:
         """Begin a check if one is due. Called often; never blocks.
 
         Raises:
-            FatalError: a topic is gone, or another topic has its name; with the remedy.
+            FatalError: an earlier check found that a topic was deleted; the message says what to
+                do.
         """
-        if self._trouble:
-            raise FatalError(self._trouble)
+        if self._error:
+            raise FatalError(self._error)
         now = self._clock.monotonic()
-        if now >= self._next and (self._asking is None or not self._asking.is_alive()):
+        if now >= self._next and (self._check is None or not self._check.is_alive()):
             self._next = now + self._every
-            self._asking = threading.Thread(target=self._ask, name="topics", daemon=True)
-            self._asking.start()
+            self._check = threading.Thread(target=self._compare_ids, name="topics", daemon=True)
+            self._check.start()
 
-    def _ask(self) -> None:
+    def _compare_ids(self) -> None:
         try:
             found = self._topics.describe(sorted(self._ids))
-        except Exception:  # noqa: BLE001 - a broker that has failed is noticed where it is used
+        except Exception:  # noqa: BLE001 - the worker itself notices that the broker has failed
             return
-        for name, known in self._ids.items():
+        for name, known_id in self._ids.items():
             if name not in found:
-                self._trouble = (
+                self._error = (
                     f"topic {name} was deleted while it was in use; if the plan was retired, stop "
                     "this service; else create it again (calmstream topics) and count what is left "
                     "into a new output namespace"
                 )
-            elif found[name].id != known:
-                self._trouble = (
+            elif found[name].id != known_id:
+                self._error = (
                     f"topic {name} was deleted and created again (id {found[name].id}, "
-                    f"was {known}); "
+                    f"was {known_id}); "
                     "start again; if that is refused, count into a new output namespace"
                 )

@@ -1,10 +1,13 @@
-"""From single snapshot records to whole sets: the rule that every reader of the topic follows.
+"""Puts single snapshot records together into complete sets, by the rule of all readers.
 
-A set is shown when its manifest and every marginal that the manifest names carry the same revision,
-in any order. A set that is not above the one shown of the same window and kind is ignored, and so
-is an early set once the window's final was shown. Two publishers that write at once can therefore
-neither mix their sets nor show a reader an older set after a newer one. A manifest that names
-another plan than the reader's makes no set.
+A *set* is all tables of one window and kind. Its *manifest* lists the tables. Its *revision* states
+for each input partition the offset below which all reports are counted.
+
+A set is complete when its manifest and all tables that the manifest names were read, in any order,
+and have the same revision. A complete set is returned only if its revision is higher than that of
+the set returned before, of the same window and kind. Early sets are ignored once the window's final
+was returned. Therefore, two publishers that write at the same time can neither mix their sets nor
+cause an older set after a newer one. A manifest that names another plan is a foreign record.
 """
 
 from __future__ import annotations
@@ -29,10 +32,13 @@ from estimators.wire.snapshot import (
 
 
 class Table(NamedTuple):
-    """One marginal as arrays: one axis per attribute, in the order asked for.
+    """One marginal as arrays, with one axis for each attribute in the requested order.
 
-    ``table`` and ``stderr`` are float64 of the shape of ``labels``; ``stderr`` holds before
-    non-negativity was enforced.
+    Attributes:
+        table: share of the population in each cell, float64, one axis for each attribute.
+        stderr: standard error of each cell, of the same shape. It applies to the estimate before
+            negative cells were corrected.
+        labels: the labels of each attribute, in the order of the axes.
     """
 
     table: NDArray[np.float64]
@@ -45,8 +51,9 @@ class Snapshot:
     """A complete set.
 
     Attributes:
-        manifest: plan, window, counts and offsets on which the set is based.
-        marginals: its tables by attribute names in axis order; none where there was no report.
+        manifest: the plan, the window, and the counts and offsets on which the set is based.
+        marginals: the tables, by their attribute names in the order of the axes; empty if there
+            were no reports or the tables are withheld.
     """
 
     manifest: Manifest
@@ -54,42 +61,46 @@ class Snapshot:
 
     @property
     def window(self) -> int:
-        """Number of the window."""
+        """The number of the window."""
         return self.manifest.window
 
     @property
     def kind(self) -> Kind:
-        """Early, final or total."""
+        """The kind of the set: early, final or total."""
         return self.manifest.kind
 
     @property
     def revision(self) -> Revision:
-        """One input offset per partition of the plan."""
+        """The revision: one offset for each partition of the plan's reports topics."""
         return self.manifest.revision
 
     def why_empty(self) -> str:
-        """Why there are no tables; only where there are none."""
+        """Return why there are no tables; call it only for a set without tables."""
         if self.manifest.withheld:
             return "its tables are withheld: the raw counts look forged"
         return "it received no reports"
 
     def record(self, *names: str) -> MarginalRecord:
-        """The published record over these attributes, in whatever order they are named.
+        """Return the published record of these attributes, which may be named in any order.
 
         Raises:
-            InvalidInput: it is not in the set; the message lists what is.
+            InvalidInput: the set has no such table; the message lists its tables.
         """
         for attributes, record in self.marginals.items():
             if sorted(attributes) == sorted(names):
                 return record
-        there = "; ".join(",".join(attributes) for attributes in self.marginals)
+        present = "; ".join(",".join(attributes) for attributes in self.marginals)
         raise InvalidInput(
             f"no marginal of {','.join(names)} in window {self.window}; "
-            + (f"there are {there}" if there else self.why_empty())
+            + (f"there are {present}" if present else self.why_empty())
         )
 
     def marginal(self, *names: str) -> Table:
-        """The table over these attributes, axes in the order named; raises as :meth:`record`."""
+        """Return the table of these attributes, with its axes in the order of the names.
+
+        Raises:
+            InvalidInput: the set has no such table; the message lists its tables.
+        """
         record = self.record(*names)
         axes = [record.attributes.index(name) for name in names]
         shape = [len(labels) for labels in record.labels]
@@ -101,44 +112,48 @@ class Snapshot:
 
 
 def above(revision: Revision, other: Revision | None) -> bool:
-    """Return whether a revision is at least the other in every component, and not equal to it."""
+    """Return whether a revision is higher: at least the other in every partition, and not equal.
+
+    Every revision is higher than None.
+    """
     if other is None:
         return True
     return revision != other and at_least(revision, other)
 
 
 def at_least(revision: Revision, other: Revision) -> bool:
-    """Return whether a revision is at least the other in every component."""
+    """Return whether a revision is at least the other in every partition."""
     return len(revision) == len(other) and all(a >= b for a, b in zip(revision, other, strict=True))
 
 
-_Set = tuple[int, Kind]
+# A set is identified by its window and its kind.
+_SetId = tuple[int, Kind]
 _Record = MarginalRecord | Manifest
 
 
 class SnapshotAssembler:
     """Collects records until sets are complete. Not safe for use from several threads.
 
-    It keeps the records of incomplete sets, the vector of the last early set of each window without
-    a final, and the window number of each complete final and total. Their vectors are functions of
-    the log, so no higher one can follow.
+    It keeps the records of incomplete sets, the revision of the last early set of each window
+    without a final, and the window number of each complete final and total. For finals and totals
+    the log itself determines the revision, so no higher one can follow.
 
     Args:
-        plan: digest of the plan whose sets are wanted; None takes those of any plan.
+        plan: digest of the plan whose sets are returned; None means any plan.
     """
 
     def __init__(self, plan: str | None = None) -> None:
         self._plan = plan
-        self._pending: dict[_Set, dict[bytes, _Record]] = {}
-        self._shown: dict[_Set, Revision] = {}
-        self._sealed: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
+        self._pending: dict[_SetId, dict[bytes, _Record]] = {}
+        self._returned: dict[_SetId, Revision] = {}
+        self._complete_windows: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
 
     def read(self, key: bytes, value: bytes | None) -> Snapshot | None:
         """Read one record of the snapshots topic; return the set that it completes, if any.
 
         Raises:
-            InvalidInput: written by a newer version.
-            ForeignRecord: not a record of a snapshots topic, or a manifest of another plan.
+            InvalidInput: a newer version of calmstream has written the record.
+            ForeignRecord: it is not a record of a snapshots topic, or a manifest of another plan.
         """
         window, kind, _ = parse_key(key)
         if value is None:
@@ -150,37 +165,43 @@ class SnapshotAssembler:
         """Take a decoded record; see :meth:`read`."""
         if self._plan is not None and isinstance(record, Manifest) and record.plan != self._plan:
             raise ForeignRecord(f"a set of another plan, {record.plan[:8]}")
-        place = (record.window, record.kind)
-        if not self._wanted(place, record.revision):
+        set_id = (record.window, record.kind)
+        if not self._wanted(set_id, record.revision):
             return None
-        pending = self._pending.setdefault(place, {})
-        held = pending.get(record.key)
-        # Of two records of one key the higher stays; of two that cannot be compared, the newer.
-        if held is None or not above(held.revision, record.revision):
+        pending = self._pending.setdefault(set_id, {})
+        earlier = pending.get(record.key)
+        # Of two records with the same key, the one with the higher revision stays. If neither
+        # revision is higher in all partitions, the newer record stays.
+        if earlier is None or not above(earlier.revision, record.revision):
             pending[record.key] = record
-        return self._complete(place, pending)
+        return self._complete(set_id, pending)
 
     def complete(self, window: int, kind: Kind) -> bool:
-        """Return whether a complete final or total of this window was found."""
-        return window in self._sealed[kind]
+        """Return whether a complete final or total of this window was read."""
+        return window in self._complete_windows[kind]
 
     def revision(self, window: int) -> Revision | None:
-        """Return the vector of the last complete early set; None before it and after the final."""
-        return self._shown.get((window, Kind.EARLY))
+        """Return the revision of the last complete early set of a window.
+
+        None before the first early set, and after the window's final.
+        """
+        return self._returned.get((window, Kind.EARLY))
 
     def count(self, kind: Kind) -> int:
-        """Return the number of windows whose final or total was found complete."""
-        return len(self._sealed[kind])
+        """Return the number of windows of which a complete final (or total) was read."""
+        return len(self._complete_windows[kind])
 
-    def _wanted(self, place: _Set, revision: Revision) -> bool:
-        window, kind = place
+    def _wanted(self, set_id: _SetId, revision: Revision) -> bool:
+        """Return whether a record of this revision can belong to a set still to be returned."""
+        window, kind = set_id
         if kind is Kind.EARLY:
-            final = window in self._sealed[Kind.FINAL]
-            return not final and above(revision, self._shown.get(place))
-        return window not in self._sealed[kind]
+            final = window in self._complete_windows[Kind.FINAL]
+            return not final and above(revision, self._returned.get(set_id))
+        return window not in self._complete_windows[kind]
 
-    def _complete(self, place: _Set, pending: dict[bytes, _Record]) -> Snapshot | None:
-        window, kind = place
+    def _complete(self, set_id: _SetId, pending: dict[bytes, _Record]) -> Snapshot | None:
+        """Return the set if all its records were read, else None."""
+        window, kind = set_id
         manifest = pending.get(manifest_key(window, kind))
         if not isinstance(manifest, Manifest):
             return None
@@ -192,27 +213,29 @@ class SnapshotAssembler:
         ]
         if len(tables) < len(members):
             return None
-        self._show(place, manifest.revision)
+        self._note_complete(set_id, manifest.revision)
         return Snapshot(manifest, {table.attributes: table for table in tables})
 
-    def _show(self, place: _Set, revision: Revision) -> None:
-        window, kind = place
+    def _note_complete(self, set_id: _SetId, revision: Revision) -> None:
+        """Note that a set is returned, and forget records that no later set can need."""
+        window, kind = set_id
         if kind is Kind.EARLY:
-            self._shown[place] = revision
-            pending = self._pending.pop(place)
-            left = {key: r for key, r in pending.items() if above(r.revision, revision)}
-            if left:
-                self._pending[place] = left
+            self._returned[set_id] = revision
+            pending = self._pending.pop(set_id)
+            higher = {key: r for key, r in pending.items() if above(r.revision, revision)}
+            if higher:
+                self._pending[set_id] = higher
         else:
-            self._sealed[kind].add(window)
-            self._pending.pop(place)
+            self._complete_windows[kind].add(window)
+            self._pending.pop(set_id)
         if kind is Kind.FINAL:
-            # Final beats early: nothing more is expected of the early set.
-            self._shown.pop((window, Kind.EARLY), None)
+            # A final replaces the early sets of its window; their records are not needed any more.
+            self._returned.pop((window, Kind.EARLY), None)
             self._pending.pop((window, Kind.EARLY), None)
 
-    def _forget(self, place: _Set, key: bytes) -> None:
-        pending = self._pending.get(place, {})
+    def _forget(self, set_id: _SetId, key: bytes) -> None:
+        """Forget a record whose tombstone was read."""
+        pending = self._pending.get(set_id, {})
         pending.pop(key, None)
         if not pending:
-            self._pending.pop(place, None)
+            self._pending.pop(set_id, None)

@@ -1,4 +1,7 @@
-"""The order in which a subscriber gets complete sets: finals and totals by window, none twice."""
+"""Sorts the complete sets for a subscriber: finals and totals in the order of windows, each once.
+
+A set is all tables of one window and kind (early, final or total).
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,16 @@ from estimators.wire.snapshot import Kind
 
 
 class DeliveryOrder:
-    """Holds a final or total back until those of all windows before it were delivered.
+    """Delays a final or total until those of all earlier windows were delivered.
 
-    The publisher writes them in order, but compaction keeps only the newest copy of a record that
-    two publishers wrote, so that a reader can read window W after W + 1. A window that is
-    missing at the end of the topic will not come any more; then nothing waits for it.
+    The publisher writes the sets in order. But if two publishers write the same record, compaction
+    keeps the newer copy only, so that a reader can read window W after window W + 1. A window that
+    is missing at the end of the topic will not come later; then the other sets do not wait for it.
 
     Args:
-        first: first window to show.
-        latest: of the sets in the topic at the beginning, deliver the newest of each kind only.
+        first: number of the first window to deliver.
+        latest: whether to deliver, of the sets that are in the topic at the beginning, only the
+            newest of each kind.
     """
 
     def __init__(self, first: int = 0, latest: bool = False) -> None:
@@ -27,7 +31,7 @@ class DeliveryOrder:
         self._next = {Kind.FINAL: first, Kind.TOTAL: first}
 
     def holds(self) -> bool:
-        """Return whether a set waits for the end of the topic."""
+        """Return whether a set waits until the end of the topic is reached."""
         return self._skipping or bool(self._held)
 
     def take(self, snapshot: Snapshot) -> Iterator[Snapshot]:

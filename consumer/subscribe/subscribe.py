@@ -1,4 +1,4 @@
-"""Reading snapshots: whole sets, in an order that never goes back."""
+"""Reads the snapshots of a plan: complete sets, never an older one after a newer one."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
 
 DEFAULT_NAMESPACE = "calmstream"
+# Pause after a failed call to the broker.
 _BACKOFF_SECONDS = 0.5
 _LOG = logging.getLogger("calmstream.subscribe")
 
@@ -48,36 +49,38 @@ def subscribe(
     poll_seconds: float = 0.5,
     retry_seconds: float = 60.0,
 ) -> Iterator[Snapshot]:
-    """Yield the snapshots of a plan as they become complete, from the oldest one. Blocks between.
+    """Yield the snapshots of a plan, from the oldest one on, and wait for new ones.
 
-    Per window and kind a later one is always at least as far in every input partition as the one
-    before; after a window's final there is no early one of it. Every final and total comes once,
-    and in the order of windows, also to a subscriber that was away. So one that stops after the
-    final of window W and resumes with ``from_window=W + 1`` sees every final exactly once. Reading
-    starts when the first one is asked for.
+    Of two sets of the same window and kind, the later one contains all reports of the earlier one.
+    After the final of a window, there is no early set of this window. Every final and every total
+    comes exactly once, in the order of windows, also if the subscriber was not connected when it
+    was written. So a subscriber that stops after the final of window W, and resumes with
+    ``from_window=W + 1``, gets every final exactly once. Reading begins when the caller requests
+    the first set.
 
     Args:
-        plan: whose snapshots.
-        broker: a transport, which stays open, or ``HOST:PORT[,HOST:PORT]`` of Kafka without TLS
-            (for TLS and SASL pass ``broker.kafka.connect(bootstrap, security)``).
+        plan: the plan whose snapshots are read.
+        broker: a connection, which stays open; or the address ``HOST:PORT[,HOST:PORT]`` of Kafka
+            without TLS (for TLS and SASL pass ``broker.kafka.connect(bootstrap, security)``).
         kinds: the kinds to yield: any of early, final, total.
-        from_window: first window to yield; None for all that are kept; "latest" for the newest
-            set of each kind among those there when reading starts, and all that come later.
-        follow: whether to wait for more at the end; otherwise the iterator ends there.
-        namespace: of the plan's topics.
-        output_namespace: of its snapshots, where a log was counted again into another one.
-        stop: ends the iterator within ``poll_seconds`` when set.
-        poll_seconds: longest single wait.
-        retry_seconds: how long failing calls to the broker are repeated.
+        from_window: number of the first window to yield; None means all that the topic keeps;
+            "latest" means the newest set of each kind at the beginning, and all later sets.
+        follow: whether to wait for more sets at the end of the topic; otherwise the iterator ends.
+        namespace: namespace of the plan's topics.
+        output_namespace: namespace of its snapshots, if the log was counted again into another
+            namespace; empty means ``namespace``.
+        stop: an event that ends the iterator within ``poll_seconds``.
+        poll_seconds: maximum time of one wait.
+        retry_seconds: maximum time for which failing calls to the broker are repeated.
 
     Yields:
-        Complete sets of this plan only; see :class:`consumer.subscribe.assembler.Snapshot`.
-        Sets of another plan in the same topic are skipped, and the first one is logged.
+        Complete sets of this plan; see :class:`consumer.subscribe.assembler.Snapshot`. Sets of
+        another plan in the same topic are skipped, and the first one is logged.
 
     Raises:
-        InvalidInput: a snapshot of a newer version, which says so.
+        InvalidInput: a newer version of calmstream has written a snapshot.
         RecoverableError: the broker did not answer for ``retry_seconds``.
-        FatalError: no such topic.
+        FatalError: the topic does not exist.
     """
     names = plan_names(plan, namespace, output_namespace)
     wanted = frozenset(map(Kind, kinds))
@@ -97,26 +100,27 @@ def subscribe(
                 yield from order.at_end()
                 continue
             try:
-                found = assembler.read(key_of(record), record.value)
+                snapshot = assembler.read(key_of(record), record.value)
             except ForeignRecord as error:
                 foreign.skip(record, error)
                 continue
-            if found is not None and found.kind in wanted:
-                yield from order.take(found)
+            if snapshot is not None and snapshot.kind in wanted:
+                yield from order.take(snapshot)
 
 
 def _connect(broker: Broker | str, stack: ExitStack) -> Broker:
+    """Return the connection; one that is created here is closed with ``stack``."""
     if not isinstance(broker, str):
         return broker
     from broker.kafka import connect
 
-    made = connect(broker)
-    stack.callback(made.close)
-    return made
+    connection = connect(broker)
+    stack.callback(connection.close)
+    return connection
 
 
 class _Source:
-    """Reads the snapshots topic from its start, through failures of the broker."""
+    """Reads the snapshots topic from its start; repeats calls that fail."""
 
     def __init__(self, reader: Reader, topics: Topics, topic: str) -> None:
         self._reader = reader
@@ -132,10 +136,14 @@ class _Source:
         poll_seconds: float,
         retry_seconds: float,
     ) -> Iterator[Record | None]:
-        """Yield all records, and None at an end that was fetched after all before it were read.
+        """Yield all records, and None each time the end of the topic was reached.
 
-        The end is checked while ``wants_end`` returns True, and without ``follow``, where None is
-        the last item.
+        Args:
+            wants_end: returns whether the caller waits for the end; only then it is looked for.
+            follow: whether to continue after the end; otherwise None is the last item.
+            stop: an event that ends the iterator.
+            poll_seconds: maximum time of one wait.
+            retry_seconds: maximum time for which failing calls are repeated.
         """
         retries = RetryBudget(SystemClock(), retry_seconds)
         while not stop.is_set():
@@ -144,9 +152,10 @@ class _Source:
             try:
                 if not self._started:
                     self._start()
-                hasty = wants_end() or not follow
-                records = self._reader.poll(min(poll_seconds, 0.1) if hasty else poll_seconds)
-                ended = hasty and not records and self._at_end()
+                seek_end = wants_end() or not follow
+                # While the caller waits for the end, a short poll finds it sooner.
+                records = self._reader.poll(min(poll_seconds, 0.1) if seek_end else poll_seconds)
+                ended = seek_end and not records and self._at_end()
                 retries.succeeded()
             except RecoverableError:
                 if retries.failed():
@@ -159,7 +168,7 @@ class _Source:
                     return
 
     def _start(self) -> None:
-        # Requests offsets only, so that a subscriber needs no permission but to read.
+        # Only offsets are requested, so that a subscriber needs no permission other than READ.
         try:
             start = self._topics.log_starts([self._partition])[self._partition]
         except MissingTopic as error:

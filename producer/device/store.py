@@ -108,8 +108,8 @@ class FileStore:
             state = from_bytes(raw)
         except ValueError as error:
             raise FatalError(
-                f"{path} is damaged ({error}); restore it. To delete it makes this a new "
-                "device that reports again"
+                f"{path} is damaged ({error}); restore it. Without the file this is a new device, "
+                "which reports again"
             ) from None
         if state.generation < written:
             raise FatalError(

@@ -1,6 +1,7 @@
-"""The secrets and ledgers of a simulated population, as columns.
+"""The secrets and ledgers of a simulated population, as arrays with one element for each device.
 
-The rules are those of :mod:`producer.device.ledger`, applied to all devices at once.
+The ledger of a device is the record of the privacy loss that it has spent. The rules are those of
+:mod:`producer.device.ledger`, applied to all devices at once.
 """
 
 from __future__ import annotations
@@ -33,16 +34,18 @@ Mask = NDArray[np.bool_]
 
 @dataclass(slots=True, eq=False)
 class Account:
-    """What every device has spent under one plan.
+    """The privacy loss that every device has spent under one plan.
 
     Attributes:
-        epsilon: loss of one report.
-        start: of the plan, seconds since the epoch.
-        window: its length, seconds.
-        horizon: see :class:`producer.device.ledger.Spent`.
-        bound: see :class:`producer.device.ledger.Spent`; binds the devices that have reported.
-        last: shape (n,), int64, last window reported on; meaningless where ``reports`` is 0.
-        reports: shape (n,), int64, reports so far.
+        epsilon: loss of one report, decimal string.
+        start: start of the plan, seconds since the epoch.
+        window: length of the plan's windows in seconds.
+        horizon: duration of the plan's w windows in seconds; 0 under the guarantee ``once``.
+        bound: the plan's ``lineage_epsilon``, which applies to later plans for the devices that
+            have reported; empty for plans of version 1.
+        last: number of the last window that each device reported on, shape (n,), int64;
+            meaningless if ``reports`` is 0.
+        reports: number of reports of each device so far, shape (n,), int64.
     """
 
     epsilon: str
@@ -55,18 +58,18 @@ class Account:
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """Shape (n,): end of the last window, seconds since the epoch."""
+        """End of each device's last window, seconds since the epoch; shape (n,)."""
         return self.start + (self.last + 1) * self.window
 
 
 class Fleet:
-    """n devices under one lineage.
+    """n devices under one lineage: a series of plans that share the memory of devices.
 
     Args:
-        lineage: of every plan that asks these devices.
-        secrets: shape (n, 16), uint8.
-        accounts: plan digest to what was spent under it.
-        path: where claims are stored before they count; None keeps them in memory only.
+        lineage: lineage of every plan under which these devices report.
+        secrets: the devices' secrets, shape (n, 16), uint8.
+        accounts: what the devices have spent under each plan, by the plan's digest.
+        path: file to which every change is written; None keeps the fleet in memory only.
     """
 
     def __init__(
@@ -83,42 +86,54 @@ class Fleet:
 
     @classmethod
     def new(cls, n: int, lineage: str, randomness: Randomness | None = None) -> Fleet:
-        """Make devices that have never reported; the operating system draws their secrets."""
+        """Return n devices that have never reported, with random secrets.
+
+        Args:
+            n: number of devices.
+            lineage: lineage of the plans under which they will report.
+            randomness: source of the secrets; None means the operating system.
+        """
         raw = (randomness or SystemRandomness()).bytes(n * SECRET_BYTES)
         return cls(lineage, np.frombuffer(raw, np.uint8).reshape(n, SECRET_BYTES))
 
     @classmethod
     @contextlib.contextmanager
     def open(cls, path: str | Path, n: int, lineage: str) -> Iterator[Fleet]:
-        """Open the devices of a file, or make new ones if it does not exist; holds a lock.
+        """Open the devices of a file, or create new ones if it does not exist; hold its lock.
+
+        Args:
+            path: the file.
+            n: number of devices.
+            lineage: lineage of the plans under which they report.
 
         Raises:
             InvalidInput: the file has another number of devices or another lineage.
-            FatalError: it is damaged; it is never replaced by new devices.
-            RecoverableError: another process has it open, or it cannot be written.
+            FatalError: the file is damaged; it is never replaced by new devices.
+            RecoverableError: another process has the file open, or it cannot be written.
         """
         where = real_path(path)
         with exclusive(where, wait=False):
             raw = read_if_there(where)
             fleet = cls.new(n, lineage) if raw is None else _from_bytes(raw, where)
             if len(fleet) != n:
-                raise InvalidInput(f"{where} is about {len(fleet):,} devices, not {n:,}")
+                raise InvalidInput(f"{where} contains {len(fleet):,} devices, expected {n:,}")
             if fleet.lineage != lineage:
-                raise InvalidInput(f"{where} is about another lineage; use another file")
-            kept = cls(fleet.lineage, fleet.secrets, fleet.accounts, where)
-            kept.save()
-            yield kept
+                raise InvalidInput(f"{where} belongs to another lineage; use another file")
+            stored = cls(fleet.lineage, fleet.secrets, fleet.accounts, where)
+            stored.save()
+            yield stored
 
     def __len__(self) -> int:
         return len(self.secrets)
 
     def may_report(self, plan: Plan, window: int, slot: NDArray[np.int64]) -> Mask:
-        """Return which devices may report now: shape (n,). O(n) for every earlier plan.
+        """Return whether each device may report now: shape (n,). Cost: O(n) for each earlier plan.
 
         Args:
-            plan: the plan that asks.
-            window: its current window.
-            slot: shape (n,), every device's slot under the plan.
+            plan: the plan to report under.
+            window: number of its current window.
+            slot: each device's slot under the plan, shape (n,): the remainder, modulo w, of the
+                numbers of the windows in which the device reports.
         """
         if not 0 <= window < plan.windows:
             return np.zeros(len(self), np.bool_)
@@ -132,10 +147,15 @@ class Fleet:
         return may
 
     def claim(self, plan: Plan, window: int, devices: NDArray[np.int64]) -> None:
-        """Record one report of each device; durable on return if the fleet has a file.
+        """Enter one report of each device into its ledger; durable on return if there is a file.
 
-        Call it before any of these reports is sent, and only for devices that :meth:`may_report`
+        Call this before any of these reports is sent, and only for devices that :meth:`may_report`
         allows.
+
+        Args:
+            plan: the plan of the reports.
+            window: number of their window.
+            devices: indices of the devices.
         """
         account = self.accounts.get(plan.digest)
         if account is None:
@@ -155,12 +175,14 @@ class Fleet:
         self.save()
 
     def _affordable(self, plan: Plan, window: int) -> Mask:
+        """Return whether the lineage's bounds allow each device one more report: shape (n,)."""
         others = [a for digest, a in self.accounts.items() if digest != plan.digest]
         if not others:
             return np.ones(len(self), np.bool_)
         counted = [a.reports * counts(plan, window, a.ends, a.horizon) for a in others]
         answered = [a.reports > 0 for a in others]
-        # There are few distinct rows, so exact decimals are cheap.
+        # A row holds what matters of one device. Many devices have equal rows, so the decision is
+        # computed only once for each distinct row, with exact decimals.
         rows, which = np.unique(np.stack(counted + answered, axis=1), axis=0, return_inverse=True)
         fits = [
             _fits(plan, others, row[: len(others)], row[len(others) :]) for row in rows.tolist()
@@ -168,7 +190,7 @@ class Fleet:
         return np.array(fits, np.bool_)[which.reshape(-1)]
 
     def save(self) -> None:
-        """Write the file, if there is one; durable on return."""
+        """Write the file if the fleet has one; durable on return."""
         if self._path is not None:
             write_durably(self._path, self._to_bytes())
 
@@ -191,13 +213,13 @@ class Fleet:
 def _fits(
     plan: Plan, others: Sequence[Account], counted: Sequence[int], answered: Sequence[int]
 ) -> bool:
-    """Return whether one more report fits into the allowance of one device.
+    """Return whether the bounds of the lineage allow one device one more report.
 
     Args:
-        plan: the plan that asks.
-        others: accounts of the other plans.
-        counted: per account, reports that count now.
-        answered: per account, whether the device has ever reported under it.
+        plan: the plan of the further report.
+        others: the accounts of the other plans.
+        counted: for each account, the number of the device's reports that count now.
+        answered: for each account, whether the device has ever reported under its plan.
     """
     losses = (n * Decimal(a.epsilon) for n, a in zip(counted, others, strict=True))
     spent = sum(losses, start=Decimal(plan.epsilon))
@@ -211,8 +233,8 @@ def _from_bytes(raw: bytes, path: Path) -> Fleet:
             return _fleet(arrays)
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise FatalError(
-            f"{path} is damaged ({error}); restore it. To delete it makes new devices that report "
-            "again"
+            f"{path} is damaged ({error}); restore it. If you delete it, the next run creates new "
+            "devices, which report again"
         ) from None
 
 
@@ -231,7 +253,7 @@ def _fleet(arrays: Any) -> Fleet:
 
 def _account(arrays: Any, digest: str, version: int) -> Account:
     epsilon = str(arrays[f"{digest}.epsilon"])
-    start, window, lasting = (int(x) for x in arrays[f"{digest}.times"])
-    limit = str(arrays[f"{digest}.bound"]) if version > 1 else ""
+    start, window, duration = (int(x) for x in arrays[f"{digest}.times"])
+    plan_bound = str(arrays[f"{digest}.bound"]) if version > 1 else ""
     last, reports = arrays[f"{digest}.spent"]
-    return Account(epsilon, start, window, lasting, limit, last, reports)
+    return Account(epsilon, start, window, duration, plan_bound, last, reports)

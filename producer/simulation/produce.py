@@ -1,4 +1,4 @@
-"""``calmstream produce``: a population of simulated devices reports over a broker, paced."""
+"""The command ``calmstream produce``: simulated devices report over a broker in real time."""
 
 from __future__ import annotations
 
@@ -28,34 +28,40 @@ from producer.simulation.fleet import Fleet
 from producer.simulation.simulate import Indices, Population
 
 NAP_SECONDS = 0.2
-"""Longest sleep between two checks of deliveries, the stop signal and the window."""
+"""Maximum sleep between two checks of deliveries, the stop signal and the window."""
 
 STOP_SECONDS = 20.0
-"""Longest wait for deliveries after the producer has been asked to stop."""
+"""Maximum wait for deliveries after the producer has been asked to stop."""
 
 CLOSE_SECONDS = 2.0
+"""Maximum wait for the sink to close; every delivery has ended before."""
+
 SHOW_SECONDS = 0.1
+"""Minimum interval between two calls of the progress function."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """State of a run: its progress, and at the end its result.
 
+    The *spool* is a directory that keeps batches until they are acknowledged.
+
     Attributes:
-        devices: size of the population.
-        reported: reports that devices of this run have made.
-        resent: reports found in the spool, left there by an earlier run.
-        windows: windows in which a device reported.
-        sent: reports acknowledged, those of the spool included.
-        failed: reports given up; still in the spool where there is one.
-        batches: batches acknowledged.
-        retries: sends repeated.
-        in_flight: batches not yet acknowledged.
-        kept: whether the devices are kept in a file; otherwise the next run has other devices.
-        unasked: devices that the run left without their report: under ``once`` those that may still
-            make it, under ``w-event`` reports (a device's in one window) whose window ended first.
-            Known at the end.
-        expired: whether the plan's end was the end of the run.
+        devices: number of devices in the population.
+        reported: number of reports that the devices have made in this run.
+        resent: number of reports that an earlier run left in the spool.
+        windows: number of windows in which at least one device reported.
+        sent: number of acknowledged reports, those of the spool included.
+        failed: number of reports whose sending was given up; they stay in the spool if there is
+            one.
+        batches: number of acknowledged batches.
+        retries: number of repeated sends.
+        in_flight: number of batches that are not acknowledged yet.
+        kept: whether a file keeps the devices; otherwise the next run has other devices.
+        unasked: number of missing reports, set at the end of the run. Under ``once`` the number of
+            devices that may still report; under ``w-event`` the number of reports whose window
+            ended before their device's turn.
+        expired: whether the run ended because the plan ended.
         error: the error that stopped the run, or None.
     """
 
@@ -75,6 +81,7 @@ class Summary:
 
 
 Progress = Callable[[Summary], None]
+"""A function that receives the present state of a run."""
 
 
 def produce(
@@ -96,39 +103,44 @@ def produce(
     clock: Clock | None = None,
     randomness: Randomness | None = None,
 ) -> Summary:
-    """Let every row of a table report as a device, in real time, until all have or the plan ends.
+    """Let every row of a table report as one device, in real time.
 
-    Under ``once`` the devices report one after another in random order, and the run ends when all
-    have. Under ``w-event`` each reports in its slot's windows, and the run ends with the plan, with
-    ``windows`` or with ``stop``. A plan that has not started is waited for. The run stops asking
-    devices as soon as a batch is given up, so that their one report is not wasted.
+    If the plan has not started, the run waits for its start. Under ``once`` the devices report one
+    after another in random order, and the run ends when all have reported. Under ``w-event`` each
+    device reports in the windows of its slot, and the run ends with the plan, after ``windows``
+    windows or with ``stop``. After a batch has been given up, no further device reports, because
+    its only report could be lost.
 
     Args:
-        plan: the plan that asks.
-        broker: gives the sink; stays the caller's to close.
-        names: the plan's topics, which must exist.
-        codes: shape (n, d), uint16.
-        rate: reports a second, paced evenly; None is as fast as possible.
-        batch_size: most reports in a batch.
-        linger: with a rate, the seconds' worth of devices that report together, hence how full
-            batches get.
-        windows: most windows to go on for.
+        plan: the plan to report under.
+        broker: creates the sink; the caller closes it.
+        names: names of the plan's topics, which must exist.
+        codes: the devices' records as codes of the plan's domain, shape (n, d), uint16.
+        rate: number of reports in a second, evenly paced; None means as fast as possible.
+        batch_size: maximum number of reports in a batch.
+        linger: with a rate, the devices of this many seconds report together. A larger value gives
+            fuller batches.
+        windows: maximum number of windows before the run ends; None means until the plan ends.
         devices: file that keeps the devices' secrets and ledgers, so that a later run has the same
-            devices, so that none reports twice; None makes new devices for this run only.
-        spool: directory that keeps batches until they are acknowledged; what is there goes first.
-        budget: how hard a batch is tried.
-        observer: receives what happens to batches.
-        progress: is called with the state of things several times a second.
-        stop: set it to stop asking devices, await deliveries for 20 s and return.
-        clock: time and sleep.
-        randomness: the operating system's by default; seeded in tests only.
+            devices and none reports twice. None means new devices for this run only.
+        spool: directory that keeps batches until they are acknowledged; batches that it already
+            contains are sent first. None means no spool.
+        budget: how often and for how long the sending of a batch is repeated.
+        observer: receives the outcome of each batch.
+        progress: called with the present state several times a second.
+        stop: an event that ends the run: no further device reports, and deliveries are awaited for
+            at most 20 s.
+        clock: the source of time; also sleeps.
+        randomness: source of all random numbers; None means the operating system. Only tests set
+            it.
 
     Returns:
-        The final counts; ``error`` is set and ``failed`` positive where something was given up.
+        The final counts. If a batch was given up, ``error`` is set and ``failed`` is positive.
 
     Raises:
-        InvalidInput: arguments or records that do not fit, or a plan that is over.
-        FatalError: a damaged devices file or spool.
+        InvalidInput: an argument is out of range, the records do not fit the plan, or the plan is
+            over.
+        FatalError: the devices file or the spool is damaged.
         RecoverableError: the devices file is in use or cannot be written.
     """
     _check_pace(rate, batch_size, linger, windows)
@@ -156,7 +168,7 @@ def produce(
             run.ask(windows)
             return run.finish()
         finally:
-            # Everything has been awaited or given up by now.
+            # Every delivery has ended before, so this does not wait.
             sink.close(CLOSE_SECONDS)
 
 
@@ -168,7 +180,7 @@ def _check_pace(rate: float | None, batch_size: int, linger: float, windows: int
 
 
 def _refuse_when_over(plan: Plan, now: int) -> None:
-    """Refuse a plan that has expired. ``now`` in milliseconds."""
+    """Raise InvalidInput if the plan has expired; ``now`` is in milliseconds."""
     if plan.window_at(now) >= plan.windows:
         end = datetime.fromtimestamp(plan.expires, UTC)
         raise InvalidInput(f"plan {plan.name} is over: it expired at {end:%Y-%m-%d %H:%M:%S} UTC")
@@ -176,6 +188,7 @@ def _refuse_when_over(plan: Plan, now: int) -> None:
 
 @contextlib.contextmanager
 def _fleet(plan: Plan, n: int, path: str | Path | None) -> Iterator[Fleet | None]:
+    """Open the devices of a file; yield None if there is no file."""
     if path is None:
         yield None
     else:
@@ -184,7 +197,7 @@ def _fleet(plan: Plan, n: int, path: str | Path | None) -> Iterator[Fleet | None
 
 
 class _Run:
-    """One call of :func:`produce`."""
+    """The state and the loop of one call of :func:`produce`."""
 
     def __init__(
         self,
@@ -205,20 +218,20 @@ class _Run:
         self._stop = stop
         self._rate = rate
         self._batch_size = batch_size
-        # Without a rate, enough devices at once to fill a batch of every group, and so many that
-        # the ledgers are not written more than some twenty times.
-        many = max(batch_size * len(self._plan.groups), len(population) // 20)
-        self._slab = many if rate is None else max(1, round(rate * linger))
+        # The number of devices that report together. Without a rate, they fill a batch of every
+        # group, and they are at least a twentieth of all, so that the file is rarely written.
+        unpaced = max(batch_size * len(self._plan.groups), len(population) // 20)
+        self._chunk = unpaced if rate is None else max(1, round(rate * linger))
         self._progress = progress
-        self._next = clock.monotonic()
-        self._seen: set[int] = set()
-        self._shown = -math.inf
-        self._stopped = math.inf
+        self._next_time = clock.monotonic()
+        self._windows_used: set[int] = set()
+        self._shown_at = -math.inf
+        self._stopped_at = math.inf
         self._missed = 0
         self.summary = Summary(len(population))
 
     def resend(self, spool: Spool | None) -> None:
-        """Send the batches that an earlier run left."""
+        """Send the batches that an earlier run left in the spool."""
         for batch in spool.pending() if spool is not None else ():
             self.summary = replace(self.summary, resent=self.summary.resent + batch.n)
             self._submit(batch)
@@ -243,7 +256,7 @@ class _Run:
             self._sender.step(POLL_SECONDS)
             self._abandon_in_time()
             self._report()
-        self._shown = -math.inf
+        self._shown_at = -math.inf
         self._report()
         self.summary = replace(self.summary, error=self._sender.trouble, unasked=self._unasked())
         return self.summary
@@ -254,7 +267,7 @@ class _Run:
         return self._missed
 
     def _submit(self, batch: EncodedBatch) -> None:
-        """Hand a batch over and wait for room, but not for long after a stop was requested."""
+        """Send a batch; first wait until the sender has room, for at most 20 s after a stop."""
         while self._sender.full:
             self._sender.step(POLL_SECONDS)
             self._abandon_in_time()
@@ -263,31 +276,35 @@ class _Run:
         self._report()
 
     def _abandon_in_time(self) -> None:
+        """Give up all deliveries if the run was asked to stop more than 20 s ago."""
         now = self._clock.monotonic()
         if self._stop.is_set():
-            self._stopped = min(self._stopped, now)
-        if now - self._stopped > STOP_SECONDS:
+            self._stopped_at = min(self._stopped_at, now)
+        if now - self._stopped_at > STOP_SECONDS:
             self._sender.drain(0.0)
 
     def _ask_window(self, window: int) -> None:
+        """Let the devices of a window report in random order, until the window ends."""
         due = self._population.due(window)
         due = due[permutation(len(due), self._population.randomness)]
-        for low in range(0, len(due), self._slab):
+        for low in range(0, len(due), self._chunk):
             if not self._going() or self._window() != window:
                 self._missed += len(due) - low
                 return
-            self._ask_devices(window, due[low : low + self._slab])
+            self._ask_devices(window, due[low : low + self._chunk])
 
     def _ask_devices(self, window: int, devices: Indices) -> None:
-        self._seen.add(window)
-        self.summary = replace(self.summary, windows=len(self._seen))
+        self._windows_used.add(window)
+        self.summary = replace(self.summary, windows=len(self._windows_used))
         for batch in self._population.reports(window, np.asarray(devices), self._batch_size):
             self.summary = replace(self.summary, reported=self.summary.reported + batch.n)
             self._submit(batch)
         if self._rate is not None:
-            # Paced from now, not from the start, so that no burst follows a stall.
-            self._next = max(self._next, self._clock.monotonic() - 1.0) + len(devices) / self._rate
-            self._sleep(lambda: self._next - self._clock.monotonic())
+            # After an interruption, at most one second of reports is made up for, so that there is
+            # no long burst.
+            earliest = self._clock.monotonic() - 1.0
+            self._next_time = max(self._next_time, earliest) + len(devices) / self._rate
+            self._sleep(lambda: self._next_time - self._clock.monotonic())
 
     def _sleep_until_end_of(self, window: int) -> None:
         if self._population.finished(max(window, 0)):
@@ -295,8 +312,9 @@ class _Run:
         end = self._plan.window_end(window)
         self._sleep(lambda: (end - self._clock.now_ms()) / 1000)
 
-    def _sleep(self, left: Callable[[], float]) -> None:
-        while self._going() and (seconds := left()) > 0:
+    def _sleep(self, remaining: Callable[[], float]) -> None:
+        """Handle deliveries until ``remaining()`` seconds are 0 or the run stops."""
+        while self._going() and (seconds := remaining()) > 0:
             self._sender.step()
             self._report()
             self._clock.sleep(min(seconds, NAP_SECONDS))
@@ -309,9 +327,9 @@ class _Run:
 
     def _report(self) -> None:
         now = self._clock.monotonic()
-        if now - self._shown < SHOW_SECONDS:
+        if now - self._shown_at < SHOW_SECONDS:
             return
-        self._shown = now
+        self._shown_at = now
         self._take(self._sender.totals)
         if self._progress is not None:
             self._progress(self.summary)

@@ -1,6 +1,8 @@
 """Simulates a population of devices from a table of records.
 
-No Python loop runs over devices: one call perturbs all reports of a group.
+The code has no loop over devices: one call perturbs all reports of a group, with array operations.
+A *group* is a part of all devices; its reports go to the same topic. A *view* is the set of
+attributes that a device reports about.
 """
 
 from __future__ import annotations
@@ -27,18 +29,19 @@ class Population:
     """A population in which device i holds row i of a table.
 
     Args:
-        plan: the plan that asks.
-        codes: shape (n, d), uint16, every device's record.
-        fleet: the devices' secrets and ledgers; by default new devices, so that a second run has
+        plan: the plan to report under.
+        codes: each device's record as codes of the plan's domain, shape (n, d), uint16.
+        fleet: the devices' secrets and ledgers; None means new devices, so that each run has
             *other* devices.
-        arrivals: shape (n,), window on which each device first turns up, where the plan asks once;
-            None lets all of them report on whichever window comes first. See :func:`spread`.
-        randomness: makes secrets, perturbs and shuffles; the operating system's by default, seeded
-            for tests and evaluation only.
+        arrivals: number of the window in which each device reports under ``once``, shape (n,);
+            None lets all devices report in the first window of the run. See :func:`spread`.
+        randomness: source of secrets, perturbation and random orders; None means the operating
+            system. Tests and evaluations set it to repeat a run.
 
     Attributes:
-        flat: shape (n,), int64, every device's view among all views of the plan.
-        slot: shape (n,), int64, every device's w-event slot.
+        flat: index of each device's view among all views of the plan, shape (n,), int64.
+        slot: each device's slot under ``w-event``, shape (n,), int64: the remainder, modulo w, of
+            the numbers of the windows in which it reports.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class Population:
     ) -> None:
         if codes.ndim != 2 or codes.shape[1] != len(plan.domain):
             raise InvalidInput(
-                f"the records have shape {codes.shape}, the plan {len(plan.domain)} attributes"
+                f"the records have shape {codes.shape}, the plan has {len(plan.domain)} attributes"
             )
         if len(codes) and (codes.max(axis=0) >= plan.domain.cardinalities).any():
             raise InvalidInput("a record holds a code that the plan's domain does not have")
@@ -70,9 +73,9 @@ class Population:
         return len(self._codes)
 
     def due(self, window: int) -> Indices:
-        """Return the devices that may report in this window and have not, ascending. O(n).
+        """Return the indices of the devices that may report in this window, ascending. Cost: O(n).
 
-        Depends on secrets, ledgers and arrivals, never on a record.
+        The result depends on secrets, ledgers and arrivals, never on a record.
         """
         may = self.fleet.may_report(self.plan, window, self.slot)
         if self._arrivals is not None:
@@ -95,14 +98,15 @@ class Population:
     ) -> Iterator[EncodedBatch]:
         """Yield the reports of devices for a window, as batches of random composition.
 
-        All ledger entries are made, and are durable where the fleet has a file, before the first
-        batch appears. Groups come in order, their devices shuffled, in batches of nearly equal
-        sizes of at most ``batch_size``. Cost: one perturb call per group, memory for one group.
+        Before the first batch is yielded, all reports are entered into the ledgers, durably if the
+        fleet has a file. The groups follow each other in order. The devices of a group are in
+        random order, in batches of nearly equal sizes. Cost: one perturbation call for each group,
+        and the memory for one group.
 
         Args:
             window: number of the window.
-            devices: distinct, from :meth:`due` of the same window.
-            batch_size: at least 1.
+            devices: indices of different devices, from :meth:`due` of the same window.
+            batch_size: maximum number of reports in a batch, at least 1.
         """
         if batch_size < 1:
             raise InvalidInput(f"batch size: expected at least 1, got {batch_size}")
@@ -142,7 +146,10 @@ class Population:
 
 
 def spread(n: int, windows: range, randomness: Randomness | None = None) -> Indices:
-    """Draw arrivals of n devices, spread evenly and at random over ``windows``: shape (n,)."""
+    """Draw the window in which each of n devices reports: shape (n,).
+
+    The assignment is random, and every window of ``windows`` gets almost the same number.
+    """
     order = permutation(n, randomness or SystemRandomness())
     return windows.start + windows.step * (order % len(windows))
 
@@ -154,13 +161,14 @@ def encoded_batches(
     *,
     batch_size: int = DEFAULT_SIZE,
 ) -> Iterator[EncodedBatch]:
-    """Yield all reports of the population for one window, as batches ready to be sent.
+    """Yield all reports of the population for one window, as batches that are ready to be sent.
 
     Args:
         plan: the population's plan.
-        population: its ledger decides who reports; afterwards no device is due in this window.
+        population: the devices; their ledgers decide which of them report. Afterwards no device may
+            report in this window.
         window: number of the window.
-        batch_size: most reports in a batch.
+        batch_size: maximum number of reports in a batch.
     """
     if plan.digest != population.plan.digest:
         raise InvalidInput("the population follows another plan")

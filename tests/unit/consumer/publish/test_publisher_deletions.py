@@ -123,7 +123,7 @@ def test_memory_holds_nothing_of_windows_that_are_done() -> None:
     bench.clock.advance(60)
     work(publication)
     merger, assembler = publication.follower.merger, publication.follower.assembler
-    collections = (merger._closed, merger._closed_at, assembler._pending, assembler._shown)
+    collections = (merger._closed, merger._closed_at, assembler._pending, assembler._returned)
     assert [len(x) for x in collections] == [0, 0, 0, 0]
     assert (
         publication.schedule._sent,

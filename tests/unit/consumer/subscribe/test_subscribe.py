@@ -116,7 +116,7 @@ def test_the_assembler_forgets_what_it_has_shown(plan: Plan) -> None:
             for record in records(a_set(plan, window, kind, (window, window))):
                 assembler.add(record)
     assert assembler._pending == {}
-    assert assembler._shown == {}
+    assert assembler._returned == {}
 
 
 def test_tables_come_as_arrays_shaped_by_labels_in_the_order_asked_for(plan: Plan) -> None:

@@ -246,7 +246,7 @@ def damaged() -> list[bytes]:
 def test_a_damaged_file_is_never_a_new_device(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "device.json"
     path.write_bytes(content)
-    with pytest.raises(FatalError, match=r"is damaged.*new device that reports again"):
+    with pytest.raises(FatalError, match=r"is damaged.*new device, which reports again"):
         FileStore(path).read()
     with pytest.raises(FatalError):
         FileStore(path).update(lambda state: state.spend(PLAN, 0))

@@ -98,7 +98,7 @@ def test_a_file_belongs_to_one_population(tmp_path: Path) -> None:
     path = tmp_path / "devices.npz"
     with Fleet.open(path, 4, LINEAGE):
         pass
-    with pytest.raises(InvalidInput, match="4 devices, not 5"), Fleet.open(path, 5, LINEAGE):
+    with pytest.raises(InvalidInput, match="4 devices, expected 5"), Fleet.open(path, 5, LINEAGE):
         pass
     with pytest.raises(InvalidInput, match="lineage"), Fleet.open(path, 4, "f" * 32):
         pass
