@@ -22,7 +22,10 @@ Codes = NDArray[np.uint16]
 Attributes = tuple[int, ...]
 
 MAX_CARDINALITY = 4096
+"""Maximum number of labels of an attribute; devices keep a table of them."""
+
 MAX_ATTRIBUTES = 1024
+"""Maximum number of attributes of a record, which limits the size of plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +33,10 @@ class Attribute:
     """One categorical attribute.
 
     Attributes:
-        name: unique within the domain, not empty.
-        labels: its values in code order; 2 to 4096 distinct strings.
-        other: the code that unknown or missing labels map to, or None where the attribute is closed
-            (then an unknown label becomes a uniformly random legal code at the edge).
+        name: name of the attribute, unique within the domain and not empty.
+        labels: its values in the order of their codes; 2 to 4096 distinct strings.
+        other: the code of unknown or missing labels. If it is None, a device replaces an unknown
+            label by a uniformly random code.
     """
 
     name: str
@@ -49,9 +52,12 @@ class Attribute:
                 f"got {len(self.labels)}"
             )
         if len(set(self.labels)) != len(self.labels):
-            raise DomainError(f"attribute {self.name!r} has a label twice")
+            raise DomainError(f"attribute {self.name!r} has two equal labels")
         if self.other is not None and not 0 <= self.other < len(self.labels):
-            raise DomainError(f"attribute {self.name!r}: its other code {self.other} is no label")
+            raise DomainError(
+                f"attribute {self.name!r}: its code `other` must be from 0 to "
+                f"{len(self.labels) - 1}, got {self.other}"
+            )
 
     @property
     def cardinality(self) -> int:
@@ -91,19 +97,21 @@ class Domain:
 
     @cached_property
     def _position(self) -> dict[str, int]:
+        """Position of every attribute by name."""
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
     def _codes(self) -> dict[int, dict[str, int]]:
+        """Cache of `_codes_of`."""
         return {}
 
     def _codes_of(self, j: int) -> dict[str, int]:
         """Return the code of every label of attribute j; computed on first use."""
-        known = self._codes.get(j)
-        if known is None:
-            known = {label: c for c, label in enumerate(self.attributes[j].labels)}
-            self._codes[j] = known
-        return known
+        codes = self._codes.get(j)
+        if codes is None:
+            codes = {label: c for c, label in enumerate(self.attributes[j].labels)}
+            self._codes[j] = codes
+        return codes
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -124,7 +132,7 @@ class Domain:
         return tuple(sorted(positions))
 
     def shape(self, attributes: Sequence[int]) -> tuple[int, ...]:
-        """Cardinalities of the given attributes: the shape of their table."""
+        """Return the number of labels of each given attribute: the shape of their table."""
         return tuple(self.cardinalities[i] for i in attributes)
 
     def size(self, attributes: Sequence[int] | None = None) -> int:
@@ -154,17 +162,17 @@ class Domain:
         return np.bincount(self.cells(codes, attributes), minlength=self.size(attributes))
 
     def encode(self, columns: Mapping[str, Sequence[object]]) -> Codes:
-        """Encode a local table, strictly; for tools (devices map what they do not know).
+        """Encode a local table of records; unlike on devices, an unknown label is an error.
 
         Args:
-            columns: for every attribute its labels, all of one length n; integers as in `code`.
+            columns: labels by attribute name, one per record; integers as in `code`.
 
         Returns:
             Shape (n, d), uint16.
 
         Raises:
-            DomainError: a column is missing, lengths differ, or a label is unknown where the
-                attribute has no ``other`` code; the message names attribute, row and label.
+            DomainError: a column is missing, lengths differ, or a label is unknown and the
+                attribute has no code ``other``; the message names attribute, row and label.
         """
         lengths = {len(columns[name]) for name in self.names if name in columns}
         missing = [name for name in self.names if name not in columns]
@@ -178,9 +186,10 @@ class Domain:
         return codes
 
     def _encode_column(self, j: int, attribute: Attribute, column: Sequence[object]) -> list[int]:
+        """Return the codes of one column."""
         table: Mapping[Any, int] = self._codes_of(j)
         other = attribute.other
-        texts = [label if type(label) is str else spelled(label) for label in column]
+        texts = [label if type(label) is str else label_text(label) for label in column]
         if other is not None:
             return [table.get(text, other) for text in texts]
         try:
@@ -191,16 +200,21 @@ class Domain:
             raise DomainError(f"row {row + 1}: {attribute.name!r} has no label {label!r}") from None
 
     def code(self, j: int, label: object) -> int | None:
-        """Code of one label of attribute j, its ``other`` code, or None where it has neither.
+        """Return the code of one label of attribute j.
 
-        An integer, numpy's included, stands for the label that spells it.
+        Args:
+            j: position of the attribute.
+            label: a string, or an integer, whose decimal digits are the label.
+
+        Returns:
+            The code of the label, else the attribute's code ``other``, else None.
         """
-        text = spelled(label)
+        text = label_text(label)
         code = None if text is None else self._codes_of(j).get(text)
         return self.attributes[j].other if code is None else code
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return the domain as it stands in a plan document."""
+        """Return the domain in the form of a plan document."""
         return [
             {"name": a.name, "labels": list(a.labels)}
             | ({} if a.other is None else {"other": a.labels[a.other]})
@@ -212,29 +226,31 @@ class Domain:
         """Read what :meth:`to_json` wrote, or the data dictionary of ``calmstream plan``.
 
         Raises:
-            DomainError: anything unknown, missing or of the wrong type, naming the attribute.
+            DomainError: a field is unknown, missing or of the wrong type; the message names the
+                attribute.
         """
         if not isinstance(document, list):
             raise DomainError("a domain is a list of attributes")
         return cls(tuple(_attribute(i, entry) for i, entry in enumerate(document)))
 
 
-def spelled(label: object) -> str | None:
-    """The text that a label stands for: itself, or the digits of an integer; None for the rest.
+def label_text(label: object) -> str | None:
+    """Return the text of a label: a string itself, or the decimal digits of an integer.
 
-    True and False are no integers here.
+    Anything else, also True and False, gives None.
     """
     if isinstance(label, str):
         return label
     if type(label) is int or isinstance(label, np.integer):
         try:
             return str(label)
-        except ValueError:  # Python refuses to spell integers of thousands of digits
+        except ValueError:  # Python does not convert integers of thousands of digits
             return None
     return None
 
 
 def _attribute(i: int, entry: object) -> Attribute:
+    """Read entry i of a domain."""
     where = f"domain[{i}]"
     if not isinstance(entry, dict):
         raise DomainError(f"{where}: expected an object with name and labels")

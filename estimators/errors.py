@@ -1,7 +1,7 @@
-"""Every error that calmstream raises on purpose, and the closed list of rejection reasons.
+"""Every error that calmstream raises on purpose, and the complete list of rejection reasons.
 
     CalmstreamError
-    ├── InvalidInput           a person gave something unusable; one clear line, exit code 2
+    ├── InvalidInput           an input of a person cannot be used; one line, exit code 2
     │   ├── DomainError        attributes, labels, records of a local table
     │   └── PlanError          a plan document or a request for one
     ├── Rejection              bad input in the stream: counted by reason and kept, never fatal
@@ -19,11 +19,11 @@ from enum import StrEnum
 
 
 class CalmstreamError(Exception):
-    """Root of every deliberate error; its text is fit to be shown to a person as it is."""
+    """Base class of all errors of calmstream; its text can be shown to a person as it is."""
 
 
 class InvalidInput(CalmstreamError):  # noqa: N818 - names the cause, not the defect
-    """Something a person supplied cannot be used; nothing was done."""
+    """An input of a person cannot be used; nothing was done."""
 
 
 class DomainError(InvalidInput):
@@ -39,7 +39,7 @@ class RecoverableError(CalmstreamError):
 
 
 class FatalError(CalmstreamError):
-    """Going on could lose or double a report; the process must stop and state the remedy."""
+    """The process must stop, because a report could be lost or counted twice; says the remedy."""
 
 
 class MissingTopic(FatalError):  # noqa: N818 - names the cause, not the defect
@@ -55,11 +55,11 @@ class ForeignRecord(FatalError):  # noqa: N818 - named for what was found
 
 
 class Reason(StrEnum):
-    """Why a record of a reports topic was refused. Closed: a new reason is a new wire minor.
+    """Why a record of a reports topic was refused. A new reason needs a new minor wire version.
 
-    The first three can only come from a foreign or broken sender; the next six from a sender that
-    uses the format but violates the plan; the next four depend on the log's clock. The last one is
-    a limit that plans state from version 2 on.
+    The first three can only come from a foreign or broken sender. The next six come from a sender
+    that uses the format but violates the plan. The next four depend on the time of the log and on
+    the records before. The last one is a limit that plans state from version 2 on.
     """
 
     UNDECODABLE = "undecodable"
@@ -79,9 +79,10 @@ class Reason(StrEnum):
 
 
 class Rejection(CalmstreamError):  # noqa: N818 - it is an outcome, not a defect
-    """A record that is not counted; ``reason`` is the metric label and the dead-letter header."""
+    """A record is not counted; ``reason`` is the metric label and the dead-letter header."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
+        """Make the error from the reason and one line of detail, without data of the record."""
         super().__init__(f"{reason.value}: {detail}")
         self.reason = reason
         self.detail = detail

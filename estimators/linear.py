@@ -1,7 +1,7 @@
-"""Models whose raw answers are linear in the counters: unbiased tables with exact covariances.
+"""The base class of models whose raw tables are linear in the counters.
 
-A method defines the raw table and its covariance. Published are the nearest distribution to the raw
-table and the raw table's standard errors.
+Raw tables are unbiased and have exact covariances. A method defines both. The published table is
+the distribution nearest to the raw table; its standard errors are those of the raw table.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MAX_QUERY_CELLS = 1 << 22
-"""Largest table that is answered."""
+"""Maximum number of cells of a table that is answered; it limits time and memory."""
 
 MAX_COVARIANCE_CELLS = 1 << 12
-"""Largest table whose full covariance is formed."""
+"""Maximum number of cells of a table whose full covariance is computed (128 MiB)."""
 
-MOVED = 0.5
-"""A cell counts as clipped when it was moved by more than this many standard errors."""
+CLIPPED_STDERRS = 0.5
+"""A cell counts as clipped if its correction is larger than this number of standard errors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """One raw answer.
+    """One raw table.
 
     Attributes:
-        table: shape (cells,), unbiased, may be negative, need not sum to 1.
-        variance: shape (cells,), of each cell.
-        reports: number of reports that it rests on; 0 makes the answer uniform.
+        table: shape (cells,), unbiased; cells may be negative and need not sum to 1.
+        variance: shape (cells,), variance of each cell.
+        reports: number of reports from which it was computed; with 0 the answer is uniform.
     """
 
     table: Floats
@@ -50,10 +50,11 @@ class Estimate:
 
 
 class LinearModel(ABC):
-    """A fitted model; see :class:`estimators.methods.base.Model`.
+    """A fitted model that answers from raw tables (:class:`estimators.methods.base.Model`).
 
     Attributes:
-        processing: the steps from raw estimates to answers.
+        everyone: whether all devices report on everything, so that devices are not sampled.
+        processing: the steps from raw tables to answers, as snapshots state them.
     """
 
     everyone: ClassVar[bool] = False
@@ -64,7 +65,7 @@ class LinearModel(ABC):
 
     @abstractmethod
     def estimate(self, attributes: Attributes) -> Estimate:
-        """The raw answer over ascending positions.
+        """Return the raw table over ascending positions of attributes.
 
         Raises:
             InvalidInput: the plan does not collect what this marginal needs.
@@ -72,33 +73,35 @@ class LinearModel(ABC):
 
     @abstractmethod
     def covariance(self, attributes: Attributes) -> Floats:
-        """Covariance of the cells of `unclipped`: shape (cells, cells), at most 2^12 cells.
+        """Return the covariance of the cells of `unclipped`: shape (cells, cells).
 
-        Mechanism noise and the sampling of devices into views; for a method in which every device
-        reports on everything, mechanism noise alone.
+        It contains the noise of the mechanism and the sampling of devices into views. If every
+        device reports on everything (`everyone`), it contains the noise only.
 
         Raises:
-            InvalidInput: as `estimate`, or too many cells.
+            InvalidInput: as `estimate`, or the table has more than 2^12 cells.
         """
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """The nearest distribution to the raw table; flags ``covered``, ``clipped``, ``noise``.
+        """Return the distribution nearest to the raw table.
+
+        Its flags are ``covered``, and ``clipped`` and ``noise`` if they apply.
 
         Raises:
-            InvalidInput: as `estimate`, or more than 2^22 cells.
+            InvalidInput: as `estimate`, or the table has more than 2^22 cells.
         """
         cells = self._check(attributes, MAX_QUERY_CELLS)
-        found = self.estimate(attributes)
-        if found.reports == 0:
+        raw = self.estimate(attributes)
+        if raw.reports == 0:
             return uniform(attributes, cells)
-        stderr = np.sqrt(found.variance)
-        table = project(found.table[None])[0]
+        stderr = np.sqrt(raw.variance)
+        table = project(raw.table[None])[0]
         flags = ["covered"]
-        if (np.abs(table - found.table) > MOVED * stderr).any():
+        if (np.abs(table - raw.table) > CLIPPED_STDERRS * stderr).any():
             flags.append("clipped")
         if is_noise(table, stderr):
             flags.append("noise")
-        return Marginal(attributes, table, stderr, found.reports, tuple(flags))
+        return Marginal(attributes, table, stderr, raw.reports, tuple(flags))
 
     def unclipped(self, attributes: Attributes) -> Floats:
         """Return the raw table: shape (cells,), unbiased, may be negative.
@@ -110,17 +113,18 @@ class LinearModel(ABC):
         return self.estimate(attributes).table
 
     def _check(self, attributes: Attributes, limit: int) -> int:
+        """Return the number of cells, after the check that it is at most ``limit``."""
         cells = self._domain.size(attributes)
         if cells > limit:
-            raise InvalidInput(f"a table of {cells:,} cells; at most {limit:,} are made")
+            raise InvalidInput(f"a table of {cells:,} cells is too large; at most {limit:,}")
         return cells
 
 
 def require_at_most(k: int, attributes: Attributes, domain: Domain, method: str) -> None:
-    """Check that a marginal has no more attributes than the plan is made for.
+    """Check that a marginal has at most k attributes, the number that the plan is designed for.
 
     Raises:
-        InvalidInput: naming them.
+        InvalidInput: it has more; the message names them and the method.
     """
     if len(attributes) > k:
         names = ", ".join(domain.names[i] for i in attributes)
@@ -130,21 +134,26 @@ def require_at_most(k: int, attributes: Attributes, domain: Domain, method: str)
         )
 
 
-def collapse(matrix: Floats, into: NDArray[np.int64], cells: int) -> Floats:
-    """Sum rows by target cell: shape (cells, columns)."""
+def collapse(matrix: Floats, cell_of_row: NDArray[np.int64], cells: int) -> Floats:
+    """Add up the rows that belong to the same cell: shape (cells, columns)."""
     out = np.zeros((cells, matrix.shape[1]))
-    np.add.at(out, into, matrix)
+    np.add.at(out, cell_of_row, matrix)
     return out
 
 
 def dense(diagonal: Floats, factors: Floats) -> Floats:
-    """``diag(diagonal) - factors factors^T`` in full: shape (cells, cells)."""
+    """Return the matrix ``diag(diagonal) - factors factors^T``: shape (cells, cells)."""
     full: Floats = np.diag(diagonal) - factors @ factors.T
     return full
 
 
 def even_counts(users: int, shares: Sequence[int]) -> NDArray[np.int64]:
-    """Reports expected per view, at least 1: shape (views,), int64."""
+    """Return the number of reports expected per view, at least 1: shape (views,), int64.
+
+    Args:
+        users: expected number of reports of all views.
+        shares: weight of each view.
+    """
     weights = np.asarray(shares, np.float64)
     counts: NDArray[np.int64] = np.rint(users * weights / weights.sum()).astype(np.int64)
     return np.maximum(counts, 1)

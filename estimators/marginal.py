@@ -1,4 +1,4 @@
-"""The result: one marginal table with its uncertainty."""
+"""The result of an estimation: one marginal table with its standard errors, and error measures."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ class Marginal:
     """An estimated joint distribution of a few attributes.
 
     Attributes:
-        attributes: positions, ascending.
-        table: shape (cells,), float64, row-major over the attributes (last one fastest). Valid
-            distributions (non-negative, sum 1) unless the method says otherwise in ``flags``.
-        stderr: shape (cells,), float64: standard error of each cell before clipping, from mechanism
-            noise and from the sampling of users into groups.
-        reports: number of reports that speak about these attributes.
-        flags: what a reader must know, of the closed list below.
+        attributes: positions of the attributes, ascending.
+        table: shape (cells,), float64, row-major over the attributes (last one fastest). It is a
+            distribution (non-negative, sum 1), unless the flag ``raw`` is set.
+        stderr: shape (cells,), float64: standard error of each cell before negative cells are
+            corrected, from the noise of the mechanism and the sampling of devices into groups.
+        reports: number of reports that contain information about these attributes.
+        flags: properties of the table that a reader must know, from the list below.
 
-    Flags: ``covered`` (some view holds all attributes), ``maxent`` (reconstructed from views that
-    each hold only some of them: its error also has a part that no formula knows), ``modelled``
-    (a posterior's mean, and its deviation, which holds that part too), ``clipped``
-    (non-negativity was enforced, so the standard errors are upper bounds near zero), ``noise``
-    (`is_noise`: read nothing into it), ``uniform`` (no report spoke about it), ``raw`` (may be
-    negative, need not sum to 1).
+    Flags (a view is a set of attributes on which devices report together):
+
+    - ``covered``: some view contains all of the attributes.
+    - ``maxent``: reconstructed from views that contain only some of the attributes. The error has
+      another part, which the standard errors do not include.
+    - ``modelled``: mean and standard deviation of a posterior distribution, which include that
+      part of the error.
+    - ``clipped``: negative cells were corrected, so near zero the standard errors are upper bounds.
+    - ``noise``: the noise is too large for the table to be informative (`is_noise`).
+    - ``uniform``: no report contains information about the attributes.
+    - ``raw``: cells may be negative and need not sum to 1.
     """
 
     attributes: Attributes
@@ -46,11 +51,13 @@ class Marginal:
 
 
 def is_noise(table: Floats, stderr: Floats) -> bool:
-    """Return whether the noise floor is too high for a table to be informative.
+    """Return whether the noise is too large for a table to be informative.
 
-    It does above the table's own squared distance from the uniform one, and above an eighth of
-    ``1 - 1 / cells``, the most that any distribution has: two standard errors of the table then
-    reach 0.7 of that distance, and a handful of reports that happen to agree is no claim either.
+    The noise floor is the expected sum of squared errors. It is too large in two cases: if it is
+    above the squared distance of the table from the uniform table, or if it is above an eighth of
+    ``1 - 1 / cells``, the largest such distance of any distribution. In the second case, two
+    standard errors are 0.7 of the largest distance, so a few reports that agree by chance could
+    give any table.
     """
     floor = float(np.square(stderr).sum())
     even = 1.0 / table.size
@@ -58,9 +65,10 @@ def is_noise(table: Floats, stderr: Floats) -> bool:
 
 
 def uniform(attributes: Attributes, cells: int) -> Marginal:
-    """Return the answer where no view with reports holds any of the attributes.
+    """Return the uniform table, the answer if no report has information about the attributes.
 
-    The standard error is a cell's spread if all mass lay in one cell, any cell being as likely.
+    The standard error of a cell is its standard deviation if all mass is in one cell and any cell
+    is equally likely.
     """
     share = 1.0 / cells
     stderr = np.full(cells, np.sqrt(share * (1.0 - share)))
@@ -68,15 +76,15 @@ def uniform(attributes: Attributes, cells: int) -> Marginal:
 
 
 def sse(table: Floats, truth: Floats) -> float:
-    """Return the sum over cells of squared error (CALM's measure)."""
+    """Return the sum over cells of the squared error, the measure of CALM's paper."""
     return float(np.square(table - truth).sum())
 
 
 def total_variation(table: Floats, truth: Floats) -> float:
-    """Return half the L1 distance (Cormode et al.'s measure)."""
+    """Return half the sum of absolute differences, the measure of Cormode et al."""
     return float(np.abs(table - truth).sum() / 2)
 
 
 def largest_error(table: Floats, truth: Floats) -> float:
-    """Return the largest absolute error of a cell; its mean over subsets is Castell's AVD."""
+    """Return the largest absolute error of a cell; its mean over marginals is Castell's AVD."""
     return float(np.abs(table - truth).max())

@@ -1,4 +1,4 @@
-"""From a request to a plan: the checks that no method makes itself, and the defaults."""
+"""Makes a plan from a request: asks a method for a design, checks both, and adds defaults."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from estimators.plan.request import Request
 
 MAX_USERS = 10**12
-"""Reports per window beyond which a plan is refused as absurd."""
+"""Maximum number of expected reports per window; a larger number is certainly a mistake."""
 
 MAX_PUBLISHED_CELLS = 1 << 17
-"""Largest table that is published at every window: at 50 bytes a cell it fits a snapshot record."""
+"""Maximum number of cells of a published table: with 50 bytes per cell it fits in one record."""
 
 
 class PlanTerms(TypedDict, total=False):
@@ -64,12 +64,12 @@ def draft(
         method: registry name.
         request: the requirements.
         windows: number of windows, at least 1.
-        marginals: published at every window; by default all 1- and 2-way ones that the method can
-            answer.
+        marginals: tables that are published at every window; by default all of one and of two
+            attributes that the method can answer.
         **terms: the other fields of the plan.
 
     Raises:
-        PlanError: an absurd request, or one that the method or the plan's limits refuse; one line.
+        PlanError: the request is out of range, or the method or the plan's limits refuse it.
     """
     check(request)
     chosen = _collecting(method)
@@ -111,10 +111,10 @@ def _collecting(name: str) -> Method:
 
 
 def _check_sizes(domain: Domain, published: Sequence[Attributes]) -> None:
-    """Check that every published table fits a snapshot record.
+    """Check that every published table fits in a snapshot record.
 
     Raises:
-        PlanError: with the first one that does not.
+        PlanError: a table is too large; the message names the first one.
     """
     for attributes in published:
         if (cells := domain.size(attributes)) > MAX_PUBLISHED_CELLS:
@@ -128,11 +128,11 @@ def _check_sizes(domain: Domain, published: Sequence[Attributes]) -> None:
 def require_answers(plan: Plan) -> None:
     """Check that the plan's method can answer every marginal that the plan publishes.
 
-    It is for plans from elsewhere; `draft` checks its own.
+    It is for plans that other programs made; `draft` checks its own.
 
     Raises:
-        PlanError: with the first that it cannot answer and the method's reason; or the parameters
-            do not allow totals.
+        PlanError: the method cannot answer a marginal (the message names the first one, with the
+            method's reason), or its parameters do not allow running totals.
     """
     method = methods.get(plan.method)
     if isinstance(method, Follows):
@@ -143,7 +143,7 @@ def require_answers(plan: Plan) -> None:
 
 
 def empty_tallies(plan: Plan) -> list[Tally]:
-    """Return the tallies of no reports: one per group."""
+    """Return one tally of no reports per group."""
     return [
         Tally.zero(len(group.views), mechanism.width)
         for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
@@ -166,7 +166,7 @@ def _answers(model: Model, attributes: Attributes, *, explain: bool) -> bool:
 
 
 def check(request: Request) -> None:
-    """Check what no method could serve.
+    """Check the limits of requests that hold for all methods.
 
     Raises:
         PlanError: epsilon, k, users or max_groups out of range.

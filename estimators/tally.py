@@ -1,7 +1,8 @@
-"""Mergeable integer counters: the only information about reports that the service keeps.
+"""Tallies: integer counters, the only information about reports that the service keeps.
 
-A tally belongs to one group. Addition is associative and commutative with ``Tally.zero`` as its
-identity, so partitions, workers and windows can be merged in any order with the same result.
+A tally belongs to one group of devices, which share a mechanism and some views (what they report
+on). Tallies can be added in any order with the same result, so partitions, workers and windows can
+be merged; ``Tally.zero`` is the tally of no reports.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Tally:
     """Sufficient statistics of one group.
 
     Attributes:
-        n: shape (views,), int64: reports received per view.
+        n: shape (views,), int64: number of reports per view.
         counts: shape (views, width), int64: the mechanism's counters per view.
     """
 
@@ -29,7 +30,7 @@ class Tally:
 
     @classmethod
     def zero(cls, views: int, width: int) -> Self:
-        """Return the identity of addition."""
+        """Return the tally of no reports, for a number of views and of counters per view."""
         return cls(np.zeros(views, np.int64), np.zeros((views, width), np.int64))
 
     def __add__(self, other: Tally) -> Tally:
@@ -48,7 +49,7 @@ class Tally:
 
     @property
     def reports(self) -> int:
-        """Reports over all views."""
+        """Number of reports of all views."""
         return int(self.n.sum())
 
     def to_json(self) -> dict[str, Any]:

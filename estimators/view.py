@@ -1,4 +1,8 @@
-"""Views: the function from a record to a mechanism's input that a device reports on."""
+"""Views: what a device reports on.
+
+A view is a function from a record to an integer, the input of a mechanism. Usually it is the cell
+of a small table over some attributes.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +21,19 @@ Kind = Literal["cell", "parity", "character"]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One function of a record.
+    """One function of a record, of one of three kinds.
 
     ``cell``: the cell of the table over ``attributes`` (a marginal).
-    ``parity``: the parity of the bits of the codes selected by one mask per attribute: a Hadamard
-    coefficient of the binary encoding; input 0 stands for sign +1, input 1 for sign -1.
-    ``character``: ``sum_j a_j x_j (modulus / r_j) mod modulus`` with one multiplier per attribute;
-    r_j divides the modulus.
+    ``parity``: the parity of some bits of the codes, which one mask per attribute selects. It is a
+    Hadamard coefficient of the binary encoding; input 0 is the sign +1, input 1 the sign -1.
+    ``character``: ``sum_j a_j x_j (modulus / r_j) mod modulus``, where x_j is the code of attribute
+    j, r_j its number of labels, which divides the modulus, and a_j a factor.
 
     Attributes:
-        attributes: positions, strictly ascending.
-        kind: see above.
-        factors: masks or multipliers, one positive integer per attribute; empty for ``cell``.
-        modulus: of a character; 0 otherwise.
+        attributes: positions of the attributes, strictly ascending.
+        kind: the kind of function, as above.
+        factors: one mask or factor per attribute, positive integers; empty for ``cell``.
+        modulus: the modulus of a character; 0 for other kinds.
     """
 
     attributes: Attributes
@@ -39,14 +43,16 @@ class View:
 
     def __post_init__(self) -> None:
         if not self.attributes or list(self.attributes) != sorted(set(self.attributes)):
-            raise PlanError(f"a view's attributes ascend without repetition, got {self.attributes}")
+            raise PlanError(
+                f"the attributes of a view must ascend without repetition, got {self.attributes}"
+            )
         if self.kind == "cell":
             if self.factors or self.modulus:
                 raise PlanError("a cell view has no factors and no modulus")
         elif len(self.factors) != len(self.attributes) or min(self.factors) < 1:
             raise PlanError(f"a {self.kind} view needs one positive factor per attribute")
         if (self.kind == "character") != (self.modulus >= 2):
-            raise PlanError("a modulus of at least 2 goes with a character view, and only there")
+            raise PlanError("a character view needs a modulus of at least 2, other views have none")
 
     def check(self, domain: Domain) -> None:
         """Check that the view exists over this domain.
@@ -83,7 +89,7 @@ class View:
         return out if self.kind == "parity" else out % self.modulus
 
     def to_json(self) -> dict[str, Any]:
-        """Return the view as it stands in a plan document."""
+        """Return the view in the form of a plan document."""
         document: dict[str, Any] = {"attributes": list(self.attributes)}
         if self.kind != "cell":
             document[self.kind] = list(self.factors)

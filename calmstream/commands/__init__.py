@@ -1,1 +1,1 @@
-"""One file per command: its arguments and what it does."""
+"""The commands of the command line, one file per command: its options and its execution."""

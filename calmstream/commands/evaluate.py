@@ -1,4 +1,4 @@
-"""``calmstream evaluate``: measures the error of methods on a local table."""
+"""``calmstream evaluate``: measures the errors of methods on a local table and prints them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rich.table import Table as Grid
 
 from calmstream import arguments
 from calmstream.evaluation.evaluate import Result, evaluate
-from calmstream.planning.methods_page import note
+from calmstream.planning.methods_page import method_note
 from calmstream.tables import read_table
 from estimators.methods.auto import Prediction
 
 MIN_WIDTH = 84
-"""Width of a row with the longest name of a method, marked as raw."""
+"""Width in characters of a row with the longest name of a method, marked as uncorrected."""
 
-RAW = (
-    "published as estimated, not corrected as those of other methods: cells may be negative, "
-    "totals differ from 1, TV exceed 1"
+UNCORRECTED = (
+    "published without the correction that other methods make: cells can be negative, the sum of "
+    "the cells can differ from 1, and TV can exceed 1"
 )
-"""Note for readers who compare errors with methods that publish raw tables."""
+"""Note on methods that publish raw tables, whose errors are not comparable with those of others."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,7 +43,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         required=True,
         type=arguments.names,
         metavar="M[,M]",
-        help="methods to compare; auto: the method with the least predicted error",
+        help="methods to compare; auto: the method with the smallest predicted error",
     )
     parser.add_argument(
         "--epsilon",
@@ -81,7 +81,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--pilot",
         type=arguments.share,
         metavar="SHARE",
-        help="share of the devices that are asked first by a method that learns from a pilot "
+        help="share of the devices that report first, for a method that learns from a pilot "
         "(default: 0.1 for rr-clusters, no pilot for noise-aware)",
     )
     parser.add_argument(
@@ -113,33 +113,36 @@ def run(args: argparse.Namespace) -> int:
             seed=args.seed,
             tallies=args.tallies,
             raw=args.raw,
-            pilot=args.pilot or 0.0,
+            pilot=args.pilot or 0.0,  # 0.0 means the default of each method
             progress=lambda: progress.advance(task),
-            chosen=_show_choice,
-            worse=_warn,
+            on_choice=_show_choice,
+            on_worse_than_uniform=_warn,
         )
         if args.json:
             _write(results)
             return 0
-        shown = list(results)
+        finished = list(results)
     console = Console(highlight=False)
     # A terminal that is too narrow wraps rows, because cut-off numbers would be useless.
     console.width = max(console.width, MIN_WIDTH)
-    console.print(_about(shown[0], raw=args.raw), markup=False, soft_wrap=True)
-    if any(note(result.method).raw for result in shown):
-        console.print(f"(raw): {RAW}", markup=False, soft_wrap=True)
-    console.print(_grid(shown))
+    console.print(_about(finished[0], raw=args.raw), markup=False, soft_wrap=True)
+    if any(method_note(result.method).raw for result in finished):
+        console.print(f"(raw): {UNCORRECTED}", markup=False, soft_wrap=True)
+    console.print(_grid(finished))
     return 0
 
 
 def _write(results: Iterable[Result]) -> None:
-    """Print one object per line; note raw tables on standard error, once per method."""
-    noted: set[str] = set()
+    """Print one JSON object per line.
+
+    Methods that publish uncorrected tables are noted on standard error, once per method.
+    """
+    noted_methods: set[str] = set()
     for result in results:
-        if note(result.method).raw and result.method not in noted:
-            noted.add(result.method)
-            said = f"{result.method}: its tables are {RAW}"
-            Console(stderr=True).print(said, highlight=False, soft_wrap=True)
+        if method_note(result.method).raw and result.method not in noted_methods:
+            noted_methods.add(result.method)
+            message = f"{result.method}: its tables are {UNCORRECTED}"
+            Console(stderr=True).print(message, highlight=False, soft_wrap=True)
         sys.stdout.buffer.write(orjson.dumps(asdict(result)) + b"\n")
         sys.stdout.flush()
 
@@ -157,7 +160,7 @@ def _warn(result: Result, uniform: float) -> None:
     """Warn on standard error about a method that is worse than the uniform table."""
     Console(stderr=True).print(
         f"{result.method}, epsilon {result.epsilon:g}: its SSE, {result.sse_mean:.3g}, is above "
-        f"the uniform table's, {uniform:.3g}: knowing nothing is better",
+        f"that of the uniform table, {uniform:.3g}: the uniform table is better",
         highlight=False,
         soft_wrap=True,
     )
@@ -175,13 +178,14 @@ def _about(result: Result, *, raw: bool) -> str:
 
 
 def _grid(results: list[Result]) -> Grid:
+    """Return the results as a table for people, one row per result."""
     grid = Grid(box=None, pad_edge=False, header_style="bold cyan")
     grid.add_column("method", no_wrap=True)
     for name in ("epsilon", "SSE", "±", "TV", "largest", "collect", "estimate"):
         grid.add_column(name, justify="right", no_wrap=True)
     for r in results:
         grid.add_row(
-            f"{r.method} (raw)" if note(r.method).raw else r.method,
+            f"{r.method} (raw)" if method_note(r.method).raw else r.method,
             f"{r.epsilon:g}",
             f"{r.sse_mean:.4g}",
             "" if r.sse_stderr is None else f"{r.sse_stderr:.2g}",

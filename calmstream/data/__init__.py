@@ -1,1 +1,1 @@
-"""Data that ships with the product."""
+"""The example data that the package contains; README.md names its source."""

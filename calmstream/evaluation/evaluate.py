@@ -1,4 +1,8 @@
-"""Measures the error of methods on a local table."""
+"""Measures the errors of methods on a local table, for ``calmstream evaluate`` and tests.
+
+Devices are drawn from the table, report as a plan states, and the estimated marginals are compared
+with the true ones of the same devices.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from numpy.typing import NDArray
 
 from calmstream.evaluation.population import collect, draw
 from calmstream.evaluation.rounds import local_plan, two_rounds
-from calmstream.planning.methods_page import note
+from calmstream.planning.methods_page import method_note
 from estimators import methods as registry
 from estimators import planning
 from estimators.errors import InvalidInput
@@ -35,36 +39,40 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MAX_TARGET_CELLS = 1 << 20
-"""Most cells of a marginal that is measured."""
+"""Maximum number of cells of a marginal that is measured; it limits time and memory."""
 
 AUTO = "auto"
-"""In place of a method's name: the method with the least predicted error."""
+"""In place of a method's name: the method with the smallest predicted error."""
 
 PILOT_SHARE = 0.1
 """Default share of the devices for the pilot of a method that needs one."""
 
 _TARGETS, _DEVICES, _COLLECTION = range(3)
+"""Labels that make independent random generators from one seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line of an evaluation: the errors of k-way marginals against the drawn devices' own.
+    """One line of an evaluation: the mean errors of one method at one epsilon.
+
+    The errors are those of k-way marginals (targets), compared with those of the drawn devices.
 
     Attributes:
-        dataset, epsilon, k: what was asked for.
-        method: what was measured; where ``auto`` was asked for, the method that it chose.
-        d: number of attributes.
-        n: devices drawn.
-        targets: k-way marginals measured in every repeat; all of them where fewer exist than were
-            asked for.
+        dataset: name of the data.
+        method: registry name of the measured method; that chosen by ``auto``, if it was requested.
+        epsilon: privacy loss of a report.
+        k: number of attributes of a target.
+        d: number of attributes of a record.
+        n: number of devices that were drawn in each repeat.
+        targets: number of targets; fewer than requested if there are not as many.
         repeats: number of repeats.
-        tallies: ``devices`` or ``law``.
-        sse_mean: mean over targets and repeats of the sum over cells of squared error.
-        sse_stderr: standard error of ``sse_mean`` over the repeats; None when there is only one.
-        tv_mean: the same of the total variation distance.
-        avd_mean: the same of a marginal's largest absolute error.
-        collect_seconds: mean over repeats: perturbing and tallying.
-        estimate_seconds: mean over repeats: fitting and answering all targets.
+        tallies: ``devices`` or ``law``, see `evaluate`.
+        sse_mean: mean over targets and repeats of the sum over cells of the squared error.
+        sse_stderr: standard error of ``sse_mean`` over the repeats; None if there is only one.
+        tv_mean: mean of the total variation distance.
+        avd_mean: mean of the largest absolute error of a cell.
+        collect_seconds: mean time in seconds to perturb and count the reports.
+        estimate_seconds: mean time in seconds to fit the model and to answer all targets.
     """
 
     dataset: str
@@ -99,46 +107,47 @@ def evaluate(
     raw: bool = False,
     pilot: float = 0.0,
     progress: Callable[[], object] | None = None,
-    chosen: Callable[[str, Prediction], object] | None = None,
-    worse: Callable[[Result, float], object] | None = None,
+    on_choice: Callable[[str, Prediction], object] | None = None,
+    on_worse_than_uniform: Callable[[Result, float], object] | None = None,
 ) -> Iterator[Result]:
     """Evaluate every method at every epsilon, in that order; yield results one by one.
 
     Targets, the devices of every repeat and the seeds of their noise are the same for all methods
-    and epsilons, so that differences between them are paired.
+    and epsilons, so that the results can be compared pairwise.
 
     Args:
-        table: the records to draw from.
-        dataset: its name in the results.
-        methods: registry names, or ``auto``: what `estimators.methods.auto` chooses at each
+        table: the records from which devices are drawn.
+        dataset: name of the table, for the results.
+        methods: registry names, or ``auto`` for the choice of `estimators.methods.auto` at each
             epsilon.
-        epsilons: decimal strings.
-        k: size of the targets.
-        users: devices per repeat.
-        targets: how many marginals are measured.
-        repeats: how often everything is drawn anew.
-        seed: of everything random.
-        tallies: see `collect`.
-        raw: measure unbiased tables, before negative cells are corrected.
-        pilot: share of the devices, below 1, that are asked first by methods that learn from a
-            pilot what to ask the others; 0: as each method needs.
+        epsilons: privacy losses of a report, decimal strings.
+        k: number of attributes of the targets.
+        users: number of devices per repeat.
+        targets: number of marginals that are measured.
+        repeats: number of times that everything is drawn anew.
+        seed: seed of all random draws.
+        tallies: ``devices`` perturbs every record; ``law`` draws the counts from their exact
+            distribution, which is faster.
+        raw: measure the unbiased tables, before negative cells are corrected.
+        pilot: share of the devices, below 1, that report first, for methods that learn from a
+            pilot; 0 for the default of each method.
         progress: called after every repeat of every method and epsilon.
-        chosen: called with every epsilon and the choice of ``auto`` there, before all else.
-        worse: called with a result whose error is above the uniform table's on the same targets and
-            devices, and with that error, before the result is yielded.
+        on_choice: called with every epsilon and the choice of ``auto``, before the first repeat.
+        on_worse_than_uniform: called with a result whose error is above that of the uniform table
+            on the same targets and devices, and with that error, before the result is yielded.
 
     Raises:
-        InvalidInput: everything is checked before the first repeat; one line.
+        InvalidInput: an argument cannot be used; all are checked before the first repeat.
     """
     if min(targets, repeats) < 1 or seed < 0:
         raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
     if not 0.0 <= pilot < 1.0:
-        raise InvalidInput(f"a pilot's share is above 0 and below 1, got {pilot:g}")
+        raise InvalidInput(f"the share of a pilot must be above 0 and below 1, got {pilot:g}")
     for name in methods:
         if name != AUTO and tallies == "law" and isinstance(registry.get(name), ReadsReports):
             raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")
     plans = [
-        _planned(name, Request(table.domain, epsilon, users, k), pilot, chosen)
+        _planned(name, Request(table.domain, epsilon, users, k), pilot, on_choice)
         for name in methods
         for epsilon in epsilons
     ]
@@ -152,12 +161,15 @@ def evaluate(
         if not isinstance(method, Piloted):
             _require_answers(method, plan, measured, raw=raw)
     campaign = _Campaign(table, dataset, measured, users, repeats, seed, tallies, raw)
-    return campaign.run(plans, progress, worse)
+    return campaign.run(plans, progress, on_worse_than_uniform)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Campaign:
-    """What is the same for every method and epsilon; see `evaluate`."""
+    """The measurement of all methods; it has what is the same for every method and epsilon.
+
+    The attributes are arguments of `evaluate`; ``truths`` has the true tables of every repeat.
+    """
 
     table: Table
     dataset: str
@@ -173,8 +185,9 @@ class _Campaign:
         self,
         plans: Sequence[tuple[Method, Plan]],
         progress: Callable[[], object] | None,
-        worse: Callable[[Result, float], object] | None,
+        on_worse_than_uniform: Callable[[Result, float], object] | None,
     ) -> Iterator[Result]:
+        """Measure every plan; yield results one by one."""
         for method, plan in plans:
             rows = []
             for repeat in range(self.repeats):
@@ -182,19 +195,25 @@ class _Campaign:
                 if progress is not None:
                     progress()
             result = self._result(method, plan, np.array(rows))
-            least = self._uniform_error()
-            # Beyond the rounding of means that are taken in another order.
-            if worse is not None and result.sse_mean > least * (1.0 + 1e-9):
-                worse(result, least)
+            uniform_error = self._uniform_error()
+            # The two means are taken in another order; 1e-9 allows for their rounding.
+            is_worse = result.sse_mean > uniform_error * (1.0 + 1e-9)
+            if on_worse_than_uniform is not None and is_worse:
+                on_worse_than_uniform(result, uniform_error)
             yield result
 
     def _uniform_error(self) -> float:
-        """The uniform table's mean SSE over the targets of all repeats."""
+        """Return the mean squared error of the uniform table over the targets of all repeats."""
         truths = (truth for drawn in self.truths.values() for truth in drawn)
         return float(np.mean([sse(np.full(t.size, 1.0 / t.size), t) for t in truths]))
 
     def _once(self, method: Method, plan: Plan, repeat: int) -> tuple[float, ...]:
-        """SSE, TV, largest error, seconds to collect, seconds to estimate."""
+        """Measure one repeat.
+
+        Returns:
+            SSE, TV and largest error, as means over the targets; seconds to collect and to
+            estimate.
+        """
         codes = draw(self.table.codes, self.users, _generator(self.seed, _DEVICES, repeat))
         if repeat not in self.truths:
             self.truths[repeat] = [
@@ -232,7 +251,7 @@ class _Campaign:
         return partial(method.fit, plan, collect(plan, codes, noise, exact=exact))
 
     def _result(self, method: Method, plan: Plan, rows: Floats) -> Result:
-        """Means over the repeats: rows of `_once`, shape (repeats, 5)."""
+        """Return the means over the repeats of the rows of `_once`, shape (repeats, 5)."""
         means = rows.mean(axis=0).tolist()
         spread = float(rows[:, 0].std(ddof=1)) if self.repeats > 1 else None
         return Result(
@@ -262,6 +281,7 @@ def _pilot_share(method: Method, stated: float) -> float:
 
 
 def _answer(model: Model, target: Attributes, *, raw: bool) -> Floats:
+    """Return the published table, or the unbiased one if ``raw``."""
     if not raw:
         return model.marginal(target).table
     if isinstance(model, LinearAnswers):
@@ -275,10 +295,10 @@ def _require_answers(
     """Check before the collection that the method can answer all targets."""
     model = method.fit(plan, planning.empty_tallies(plan))
     if raw and not isinstance(model, LinearAnswers):
-        why = "makes no unbiased tables to measure raw"
-        if note(method.name).raw:
-            why = "publishes its tables as they are estimated: leave --raw out"
-        raise InvalidInput(f"method {method.name} {why}")
+        reason = "makes no unbiased tables to measure raw"
+        if method_note(method.name).raw:
+            reason = "publishes its tables as they are estimated: leave --raw out"
+        raise InvalidInput(f"method {method.name} {reason}")
     for target in targets:
         model.marginal(target)
 
@@ -286,10 +306,17 @@ def _require_answers(
 def draw_targets(
     d: int, k: int, count: int, generator: np.random.Generator
 ) -> tuple[Attributes, ...]:
-    """Distinct random k-sets of d attributes, ``count`` of them or all there are, sorted."""
-    wanted = min(count, comb(d, k))
+    """Return ``count`` different random sets of k attributes, sorted, or all sets if fewer exist.
+
+    Args:
+        d: number of attributes of a record.
+        k: number of attributes of a set.
+        count: number of sets.
+        generator: seeded by the caller.
+    """
+    number = min(count, comb(d, k))
     drawn: set[Attributes] = set()
-    while len(drawn) < wanted:
+    while len(drawn) < number:
         members = generator.permutation(d)[:k]
         drawn.add(tuple(sorted(members.tolist())))
     return tuple(sorted(drawn))
@@ -299,26 +326,30 @@ def _planned(
     name: str,
     request: Request,
     pilot: float,
-    chosen: Callable[[str, Prediction], object] | None,
+    on_choice: Callable[[str, Prediction], object] | None,
 ) -> tuple[Method, Plan]:
-    """Return a method and its plan, or its pilot's plan; `auto` is resolved here."""
+    """Return a method and its plan, or the plan of its pilot.
+
+    ``auto`` is replaced by the method of the smallest predicted error.
+    """
     design = None
     if name == AUTO:
         planning.check(request)
         choice = auto.choose(request)
         name, design = choice.method, choice.design
-        if chosen is not None:
-            chosen(request.epsilon, choice)
+        if on_choice is not None:
+            on_choice(request.epsilon, choice)
     method = registry.get(name)
     share = _pilot_share(method, pilot)
     if not share:
         return method, local_plan(method, request, design)
     if request.users < 2:
-        raise InvalidInput(f"method {name} asks a pilot first: it takes at least 2 devices")
-    asked = replace(request, users=max(1, int(share * request.users)))
-    first = registry.get(method.pilot) if isinstance(method, Piloted) else method
-    return method, local_plan(first, asked)
+        raise InvalidInput(f"method {name} needs a pilot, so at least 2 devices")
+    pilot_request = replace(request, users=max(1, int(share * request.users)))
+    pilot_method = registry.get(method.pilot) if isinstance(method, Piloted) else method
+    return method, local_plan(pilot_method, pilot_request)
 
 
 def _generator(*entropy: int) -> np.random.Generator:
+    """Return a generator that these integers determine."""
     return np.random.default_rng(np.random.SeedSequence(entropy))

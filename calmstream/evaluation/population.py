@@ -1,4 +1,8 @@
-"""Simulated collection without a broker: drawing devices, giving them views, making tallies."""
+"""Simulated collection without a broker, for evaluations.
+
+It draws devices from records, assigns each to a view (the attributes on which it reports), and
+counts their reports as the tallies of a plan's groups (docs/concepts.md).
+"""
 
 from __future__ import annotations
 
@@ -21,18 +25,23 @@ if TYPE_CHECKING:
 
 
 MAX_DISTINCT_CELLS = 1 << 12
-"""Most values of a record for which devices with equal records are assigned together."""
+"""Maximum number of possible records with which devices are counted by record, which is faster if
+many devices have equal records."""
 
 MAX_DRAWN_CELLS = 1 << 24
-"""Most inputs of a mechanism for which a histogram of devices is made."""
+"""Maximum number of inputs of a mechanism whose counts are drawn from their distribution; a
+histogram of the devices takes 8 bytes per input. A larger number is an error."""
 
 
 def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
-    """Draw records of ``users`` devices: every row once if there are as many, else at random.
+    """Draw the records of some devices.
+
+    If there are as many rows as devices, each row is used once; otherwise rows are drawn at random
+    with replacement.
 
     Args:
-        codes: shape (rows, d).
-        users: devices to draw.
+        codes: shape (rows, d), the records.
+        users: number of devices.
         generator: seeded by the caller.
 
     Returns:
@@ -42,15 +51,17 @@ def draw(codes: Codes, users: int, generator: np.random.Generator) -> Codes:
 
 
 def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, exact: bool) -> list[Tally]:
-    """Return one tally per group from devices assigned to views at random, by the plan's shares.
+    """Return one tally per group, from devices that are assigned to views at random.
+
+    The probability of a view is its share of the plan.
 
     Args:
         plan: the plan.
         codes: shape (n, d), one record per device.
-        seed: of everything random here; the assignment depends on it and on the shares only.
-        exact: draw each view's counters from their exact distribution given its devices' records,
-            instead of perturbing and tallying every record through the shipped mechanism. The
-            distribution is the same (`Mechanism.draw_tally`).
+        seed: seed of all random draws; the assignment depends on it and on the shares only.
+        exact: draw the counters of each view from their exact distribution, given the records of
+            its devices (`Mechanism.draw_tally`). Otherwise the mechanism perturbs every record and
+            counts the reports. The distribution of the result is the same.
 
     Cost: O(n · attributes of a view) and, unless ``exact``, the mechanism's cost per report.
     """
@@ -63,39 +74,38 @@ def collect(plan: Plan, codes: Codes, seed: np.random.SeedSequence, *, exact: bo
     bounds = np.searchsorted(view[order], np.arange(plan.first_view[-1] + 1))
     members = [order[bounds[v] : bounds[v + 1]] for v in range(plan.first_view[-1])]
     tally = _from_distribution(perturbing) if exact else _by_devices(perturbing)
-    return [
-        tally(
-            mechanism,
-            [
-                v.inputs(codes[own], plan.domain)
-                for v, own in zip(group.views, members[first:], strict=False)
-            ],
-        )
-        for group, mechanism, first in zip(
-            plan.groups, plan.mechanisms, plan.first_view, strict=False
-        )
-    ]
+    tallies = []
+    # `first_view` has one entry more than there are groups.
+    for group, mechanism, first in zip(plan.groups, plan.mechanisms, plan.first_view, strict=False):
+        devices = members[first : first + len(group.views)]
+        inputs = [
+            v.inputs(codes[rows], plan.domain) for v, rows in zip(group.views, devices, strict=True)
+        ]
+        tallies.append(tally(mechanism, inputs))
+    return tallies
 
 
 def _collect_cells(
     plan: Plan, codes: Codes, assigning: np.random.SeedSequence, perturbing: np.random.SeedSequence
 ) -> list[Tally]:
-    """Collect as `collect` with ``exact``, assigning all devices with equal records together."""
-    every = tuple(range(len(plan.domain)))
-    counts = plan.domain.histogram(codes, every)
+    """Collect as `collect` with ``exact``, but by different records instead of by devices."""
+    attributes = tuple(range(len(plan.domain)))
+    counts = plan.domain.histogram(codes, attributes)
     cells = np.flatnonzero(counts)
-    kinds = np.stack(np.unravel_index(cells, plan.domain.cardinalities), axis=1).astype(np.uint16)
+    records = np.stack(np.unravel_index(cells, plan.domain.cardinalities), axis=1)
+    records = records.astype(np.uint16)
     shares = np.diff(plan.cumulative_shares, prepend=0) / plan.total_share
-    held = np.random.default_rng(assigning).multinomial(counts[cells], shares)
+    # Number of devices by record and view: shape (different records, views).
+    devices = np.random.default_rng(assigning).multinomial(counts[cells], shares)
     generator = np.random.default_rng(perturbing)
     tallies = []
     for group, mechanism, first in zip(plan.groups, plan.mechanisms, plan.first_view, strict=False):
         rows = []
         for offset, view in enumerate(group.views):
             histogram = np.zeros(mechanism.cells, np.int64)
-            np.add.at(histogram, view.inputs(kinds, plan.domain), held[:, first + offset])
+            np.add.at(histogram, view.inputs(records, plan.domain), devices[:, first + offset])
             rows.append(mechanism.draw_tally(histogram, generator))
-        n = held[:, first : first + len(group.views)].sum(axis=0)
+        n = devices[:, first : first + len(group.views)].sum(axis=0)
         tallies.append(Tally(n, np.stack(rows)))
     return tallies
 
@@ -103,10 +113,14 @@ def _collect_cells(
 def _by_devices(
     seed: np.random.SeedSequence,
 ) -> Callable[[Mechanism, Sequence[NDArray[Any]]], Tally]:
+    """Return a function that perturbs every input and counts the reports.
+
+    It takes a mechanism and the inputs of the devices of each view.
+    """
     randomness = SeededRandomness(seed)
 
     def tally(mechanism: Mechanism, inputs: Sequence[NDArray[Any]]) -> Tally:
-        n = np.array([len(own) for own in inputs], np.int64)
+        n = np.array([len(values) for values in inputs], np.int64)
         reports = mechanism.perturb(np.concatenate(inputs), randomness)
         view = np.repeat(np.arange(len(n)), n) if len(n) > 1 else None
         return Tally(n, mechanism.tally(reports, view, len(n)))
@@ -117,6 +131,10 @@ def _by_devices(
 def _from_distribution(
     seed: np.random.SeedSequence,
 ) -> Callable[[Mechanism, Sequence[NDArray[Any]]], Tally]:
+    """Return a function that draws the counters from their exact distribution.
+
+    It takes a mechanism and the inputs of the devices of each view.
+    """
     generator = np.random.default_rng(seed)
 
     def tally(mechanism: Mechanism, inputs: Sequence[NDArray[Any]]) -> Tally:
@@ -124,9 +142,9 @@ def _from_distribution(
         if cells > MAX_DRAWN_CELLS:
             raise InvalidInput(
                 f"a report has {cells:,} possible inputs that are counted together, too many to "
-                "draw tallies from their distribution: --tallies devices"
+                "draw tallies from their distribution: use --tallies devices"
             )
-        rows = [mechanism.draw_tally_of(own, generator) for own in inputs]
-        return Tally(np.array([len(own) for own in inputs], np.int64), np.stack(rows))
+        rows = [mechanism.draw_tally_of(values, generator) for values in inputs]
+        return Tally(np.array([len(values) for values in inputs], np.int64), np.stack(rows))
 
     return tally

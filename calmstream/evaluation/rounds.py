@@ -1,4 +1,8 @@
-"""Collection in one round or in two, for evaluations."""
+"""Simulated collection by one plan, or by a pilot and a second plan, for evaluations.
+
+A pilot is a first plan for a part of the devices, from whose results some methods learn what the
+other devices should report.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def local_plan(method: Method, request: Request, design: Design | None = None) -> Plan:
-    """Return a plan for evaluation only: one window, and defaults for all but the design.
+    """Return a plan that is used for evaluation only, with one window.
 
     Args:
-        method: makes the design, unless there is one already.
-        request: what is wanted.
-        design: the method's, for this very request.
+        method: the method of the plan.
+        request: the requirements.
+        design: the design of the method for this request; made if it is absent.
     """
     planning.check(request)
     design = method.design(request) if design is None else design
@@ -54,28 +58,29 @@ def local_plan(method: Method, request: Request, design: Design | None = None) -
 def two_rounds(
     method: Method, pilot: Plan, codes: Codes, noise: np.random.SeedSequence, *, exact: bool
 ) -> Callable[[], Model]:
-    """Collect from a pilot's devices, then from all others by a plan that the pilot determines.
+    """Collect from a pilot's devices, then from all others by a plan that follows from the pilot.
 
     Args:
-        method: one that learns from a pilot (`Piloted`, `Follows`).
-        pilot: plan of the pilot; its ``users`` devices report in the first round.
-        codes: shape (devices, attributes); more devices than the pilot asks.
-        noise: seed of everything random.
-        exact: as in `collect`.
+        method: a method that learns from a pilot (`Piloted` or `Follows`).
+        pilot: plan of the pilot; its ``users`` is the number of devices that report first.
+        codes: shape (devices, attributes); more devices than those of the pilot.
+        noise: seed of all random draws.
+        exact: draw the counts from their exact distribution, see `collect`.
 
     Returns:
-        A function that estimates a model from both rounds, which are complete.
+        A function that estimates a model after both rounds; the reports are counted already.
     """
     mixed = codes[np.random.default_rng(noise.spawn(1)[0]).permutation(len(codes))]
     first, second = noise.spawn(2)
-    asked, others = mixed[: pilot.users], mixed[pilot.users :]
-    counted = collect(pilot, asked, first, exact=exact)
+    pilot_codes, others = mixed[: pilot.users], mixed[pilot.users :]
+    pilot_tallies = collect(pilot, pilot_codes, first, exact=exact)
     if isinstance(method, Piloted):
-        learnt = method.learn(pilot.domain, methods.get(method.pilot).fit(pilot, counted))
+        parameters = method.learn(pilot.domain, methods.get(method.pilot).fit(pilot, pilot_tallies))
     else:
         assert isinstance(method, Follows)
-        learnt = method.follow(pilot, counted)
-    plan = local_plan(method, Request(pilot.domain, pilot.epsilon, len(others), pilot.k, learnt))
+        parameters = method.follow(pilot, pilot_tallies)
+    request = Request(pilot.domain, pilot.epsilon, len(others), pilot.k, parameters)
+    plan = local_plan(method, request)
     tallies = collect(plan, others, second, exact=exact)
     fit = method.fit_total if isinstance(method, Follows) else method.fit
     return partial(fit, plan, tallies)

@@ -1,1 +1,4 @@
-"""`plan`: central plans, pilots, allowed loss, and what the operator may expect."""
+"""The parts of ``calmstream plan``: its options, its checks, and the errors that it predicts.
+
+docs/concepts.md explains the terms, docs/methods.md (generated here) lists the methods.
+"""

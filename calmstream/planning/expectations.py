@@ -1,4 +1,8 @@
-"""The expected errors of a design, and a warning where they exceed those of the uniform table."""
+"""The expected errors of a design, and a warning if they exceed those of the uniform table.
+
+``calmstream plan`` prints both. A plan whose tables have larger errors than the uniform table,
+which needs no reports, is of no use.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table as Grid
 
-from calmstream.planning.methods_page import EXACT, PRODUCT, note
+from calmstream.planning.methods_page import EXACT, PRODUCT, method_note
 from estimators.analysis.leverage import FORGED_SHARE, leverages
 from estimators.numerics.expected_error import MAX_MARGINAL_CELLS, SAMPLED
 from estimators.numerics.subsets import even_sample
@@ -21,23 +25,22 @@ if TYPE_CHECKING:
     from estimators.plan import Plan
 
 NOISE_SHARE = 1 / 8
-"""Share of the largest possible error of the uniform table above which noise is always flagged,
-see :func:`estimators.marginal.is_noise`."""
+"""A published table always gets the flag ``noise`` if its expected squared error is larger than
+this share of the maximum error of the uniform table (:func:`estimators.marginal.is_noise`)."""
 
-MOST = 2.0
-"""Largest squared distance of two distributions: they have no common cell."""
+MAX_SQUARED_DISTANCE = 2.0
+"""Maximum squared distance of two distributions; it is reached if they have no common cell."""
 
 MAX_ROWS = 1 << 16
-"""Most records from which the error of the uniform table is computed."""
+"""Maximum number of records from which the error of the uniform table is computed."""
 
-_HOPELESS = "Knowing nothing is better."
+_UNIFORM_IS_BETTER = "The uniform table is better."
 _CORRECTED = (
-    "What is published errs less than that; whether less than the uniform table, calmstream "
-    "evaluate measures on data like yours."
+    "Published tables are corrected, so their errors are smaller. calmstream evaluate measures, on "
+    "data like yours, whether they are smaller than that of the uniform table."
 )
-_DROWNED = (
-    "Above 2, the most by which two tables can differ, hardly anything is left to learn, corrected "
-    "or not."
+_TOO_NOISY = (
+    "No two distributions differ by more than 2, so even corrected tables will be nearly useless."
 )
 _REMEDY = (
     "More users, a larger epsilon or fewer attributes lower it; calmstream plan --methods lists "
@@ -46,44 +49,47 @@ _REMEDY = (
 
 
 def errors(plan: Plan, design: Design) -> Grid:
-    """Return a table of the expected errors by size of marginal."""
-    moved = reach_by_size(plan)
+    """Return a table of the expected errors, one row per size of marginal.
+
+    Its last column shows how far forged reports can change a cell.
+    """
+    reach = reach_by_size(plan)
     grid = Grid(
         "marginals of",
         "published",
         "expected squared error",
-        f"a cell moves with {100 * FORGED_SHARE:g} % forged",
+        f"change of a cell by {100 * FORGED_SHARE:g} % forged reports",
     )
-    for size in sorted(design.expected_sse.keys() | moved.keys()):
+    for size in sorted(design.expected_sse.keys() | reach.keys()):
         published = sum(len(marginal) == size for marginal in plan.marginals)
         expected = design.expected_sse.get(size)
         grid.add_row(
-            _of(size),
+            _attributes(size),
             str(published),
             "" if expected is None else f"{expected:.2g}",
-            f"up to {moved[size]:.2g}" if size in moved else "",
+            f"up to {reach[size]:.2g}" if size in reach else "",
         )
     return grid
 
 
 def reach_by_size(plan: Plan) -> dict[int, float]:
-    """Return, by size of published marginal, how far forged reports can move a cell."""
-    found: dict[int, float] = {}
-    for marginal, one in zip(plan.marginals, leverages(plan), strict=True):
-        found[len(marginal)] = max(found.get(len(marginal), 0.0), one.reach)
-    return found
+    """Return the largest change of a cell by forged reports, by size of published marginal."""
+    reach: dict[int, float] = {}
+    for marginal, leverage in zip(plan.marginals, leverages(plan), strict=True):
+        reach[len(marginal)] = max(reach.get(len(marginal), 0.0), leverage.reach)
+    return reach
 
 
 def meaning(plan: Plan) -> str:
-    """Return what the expected errors bound, and what they leave out."""
-    return f"{note(plan.method).expected} calmstream evaluate measures it."
+    """Return one line that explains which errors the expected errors include."""
+    return f"{method_note(plan.method).expected} calmstream evaluate measures the error."
 
 
 def warning(plan: Plan, design: Design, data: Table | None) -> str:
     """Return one line if an expected error is above that of the uniform table, else "".
 
-    Without data the error of the uniform table is unknown; then the bound above which published
-    tables are flagged as noise takes its place.
+    Without data the error of the uniform table is unknown. Then the limit is the error above which
+    published tables get the flag ``noise``.
 
     Args:
         plan: the plan.
@@ -91,25 +97,32 @@ def warning(plan: Plan, design: Design, data: Table | None) -> str:
         data: the table that the domain was learnt from, if it was.
     """
     sizes = design.expected_sse
-    least = _bounds(plan.domain, sizes) if data is None else uniform_errors(data, sizes)
-    above = [size for size in sorted(sizes) if size in least and sizes[size] > least[size]]
+    limits = _noise_limits(plan.domain, sizes) if data is None else uniform_errors(data, sizes)
+    above = [size for size in sorted(sizes) if size in limits and sizes[size] > limits[size]]
     if not above:
         return ""
-    listed = "; ".join(f"{_of(s)}: {sizes[s]:.2g} against {least[s]:.2g}" for s in above)
+    listed = "; ".join(f"{_attributes(s)}: {sizes[s]:.2g} against {limits[s]:.2g}" for s in above)
     if data is None:
-        what = "an eighth of the most that the uniform table can miss: tables will be flagged noise"
+        limit = "an eighth of the uniform table's maximum error: tables will be flagged noise"
     else:
-        what = "what the uniform table misses on these records"
-    verdict = _CORRECTED if max(sizes[size] for size in above) <= MOST else _DROWNED
-    if note(plan.method).expected in (EXACT, PRODUCT):
-        verdict = _HOPELESS
-    return f"The expected error exceeds {what}; {listed}. {verdict} {_REMEDY}"
+        limit = "the error of the uniform table on these records"
+    too_large = max(sizes[size] for size in above) > MAX_SQUARED_DISTANCE
+    verdict = _TOO_NOISY if too_large else _CORRECTED
+    # The errors of these methods are not corrected, or not bounds.
+    if method_note(plan.method).expected in (EXACT, PRODUCT):
+        verdict = _UNIFORM_IS_BETTER
+    return f"The expected error exceeds {limit}; {listed}. {verdict} {_REMEDY}"
 
 
 def uniform_errors(data: Table, sizes: Iterable[int]) -> dict[int, float]:
     """Return the mean squared error of the uniform table by size of marginal.
 
-    Over an even sample of marginals, from at most 65,536 records evenly spaced in the table.
+    The mean is over an evenly spaced sample of marginals. It is computed from at most 65,536
+    records, evenly spaced in the table.
+
+    Args:
+        data: the table of records.
+        sizes: numbers of attributes of the marginals.
     """
     codes = data.codes[:: -(-len(data.codes) // MAX_ROWS)]
 
@@ -118,25 +131,27 @@ def uniform_errors(data: Table, sizes: Iterable[int]) -> dict[int, float]:
         return float(np.square(shares - 1.0 / shares.size).sum())
 
     return {
-        size: float(np.mean([error(attributes) for attributes in chosen]))
+        size: float(np.mean([error(attributes) for attributes in sample]))
         for size in sizes
-        if (chosen := list(_sample(data.domain, size)))
+        if (sample := list(_sample(data.domain, size)))
     }
 
 
-def _bounds(domain: Domain, sizes: Mapping[int, float]) -> dict[int, float]:
+def _noise_limits(domain: Domain, sizes: Mapping[int, float]) -> dict[int, float]:
+    """Return the squared error above which tables get the flag ``noise``, by size of marginal."""
     return {
-        size: NOISE_SHARE * float(np.mean([1.0 - 1.0 / domain.size(a) for a in chosen]))
+        size: NOISE_SHARE * float(np.mean([1.0 - 1.0 / domain.size(a) for a in sample]))
         for size in sizes
-        if (chosen := list(_sample(domain, size)))
+        if (sample := list(_sample(domain, size)))
     }
 
 
 def _sample(domain: Domain, size: int) -> Iterator[Attributes]:
     """Yield the marginals over which designs average their expected errors."""
-    every = even_sample(len(domain), size, SAMPLED)
-    return (a for a in every if domain.size(a) <= MAX_MARGINAL_CELLS)
+    sample = even_sample(len(domain), size, SAMPLED)
+    return (a for a in sample if domain.size(a) <= MAX_MARGINAL_CELLS)
 
 
-def _of(size: int) -> str:
+def _attributes(size: int) -> str:
+    """Return "1 attribute", "2 attributes" and so on."""
     return f"{size} attribute{'s' * (size > 1)}"

@@ -1,4 +1,4 @@
-"""All methods, one line each: what a device is asked, how tables are estimated, when to use it.
+"""The list of all methods: what a device reports, how tables are estimated, when to use each.
 
 ``python -m calmstream.planning.methods_page > docs/methods.md`` writes the page; ``calmstream plan
 --methods`` shows the same lines. Tests compare the lines with the registry and with the methods.
@@ -15,43 +15,50 @@ from rich.table import Table as Grid
 
 LOCAL, EVALUATION, CENTRAL = "local", "evaluation only", "central"
 
+# What the expected errors of a design mean, by method; `calmstream plan` prints these lines.
 UPPER = (
-    "Upper bounds of noise and sampling, before non-negativity: correcting negative cells takes "
-    "much off where they are large."
+    "These are upper bounds of the errors by noise and sampling, before negative cells are "
+    "corrected. If errors are large, the correction makes them much smaller."
 )
-TOGETHER = f"{UPPER} Where no view holds a table, putting it together adds what no formula knows."
-EXACT = "That is noise alone, and all of it: nothing is corrected afterwards."
-JOINT = "Upper bounds of noise: those of the joint inverse, before anything is made of it."
+TOGETHER = (
+    f"{UPPER} A table that no view contains is reconstructed from smaller tables, which adds an "
+    "error that no formula states."
+)
+EXACT = "These are the exact errors by noise; tables are not corrected afterwards."
+JOINT = (
+    "These are upper bounds of the errors by noise: those of the joint inverse, from which the "
+    "published tables are made."
+)
 PRODUCT = (
-    "Noise on evenly distributed data, no bound: skewed data has more, and what dependence between "
-    "the parts adds is not in it."
+    "These are the errors by noise on uniformly distributed data, not bounds: skewed data has "
+    "larger ones, and the error by dependence between the parts is not included."
 )
 COLLISIONS = (
-    "Noise on evenly distributed data, before non-negativity and no bound: where few records are "
-    "frequent, hash collisions add more."
+    "These are the errors by noise on uniformly distributed data, before negative cells are "
+    "corrected, not bounds: if few records are frequent, hash collisions add more."
 )
 LASSO = (
-    "Noise of least squares, before the Lasso and non-negativity; what the Lasso leaves out is not "
-    "in it."
+    "These are the errors by noise of least squares, before the Lasso and the correction of "
+    "negative cells; the error of values that the Lasso omits is not included."
 )
 PRIOR = (
-    "What is left after shrinkage if interactions are as strong as the method's prior takes them "
-    "to be; no bound."
+    "These are the errors after shrinkage if interactions are as strong as the method's prior "
+    "assumes, not bounds."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class MethodNote:
-    """One method.
+    """One line of the list: a method and its use.
 
     Attributes:
         name: registry name, or that of the central method.
         model: ``local``, ``evaluation only`` (local, but no plan may name it) or ``central``.
         asks: what one device reports.
         recovers: how tables are estimated.
-        take: when to choose it.
-        source: who proposed it.
-        expected: meaning of the errors that its design states; empty if it states none.
+        take: when to choose the method.
+        source: the publication, or the project that proposed it.
+        expected: meaning of the errors that a design of the method states; empty if it states none.
         raw: whether tables are published without correction: cells may be negative and need not
             add up to 1. All other methods publish distributions.
     """
@@ -84,16 +91,16 @@ NOTES: tuple[MethodNote, ...] = (
     MethodNote(
         "noise-aware",
         LOCAL,
-        "one table of 1 to 4 attributes, asked as often as it is worth",
-        "a Bayesian model of pairs and triples that fits no further than its noise allows",
-        "the default: nearly everything",
+        "one table of 1 to 4 attributes; tables that reduce the error more get more devices",
+        "a Bayesian model of pairs and triples of attributes, shrunk according to the noise",
+        "the default, for nearly everything",
         "this project",
         expected=PRIOR,
     ),
     MethodNote(
         "fc",
         LOCAL,
-        "the whole record as one of all its values, by GRR or OUE",
+        "the whole record as one value, by GRR or OUE",
         "sum of cells",
         "a record has few values",
         f"baseline of {ZHANG}",
@@ -102,8 +109,8 @@ NOTES: tuple[MethodNote, ...] = (
         "am",
         LOCAL,
         "one table of k attributes, by GRR or OUE",
-        "read off; smaller ones averaged",
-        "few attributes, and unbiased tables of exactly k are wanted",
+        "directly; smaller tables averaged",
+        "few attributes, and unbiased tables of exactly k of them are needed",
         f"baseline of {ZHANG}",
     ),
     MethodNote(
@@ -111,15 +118,15 @@ NOTES: tuple[MethodNote, ...] = (
         LOCAL,
         "one Hadamard coefficient of the bits of the record",
         "inverse transform",
-        "to reproduce CALM's comparison; inp-ht does the same better",
+        "to reproduce CALM's comparison; inp-ht has smaller errors",
         f"as described in {ZHANG}",
     ),
     MethodNote(
         "inp-ht",
         LOCAL,
-        "one Hadamard coefficient that touches at most k attributes",
+        "one Hadamard coefficient that depends on at most k attributes",
         "inverse transform",
-        "binary attributes and unbiased tables with exact variances, as for tests",
+        "binary attributes, and unbiased tables with exact variances, as for statistical tests",
         CORMODE,
     ),
     MethodNote(
@@ -127,7 +134,7 @@ NOTES: tuple[MethodNote, ...] = (
         LOCAL,
         "one sum of multiples of the codes, modulo their number",
         "inverse transform",
-        "as inp-ht where attributes have the same number of values, three or more",
+        "as inp-ht, for attributes that all have the same number of values, three or more",
         f"this project, after a conjecture in {CORMODE}",
     ),
     MethodNote(
@@ -174,16 +181,16 @@ NOTES: tuple[MethodNote, ...] = (
     MethodNote(
         "marg-rr",
         LOCAL,
-        "one table of k attributes, a bit a cell (SUE)",
-        "read off; smaller ones averaged",
-        "to reproduce the paper; am asks the same better",
+        "one table of k attributes, a bit for each of its cells (SUE)",
+        "directly; smaller tables averaged",
+        "to reproduce the paper; am has smaller errors",
         CORMODE,
     ),
     MethodNote(
         "marg-ps",
         LOCAL,
         "one table of k attributes, by GRR",
-        "read off; smaller ones averaged",
+        "directly; smaller tables averaged",
         "to reproduce the paper; small tables or a large epsilon",
         CORMODE,
     ),
@@ -229,8 +236,8 @@ NOTES: tuple[MethodNote, ...] = (
         "rr-hybrid",
         LOCAL,
         "every attribute, each with a part of epsilon",
-        "rr-ind-joint or rr-independent, whichever should err less",
-        "rr-ind-joint with larger tables or a smaller epsilon",
+        "rr-ind-joint or rr-independent, whichever has the smaller predicted error",
+        "as rr-ind-joint, for larger tables or a smaller epsilon",
         CASTELL,
         expected=JOINT,
         raw=True,
@@ -239,7 +246,7 @@ NOTES: tuple[MethodNote, ...] = (
         "rr-truncated",
         LOCAL,
         "every attribute, each with a part of epsilon",
-        "rr-ind-joint, negatives to 0, capped by smaller tables",
+        "rr-ind-joint; negative cells become 0, and smaller tables limit the cells",
         "to reproduce the paper",
         CASTELL,
         expected=JOINT,
@@ -278,7 +285,7 @@ NOTES: tuple[MethodNote, ...] = (
         EVALUATION,
         "nothing that is used",
         "the uniform table",
-        "to know what knowing nothing costs",
+        "to compare other methods with it: a larger error than this is of no use",
         "baseline",
         expected="",
     ),
@@ -287,13 +294,14 @@ NOTES: tuple[MethodNote, ...] = (
         CENTRAL,
         "the raw record, by a trusted aggregator",
         "counts of tuples with noise, those above a threshold",
-        "the operator may see records: far smaller errors (plan --model central)",
+        "the operator may see records; errors are far smaller (plan --model central)",
         "Gopi, Mahabadi, Yekhanin, Differentially Private Marginals",
         expected="",
     ),
 )
 
 _WIDE = 400
+"""Width in characters that keeps a method on one line."""
 
 _BY_NAME = {note.name: note for note in NOTES}
 
@@ -301,13 +309,14 @@ _HEAD = """\
 # Methods
 
 Generated by `python -m calmstream.planning.methods_page`; do not edit. `calmstream plan --methods`
-shows these lines too. Which one when, with measurements: [concepts](concepts.md). Formulas:
+shows these lines too. When to use which method, with measurements: [concepts](concepts.md).
+Formulas:
 [mechanisms](methods/mechanisms.md), [CALM](methods/calm.md),
 [noise-aware](methods/noise-aware.md), [linear methods](methods/linear-methods.md),
 [whole records](methods/whole-records.md),
 [the central method](central-privacy.md). Measure them on data like yours: `calmstream evaluate`.
 
-| name | model | a device is asked for | tables come back by | take it when | source |
+| name | model | a device reports | tables are estimated by | use it for | source |
 |---|---|---|---|---|---|
 """
 
@@ -319,7 +328,7 @@ local hashing.
 """
 
 
-def note(name: str) -> MethodNote:
+def method_note(name: str) -> MethodNote:
     """Return the note of a method; every registered method has one."""
     return _BY_NAME[name]
 
@@ -335,13 +344,13 @@ def page() -> str:
 
 def grid() -> Grid:
     """Return the lines as a table for people, without the sources."""
-    shown = Grid(box=None, pad_edge=False, header_style="bold cyan")
-    shown.add_column("method", no_wrap=True)
-    for title in ("model", "a device is asked for", "tables come back by", "take it when"):
-        shown.add_column(title)
+    table = Grid(box=None, pad_edge=False, header_style="bold cyan")
+    table.add_column("method", no_wrap=True)
+    for title in ("model", "a device reports", "tables are estimated by", "use it for"):
+        table.add_column(title)
     for n in NOTES:
-        shown.add_row(n.name, n.model, n.asks, _recovers(n), n.take)
-    return shown
+        table.add_row(n.name, n.model, n.asks, _recovers(n), n.take)
+    return table
 
 
 class ShowMethods(argparse.Action):
@@ -357,6 +366,7 @@ class ShowMethods(argparse.Action):
 
 
 def _recovers(n: MethodNote) -> str:
+    """Return how tables are estimated, and whether they are published without correction."""
     return f"{n.recovers}; raw" if n.raw else n.recovers
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from estimators.castell.design import choose_tables, expected_errors, loss_reason, product_group
 from estimators.castell.family import only_mechanism
 from estimators.errors import InvalidInput, PlanError
-from estimators.linear import MOVED
+from estimators.linear import CLIPPED_STDERRS
 from estimators.marginal import Marginal, is_noise, uniform
 from estimators.mechanisms.product_grr import ProductGRR
 from estimators.methods.base import Answers, Design
@@ -107,7 +107,7 @@ class LikelihoodModel:
         table = self.fitted(attributes).table.ravel()
         variance = noise(observed, factors, self._n).ravel()
         flags = ["covered"]
-        if (table < MOVED * np.sqrt(variance)).any():
+        if (table < CLIPPED_STDERRS * np.sqrt(variance)).any():
             flags.append("clipped")
         stderr = np.sqrt(variance)
         if is_noise(table, stderr):

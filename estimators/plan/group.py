@@ -1,4 +1,4 @@
-"""Parts of a plan: one group of devices, and what participation costs a device."""
+"""Parts of a plan: a group of devices, and the guarantee on a device's privacy loss over time."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from estimators.mechanisms.base import Mechanism
 from estimators.view import View
 
 MAX_SHARE = 1 << 32
-"""Largest weight of a view."""
+"""Maximum weight of a view, so that sums of weights fit in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """The privacy cost of participation for a device.
 
-    ``once``: a device reports once under the plan's lineage, ever. ``w-event``: it reports in one
-    window of every ``windows`` consecutive ones, in a slot fixed by a keyed hash, so that any w
-    consecutive windows cost it at most epsilon.
+    A lineage is a set of plans that follow from one another.
+
+    Attributes:
+        kind: ``once``: a device reports once, ever, under all plans of a lineage. ``w-event``: a
+            device reports in one of every w consecutive windows. A keyed hash of its secret
+            determines which, so any w consecutive windows cost it at most epsilon.
+        windows: the number w for ``w-event``; 1 for ``once``.
     """
 
     kind: str = "once"
@@ -34,20 +38,20 @@ class Guarantee:
         if self.kind not in ("once", "w-event"):
             raise PlanError(f"guarantee.kind: expected once or w-event, got {self.kind!r}")
         if self.kind == "once" and self.windows != 1:
-            raise PlanError("guarantee.windows goes with w-event only")
+            raise PlanError("guarantee.windows must be 1 with the kind once")
         if self.kind == "w-event" and not 2 <= self.windows <= 10_000:
             raise PlanError(f"guarantee.windows: expected 2 to 10000, got {self.windows}")
 
 
 @dataclass(frozen=True)
 class Group:
-    """One user group: one reports topic, one mechanism, one or more views.
+    """One group of devices: one topic for their reports, one mechanism, one or more views.
 
     Attributes:
-        mechanism: its spec as ``estimators.mechanisms.build`` reads it (name, cells, parameters).
-        views: what the group's devices report on; a report carries the index when there are two
-            or more.
-        shares: one positive integer weight per view; a device lands on a view with probability
+        mechanism: description of the mechanism (name, cells, parameters), as
+            ``estimators.mechanisms.build`` reads it.
+        views: what the devices report on; if there are two or more, a report states its view.
+        shares: one positive integer per view; a device is assigned to a view with probability
             share / sum of all shares of the plan.
     """
 
@@ -72,13 +76,14 @@ class Group:
         Raises:
             PlanError: there is no such mechanism.
         """
-        known = self._built.get(epsilon)
-        if known is None:
-            known = self._built[epsilon] = build(self.mechanism, epsilon)
-        return known
+        mechanism = self._built.get(epsilon)
+        if mechanism is None:
+            mechanism = self._built[epsilon] = build(self.mechanism, epsilon)
+        return mechanism
 
     @cached_property
     def _built(self) -> dict[str, Mechanism]:
+        """Cache of `build`."""
         return {}
 
     def to_json(self) -> dict[str, Any]:

@@ -10,38 +10,44 @@ from dataclasses import dataclass
 
 from estimators.errors import PlanError
 
-MOST_BATCH_REPORTS = 1 << 16
-"""Most reports that the wire format allows in a batch."""
+MAX_BATCH_REPORTS = 1 << 16
+"""Maximum number of reports that the wire format allows in a batch."""
 
-LEAST_BATCH_REPORTS = 1024
-LEAST_BATCHES = 1 << 14
-MOST_BATCHES = 1 << 32
+MIN_BATCH_REPORTS = 1024
+"""Minimum of the standard limit of reports per batch, so that small plans can use batches."""
+
+MIN_BATCHES = 1 << 14
+"""Minimum of the standard limit of batches; their ids take little memory."""
+
+MAX_BATCHES = 1 << 32
+"""Maximum of the limit of batches per partition and window, so that all languages can read it."""
 
 BATCH_SHARE = 100
-"""A batch may hold this part of the reports that its group and window expect."""
+"""By default a batch may have one part in this number of the expected reports of its window."""
 
 BATCHES_HEADROOM = 8
-"""A partition remembers this many times the reports that its group, window and partition expect."""
+"""By default a partition accepts this number of times the batches that it would receive if every
+expected report came in a batch of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one sender, or a flood of them, can put into one window.
+    """Limits of what senders can put into one window.
 
     Attributes:
-        batch_reports: most reports of one batch.
-        batches: most batches that are accepted per partition and window; each costs the memory of
-            its id while the window is open.
+        batch_reports: maximum number of reports of one batch.
+        batches: maximum number of batches that are accepted per partition and window; each takes
+            the memory of its id while the window is open.
     """
 
     batch_reports: int
     batches: int
 
     def __post_init__(self) -> None:
-        for name, most in (("batch_reports", MOST_BATCH_REPORTS), ("batches", MOST_BATCHES)):
+        for name, maximum in (("batch_reports", MAX_BATCH_REPORTS), ("batches", MAX_BATCHES)):
             value = getattr(self, name)
-            if not 1 <= value <= most:
-                raise PlanError(f"limits.{name}: expected 1 to {most}, got {value}")
+            if not 1 <= value <= maximum:
+                raise PlanError(f"limits.{name}: expected 1 to {maximum}, got {value}")
 
     def to_json(self) -> dict[str, int]:
         """Return the JSON object of a plan document."""
@@ -49,15 +55,15 @@ class Limits:
 
 
 def standard_limits(largest: int, partitions: int) -> Limits:
-    """Return the limits of a plan that states none: generous to honest senders of any batch size.
+    """Return the limits of a plan that states none; honest senders do not reach them.
 
-    A batch of the largest group may hold a hundredth of the group's reports in a window. Batches of
-    one report each fit eight times over.
+    A batch of the largest group may have a hundredth of the group's expected reports in a window.
+    Even with batches of one report, eight times the expected reports are accepted.
 
     Args:
-        largest: reports that the largest group expects in a window.
-        partitions: partitions of a group's topic.
+        largest: number of reports that the largest group expects in a window.
+        partitions: number of partitions of a group's topic.
     """
-    reports = max(LEAST_BATCH_REPORTS, min(largest // BATCH_SHARE, MOST_BATCH_REPORTS))
+    reports = max(MIN_BATCH_REPORTS, min(largest // BATCH_SHARE, MAX_BATCH_REPORTS))
     batches = BATCHES_HEADROOM * -(-largest // partitions)
-    return Limits(reports, max(LEAST_BATCHES, min(batches, MOST_BATCHES)))
+    return Limits(reports, max(MIN_BATCHES, min(batches, MAX_BATCHES)))

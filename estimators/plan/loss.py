@@ -1,8 +1,8 @@
-"""How much privacy one device can lose under a plan, in exact decimals.
+"""The maximum privacy loss of one device under a plan, in exact decimals.
 
-What a device loses is the sum of the epsilons of its reports. Under ``once`` it makes one report;
-under ``w-event`` at most one in every w windows begun. Reports under other plans are not counted
-here: a device's ledger and its lineage hold those.
+The loss of a device is the sum of the epsilons of its reports. With the guarantee ``once`` a device
+makes one report, with ``w-event`` at most one in every w windows. Reports under other plans are not
+included; devices keep account of them (docs/concepts.md, lineage).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from estimators.plan.plan import Plan
 
 YEAR = 365 * 86_400
-"""Seconds of the span over which a device's losses are summed, wherever it begins."""
+"""Length in seconds of the time over which losses are added up, from any start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Most that one device can lose.
+    """The maximum loss of one device, as sums of epsilons.
 
     Attributes:
-        report: to one report.
-        year: in any 365 days, a report counted at the end of its window.
-        plan: over the whole plan.
+        report: loss by one report.
+        year: loss in any 365 days; a report counts at the end of its window.
+        plan: loss over the whole plan.
     """
 
     report: Decimal
@@ -46,37 +46,37 @@ class Loss:
 
 
 def loss(epsilon: str, guarantee: Guarantee, window: int, windows: int) -> Loss:
-    """Of a plan that is still to be made.
+    """Return the loss under a plan with these terms.
 
-    A span of T seconds, one end of it included, holds at most ceil(T / p) of moments that are p or
-    more apart.
+    Reports of a device are at least p = w · window seconds apart, so a time of T seconds contains
+    at most ceil(T / p) of them.
 
     Args:
-        epsilon: of one report, decimal string.
-        guarantee: of the plan.
-        window: its length, seconds.
-        windows: of the plan.
+        epsilon: loss of one report, decimal string.
+        guarantee: guarantee of the plan.
+        window: length of a window in seconds.
+        windows: number of windows of the plan.
 
     Raises:
-        PlanError: epsilon is no number of a plan.
+        PlanError: epsilon is not a number of a plan.
     """
-    one = parse_epsilon(epsilon)
+    per_report = parse_epsilon(epsilon)
     if guarantee.kind == "once":
-        return Loss(one, one, one)
+        return Loss(per_report, per_report, per_report)
     reports = -(-windows // guarantee.windows)
     yearly = min(reports, -(-YEAR // (guarantee.windows * window)))
-    return Loss(one, one * yearly, one * reports)
+    return Loss(per_report, per_report * yearly, per_report * reports)
 
 
 def loss_window(plan: Plan) -> str:
-    """Return the most that one device can spend in one window: one report."""
+    """Return the maximum loss of one device in one window, which is that of one report."""
     return plan.epsilon
 
 
 def loss_plan(plan: Plan) -> str:
-    """Return the most that one device can spend over the whole plan, as a decimal string.
+    """Return the maximum loss of one device over the whole plan, as a decimal string.
 
-    ``once``: epsilon as the plan spells it. ``w-event``: epsilon for every w windows begun, the
-    last ones included.
+    With ``once`` it is epsilon in the spelling of the plan. With ``w-event`` it is epsilon for
+    every w windows, and for the rest if the number of windows is not a multiple of w.
     """
     return plan.epsilon if plan.guarantee.kind == "once" else f"{Loss.of(plan).plan:f}"

@@ -1,4 +1,7 @@
-"""Numbers in a plan document that every language reads and writes alike."""
+"""Numbers in a plan document, in a form that every language reads and writes alike.
+
+The digest of a plan depends on its bytes, so all implementations must write the same digits.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,24 @@ from typing import Any
 from estimators.errors import PlanError
 
 MAX_INTEGER = (1 << 53) - 1
-"""Largest magnitude of an integer in a plan: every JSON reader holds it exactly."""
+"""Maximum absolute value of an integer in a plan: every JSON reader represents it exactly."""
 
 _FEW = 8
-"""Lists of fewer entries are checked entry by entry."""
+"""Lists of at most this length are checked entry by entry, which is faster for short lists."""
 
 
 def exact_numbers(value: Any, where: str) -> Any:
-    """Method parameters or a mechanism's fields with numbers that all languages write alike.
+    """Return a value with numbers that all languages write alike.
 
     Fractions become decimal strings, because JSON libraries write them differently (1e16 or
-    10000000000000000). Integers keep to the range that every reader holds exactly.
+    10000000000000000). Integers must be in the range that every reader represents exactly.
 
     Args:
-        value: JSON-ready.
-        where: path, for messages.
+        value: parameters of a method or fields of a mechanism, JSON-ready.
+        where: path of the value, for messages.
 
     Raises:
-        PlanError: an integer beyond 2^53 - 1, or a number that is not finite.
+        PlanError: an integer is above 2^53 - 1 in absolute value, or a number is not finite.
     """
     try:
         return _exact(value)
@@ -35,7 +38,12 @@ def exact_numbers(value: Any, where: str) -> Any:
 
 
 class _InexactError(Exception):
-    """A number that languages write differently, and where: the last step of its path first."""
+    """A number that languages write differently.
+
+    Attributes:
+        what: what was expected.
+        steps: path of the number, the last step first.
+    """
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -44,7 +52,7 @@ class _InexactError(Exception):
 
 
 def _exact(value: Any) -> Any:
-    """As :func:`exact_numbers`; a list of integers or of strings is checked as a whole."""
+    """Return the value as :func:`exact_numbers` does; raise `_InexactError` instead."""
     if isinstance(value, list | tuple):
         return _exact_list(value)
     if isinstance(value, float):
@@ -53,12 +61,13 @@ def _exact(value: Any) -> Any:
         return float.__repr__(value)
     if isinstance(value, int):
         if abs(value) > MAX_INTEGER:
-            raise _InexactError(f"integers lie between -{MAX_INTEGER} and {MAX_INTEGER}")
+            raise _InexactError(f"expected an integer from -{MAX_INTEGER} to {MAX_INTEGER}")
         return value
     return _exact_object(value) if isinstance(value, Mapping) else value
 
 
 def _exact_list(values: Sequence[Any]) -> list[Any]:
+    """Return a list; long lists of integers or of strings are checked as a whole."""
     if len(values) > _FEW:
         kinds = set(map(type, values))
         integers = kinds == {int} and min(values) >= -MAX_INTEGER and max(values) <= MAX_INTEGER
@@ -67,7 +76,7 @@ def _exact_list(values: Sequence[Any]) -> list[Any]:
     exact: list[Any] = []
     try:
         for item in values:
-            exact.append(_exact(item))  # noqa: PERF401 - its length says where an error was
+            exact.append(_exact(item))  # noqa: PERF401 - its length is the index of an error
     except _InexactError as error:
         error.steps.append(f"[{len(exact)}]")
         raise
@@ -75,6 +84,7 @@ def _exact_list(values: Sequence[Any]) -> list[Any]:
 
 
 def _exact_object(items: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return a JSON object with exact numbers."""
     exact = {}
     for name, item in items.items():
         try:

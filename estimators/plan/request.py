@@ -15,12 +15,13 @@ class Request:
     """Requirements for a plan; immutable, so that no method can change what was required.
 
     Attributes:
-        domain: what a record is.
-        epsilon: decimal string, the total loss of one report.
-        users: reports expected per window, at least 1.
-        k: size of the marginals that matter most, 1 to d.
-        parameters: the method's own options; unknown ones are refused.
-        max_groups: most topics that may be used; more views than that are packed.
+        domain: attributes of a record.
+        epsilon: decimal string, the total privacy loss of one report.
+        users: number of reports expected per window, at least 1.
+        k: number of attributes of the marginals that matter most, 1 to d.
+        parameters: options of the method; unknown ones are refused.
+        max_groups: maximum number of groups of devices, each with a topic of its own. If there are
+            more views (what devices report on) than that, several share a group.
     """
 
     domain: Domain

@@ -1,4 +1,8 @@
-"""How large a partition's state record can become: an upper bound in bytes of its JSON."""
+"""Upper bounds of the size of a partition's state record, in bytes of JSON.
+
+A worker keeps the counts of a partition in such a record (`estimators.wire.state`). A plan is
+refused if the record could become too large for Kafka.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +11,32 @@ from collections.abc import Collection
 from estimators.errors import Reason
 
 HEADROOM = 100
-"""A window may receive this many times the reports that its plan expects."""
+"""The bounds hold if a window receives at most this number of times its expected reports."""
 
 _LARGEST = (1 << 63) - 1
+"""Largest count: counts are signed 64-bit integers."""
+
 _INTEGER = len(str(_LARGEST))
+"""Digits of the largest count."""
+
 _HEADER = 1024
-"""Everything but counts: version, digest, topic id, offsets, clocks, and their names."""
+"""Bytes of everything except counts: version, digest, topic id, offsets, clocks and their names."""
 
 _NAMES = 128
-"""One window's names and brackets."""
+"""Bytes of the names and brackets of one window."""
 
 
 def window_bytes(
     views: int, width: int, reports: int, largest_count: int, reasons: Collection[Reason]
 ) -> int:
-    """Upper bound of one group's counts, written as ``Tally.to_json`` does, and of its rejects.
+    """Return an upper bound of the bytes of one group's counts and rejections in JSON.
 
     Args:
-        views: of the group.
-        width: counters per view.
-        reports: most that are counted.
-        largest_count: most that one report adds to a counter.
-        reasons: why a record can be rejected under the plan.
+        views: number of views of the group.
+        width: number of counters per view.
+        reports: maximum number of reports that are counted.
+        largest_count: maximum that one report adds to a counter.
+        reasons: reasons for which a record can be rejected under the plan.
     """
     n = len(str(min(reports, _LARGEST))) + 1
     counter = len(str(min(reports * largest_count, _LARGEST))) + 1
@@ -46,20 +54,20 @@ def record_bytes(
     open_windows: int,
     reasons: Collection[Reason],
 ) -> int:
-    """Upper bound of a partition record of one group.
+    """Return an upper bound of the bytes of a partition record of one group.
 
-    It holds while no window receives more than :data:`HEADROOM` times the expected reports.
+    It holds if no window receives more than :data:`HEADROOM` times the expected reports.
 
     Args:
-        views: of the group.
-        width: counters per view.
-        largest_count: most that one report adds to a counter.
-        users: reports expected per window.
-        windows: of the plan.
-        open_windows: most that are open at a time.
-        reasons: why a record can be rejected under the plan.
+        views: number of views of the group.
+        width: number of counters per view.
+        largest_count: maximum that one report adds to a counter.
+        users: number of reports expected per window.
+        windows: number of windows of the plan.
+        open_windows: maximum number of windows that are open at a time.
+        reasons: reasons for which a record can be rejected under the plan.
     """
-    one, every = HEADROOM * users, HEADROOM * users * windows
-    total = window_bytes(views, width, every, largest_count, reasons)
-    still_open = window_bytes(views, width, one, largest_count, reasons)
-    return _HEADER + total + open_windows * still_open
+    per_window = HEADROOM * users
+    total = window_bytes(views, width, per_window * windows, largest_count, reasons)
+    open_window = window_bytes(views, width, per_window, largest_count, reasons)
+    return _HEADER + total + open_windows * open_window

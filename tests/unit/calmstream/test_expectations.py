@@ -13,7 +13,15 @@ from calmstream.cli import main
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
 from calmstream.planning.expectations import uniform_errors
-from calmstream.planning.methods_page import EXACT, JOINT, LOCAL, NOTES, TOGETHER, UPPER, note
+from calmstream.planning.methods_page import (
+    EXACT,
+    JOINT,
+    LOCAL,
+    NOTES,
+    TOGETHER,
+    UPPER,
+    method_note,
+)
 from calmstream.tables import read_table
 from estimators import methods
 from estimators.domain import Attribute, Domain
@@ -50,7 +58,7 @@ def measured(name: str, epsilon: str, size: int) -> tuple[float, float]:
 )
 def test_upper_bounds_are_above_what_is_measured(name: str, epsilon: str) -> None:
     # Not every pair is in a view of calm; what that costs is said not to be in the bound.
-    error, expected = measured(name, epsilon, 1 if note(name).expected == TOGETHER else 2)
+    error, expected = measured(name, epsilon, 1 if method_note(name).expected == TOGETHER else 2)
     assert error < expected
 
 
@@ -86,9 +94,9 @@ def test_the_uniform_table_s_error_is_that_of_the_records(people: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "users", "verdict"),
     [
-        ("lopub", 1000, "hardly anything is left to learn"),
-        ("inp-ps", 100, "whether less than the uniform table"),
-        ("rr-ind-joint", 100, "Knowing nothing is better"),
+        ("lopub", 1000, "even corrected tables will be nearly useless"),
+        ("inp-ps", 100, "whether they are smaller than that of the uniform table"),
+        ("rr-ind-joint", 100, "The uniform table is better"),
     ],
 )
 def test_a_method_that_cannot_beat_the_uniform_table_is_warned_of(
@@ -98,7 +106,7 @@ def test_a_method_that_cannot_beat_the_uniform_table_is_warned_of(
     (warning,) = (
         line
         for line in shown(people, capsys, method, users).splitlines()
-        if line.startswith("The expected error exceeds what the uniform table misses")
+        if line.startswith("The expected error exceeds the error of the uniform table")
     )
     assert "2 attributes: " in warning
     assert f"against {uniform:.2g}" in warning
@@ -128,10 +136,10 @@ def test_without_data_noise_is_held_against_the_bound_of_the_flag(
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        ("calm", "Upper bounds of noise and sampling, before non-negativity"),
-        ("noise-aware", "as strong as the method's prior takes them to be; no bound"),
-        ("rr-independent", "what dependence between the parts adds is not in it"),
-        ("rr-joint", "nothing is corrected afterwards"),
+        ("calm", "upper bounds of the errors by noise and sampling"),
+        ("noise-aware", "as strong as the method's prior assumes, not bounds"),
+        ("rr-independent", "the error by dependence between the parts is not included"),
+        ("rr-joint", "tables are not corrected afterwards"),
     ],
 )
 def test_what_the_errors_are_is_said(

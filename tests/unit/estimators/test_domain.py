@@ -111,9 +111,9 @@ def test_cells_beyond_sixty_two_bits_are_refused() -> None:
         ("", ("a", "b"), None, "non-empty"),
         ("x", ("a",), None, "2 to 4096 labels, got 1"),
         ("x", tuple(map(str, range(MAX_CARDINALITY + 1))), None, "got 4097"),
-        ("x", ("a", "a"), None, "label twice"),
-        ("x", ("a", "b"), 2, "other code 2"),
-        ("x", ("a", "b"), -1, "other code -1"),
+        ("x", ("a", "a"), None, "two equal labels"),
+        ("x", ("a", "b"), 2, "`other` must be from 0 to 1, got 2"),
+        ("x", ("a", "b"), -1, "`other` must be from 0 to 1, got -1"),
     ],
 )
 def test_bad_attributes(

@@ -61,9 +61,9 @@ def test_parity_and_character_exclude_each_other() -> None:
         ((0,), "cell", (), 2, "no modulus"),
         ((0, 1), "parity", (1,), 0, "one positive factor"),
         ((0,), "parity", (0,), 0, "one positive factor"),
-        ((0,), "parity", (1,), 2, "goes with a character"),
-        ((0,), "character", (1,), 0, "goes with a character"),
-        ((0,), "character", (1,), 1, "goes with a character"),
+        ((0,), "parity", (1,), 2, "needs a modulus of at least 2"),
+        ((0,), "character", (1,), 0, "needs a modulus of at least 2"),
+        ((0,), "character", (1,), 1, "needs a modulus of at least 2"),
     ],
 )
 def test_malformed_views(

@@ -406,7 +406,7 @@ def test_whatever_people_are_warned_of_is_in_the_document_too(
             "labels were learnt from data",
             "id (90 distinct values)",
             "has expired already",
-            "The expected error exceeds what the uniform table misses",
+            "The expected error exceeds the error of the uniform table",
             "No table of 3 attributes is published",
         ],
         "central": ["this is not local privacy", "has expired already"],
@@ -491,6 +491,6 @@ def test_the_expected_error_says_what_it_leaves_out(
 ) -> None:
     assert main(planned(dictionary, "--method", "calm")) == 0
     shown = capsys.readouterr().out
-    assert "Upper bounds of noise and sampling, before non-negativity" in shown
-    assert "putting it together adds what no formula knows" in shown
+    assert "upper bounds of the errors by noise and sampling" in shown
+    assert "which adds an error that no formula states" in shown
     assert "calmstream evaluate" in shown

@@ -173,7 +173,10 @@ def test_every_device_reports_once_in_its_share(table: Table, law: bool) -> None
 def test_auto_measures_what_it_chooses(table: Table) -> None:
     progress: list[tuple[str, str]] = []
     results = run(
-        table, methods=["auto"], epsilons=["1"], chosen=lambda e, p: progress.append((e, p.method))
+        table,
+        methods=["auto"],
+        epsilons=["1"],
+        on_choice=lambda e, p: progress.append((e, p.method)),
     )
     expected = choose(Request(table.domain, "1", 4000, 2)).method
     assert progress == [("1", expected)]

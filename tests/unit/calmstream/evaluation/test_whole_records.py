@@ -72,7 +72,7 @@ def test_a_pilot_of_another_share_and_of_methods_that_need_none() -> None:
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
 def test_a_pilot_of_no_share_is_refused(share: float) -> None:
-    with pytest.raises(InvalidInput, match="a pilot's share is above 0 and below 1"):
+    with pytest.raises(InvalidInput, match="the share of a pilot must be above 0"):
         run("noise-aware", pilot=share)
 
 

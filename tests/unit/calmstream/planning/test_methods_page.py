@@ -11,7 +11,7 @@ import pytest
 from calmstream.cli import main
 from calmstream.evaluation.population import collect
 from calmstream.evaluation.rounds import local_plan
-from calmstream.planning.methods_page import CENTRAL, EVALUATION, LOCAL, NOTES, note, page
+from calmstream.planning.methods_page import CENTRAL, EVALUATION, LOCAL, NOTES, method_note, page
 from estimators import methods
 from estimators.domain import Attribute, Domain
 from estimators.methods.base import Model, Piloted, ReadsReports
@@ -44,14 +44,14 @@ def test_every_method_has_one_line_and_no_other_has() -> None:
 
 @pytest.mark.parametrize("name", LOCALS)
 def test_the_model_is_the_registry_s(name: str) -> None:
-    assert note(name).model == (EVALUATION if methods.get(name).baseline else LOCAL)
+    assert method_note(name).model == (EVALUATION if methods.get(name).baseline else LOCAL)
 
 
 @pytest.mark.parametrize("name", LOCALS)
 def test_raw_tables_are_called_raw_and_all_others_are_distributions(name: str) -> None:
     marginal = fitted(name).marginal((0, 1))
-    assert ("raw" in marginal.flags) == note(name).raw
-    if not note(name).raw:
+    assert ("raw" in marginal.flags) == method_note(name).raw
+    if not method_note(name).raw:
         assert marginal.table.min() >= 0
         assert marginal.table.sum() == pytest.approx(1)
 
@@ -68,7 +68,7 @@ def test_plan_lists_them_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
         main(["plan", "--methods"])
     assert end.value.code == 0
     head, *lines = capsys.readouterr().out.splitlines()
-    titles = ["method", "model", "a device is asked for", "tables come back by", "take it when"]
+    titles = ["method", "model", "a device reports", "tables are estimated by", "use it for"]
     assert re.split(r" {2,}", head.strip()) == titles
     assert [line.split()[0] for line in lines] == [n.name for n in NOTES]
     for line, method in zip(lines, NOTES, strict=True):

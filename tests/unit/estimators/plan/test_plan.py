@@ -101,7 +101,7 @@ BAD = {
     ),
     "view not ascending": (
         put("groups", 0, "views", 0, "attributes", value=[1, 0]),
-        r"groups\[0\].views\[0\]: a view's attributes ascend",
+        r"groups\[0\].views\[0\]: the attributes of a view must ascend",
     ),
     "view beyond the domain": (
         put("groups", 0, "views", 0, "attributes", value=[0, 3]),
@@ -141,7 +141,7 @@ BAD = {
     "another wire": (put("wire", value=2), "wire: this version speaks major 1, the plan 2"),
     "unknown guarantee": (put("guarantee", "kind", value="maybe"), "guarantee.kind: expected once"),
     "memoised": (put("guarantee", "kind", value="memoised"), "memoised reports are not offered"),
-    "once with windows": (put("guarantee", "windows", value=4), "goes with w-event only"),
+    "once with windows": (put("guarantee", "windows", value=4), "must be 1 with the kind once"),
     "no marginals": (put("marginals", value=[]), "marginals: expected at least one"),
     "a marginal twice": (put("marginals", value=[[0], [0]]), "none twice"),
     "marginal beyond the domain": (put("marginals", value=[[5]]), "is not a set of attributes"),

@@ -112,7 +112,7 @@ BROKEN_PLANS = {
     "w-event of one": put("guarantee", {"kind": "w-event", "windows": 1}),
     "guarantee with more": put("guarantee", "since", 3),
     "one label": put("domain", 0, "labels", ["only"]),
-    "label twice": put("domain", 0, "labels", ["a", "a"]),
+    "two equal labels": put("domain", 0, "labels", ["a", "a"]),
     "unnamed attribute": put("domain", 0, "name", ""),
     "attribute with more": put("domain", 0, "colour", "red"),
     "no groups": put("groups", []),
