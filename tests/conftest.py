@@ -1,4 +1,4 @@
-"""Fixtures of all tests: the real broker, found or started once a session, and the shared data."""
+"""Fixtures for all tests: a real Kafka broker, found or started once, and the shared data."""
 
 from __future__ import annotations
 

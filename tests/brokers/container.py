@@ -1,4 +1,4 @@
-"""Start Kafka in a container, where Docker answers."""
+"""Start Kafka in a Docker container, where Docker is available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch Apache Kafka's jars once with Maven, and keep them in .cache at the repository's root."""
+"""Fetch Apache Kafka's jars once with Maven and keep them in .cache at the repository's root."""
 
 from __future__ import annotations
 

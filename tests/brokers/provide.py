@@ -1,4 +1,8 @@
-"""Provide a real broker: a given one, or one in a container, or one from the jars with Java."""
+"""Provide a real Kafka broker to the tests.
+
+It is the broker that CALMSTREAM_TEST_BOOTSTRAP names, or one in a container, or one from the jars
+with Java; the first of these that is available.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The two transports under one contract, with the few handles that a test bench needs."""
+"""Fixtures that run the same tests against both transports.
+
+A *transport* is the code through which the product sends and reads records: the in-process broker
+or real Kafka. The fixtures give each one with the few operations that only tests need.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What every mechanism promises: columns, additive tallies, exact privacy, exact unbiasedness."""
+"""Check what every mechanism must do, for all registered mechanisms.
+
+A mechanism randomises a value into a report. The tests compare its columns, the sum of tallies, its
+privacy loss and its unbiased estimate with exact computations.
+"""
 
 from __future__ import annotations
 

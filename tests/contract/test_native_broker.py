@@ -1,4 +1,4 @@
-"""The test broker itself: it must not outlive a test run, however that ends."""
+"""Check that the broker that tests start ends with the test run, however that ends."""
 
 from __future__ import annotations
 

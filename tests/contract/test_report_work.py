@@ -1,4 +1,7 @@
-"""What a report costs a device is stated before it is spent, and never less than it is."""
+"""Check that a mechanism states how much work a report needs, and never needs more.
+
+A device refuses a plan whose reports cost too much, so it must know the work before it begins.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every transport must do, in process and on a real Kafka alike: sends, reads, topics."""
+"""Check what every transport must do: sending, reading, topics.
+
+The same tests run on the in-process broker and on real Kafka.
+"""
 
 from __future__ import annotations
 

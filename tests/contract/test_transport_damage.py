@@ -1,7 +1,8 @@
-"""What a hostile or foreign sender can append: it is read past, on every transport alike.
+"""Check that readers of every transport continue after batches of a hostile or foreign sender.
 
-The batches here are those that a current broker accepts. What older or other brokers let through
-is tried in ``tests/integration/tally/test_planted_log.py`` and in the decoder's own tests.
+The batches here are those that a current broker accepts. Batches that only older or other brokers
+accept are tested in ``tests/integration/tally/test_planted_log.py`` and in the unit tests of the
+decoder.
 """
 
 from __future__ import annotations

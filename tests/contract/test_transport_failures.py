@@ -1,4 +1,7 @@
-"""What happens to Kafka's clients when the broker is away, frozen, restarted or strict."""
+"""Check the Kafka clients while the broker is unreachable, frozen, restarted or strict.
+
+A strict broker refuses what the client requests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every transport must do for consumer groups, in process and on a real Kafka alike."""
+"""Check how every transport assigns partitions to consumer groups, in process and on real Kafka."""
 
 from __future__ import annotations
 

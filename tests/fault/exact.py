@@ -1,7 +1,8 @@
-"""A mechanism without noise, for tests alone: every report says its cell.
+"""A mechanism without noise, for tests only: a report contains the true cell.
 
-It gives no privacy whatever, so no plan can name it: the registry does not know it, and a plan
-document with it is refused. The simulator puts it into a plan that is already in memory.
+It gives no privacy, so no plan can name it: it is not in the registry, and a plan document with it
+is refused. The fault simulator puts it into a plan that is already in memory, because exact counts
+show every lost or repeated report.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Comparing everything that was published with the logs."""
+"""Compare everything that was published during a simulation with the input logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What must come out, from the input logs alone: lists, loops, and none of the product's fold."""
+"""Compute the expected results of a simulation from the input logs alone.
+
+The computation uses only lists and loops, and none of the product's code for counting.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a generated sequence of faults: operations, the plan, the settings of the roles."""
+"""The parts of a simulated scenario: the operations, the plan, the settings of the processes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""Generated faults against the real roles: edge, tally workers, publishers, subscribers.
+"""Play generated sequences of faults against the real code of all roles.
 
-Every report has a cell of its own and no noise, so that a count above 1 proves double counting and
-a 0 where the log says 1 proves a loss. Operations are (name, number) pairs; the number seeds the
-operation's own choices, so that a sequence can be cut down without changing what is left of it.
+The roles are the edge (senders of reports), tally workers (which count), publishers and
+subscribers. They run on the in-process broker in virtual time. Every report has its own cell and no
+noise. So a count above 1 proves double counting, and a 0 where the log says 1 proves a loss.
+
+An operation is a pair (name, number). The number seeds the choices of this operation alone, so a
+sequence can be shortened without a change of the remaining operations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sequences worth keeping, cut down to the operations that matter, named for what they guard.
+"""Play short sequences of faults, each of which shows one possible defect.
 
-The first five are the shortest that tell the shipped code from a copy with one line taken out; a
-simulator that did not find them would not be worth running.
+A sequence is named after the rule that it tests. Each of the first five was found by the simulator
+in a copy of the code without one necessary line, and then shortened.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two thousand generated fault sequences: nothing lost, nothing counted twice, nothing mixed."""
+"""Play two thousand generated sequences of faults: no report is lost, counted twice or mixed up."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The in-process broker in virtual time: no call waits, every call may be the last.
+"""The in-process broker in virtual time, where any call may be the last one of a process.
 
-A client that waits for what does not come moves the clock instead. Before or after any call the
-process that makes it can be made to die (:class:`Crash`), which no product code catches.
+A client that waits for something that does not come advances the clock instead of waiting. Before
+or after any call the calling process can be made to die by the exception `Crash`, which no code of
+the product catches.
 """
 
 from __future__ import annotations

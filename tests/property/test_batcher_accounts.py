@@ -1,4 +1,7 @@
-"""Under any fault, every accepted report is counted as sent, failed or waiting."""
+"""Check the batcher's counters under any sequence of faults.
+
+Every accepted report is counted as sent, failed or waiting.
+"""
 
 from __future__ import annotations
 

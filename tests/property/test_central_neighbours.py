@@ -1,4 +1,7 @@
-"""Neighbouring inputs: any content of one user's record changes the coded table by one row."""
+"""Check that one user's record changes one row of the coded table, whatever its content.
+
+The privacy of the central model depends on this.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any bytes decode to a batch within its bounds or to a rejection."""
+"""Check that any bytes decode to a batch within its bounds or to a rejection."""
 
 from __future__ import annotations
 

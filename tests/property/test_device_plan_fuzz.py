@@ -1,4 +1,4 @@
-"""A plan with any change is refused in one line, or a device can report under it."""
+"""Check that a changed plan is refused in one line, or that a device can report under it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Workers under generated faults: the state that they write always equals the log.
+"""Check that the state that workers write equals the log, under generated faults.
 
-Every (window, id) has its own cell, so that a count of two proves double counting and a zero proves
-a loss. Workers crash, stop, lose their partitions and write late; the state topic is compacted, and
-its writes fail, lose their acknowledgement or occur twice; input that is not needed is trimmed.
+Every pair (window, id) has its own cell. So a count of two proves double counting, and a zero
+proves a loss. Workers crash, stop, lose partitions and write late. The state topic is compacted;
+its writes fail, lose their acknowledgement or occur twice. Input that is no longer needed is
+deleted.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def check(drama: Drama) -> None:
         assert encode_closed(PLAN, window) == closed[window.window]
     assert {c.window for c in drama.stage.closed()} == set(range(PLAN.windows))
     assert max(s.next_offset for s in drama.stage.states()) == len(drama.log)
-    rejected = {letter.offset for letter, _ in drama.stage.letters()}
+    rejected = {letter.offset for letter, _ in drama.stage.dead_letters()}
     assert len(rejected) == sum(fold.state().total.rejects.values())
 
 

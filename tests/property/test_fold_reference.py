@@ -1,4 +1,8 @@
-"""Invariants 1 to 3, 10 and 11: the fold equals the naive reference, and every restart of it."""
+"""Check the fold, which counts the records of a partition, against a slow reference.
+
+Both must give the same state after any sequence of records, also if the fold is stored and restored
+at any point.
+"""
 
 from __future__ import annotations
 

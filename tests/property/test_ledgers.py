@@ -1,4 +1,7 @@
-"""A device's ledger and a population's ledgers make the same decisions after any history."""
+"""Check that the ledgers of one device and of a population always make the same decisions.
+
+A ledger records what a device has reported, and decides whether it may report again.
+"""
 
 from __future__ import annotations
 

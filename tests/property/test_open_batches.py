@@ -1,4 +1,7 @@
-"""For any arrivals: no report is lost or sent late, and few are sent in small batches."""
+"""Check the batcher's open batches for any arrivals of reports.
+
+No report is lost or sent late, and few are sent in small batches.
+"""
 
 from __future__ import annotations
 

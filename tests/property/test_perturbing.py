@@ -1,4 +1,4 @@
-"""Every mechanism reads and uses the random bytes as `docs/perturbing.md` states."""
+"""Check that every mechanism uses its random bytes as `docs/perturbing.md` states."""
 
 from __future__ import annotations
 

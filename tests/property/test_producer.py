@@ -1,4 +1,7 @@
-"""The edge never fails because of a value, and its silence never depends on one."""
+"""Check that no value makes a device fail, and that its silence does not depend on a value.
+
+A device that stays silent for some values only would reveal them.
+"""
 
 from __future__ import annotations
 

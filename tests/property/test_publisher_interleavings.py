@@ -1,30 +1,42 @@
-"""Two publishers at once, in every order of their writes, before live and late readers."""
+"""Check that subscribers receive correct sets when two publishers write at the same time.
+
+A snapshot set is the tables of one window and, as the last record, a manifest. Its *revision* says
+up to which offset of each input partition reports are counted. Sets of an open window are early,
+that of a closed window is final, and a total adds up all windows. The tests write the records of
+two publishers in every order, and read them live, after the end, and after compaction of the topic
+(which keeps the last record of each key).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.transport import Partition
+from consumer.publish.session import PublishingSession
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler, above
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
 from tests.support.publisher import Bench, published_plan, shown, work
 
 Raw = tuple[bytes, bytes]
+"""Key and value of a record."""
+
 ORDER = {Kind.EARLY: 0, Kind.FINAL: 1, Kind.TOTAL: 2}
+"""Numbers of the kinds, for `value_of`."""
 
 
 def value_of(kind: Kind, revision: tuple[int, ...], marginal: int) -> float:
-    """A number that tells vector, kind and marginal, so that a mixed set shows."""
+    """Return a number that differs for each revision, kind and marginal.
+
+    It is the content of the tables, so the tests notice a table that belongs to another set.
+    """
     return revision[0] * 1000 + revision[1] * 100 + ORDER[kind] * 10 + marginal
 
 
 def a_set(kind: Kind, revision: tuple[int, int], author: str) -> list[Raw]:
-    """Two marginals, then the manifest, as a publisher sends them."""
+    """Return the records of a set as a publisher sends them: two tables, then the manifest."""
     tables = [
         MarginalRecord(
             window=0,
@@ -64,34 +76,41 @@ def a_set(kind: Kind, revision: tuple[int, int], author: str) -> list[Raw]:
 
 
 def interleavings(first: list[Raw], second: list[Raw]) -> list[list[Raw]]:
-    """Every merge of two sequences that keeps the order of each."""
+    """Return all ways to merge two sequences that keep the order of each."""
     length = len(first) + len(second)
     merges = []
     for places in combinations(range(length), len(first)):
-        one, two, mine = iter(first), iter(second), set(places)
-        merges.append([next(one) if i in mine else next(two) for i in range(length)])
+        one, two, of_first = iter(first), iter(second), set(places)
+        merges.append([next(one) if i in of_first else next(two) for i in range(length)])
     return merges
 
 
 def compacted(records: list[Raw]) -> list[Raw]:
-    """The last record of every key, in offset order."""
+    """Return the last record of every key in offset order, as compaction leaves them."""
     last = {key: place for place, (key, _) in enumerate(records)}
     return [record for place, record in enumerate(records) if last[record[0]] == place]
 
 
-def check(found: list[Snapshot]) -> None:
-    """Check: no mixed set, no older revision, no early after the final, finals and totals once."""
+def check(snapshots: list[Snapshot]) -> None:
+    """Check what a subscriber receives.
+
+    Every set has only its own tables. Revisions of a kind grow. No early set follows the final one.
+    There is at most one final and one total.
+    """
     latest: dict[Kind, tuple[int, ...]] = {}
-    for snapshot in found:
+    for snapshot in snapshots:
         for number, name in enumerate(("a", "b")):
             expected = value_of(snapshot.kind, snapshot.revision, number)
             assert snapshot.marginal(name).table[0] == expected
         assert above(snapshot.revision, latest.get(snapshot.kind))
         assert snapshot.kind is not Kind.EARLY or Kind.FINAL not in latest
         latest[snapshot.kind] = snapshot.revision
-    assert len([s for s in found if s.kind is not Kind.EARLY]) == len(set(latest) - {Kind.EARLY})
+    once = [s for s in snapshots if s.kind is not Kind.EARLY]
+    assert len(once) == len(set(latest) - {Kind.EARLY})
 
 
+# Sets of the publishers "one" and "two". A revision is above another if no offset is smaller and
+# one is larger. EARLY_SIDE is neither above EARLY_HIGH nor below it.
 EARLY_LOW = a_set(Kind.EARLY, (1, 1), "one")
 EARLY_HIGH = a_set(Kind.EARLY, (2, 1), "two")
 EARLY_SIDE = a_set(Kind.EARLY, (1, 2), "two")
@@ -99,9 +118,9 @@ FINALS = [a_set(Kind.FINAL, (3, 3), author) for author in ("one", "two")]
 TOTALS = [a_set(Kind.TOTAL, (3, 3), author) for author in ("one", "two")]
 
 
-@pytest.mark.parametrize("other", [EARLY_HIGH, EARLY_SIDE], ids=["above", "incomparable"])
+@pytest.mark.parametrize("other", [EARLY_HIGH, EARLY_SIDE], ids=["high", "side"])
 def test_two_early_sets_then_finals_in_every_interleaving(other: list[Raw]) -> None:
-    """20 × 20 orders of (a, b, manifest) twice over, with a reader stopping at every record."""
+    """All 20 orders of two early sets, and all 924 orders of an early and a final set of each."""
     for early in interleavings(EARLY_LOW, other):
         check(shown(early))
     for merged in interleavings(EARLY_LOW + FINALS[0], other + FINALS[1]):
@@ -110,16 +129,16 @@ def test_two_early_sets_then_finals_in_every_interleaving(other: list[Raw]) -> N
 
 
 def test_a_late_reader_of_the_compacted_topic_gets_every_final() -> None:
-    """Compaction at any point, with anything appended after it."""
+    """The topic is compacted at any point, and any records follow."""
     for merged in interleavings(EARLY_LOW + FINALS[0], EARLY_HIGH + FINALS[1]):
         live = SnapshotAssembler()
         for place, record in enumerate(merged, start=1):
-            found = live.read(*record)
-            if found is None or found.kind is not Kind.FINAL:
+            snapshot = live.read(*record)
+            if snapshot is None or snapshot.kind is not Kind.FINAL:
                 continue
-            # From the moment that a reader has seen the final, every late reader sees it too.
-            for upto in range(place, len(merged) + 1):
-                late = shown(compacted(merged[:upto]))
+            # Once a live reader has received the final, every later reader receives it, too.
+            for end in range(place, len(merged) + 1):
+                late = shown(compacted(merged[:end]))
                 check(late)
                 assert Kind.FINAL in {s.kind for s in late}
             for cut in range(place):
@@ -128,8 +147,8 @@ def test_a_late_reader_of_the_compacted_topic_gets_every_final() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_publishers_that_die_anywhere_leave_no_harm(data: st.DataObject) -> None:
-    """Three publishers, each cut short at any point; the last one finishes."""
+def test_publishers_that_die_at_any_point_leave_correct_sets(data: st.DataObject) -> None:
+    """Three publishers die after any of their writes; then a fourth one completes the sets."""
     runs = [
         EARLY_LOW + FINALS[0] + TOTALS[0],
         EARLY_HIGH + FINALS[1] + TOTALS[1],
@@ -144,67 +163,70 @@ def test_publishers_that_die_anywhere_leave_no_harm(data: st.DataObject) -> None
     place = data.draw(st.integers(0, len(merged)))
     head = compacted(merged[:place]) + merged[place:]
     check(shown(head))
-    # The next publisher reads to the end and writes what is not complete.
+    # The fourth publisher reads to the end and writes the sets that are not complete.
     assembler = SnapshotAssembler()
     for record in head:
         assembler.read(*record)
-    for kind, made in ((Kind.FINAL, FINALS[0]), (Kind.TOTAL, TOTALS[0])):
+    for kind, records in ((Kind.FINAL, FINALS[0]), (Kind.TOTAL, TOTALS[0])):
         if not assembler.complete(0, kind):
-            head += made
+            head += records
     late = shown(compacted(head))
     check(late)
     assert {Kind.FINAL, Kind.TOTAL} <= {s.kind for s in late}
 
 
-@pytest.mark.parametrize("at", range(12))
-def test_one_publisher_works_between_any_two_writes_of_another(at: int) -> None:
-    """Run real publishers: the other one reads and writes before write number ``at``."""
+def publish_all(bench: Bench, publisher: PublishingSession) -> None:
+    """Let a publisher write all that it can write now and, at the next refresh, early sets."""
+    work(publisher, 20)
+    bench.clock.advance(5)
+    work(publisher, 20)
+
+
+@pytest.mark.parametrize("interrupted", range(12))
+def test_one_publisher_works_between_any_two_writes_of_another(interrupted: int) -> None:
+    """Run two real publishers; the second one does all its work before one write of the first.
+
+    The first publisher makes at most nine writes, so the cases include every write and also the
+    case without an interruption.
+    """
     bench = Bench(published_plan(groups=1))
     first, second = bench.logs
     first.report(0, 1, 2)
     bench.put(first, first.state())
     slow, rival = bench.publication(), bench.publication()
     writes = 0
-
-    def after(change: Callable[[], None]) -> None:
-        work(slow, 20)
-        change()
-        bench.clock.advance(5)
-        work(slow, 20)
-
-    def finish() -> None:
-        first.report(0, 3).close(0)
-        second.report(0, 0, 0).close(0)
-        for log in bench.logs:
-            bench.put(log, log.closed(0))
-
     send = slow._sink.send
 
-    def sending(topic: str, *args: object, **more: object) -> object:
+    def send_interrupted(topic: str, *args: object, **more: object) -> object:
         nonlocal writes
-        if writes == at:
+        if writes == interrupted:
+            # An early set has three records. Before it is complete, give the rival newer counts.
             if len(bench.snapshot_records()) < 3:
                 first.report(0, 2, 2)
                 bench.put(first, first.state())
-            work(rival, 20)
-            bench.clock.advance(5)
-            work(rival, 20)
+            publish_all(bench, rival)
         writes += 1
         return send(topic, *args, **more)  # type: ignore[arg-type]
 
-    slow._sink.send = sending  # type: ignore[method-assign,assignment]
-    after(finish)
+    slow._sink.send = send_interrupted  # type: ignore[method-assign,assignment]
+    work(slow, 20)  # an early set
+    first.report(0, 3).close(0)
+    second.report(0, 0, 0).close(0)
+    for log in bench.logs:
+        bench.put(log, log.closed(0))
+    bench.clock.advance(5)
+    work(slow, 20)  # the final and the total
     work(rival, 20)
-    found = bench.shown()
-    finals = [s for s in found if s.kind is Kind.FINAL]
-    assert [s.revision for s in finals] == [(len(first.events) - 1, 2)]
-    assert len([s for s in found if s.kind is Kind.TOTAL]) == 1
-    seen: tuple[int, ...] | None = None
-    for snapshot in found:
+    snapshots = bench.shown()
+    # The revision of the final is the offsets of the records that close the window.
+    (final,) = [s for s in snapshots if s.kind is Kind.FINAL]
+    assert final.revision == (first.closed_at(0), second.closed_at(0))
+    assert len([s for s in snapshots if s.kind is Kind.TOTAL]) == 1
+    last: tuple[int, ...] | None = None
+    for snapshot in snapshots:
         assert {r.revision for r in snapshot.marginals.values()} == {snapshot.revision}
         if snapshot.kind is Kind.EARLY:
-            assert above(snapshot.revision, seen)
-            seen = snapshot.revision
+            assert above(snapshot.revision, last)
+            last = snapshot.revision
     bench.broker.compact(bench.names.snapshots, active=0, tombstones=True)
     assert {Kind.FINAL, Kind.TOTAL} <= {kind for _, kind in bench.kinds()}
-    assert bench.broker.records(Partition(bench.names.snapshots, 0))

@@ -1,4 +1,8 @@
-"""For any log and any worker: every early equals the log at its own vector, every final at its."""
+"""Check what the publisher writes for any log and any worker.
+
+Every snapshot must equal the log up to the offsets that the snapshot states (its *vector*: one
+offset for each input partition).
+"""
 
 from __future__ import annotations
 

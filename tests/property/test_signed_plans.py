@@ -1,4 +1,7 @@
-"""Whatever bytes a device is given: its plan is accepted as it was signed, or refused by reason."""
+"""Check that a device accepts any bytes only as the plan that was signed, or refuses them.
+
+A refusal has one of the documented reasons.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoding any bytes gives a batch within the plan's ranges or a rejection."""
+"""Check that decoding any bytes gives a batch within the plan's ranges or a rejection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Shares, slots and their independence, by chi-square at alpha 1e-6 with fixed seeds."""
+"""Check by chi-square tests how devices are distributed over views and time slots.
+
+Significance level 1e-6, fixed seeds.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""CALM on real data: published accuracy, honest intervals, and both kinds of tallies alike.
+"""Check CALM on real data: the published accuracy and the coverage of its intervals.
 
-All seeds were fixed before the first run.
+Simulated reports and tallies drawn from their distribution must give the same errors. All seeds
+were fixed before the first run.
 """
 
 from __future__ import annotations

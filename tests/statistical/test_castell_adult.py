@@ -1,8 +1,9 @@
-"""The Castell family on Adult, with real randomised response, against recorded figures.
+"""Check the Castell methods on the Adult data, with real randomised response.
 
-The paper's Tables V and VI are not outcomes of randomised response; these are. Epsilon is stated in
-total: 1 per attribute is 8. All seeds were fixed before the first run; allowances are five standard
-errors unless a rule says otherwise.
+The expected errors are recorded ones, not those of the paper's Tables V and VI, which are not
+outcomes of randomised response. Epsilon is the total of all attributes: 1 per attribute is 8. All
+seeds were fixed before the first run. Deviations of five standard errors are allowed unless a test
+says otherwise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The noise-aware test of independence on truly independent pairs and on taxi trips.
+"""Check the noise-aware test of independence on independent pairs and on taxi trips.
 
 All seeds were fixed before the first run.
 """

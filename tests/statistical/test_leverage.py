@@ -1,4 +1,7 @@
-"""How far forged reports move an answer, against every possible report and against refits."""
+"""Check how much forged reports can change an answer.
+
+The computed bound is compared with all possible reports and with new fits.
+"""
 
 from __future__ import annotations
 

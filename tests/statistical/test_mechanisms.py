@@ -1,4 +1,7 @@
-"""The shipped perturb and the drawn tallies against the exact channel, and errors as predicted."""
+"""Check the distribution of randomised reports, of drawn tallies and of the errors of estimates.
+
+They are compared with the exact probabilities of each mechanism.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The signs of forged reports: how often honest reports show them, how often attacks do.
+"""Check how often the test for forged reports is wrong, and how often it detects attacks.
 
-Attacks are those of Cao, Jia and Gong (USENIX Security 2021): maximal gain (MGA) on GRR reports the
-target; on OUE it sets the target's bit and as many others as an honest report has on average;
-random perturbed values (RPA) are uniform over the outputs.
+The attacks are those of Cao, Jia and Gong (USENIX Security 2021). Maximal gain (MGA) reports the
+target under GRR; under OUE it sets the target's bit and as many others as an honest report has on
+average. Random perturbed values (RPA) are uniform over the outputs.
 """
 
 from __future__ import annotations

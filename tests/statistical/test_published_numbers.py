@@ -1,6 +1,6 @@
-"""The errors that the papers publish and theory predicts, on real data, before any clipping.
+"""Check the errors that papers publish and theory predicts, on real data, before any clipping.
 
-All seeds were fixed before the first run. Tallies are drawn from their exact law.
+All seeds were fixed before the first run. Tallies are drawn from their exact distribution.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Marked blocks of the documentation, as scripts that can be run."""
+"""Read the marked blocks of the documentation as scripts that tests can run."""
 
 from __future__ import annotations
 

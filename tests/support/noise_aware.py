@@ -1,4 +1,4 @@
-"""Plans, and tallies drawn from their exact distribution, for the noise-aware tests."""
+"""Plans for the tests of the noise-aware method, and tallies drawn from their distribution."""
 
 from __future__ import annotations
 

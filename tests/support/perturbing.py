@@ -1,6 +1,7 @@
-"""How a device perturbs, written after `docs/perturbing.md` with integers only and without numpy.
+"""Perturb as a device does, by `docs/perturbing.md`, with integers only and without numpy.
 
-It is slow on purpose: one report at a time, one bit at a time. It shares no code with the product.
+It handles one report and one bit at a time, so it is slow but easy to check. It shares no code with
+the product.
 """
 
 from __future__ import annotations

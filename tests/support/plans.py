@@ -1,4 +1,4 @@
-"""Plans for tests of estimators, made the way the product makes them."""
+"""Make plans for the tests of estimators in the same way as the product makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the tests of the producer: a plan with every kind of group, a clock, failing sinks."""
+"""Help for the tests of the producer: a plan with every kind of group, a clock, failing sinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Shared by the tests of the publisher: small logs with their state records, and a bench."""
+"""Help for the tests of the publisher: the state that workers would have written, and a bench.
+
+`SlotLog` is one input partition as a short list of events; from it come the records of the state
+topic. `Bench` has the broker, the logs of all partitions, and publishers.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +51,19 @@ def published_plan(
     guarantee: Guarantee | None = None,
     epsilon: str = "1",
 ) -> Plan:
-    """Return a plan of three bits: group g reports a pair by GRR; two marginals are published."""
+    """Return a plan over three binary attributes with windows of ten seconds.
+
+    Group g reports a pair of attributes by GRR. The tables of attribute 0 and of attributes 0 and 1
+    are published.
+
+    Args:
+        windows: number of windows.
+        groups: number of groups.
+        partitions: partitions of each reports topic.
+        method: name of the method.
+        guarantee: what a device promises over several windows; None for one report in all.
+        epsilon: privacy parameter of a report.
+    """
     pairs = ((0, 1), (1, 2), (0, 2))
     return Plan(
         name="publish-test",
@@ -73,11 +89,17 @@ def published_plan(
 
 
 def names_of(plan: Plan) -> TopicNames:
+    """Return the plan's topic names in the namespace of the tests."""
     return TopicNames("test", plan.name, plan.digest, len(plan.groups), plan.partitions)
 
 
 def count_of(cells: list[int], rejects: int = 0) -> WindowCount:
-    """Return the WindowCount of one GRR view over four cells."""
+    """Return the counts of a window in which these cells (0 to 3) of one view were reported.
+
+    Args:
+        cells: the reported cell of each report.
+        rejects: number of late records that were rejected.
+    """
     counts = np.bincount(np.array(cells, np.int64), minlength=4).reshape(1, 4)
     tally = Tally(np.array([len(cells)]), counts.astype(np.int64))
     return WindowCount(tally, {Reason.LATE: rejects} if rejects else {})
@@ -85,9 +107,15 @@ def count_of(cells: list[int], rejects: int = 0) -> WindowCount:
 
 @dataclass
 class SlotLog:
-    """One input partition as a list of records: (window, cell) is a report, a bare window closes.
+    """One input partition (a *slot*) as a list of events, and the state that a worker writes.
 
-    Every answer is computed from the list, from nothing that was remembered.
+    The index of an event is the offset of its record. All answers are computed from the list.
+
+    Attributes:
+        plan: the plan.
+        group: index of the group whose reports the partition has.
+        partition: number of the partition in the group's reports topic.
+        events: a pair (window, cell) is a report; a number w is a record that closes window w.
     """
 
     plan: Plan
@@ -97,13 +125,16 @@ class SlotLog:
 
     @property
     def slot(self) -> int:
+        """The position of this partition in a vector, the list of offsets of all partitions."""
         return self.group * self.plan.partitions + self.partition
 
     def report(self, window: int, *cells: int) -> SlotLog:
+        """Append a report for each cell; return this log."""
         self.events += [(window, cell) for cell in cells]
         return self
 
     def close(self, window: int) -> SlotLog:
+        """Append a record that closes the window; return this log."""
         self.events.append(window)
         return self
 
@@ -117,6 +148,7 @@ class SlotLog:
         return [cell for w in range(window + 1) for cell in self.cells(below, w)]
 
     def closed_at(self, window: int) -> int | None:
+        """Return the offset of the record that closes the window; None if the window is open."""
         return self.events.index(window) if window in self.events else None
 
     def state(self, below: int | None = None) -> tuple[bytes, bytes]:
@@ -151,11 +183,12 @@ class SlotLog:
         return key, encode_closed(self.plan, record)
 
     def closed_windows(self) -> list[int]:
+        """Return the closed windows in the order of closing."""
         return [e for e in self.events if isinstance(e, int)]
 
 
 def slot_logs(plan: Plan) -> list[SlotLog]:
-    """Return an empty log for each input partition, in the order of a vector."""
+    """Return an empty log for each input partition of a plan, group by group."""
     return [
         SlotLog(plan, group, partition)
         for group in range(len(plan.groups))
@@ -164,12 +197,18 @@ def slot_logs(plan: Plan) -> list[SlotLog]:
 
 
 def histogram(cells: list[int]) -> list[int]:
+    """Return how often each of the four cells occurs."""
     counted = Counter(cells)
     return [counted[cell] for cell in range(4)]
 
 
 class Bench:
-    """An in-process broker with a plan's topics; tests write state records and run publishers."""
+    """An in-process broker with a plan's topics, on which tests write state and run publishers.
+
+    Args:
+        plan: the plan.
+        config: settings of the publishers that differ from the product's.
+    """
 
     def __init__(self, plan: Plan, **config: float) -> None:
         self.plan = plan
@@ -196,13 +235,13 @@ class Bench:
             self.put(log, log.state())
 
     def close_all(self, windows: int = 3) -> None:
-        """Report in every window of every slot, and close it; write nothing to a topic."""
+        """Add 51 reports to every window of every log, and close it; write nothing to a topic."""
         for log in self.logs:
             for window in range(windows):
                 log.report(window, *([log.slot % 4] * 50), window % 4).close(window)
 
     def fill_inputs(self) -> None:
-        """Write as many records to every input topic as its slot's log has."""
+        """Write as many records to every input partition as its log has events."""
         for log in self.logs:
             for _ in log.events:
                 topic = self.names.reports(log.group)
@@ -214,6 +253,7 @@ class Bench:
         self.topics.trim(self.topics.log_ends(inputs))
 
     def publisher(self, broker: InProcessBroker | None = None) -> Publisher:
+        """Return a publisher that takes part in the group of publishers."""
         return Publisher(self.plan, broker or self.broker, self.names, **self._given())
 
     def publication(self, broker: InProcessBroker | None = None) -> PublishingSession:
@@ -225,6 +265,7 @@ class Bench:
         return {"clock": self.clock, "config": self.config, "metrics": metrics}
 
     def snapshot_records(self) -> list[tuple[bytes, bytes | None]]:
+        """Return keys and values of the snapshots topic."""
         records = self.broker.records(Partition(self.names.snapshots, 0))
         return [(record.key or b"", record.value) for record in records]
 
@@ -249,17 +290,19 @@ class Bench:
         return shown(self.snapshot_records())
 
     def kinds(self) -> list[tuple[int, Kind]]:
+        """Return window and kind of the snapshots that a new subscriber receives."""
         return [(snapshot.window, snapshot.kind) for snapshot in self.shown()]
 
 
 def shown(records: list[tuple[bytes, bytes | None]]) -> list[Snapshot]:
+    """Return the snapshots that a subscriber receives if it reads these records in order."""
     assembler = SnapshotAssembler()
     snapshots = [assembler.read(key, value) for key, value in records]
     return [snapshot for snapshot in snapshots if snapshot is not None]
 
 
 def work(publisher: Publisher | PublishingSession, turns: int = 60) -> None:
-    """Take many turns, more than there is work."""
+    """Take so many turns that no work is left."""
     for _ in range(turns):
         if isinstance(publisher, Publisher):
             publisher.turn()
@@ -268,7 +311,7 @@ def work(publisher: Publisher | PublishingSession, turns: int = 60) -> None:
 
 
 def steps(publication: PublishingSession, until: Callable[[], bool]) -> None:
-    """Take steps, at most a thousand, until the condition holds."""
+    """Take steps until the condition holds; fail after a thousand steps."""
     for _ in range(1000):
         if until():
             return

@@ -1,4 +1,4 @@
-"""Operators with fixed keys, and the plans that they sign."""
+"""Operators with fixed keys, and plans that they have signed."""
 
 from __future__ import annotations
 

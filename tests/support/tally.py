@@ -1,4 +1,7 @@
-"""Shared by the tests of tallying: small plans, records, and a naive reference fold."""
+"""Help for the tests of tallying: small plans, records, and a slow reference for the fold.
+
+The fold is the object that counts the records of one partition, one after another.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,23 @@ def small_plan(
     start: int = START,
     limits: Limits | None = None,
 ) -> Plan:
-    """Return a plan over four bits: GRR on pairs; ``packed`` puts two views into every group."""
+    """Return a plan over four binary attributes whose groups report pairs of them by GRR.
+
+    With the default times window w lasts from 10w to 10w + 10 seconds after the plan's start. It
+    closes at 10w + 13 seconds, because ``grace`` adds 3 seconds for late records. Reports of window
+    w are accepted from 10w - 2 seconds on, because ``skew`` allows clocks to be 2 seconds ahead.
+
+    Args:
+        windows: number of windows.
+        window: length of a window in seconds.
+        grace: seconds after its end in which a window still accepts reports.
+        skew: seconds by which a report may arrive before its window.
+        partitions: partitions of each reports topic.
+        groups: number of groups; all are alike.
+        packed: whether a group has two views (pairs of attributes) instead of one.
+        start: start of the plan in Unix seconds.
+        limits: limits on batches; None for those of the product.
+    """
     first = (View((0, 1)), View((2, 3))) if packed else (View((0, 1)),)
     group = Group({"name": "grr", "cells": 4}, first, (1,) * len(first))
     return Plan(
@@ -61,10 +80,12 @@ def small_plan(
 
 
 def names_of(plan: Plan, namespace: str = "test") -> TopicNames:
+    """Return the plan's topic names in a namespace."""
     return TopicNames(namespace, plan.name, plan.digest, len(plan.groups), plan.partitions)
 
 
 def batch_id(number: int) -> bytes:
+    """Return the batch id, 16 bytes, that tests use for a number."""
     return hashlib.sha256(number.to_bytes(8, "big")).digest()[:16]
 
 
@@ -82,10 +103,12 @@ def at(seconds: float) -> int:
 
 
 def record(offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> Record:
+    """Return a record of the reports partition 0; the timestamp is in milliseconds."""
     return Record(Partition("reports", 0), offset, timestamp, True, key, value)
 
 
 def tick(offset: int, timestamp: int) -> Record:
+    """Return a tick, a record without reports that only moves the time of a partition on."""
     return record(offset, timestamp, None, TICK)
 
 

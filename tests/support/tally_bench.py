@@ -1,4 +1,9 @@
-"""A stage: the roles on the in-process broker, with one clock that the test moves."""
+"""Run all roles on the in-process broker, with one clock that the test moves.
+
+`Stage` has the broker, the plan's topics and the clock. It makes workers (which count reports) and
+publishers (which publish tables), sends batches, and reads what the topics contain. A worker does
+one step of its work in a *turn*, which the test calls.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +48,14 @@ DAY_MS = 86_400_000
 
 @dataclass
 class Stage:
-    """A broker with the plan's topics, and all roles on one manual clock."""
+    """A broker with the plan's topics, and all roles on one manual clock.
+
+    The clock starts half a second after the plan.
+
+    Attributes:
+        plan: the plan.
+        settings: settings of all workers that differ from those in `worker`.
+    """
 
     plan: Plan
     settings: dict[str, object] = field(default_factory=dict)
@@ -87,10 +99,15 @@ class Stage:
     def ask(
         self, codes: NDArray[np.uint16], seed: int, *, devices: Path | None = None, **options: Any
     ) -> Summary:
-        """Let devices with these records report in the first window, as the edge does it.
+        """Let a population of devices report in the first window.
 
-        A clock of its own begins a second after the plan. The file ``devices`` is made where there
-        is none, with secrets from the seed too; ``options`` go to `produce`.
+        `produce` makes and sends the reports, with a clock that begins a second after the plan.
+
+        Args:
+            codes: the record of each device, shape (devices, attributes).
+            seed: seed of the devices' secrets and of the noise.
+            devices: file of the devices' ledgers; it is made if it does not exist.
+            options: further arguments of `produce`.
         """
         randomness = SeededRandomness(seed)
         if devices is not None and not devices.exists():
@@ -102,13 +119,15 @@ class Stage:
         )
 
     def input(self, number: int = 0, group: int = 0) -> Partition:
+        """Return a partition of a group's reports topic."""
         return Partition(self.names.reports(group), number)
 
     def send(
         self, key: bytes | None, value: bytes | None, *, partition: int = 0, group: int = 0
     ) -> int:
-        where = self.names.reports(group)
-        return self.sink.send(where, key, value, partition=partition).wait(1)
+        """Append one record to a reports topic; return its offset."""
+        topic = self.names.reports(group)
+        return self.sink.send(topic, key, value, partition=partition).wait(1)
 
     def batch(
         self,
@@ -138,7 +157,7 @@ class Stage:
             self.clock.advance(step)
 
     def together(self, worker: TallyWorker, publisher: Publisher, count: int = 12) -> None:
-        """Take ``count`` turns of both."""
+        """Take ``count`` turns of a worker and of a publisher."""
         for _ in range(count):
             self.turns(worker, count=1)
             publisher.turn()
@@ -163,6 +182,7 @@ class Stage:
         return list(snapshots)
 
     def state_records(self, number: int = 0) -> list[Record]:
+        """Return the records of a partition of the state topic."""
         return self.broker.records(Partition(self.names.state, number))
 
     def states(self, number: int = 0, group: int = 0) -> list[PartitionState]:
@@ -174,6 +194,7 @@ class Stage:
         ]
 
     def closed(self, number: int = 0, group: int = 0) -> list[ClosedWindow]:
+        """Return the records of closed windows of an input partition, in the order of writing."""
         records = []
         for r in self.state_records(number):
             g, p, window = parse_key(r.key)
@@ -181,22 +202,32 @@ class Stage:
                 records.append(decode_closed(self.plan, group, r.value))
         return records
 
-    def letters(self) -> list[tuple[DeadLetter, Record]]:
+    def dead_letters(self) -> list[tuple[DeadLetter, Record]]:
+        """Return the dead letters of rejected records: what their headers say, and the record."""
         records = self.broker.records(Partition(self.names.dead_letters, 0))
         return [(DeadLetter.from_headers(r.headers), r) for r in records]
 
     def recount(self, number: int = 0, group: int = 0) -> PartitionFold:
-        """Fold the whole input log again, from its start."""
-        where = self.input(number, group)
-        info = self.topics.describe([where.topic])[where.topic]
+        """Return a new fold that has counted the whole log of an input partition."""
+        partition = self.input(number, group)
+        info = self.topics.describe([partition.topic])[partition.topic]
         fold = PartitionFold.start(self.plan, group, info.id)
-        for r in self.broker.records(where):
+        for r in self.broker.records(partition):
             fold.fold(r)
         return fold
 
 
 def sample(worker: TallyWorker, name: str, **labels: str) -> float:
-    """Return a sample of a worker's registry, summed over labels not given; fail without one."""
+    """Return the value of a worker's metric.
+
+    Args:
+        worker: the worker.
+        name: name of the metric without the prefix ``calmstream_``.
+        labels: labels that the samples must have; the values of all such samples are added.
+
+    Raises:
+        AssertionError: there is no such sample.
+    """
     values = [
         s.value
         for family in worker.registry.collect()

@@ -1,4 +1,8 @@
-"""Attacks by a user, by a sender of made-up users, and by an operator with two accounts fail."""
+"""Check that attacks on the central model fail.
+
+In the central model users send plain records and an aggregator releases noisy tables. The attackers
+are a user, a sender of invented users, and an operator with two account files.
+"""
 
 from __future__ import annotations
 

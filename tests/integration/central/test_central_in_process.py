@@ -1,4 +1,4 @@
-"""Raw records become releases through the real roles on the in-process broker."""
+"""Run the central model on the in-process broker, from raw records to releases."""
 
 from __future__ import annotations
 

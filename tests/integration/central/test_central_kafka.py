@@ -1,4 +1,4 @@
-"""Raw records become releases over a real broker, with its append times, ticks and topics."""
+"""Run the central model on a real broker, from raw records to releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Records become decoded batches over the embedded broker, by devices and by a population."""
+"""Send reports through the in-process broker and decode the batches that arrive.
+
+The senders are single devices behind a batcher, and a simulated population of devices.
+"""
 
 from __future__ import annotations
 

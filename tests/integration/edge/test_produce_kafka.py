@@ -1,4 +1,4 @@
-"""A population and a batcher send to a real broker: every report arrives."""
+"""Check that every report of a population and of a batcher arrives at a real broker."""
 
 from __future__ import annotations
 

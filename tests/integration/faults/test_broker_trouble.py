@@ -1,4 +1,7 @@
-"""Trouble at a real broker: a worker recovers in a stated time, or stops and states the remedy."""
+"""Check a worker while the real broker fails.
+
+The worker recovers within a stated time, or it stops and names the remedy.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Counts over real Kafka, with real processes and real signals, against an independent recount."""
+"""Check that every report is counted exactly once on a real broker while processes are killed.
+
+The processes and the signals are real. The counts are compared with a recount of the log that does
+not use the product's code.
+"""
 
 from __future__ import annotations
 

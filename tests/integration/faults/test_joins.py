@@ -1,4 +1,4 @@
-"""A member of a real consumer group finishes its join although each poll is shorter than it."""
+"""Check that a member can join a real consumer group when its polls are shorter than the join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Six faults in under a minute while reports are sent: all counts stay exact."""
+"""Check that counts stay exact through six faults in under a minute.
+
+The faults hit real processes while reports are sent; ``make soak`` runs the long version.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TLS, SASL and permissions on a real broker: each role can do its job and nothing else."""
+"""Check TLS, passwords and permissions on a real broker: each role can do its job, nothing else."""
 
 from __future__ import annotations
 

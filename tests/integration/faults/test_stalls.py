@@ -1,4 +1,4 @@
-"""Five seeds of random faults: afterwards every partition closes its next window."""
+"""Check that after random faults every partition closes its next window, for five seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""RR-Clusters in a stream: a pilot gives the clusters, and its devices do not report again."""
+"""Run the method RR-Clusters with a pilot on the in-process broker.
+
+A pilot is a first collection by some of the devices. It decides which attributes are randomised
+together; its devices do not report again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The product methods from a plan to snapshots, through the real roles on the in-process broker."""
+"""Run the methods that randomise each attribute by itself, from a plan to snapshots.
+
+All roles run on the in-process broker.
+"""
 
 from __future__ import annotations
 

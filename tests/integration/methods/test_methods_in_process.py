@@ -1,4 +1,4 @@
-"""Every family of methods from records to snapshots, through the real roles, on one broker."""
+"""Run one method of every family, from records to snapshots, with all roles on one broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""noise-aware in a stream: a pilot gives the prior scales, and totals include its reports."""
+"""Run the noise-aware method with a pilot on the in-process broker.
+
+A pilot is a first collection by some of the devices. It gives the scales of the prior distribution,
+and its reports are part of the running totals.
+"""
 
 from __future__ import annotations
 

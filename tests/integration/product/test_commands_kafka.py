@@ -1,4 +1,7 @@
-"""Commands on a real broker without the plan's topics: one line of error, exit code not 0."""
+"""Check commands on a real broker without the plan's topics.
+
+Each one must print one line of error and return an exit code other than 0.
+"""
 
 from __future__ import annotations
 

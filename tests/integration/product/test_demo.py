@@ -1,4 +1,4 @@
-"""The demo: every device reports, every report is counted, and the tables are near the truth."""
+"""Run the demo: every report is counted once, and the tables are near the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of the documentation run unchanged on a real broker."""
+"""Run the commands of the documentation unchanged on a real broker."""
 
 from __future__ import annotations
 

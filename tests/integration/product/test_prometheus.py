@@ -1,4 +1,7 @@
-"""The real service over real Kafka with the real Prometheus: every panel, and alerts in faults."""
+"""Check the service's metrics with a real Prometheus server on a real broker.
+
+Every panel of the dashboards must show data, and faults must raise their alerts.
+"""
 
 from __future__ import annotations
 

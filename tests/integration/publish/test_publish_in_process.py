@@ -1,4 +1,4 @@
-"""Reports become snapshots through the real roles on the in-process broker."""
+"""Check the way of reports to snapshots on the in-process broker, with all roles."""
 
 from __future__ import annotations
 

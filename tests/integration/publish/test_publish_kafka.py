@@ -1,4 +1,4 @@
-"""Two publishers on a real broker: one works, the other takes over, a subscriber sees it all."""
+"""Check that one of two publishers on a real broker works and the other one takes over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Counting an old log again, into another namespace, gives the same final snapshots."""
+"""Check that a replay gives the same final snapshots.
+
+A replay counts an old log again and publishes the results in another namespace.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A subscriber that starts late, stops and resumes, on a real broker, while sets are written."""
+"""Check a subscriber that starts late, stops and resumes while snapshots are written.
+
+It must receive every final snapshot exactly once. The broker is real.
+"""
 
 from __future__ import annotations
 

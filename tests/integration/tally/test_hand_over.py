@@ -1,4 +1,4 @@
-"""A worker saves the partitions that a rebalance takes away, if that is quick."""
+"""Check that a worker stores the state of partitions that a rebalance takes, if that is quick."""
 
 from __future__ import annotations
 
@@ -51,4 +51,4 @@ def test_a_hand_over_waits_for_dead_letters_but_not_for_ever() -> None:
     first.finish()
     for number in (0, 1):
         assert_state_is_the_log(stage, number)
-    assert {letter.partition for letter, _ in stage.letters()} == {0, 1}
+    assert {letter.partition for letter, _ in stage.dead_letters()} == {0, 1}

@@ -1,4 +1,7 @@
-"""A worker counts the partitions that answer, and waits for those that do not."""
+"""Check a worker that can read only some partitions' state at its start.
+
+It must count the partitions that answer, and wait for the others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log with every kind of hostile batch: workers and readers continue after each."""
+"""Check that workers and readers continue after every kind of hostile batch in a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members join and leave a real consumer group: static ones and spare ones."""
+"""Check static and spare members that join and leave a real consumer group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tally workers on real Kafka: joining, handing over, ticking and stopping, against a recount."""
+"""Check tally workers on real Kafka: they join, hand partitions over, send ticks and stop.
+
+The counts are compared with a recount of the log.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Liveness of a worker at work: every assigned partition advances, or is at its end."""
+"""Check that every assigned partition of a working worker advances or is at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs, topics and clocks with which a worker stops, and states the remedy."""
+"""Check the logs, topics and clocks at which a worker must stop and name the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Every reason of rejection occurs: it is counted, kept with its origin, and never fatal."""
+"""Check that a worker rejects bad records, counts them by reason, and continues.
+
+Each rejected record is kept as a *dead letter*: a record of the dead-letter topic with its origin
+and its first bytes. Windows of the plan last 10 s and close 3 s after their end; records may be 2 s
+early (`small_plan`). The clock of a stage starts at 0.5 s.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +24,18 @@ from tests.support.tally_bench import Stage, sample
 
 PLAN = small_plan(groups=2)
 GOOD = body(PLAN, 0, [1, 2])
+"""A valid batch of two reports for window 0."""
 
 
 def changed(**fields: Any) -> bytes:
+    """Return the valid batch with other values of some fields."""
     return orjson.dumps(orjson.loads(GOOD) | fields)
 
 
 KEY = batch_id(1)
+"""A valid key, the id of the batch."""
 
-# reason, what it is, key, value
+# Each bad record: the reason of its rejection, a description, its key and its value.
 BAD = [
     (Reason.UNDECODABLE, "not JSON", KEY, b"\xff\x00garbage"),
     (Reason.UNDECODABLE, "truncated", KEY, GOOD[:-7]),
@@ -77,14 +85,17 @@ def test_it_is_counted_and_kept_and_the_stream_goes_on(
     assert sample(worker, "rejections_total", reason=reason.value) == 1
     assert sample(worker, "rejections_total") == 1
     assert sample(worker, "reports_accepted_total", group="0") == 1
-    ((letter, kept),) = stage.letters()
-    assert letter.reason is reason
-    assert (letter.topic, letter.partition, letter.offset) == (*stage.input(), offset)
-    assert letter.timestamp == stage.broker.records(stage.input())[0].timestamp
-    assert letter.plan == PLAN.digest
+    ((dead_letter, kept),) = stage.dead_letters()
+    assert dead_letter.reason is reason
+    assert (dead_letter.topic, dead_letter.partition, dead_letter.offset) == (
+        *stage.input(),
+        offset,
+    )
+    assert dead_letter.timestamp == stage.broker.records(stage.input())[0].timestamp
+    assert dead_letter.plan == PLAN.digest
     assert kept.value == (value or b"")[:MAX_KEPT_BYTES]
-    assert (letter.length, letter.sha256) == (len(value or b""), content_hash(value))
-    assert (letter.first_offset, letter.records) == (offset, 1)
+    assert (dead_letter.length, dead_letter.sha256) == (len(value or b""), content_hash(value))
+    assert (dead_letter.first_offset, dead_letter.records) == (offset, 1)
     assert kept.key == key
     state = stage.states()[-1]
     assert dict(state.open[0].rejects) == {reason: 1}
@@ -95,7 +106,10 @@ def test_it_is_counted_and_kept_and_the_stream_goes_on(
 def test_a_rejected_batch_leaves_no_id() -> None:
     stage = Stage(PLAN)
     worker = stage.worker()
-    stage.batch(1, [2], number=7)  # early
+    """A batch that was rejected as too early is accepted when it is sent again in time."""
+    stage = Stage(PLAN)
+    worker = stage.worker()
+    stage.batch(1, [2], number=7)  # at 0.5 s, window 1 is accepted from 8 s on
     stage.turns(worker)
     stage.move_to(9)
     stage.batch(1, [2], number=7)
@@ -112,8 +126,8 @@ def test_a_resend_is_a_duplicate_until_the_window_closes_and_late_after() -> Non
         offset = stage.batch(0, [1], number=3)
         stage.turns(worker, count=1, step=0.0)
         if reason is not None:
-            letter = stage.letters()[-1][0]
-            assert (letter.reason.value, letter.offset) == (reason, offset)
+            dead_letter = stage.dead_letters()[-1][0]
+            assert (dead_letter.reason.value, dead_letter.offset) == (reason, offset)
     assert sample(worker, "rejections_total", reason="duplicate") == 2
     assert sample(worker, "reports_accepted_total") == 1
     (closed,) = stage.closed()
@@ -140,16 +154,16 @@ def test_what_exceeds_the_plans_limits_is_rejected_last_and_leaves_no_id() -> No
     stage = Stage(small_plan(limits=Limits(batch_reports=2, batches=2)))
     worker = stage.worker()
     stage.batch(0, [1, 2, 3], number=1)  # too many reports
-    stage.batch(0, [1, 2], number=1)  # its id is free
+    stage.batch(0, [1, 2], number=1)  # accepted: the rejected batch does not count as its sender
     stage.batch(0, [3], number=2)
-    stage.batch(0, [3], number=3)  # a third batch
-    stage.batch(0, [1, 2], number=1)  # a resend is a duplicate all the same
+    stage.batch(0, [3], number=3)  # a third batch: over the limit of two
+    stage.batch(0, [1, 2], number=1)  # sent again: a duplicate, although the limit is reached, too
     stage.move_to(9)
-    stage.batch(1, [0], number=3)  # another window has room
+    stage.batch(1, [0], number=3)  # accepted: the limit is per window
     stage.turns(worker)
     assert sample(worker, "rejections_total", reason="over_limit") == 2
     assert sample(worker, "rejections_total", reason="duplicate") == 1
-    assert [letter.offset for letter, _ in stage.letters()] == [0, 3, 4]
+    assert [dead_letter.offset for dead_letter, _ in stage.dead_letters()] == [0, 3, 4]
     state = stage.states()[-1]
     assert state.open[0].tally.counts.tolist() == [[0, 1, 1, 1]]
     assert state.open[1].tally.counts.tolist() == [[1, 0, 0, 0]]
@@ -165,8 +179,8 @@ def test_records_that_cannot_be_decoded_are_one_rejection_at_the_last_of_them() 
     stage.turns(worker)
     assert sample(worker, "rejections_total", reason="undecodable") == 1
     assert sample(worker, "reports_accepted_total", group="0") == 2
-    ((letter, kept),) = stage.letters()
-    assert (letter.first_offset, letter.offset, letter.records) == (1, 7, 7)
+    ((dead_letter, kept),) = stage.dead_letters()
+    assert (dead_letter.first_offset, dead_letter.offset, dead_letter.records) == (1, 7, 7)
     assert (kept.key, kept.value) == (None, raw)
     state = stage.states()[-1]
     assert state.next_offset == 9
@@ -174,7 +188,12 @@ def test_records_that_cannot_be_decoded_are_one_rejection_at_the_last_of_them() 
 
 
 def test_a_flood_of_bad_records_leaves_a_bounded_number_of_dead_letters() -> None:
-    """The bound holds when the worker dies, too: the state has the number kept."""
+    """A worker keeps at most KEPT_PER_REASON dead letters of one reason per window.
+
+    The limit holds although the worker dies after 100 rejections, because the checkpoint after 50
+    stores the number of dead letters.
+    """
+    assert KEPT_PER_REASON > 110
     stage = Stage(PLAN)
     worker = stage.worker()
     for number in range(KEPT_PER_REASON - 10):
@@ -189,9 +208,9 @@ def test_a_flood_of_bad_records_leaves_a_bounded_number_of_dead_letters() -> Non
     stage.turns(worker, step=0.0)
     for _ in range(20):
         stage.send(KEY, b"{")
-    stage.send(b"short", GOOD)  # another reason has dead letters of its own
+    stage.send(b"short", GOOD)  # another reason has its own limit
     stage.turns(worker, step=0.0)
-    origins = {letter.offset for letter, _ in stage.letters()}
+    origins = {dead_letter.offset for dead_letter, _ in stage.dead_letters()}
     assert origins == {*range(KEPT_PER_REASON), KEPT_PER_REASON + 10}
     assert sample(worker, "dead_letters_omitted_total") == 10
     worker.checkpoint()
@@ -202,7 +221,7 @@ def test_a_flood_of_bad_records_leaves_a_bounded_number_of_dead_letters() -> Non
 def test_rejects_after_the_last_window_go_to_the_total() -> None:
     stage = Stage(PLAN)
     worker = stage.worker()
-    stage.move_to(44)
+    stage.move_to(44)  # the last of four windows closes at 43 s
     stage.send(KEY, b"{")
     stage.turns(worker)
     state = stage.states()[-1]

@@ -1,4 +1,7 @@
-"""Workers share partitions, hand them over, and stop in a bounded time (in-process broker)."""
+"""Check that workers share partitions, hand them over, and stop in a bounded time.
+
+They run on the in-process broker.
+"""
 
 from __future__ import annotations
 

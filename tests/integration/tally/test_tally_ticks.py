@@ -1,4 +1,7 @@
-"""Ticks on the in-process broker: windows close while no report arrives."""
+"""Check that windows close by ticks when no report arrives.
+
+A tick is a record without reports that a worker sends to move the time of a partition on.
+"""
 
 from __future__ import annotations
 

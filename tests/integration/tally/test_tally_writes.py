@@ -1,4 +1,7 @@
-"""The order in which a worker writes, on the in-process broker: no checkpoint goes ahead of it."""
+"""Check the order of a worker's writes on the in-process broker.
+
+A checkpoint must not be committed before the records that it refers to are acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,7 @@ def test_passing_write_failures_are_retried(fault: SendFault) -> None:
     stage.batch(1, [1])
     stage.turns(worker)
     assert_state_is_the_log(stage)
-    assert {(letter.partition, letter.offset) for letter, _ in stage.letters()} == {(0, 0)}
+    assert {(letter.partition, letter.offset) for letter, _ in stage.dead_letters()} == {(0, 0)}
     assert {c.window for c in stage.closed()} == {0}
     if fault is not SendFault.DUPLICATE:
         assert sample(worker, "send_retries_total") >= 4

@@ -1,4 +1,4 @@
-"""Send a flood of made-up users through sender and aggregator, and print the memory used."""
+"""Send many invented users through sender and aggregator, and print the memory that is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated messages for a reports topic: valid ones, and valid ones with changes."""
+"""Generate messages for a reports topic: valid ones, and valid ones with changes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Hostile batches for a reports topic: every kind that a broker may store.
 
-:func:`kinds` are damaged or unusual as record batches. :func:`lies` are valid record batches with a
-content that no device sends.
+The batches of :func:`kinds` are damaged or unusual record batches. Those of :func:`lies` are valid
+record batches with a content that no device sends.
 """
 
 from __future__ import annotations

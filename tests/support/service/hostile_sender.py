@@ -1,4 +1,4 @@
-"""Send one hostile record of each kind every second, while an ordeal lasts."""
+"""Send one hostile record of each kind every second, while faults are injected."""
 
 from __future__ import annotations
 

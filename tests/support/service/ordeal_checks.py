@@ -1,6 +1,6 @@
-"""Compare an ordeal's state, published sets and dead letters with an independent recount.
+"""Compare state, published sets and dead letters after an ordeal with an independent recount.
 
-All records are read from the broker's files. Of the product, only the formats are used, and the
+All records are read from the broker's files. Of the product only the formats are used, and the
 method that computes tables from counts.
 """
 

@@ -1,4 +1,4 @@
-"""Recount a reports topic with json and dictionaries, and none of the product's code."""
+"""Count a reports topic again with JSON and dictionaries, without the product's code."""
 
 from __future__ import annotations
 

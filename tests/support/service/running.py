@@ -1,4 +1,7 @@
-"""Tally workers on real Kafka in threads of the test: they start fast and are easy to inspect."""
+"""Run tally workers on real Kafka in threads of the test.
+
+Threads start faster than processes, and their state is easy to inspect.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Kill, freeze or terminate workers every second or two, then check that no partition is stuck.
 
-Windows of one or two seconds close all the time; without reports, ticks close them. With longer
-windows nothing is appended while all workers are frozen. When the faults have ended, every
-partition must have a running owner within a session, and must close its next window.
+One scenario is determined by its seed. Windows of one or two seconds close all the time; without
+reports, ticks (records without reports) close them. With longer windows no record is written while
+all workers are frozen. When the faults have ended, every partition must have a running owner within
+a session, and must close its next window.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The accuracy report can be stopped and resumed, and measures the same again."""
+"""Check that the accuracy report can be stopped and resumed, and gives the same results again."""
 
 from __future__ import annotations
 

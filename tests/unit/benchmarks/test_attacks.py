@@ -1,4 +1,4 @@
-"""The file of attacks: one that is held says so, and whatever goes wrong counts as broken."""
+"""Check the program of attacks: it prints verdicts, and counts an error as a successful attack."""
 
 from __future__ import annotations
 

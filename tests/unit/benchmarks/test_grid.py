@@ -1,4 +1,4 @@
-"""The grid of the noise-aware method: what is measured, left out, and beyond a bound."""
+"""Check the grid: which methods are measured or left out, and which cells are above a bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mutants of a source: which there are, and how they are found after a move."""
+"""Check which mutants of a source file are found, and that they are found after a move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file that holds a study's results: written by several processes, never torn, sorted."""
+"""Check the file of a study's results: written by several processes, always whole and sorted."""
 
 from __future__ import annotations
 

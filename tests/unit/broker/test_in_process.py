@@ -1,4 +1,4 @@
-"""What only the in-process broker has: an injected clock, faults, and bounded memory."""
+"""Check what only the in-process broker has: a given clock, injected faults, bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topic names and settings of local and central plans."""
+"""Check names and settings of the topics of local and central plans."""
 
 from __future__ import annotations
 

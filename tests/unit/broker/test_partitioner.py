@@ -1,4 +1,4 @@
-"""The partitioner against Kafka's own published values and against the client's."""
+"""Check the partitioner against values that Kafka publishes, and against the Kafka client."""
 
 from __future__ import annotations
 

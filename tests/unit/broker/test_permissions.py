@@ -1,4 +1,4 @@
-"""The access table: what each role may do, and what it may not."""
+"""Check the table of permissions: what each role may do, and what it may not."""
 
 from __future__ import annotations
 

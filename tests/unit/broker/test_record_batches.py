@@ -1,4 +1,8 @@
-"""Record batches: what senders encode comes back, and what cannot be decoded is one result."""
+"""Check the decoder of record batches.
+
+Whatever senders encode is decoded unchanged; a batch that cannot be decoded gives one result that
+says so.
+"""
 
 from __future__ import annotations
 

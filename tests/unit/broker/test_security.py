@@ -1,4 +1,4 @@
-"""TLS and SASL settings: what fits together, and that a password stays secret."""
+"""Check TLS and SASL settings: combinations that are refused, and that no password is shown."""
 
 from __future__ import annotations
 

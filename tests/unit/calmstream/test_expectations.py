@@ -1,4 +1,4 @@
-"""Expected errors: what they are said to be they are, and errors above uniform's are warned of."""
+"""Check a plan's expected errors, and the warning if they exceed those of the uniform table."""
 
 from __future__ import annotations
 

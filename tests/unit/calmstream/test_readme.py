@@ -1,4 +1,4 @@
-"""What the README tells a newcomer to type works as it stands."""
+"""Check that the commands and examples of the README work as they are."""
 
 from __future__ import annotations
 

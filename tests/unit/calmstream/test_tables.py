@@ -1,4 +1,4 @@
-"""Local tables: what is read, and what is refused in one line."""
+"""Check local tables: which files are read, and which are refused in one line."""
 
 from __future__ import annotations
 

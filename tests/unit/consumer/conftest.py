@@ -1,4 +1,4 @@
-"""What the tests of the consumer share."""
+"""A fixture for the tests of the consumer: a publisher with its broker and logs."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tests.support.publisher import Bench, published_plan
 
 @pytest.fixture
 def bench() -> Bench:
-    """One group, two partitions, three windows, for publishers."""
+    """Return a bench for publishers: a plan with one group, two partitions and three windows."""
     return Bench(published_plan(groups=1))

@@ -1,7 +1,7 @@
-"""The alert rules, evaluated by promtool: each fires in its fault, all are silent otherwise.
+"""Check the alert rules with promtool: each fires in its fault, and none fires otherwise.
 
-A made-up plan of 10-minute windows runs for two hours, one sample a minute; a fault replaces some
-of the healthy series. What fires at the end is compared with what should, no more and no less.
+An invented plan with windows of ten minutes runs for two hours, with one sample per minute. A fault
+replaces some of the healthy series. The alerts at the end are compared with the expected ones.
 """
 
 from __future__ import annotations

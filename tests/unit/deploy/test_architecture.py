@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md: short, with every room named, and with a drawing of the imports as they are."""
+"""Check ARCHITECTURE.md: its length, and that its packages and drawn imports are the real ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make audit` says: not looked up is never clean."""
+"""Check `make audit`: packages that were not looked up are never reported as clean."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The Helm chart, by its committed rendering: what Kubernetes would run, the product understands.
+"""Check the Helm chart by its committed rendering.
 
-Rendering needs helm, which tests do not have; `deploy/helm/render.sh` writes the sample and the
-hashes of what it was made from.
+The product must understand every argument and setting that Kubernetes would run. Rendering needs
+helm, which the tests do not have; `deploy/helm/render.sh` writes the rendering and the hashes of
+its sources.
 """
 
 from __future__ import annotations

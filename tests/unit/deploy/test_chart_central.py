@@ -1,4 +1,4 @@
-"""The chart's aggregator, by its committed rendering: off by default, alone where it is on."""
+"""Check the chart's aggregator by its committed rendering: off by default, never two at once."""
 
 from __future__ import annotations
 

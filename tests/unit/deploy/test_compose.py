@@ -1,4 +1,4 @@
-"""The compose file: commands that the parser takes, files that exist, settings that matter."""
+"""Check the compose file: its commands parse, its files exist, and its settings have an effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboards name what is exported, all of it, and are what their generator writes."""
+"""Check that the dashboards show every exported metric and are as their generator writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation: its commands parse, its links lead somewhere, its examples are true."""
+"""Check the documentation: its commands parse, its links exist, its examples are true."""
 
 from __future__ import annotations
 

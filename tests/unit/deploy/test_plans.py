@@ -1,4 +1,4 @@
-"""The example plans are read strictly, and are of the dictionaries beside them."""
+"""Check that the example plans are valid and agree with the data dictionaries beside them."""
 
 from __future__ import annotations
 

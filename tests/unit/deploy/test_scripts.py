@@ -1,4 +1,4 @@
-"""Shell scripts parse, and the image check copies what the image copies."""
+"""Check that shell scripts parse, and that the check of the image copies the same files."""
 
 from __future__ import annotations
 

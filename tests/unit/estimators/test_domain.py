@@ -1,4 +1,4 @@
-"""Attributes, labels and cell arithmetic."""
+"""Check attributes, labels and the arithmetic of cells."""
 
 from __future__ import annotations
 

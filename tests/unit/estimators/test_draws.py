@@ -1,4 +1,4 @@
-"""Exactness of coins and responses, against intervals of rational numbers."""
+"""Check that random decisions have exact probabilities, against intervals of rational numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exactness of the random source: uniform integers, the certified exponential."""
+"""Check that random integers are exactly uniform, and the certified bounds of the exponential."""
 
 from fractions import Fraction
 from itertools import pairwise

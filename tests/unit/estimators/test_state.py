@@ -1,4 +1,4 @@
-"""State records: what survives the wire, and what stops a worker instead of being misread."""
+"""Check state records: what is encoded is decoded, and damage stops a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views as functions of a record."""
+"""Check views, the attribute sets that a device reports on, as functions of a record."""
 
 from __future__ import annotations
 

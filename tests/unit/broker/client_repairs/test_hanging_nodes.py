@@ -1,4 +1,4 @@
-"""Which node the Kafka client asks when one of them hangs."""
+"""Check which broker node the Kafka client asks when one of them does not answer."""
 
 from __future__ import annotations
 

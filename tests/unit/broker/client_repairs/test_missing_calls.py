@@ -1,4 +1,4 @@
-"""Operations for which the Kafka client has no public call."""
+"""Check operations for which the Kafka client has no public function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The list of the Kafka client's private names: complete, present, and with a clear error."""
+"""Check the list of the Kafka client's private names that the product uses.
+
+It must be complete; a name that a new client lacks must give a clear error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Repairs of the Kafka client's producer, each beside the fault of the client without it."""
+"""Check the repairs of the Kafka client's producer.
+
+Beside each repair a test shows the fault of the client without it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record batches that the Kafka client cannot decode."""
+"""Check that the Kafka client continues after a record batch that it cannot decode."""
 
 from __future__ import annotations
 

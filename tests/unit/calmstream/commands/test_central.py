@@ -1,4 +1,10 @@
-"""Central plans on the command line: written, told apart from local ones, refused in one line."""
+"""Check the commands for plans of the central model.
+
+A *central* plan collects raw records and adds noise at release; a *local* plan collects reports
+that devices have randomised. The tests write central plans, check that each kind of plan is refused
+by the commands for the other kind, and check that every refusal is one line. `main` returns the
+exit code: 0 for success, 1 for a failure, 2 for wrong arguments or input.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +25,11 @@ CSV = "sex,job\nF,nurse\nM,baker\nF,\n"
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
+    """Return a folder with a table, a local plan, and a central plan made by the command.
+
+    The central plan has four releases: a lifetime of four hours with windows of one hour. Its
+    tables have up to two columns (--k 2).
+    """
     (tmp_path / "people.csv").write_text(CSV)
     (tmp_path / "local.json").write_bytes(small_plan().to_bytes())
     argv = [
@@ -178,7 +189,8 @@ def test_a_sample_and_its_users_are_stated_where_they_are_asked_for(
 ) -> None:
     before = read_central_plan((files / "central.json").read_bytes())
     assert (before.sample, before.users) == ("1", 0)
-    # Documents of before have neither field, and keep their digests.
+    # A plan with the default values does not write the fields, so that older plans keep their
+    # digests.
     assert {"sample", "users"}.isdisjoint(before.to_json())
     argv = [
         "plan", str(files / "people.csv"), "--model", "central", "--epsilon", "4", "--users",
@@ -186,10 +198,11 @@ def test_a_sample_and_its_users_are_stated_where_they_are_asked_for(
     ]  # fmt: skip
     capsys.readouterr()
     assert main(argv) == 0
-    shown = capsys.readouterr().out
-    assert "0.25 of the users of a window count, of 2,000,000 at most" in shown
-    # 500,000 of them and seven deviations more, 400 bytes each and 1,025 for each of two values.
-    assert "up to 1.2 GB of the aggregator's memory" in shown
+    output = capsys.readouterr().out
+    assert "0.25 of the users of a window count, of 2,000,000 at most" in output
+    # The sample has 500,000 users; seven standard deviations (612 each) make it 504,287. A user
+    # takes 400 bytes and 1,025 bytes for each of the two values: 1.2 GB in all.
+    assert "up to 1.2 GB of the aggregator's memory" in output
     plan = read_central_plan((files / "sampled.json").read_bytes())
     assert (plan.sample, plan.users) == ("0.25", 2_000_000)
     assert read_central_plan(plan.to_bytes()) == plan
@@ -216,7 +229,9 @@ def test_records_of_a_table_are_submitted_whatever_one_field_holds(
     where = ["--plan", str(files / "central.json"), "--bootstrap", "x:1"]
     assert main(["central", "topics", *where]) == 0
     rows = [b"u%d,F,nurse" % i for i in range(50)]
-    rows += [b"u50,F," + b"x" * 300_000, b",M,baker", b"m\xff,\xff\xfe,\0"]
+    rows += [b"u50,F," + b"x" * 300_000]  # a very long value
+    rows += [b",M,baker"]  # no user id: left out
+    rows += [b"m\xff,\xff\xfe,\0"]  # not UTF-8
     (files / "bad.csv").write_bytes(b"id,sex,job\n" + b"\n".join(rows))
     capsys.readouterr()
     records = ["--records", str(files / "bad.csv"), "--user-column", "id"]
@@ -277,7 +292,7 @@ def test_what_only_a_central_plan_has_is_refused_by_a_local_one(
     assert capsys.readouterr().err == f"calmstream: {said}\n"
 
 
-def test_a_central_plan_of_a_dictionary_is_told_what_to_give(
+def test_a_data_dictionary_is_refused_as_the_source_of_a_central_plan(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()

@@ -1,4 +1,4 @@
-"""The command line: exit codes, one clear line for every mistake, never a traceback."""
+"""Check the command line: exit codes, one clear line for every mistake, never a traceback."""
 
 from __future__ import annotations
 

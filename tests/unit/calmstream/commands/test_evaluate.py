@@ -1,4 +1,7 @@
-"""What `calmstream evaluate` says beside its numbers: raw tables, methods worse than nothing."""
+"""Check the remarks of `calmstream evaluate`.
+
+They are about tables before correction, and about methods that are worse than the uniform table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An installation without the packages of an extra says what to install, and nothing else."""
+"""Check an installation without the packages of an extra: the error says which extra to install."""
 
 from __future__ import annotations
 

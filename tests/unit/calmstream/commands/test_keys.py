@@ -1,4 +1,4 @@
-"""Keys, certificates and signed plans from the command line, from the first key to a report."""
+"""Check keys, certificates and signed plans on the command line, from the first key to a report."""
 
 from __future__ import annotations
 

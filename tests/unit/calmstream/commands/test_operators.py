@@ -1,4 +1,4 @@
-"""What the operator's commands print, and what they refuse, without a broker."""
+"""Check what the operator's commands print, and what they refuse, without a broker."""
 
 from __future__ import annotations
 

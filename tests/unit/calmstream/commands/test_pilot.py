@@ -1,4 +1,4 @@
-"""``calmstream plan --pilot``: what is refused before any broker is asked."""
+"""Check what ``calmstream plan --pilot`` refuses before it connects to a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one device can lose is shown, and a large loss needs confirmation."""
+"""Check that a plan's privacy loss per device is shown, and that a large one needs confirmation."""
 
 from __future__ import annotations
 

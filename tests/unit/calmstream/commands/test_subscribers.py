@@ -1,4 +1,4 @@
-"""Mistakes in what subscribers and producers are told: one clear line, before any broker."""
+"""Check that wrong arguments of subscribers and producers give one line, before any connection."""
 
 from __future__ import annotations
 

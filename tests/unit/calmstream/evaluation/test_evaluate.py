@@ -1,4 +1,7 @@
-"""Evaluation: its contract, its pairing, its refusals; accuracy is a statistical test."""
+"""Check the evaluation of methods: its results, equal data for all methods, and its refusals.
+
+Accuracy is checked by statistical tests elsewhere.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluating methods that learn from a pilot or read every report."""
+"""Check the evaluation of methods that learn from a pilot or read every report."""
 
 from __future__ import annotations
 

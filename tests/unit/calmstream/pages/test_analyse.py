@@ -1,4 +1,4 @@
-"""What `calmstream analyse` shows: no column that says nothing."""
+"""Check the output of `calmstream analyse`: it leaves out columns that have no information."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditional views against tables worked out by hand, and against simulation."""
+"""Check conditional tables against tables computed by hand, and against simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exported files hold what the snapshots hold, cell by cell."""
+"""Check that exported files contain the snapshots, cell by cell."""
 
 from __future__ import annotations
 

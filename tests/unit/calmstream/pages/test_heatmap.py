@@ -1,4 +1,4 @@
-"""The heat map example: what it draws, and what it says without matplotlib."""
+"""Check the heat map example: its picture, and its message without matplotlib."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics page lists what is exported, and is current."""
+"""Check that the page of metrics lists all exported metrics and is current."""
 
 from __future__ import annotations
 

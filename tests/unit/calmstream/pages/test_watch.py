@@ -1,4 +1,4 @@
-"""Watching: tables that can be read, bars that say what they mean, plain text elsewhere."""
+"""Check the output of `calmstream watch`: tables, bars with a scale, plain text elsewhere."""
 
 from __future__ import annotations
 

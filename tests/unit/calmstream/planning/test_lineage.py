@@ -1,4 +1,8 @@
-"""Which lineage a plan gets: given, derived from root and name, a pilot's, or a random one."""
+"""Check which lineage a plan gets.
+
+Plans of one lineage share one privacy allowance per device. A lineage is given, derived from root
+and name, that of a pilot, or random.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines about methods agree with the registry, with the page and with what methods do."""
+"""Check that the page of methods agrees with the registry and with what the methods do."""
 
 from __future__ import annotations
 

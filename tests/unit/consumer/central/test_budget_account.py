@@ -1,4 +1,8 @@
-"""The budget account on disk: paid before a release, refused when spent, missing or damaged."""
+"""Check the file of the privacy budget.
+
+A release is paid before it is published. It is refused if the budget is spent or if the file is
+missing or damaged.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Claims: two aggregators at once, in every order of their steps, killed at any of them."""
+"""Check two aggregators that work at the same time, in every order of their steps.
+
+A claim reserves a window for one aggregator, so that the window is released once. Either aggregator
+is also killed at any step.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What inspect says, against what was put into the topics."""
+"""Check the output of inspect against what was written to the topics."""
 
 from __future__ import annotations
 

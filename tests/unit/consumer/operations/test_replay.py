@@ -1,4 +1,7 @@
-"""Windows counted again: the same sets from the same log, and dead letters counted at most once."""
+"""Check the replay, which counts windows again from the log.
+
+The same log gives the same snapshots, and a rejected record is counted at most once.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +173,7 @@ def test_a_letter_written_twice_is_one() -> None:
     stage, worker = filled()
     stage.send(batch_id(9), body(stage.plan, 0, [3]))
     stage.turns(worker, count=1)
-    letter, record = stage.letters()[-1]
+    letter, record = stage.dead_letters()[-1]
     assert letter.reason is Reason.LATE
     stage.sink.send(
         stage.names.dead_letters, record.key, record.value, partition=0, headers=record.headers

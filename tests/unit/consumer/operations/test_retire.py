@@ -1,4 +1,4 @@
-"""Ending a plan on the in-process broker."""
+"""Check the end of a plan on the in-process broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Snapshot sets: what they say about a window, and that they say the same every time."""
+"""Check the content of snapshot sets, and that the same counts always give the same bytes.
+
+A snapshot set is the published result of one window: its tables and a manifest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Merging: which record counts, what a vector says, and when a window has to wait."""
+"""Check how the publisher merges the states of all partitions.
+
+The tests are about which record counts, the stated *vector* (one offset for each input partition),
+and when a window has to wait.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What the publisher writes and leaves alone: earlies, finals and totals, from what it reads."""
+"""Check which snapshot sets the publisher writes.
+
+They are early sets (of an open window), finals (of a closed window) and totals (of all windows so
+far).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The publisher role: who is in charge, its loop, its estimates beside it, and its metrics."""
+"""Check the publisher: which of several is active, its loop, its estimates and its metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the publisher deletes, when, and what it forgets."""
+"""Check what the publisher deletes from topics, and when."""
 
 from __future__ import annotations
 

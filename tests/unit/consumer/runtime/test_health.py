@@ -1,3 +1,5 @@
+"""Check the health server: whether a process is live and ready, and that no client disturbs it."""
+
 from __future__ import annotations
 
 import socket

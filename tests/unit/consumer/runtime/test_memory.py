@@ -1,4 +1,4 @@
-"""Freed buffers stay with the process: the next one is not taken from the system anew."""
+"""Check that freed buffers stay with the process, so that new ones are not requested again."""
 
 from __future__ import annotations
 

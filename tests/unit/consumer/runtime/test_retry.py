@@ -1,4 +1,4 @@
-"""The retry budget: counted from the first failure, renewed by a success."""
+"""Check the retry budget: its time begins at the first failure and is renewed by a success."""
 
 from __future__ import annotations
 

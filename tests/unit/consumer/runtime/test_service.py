@@ -1,3 +1,5 @@
+"""Check the service that runs several roles in one process: failures and signals."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""Topics that are missing or set differently are refused by name, before anything is counted."""
+"""Check that missing topics and topics with other settings are refused by name before counting."""
 
 from __future__ import annotations
 

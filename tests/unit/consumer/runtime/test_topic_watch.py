@@ -1,4 +1,4 @@
-"""A topic that goes away under a running process is noticed, and the remedy told."""
+"""Check that a running process notices a deleted topic and names the remedy."""
 
 from __future__ import annotations
 

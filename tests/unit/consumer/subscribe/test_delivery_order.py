@@ -1,4 +1,4 @@
-"""The order in which sets are shown, whatever order compaction left them in."""
+"""Check the order in which a subscriber receives sets, in whatever order compaction left them."""
 
 from __future__ import annotations
 

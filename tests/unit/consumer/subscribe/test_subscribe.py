@@ -1,4 +1,4 @@
-"""Subscribing: whole sets only, never back, and one clear line for what cannot be read."""
+"""Check the subscriber: complete sets only, never an older one, and one line for each refusal."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Check the settings of a worker: their sources, refusals, and that no password is shown."""
+
 from __future__ import annotations
 
 from typing import Any

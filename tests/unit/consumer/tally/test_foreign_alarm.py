@@ -1,4 +1,8 @@
-"""The limit on foreign records: what counts, when it is passed, and what happens then."""
+"""Check the limit on foreign records.
+
+Foreign records belong to no plan that the worker knows. The tests are about which records count,
+when the limit is passed, and what happens then.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +65,7 @@ def test_stopping_is_opt_in_and_loses_nothing() -> None:
     stage.turns(worker)
     assert sample(worker, "poison_limit_exceeded") == 1
     assert sample(worker, "reports_accepted_total") == 1
-    assert len(stage.letters()) == 7
+    assert len(stage.dead_letters()) == 7
     worker.finish()
     for number in range(7):
         stage.send(batch_id(number), b"{")
@@ -74,4 +78,4 @@ def test_stopping_is_opt_in_and_loses_nothing() -> None:
     stage.turns(calm)
     assert sample(calm, "poison_limit_exceeded") == 0, "a good record came last"
     assert stage.states()[-1].open[0].tally.reports == 2
-    assert len({(a.partition, a.offset) for a, _ in stage.letters()}) == 14
+    assert len({(a.partition, a.offset) for a, _ in stage.dead_letters()}) == 14

@@ -1,4 +1,4 @@
-"""A leader that is gone shows at a partition that was read to its end, in bounded time."""
+"""Check that a partition without a leader is noticed in time, even if it is read to its end."""
 
 from __future__ import annotations
 

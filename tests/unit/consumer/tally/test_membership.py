@@ -1,3 +1,5 @@
+"""Check a worker's membership in its consumer group: which records it returns, and when."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable

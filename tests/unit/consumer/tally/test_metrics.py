@@ -1,3 +1,5 @@
+"""Check the metrics of a worker: all series exist from the start, with complete definitions."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Check the outbox, which sends a worker's writes and keeps each until it is acknowledged."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""Check how a worker restores a partition from the state topic, and what makes it stop."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -1,4 +1,7 @@
-"""Ticks that are not taken: how long that is borne, and what ends the count of it."""
+"""Check ticks that the broker refuses: how long a worker tolerates that.
+
+A tick is a record without reports that moves the time of a partition on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tally worker does while it waits for the broker: heartbeats, and an end when asked."""
+"""Check a worker that waits for the broker: it sends heartbeats, and stops when requested."""
 
 from __future__ import annotations
 

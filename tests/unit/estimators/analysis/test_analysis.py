@@ -1,4 +1,4 @@
-"""Association, independence and trees on tables whose answers are known."""
+"""Check association, tests of independence and trees on tables with known answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Too few reports for any claim, or none from a group: every method, to the bytes of a snapshot."""
+"""Check every method with too few reports for any claim, or with none from a group.
+
+The bytes of the snapshot are checked, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The castell inverse and what is made of it: worked example, exact formulas, dependence."""
+"""Check the Castell inverse against a worked example, exact formulas and dependent data.
+
+The inverse estimates a joint table from attributes that were randomised separately.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Plans of the product methods: what they collect, what they can answer, what they refuse."""
+"""Check plans of the product methods: what they collect, answer and refuse.
+
+Product methods randomise each attribute, or a few together, by itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""LoPub: filters, exact loss, a Lasso that needs counters only, EM for those who hold reports."""
+"""Check LoPub, a method with Bloom filters: its filters, exact privacy loss, Lasso and EM.
+
+The Lasso needs counters only; EM needs every report.
+"""
 
 from __future__ import annotations
 

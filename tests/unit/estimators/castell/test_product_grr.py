@@ -1,4 +1,7 @@
-"""The product of randomised responses: exact loss, parts of epsilon, tables, refusals."""
+"""Check the mechanism that randomises the attributes of a record independently.
+
+The tests are about its exact privacy loss, the division of epsilon, its tables and its refusals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corrected accounting, and the ledger that adds it up."""
+"""Check the privacy accounting of the central model, and the ledger that adds it up."""
 
 from __future__ import annotations
 

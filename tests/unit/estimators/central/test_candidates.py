@@ -1,4 +1,7 @@
-"""Candidates: exactly those that may be, never too many, and by what is public alone."""
+"""Check the candidate tuples of DP Marginals.
+
+They are exactly the possible ones, never too many, and depend only on what is public.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DP Marginals: tuples against a naive reference, limits, thresholds, missing values, budgets."""
+"""Check DP Marginals against a slow reference: tuples, limits, thresholds, budgets."""
 
 from __future__ import annotations
 

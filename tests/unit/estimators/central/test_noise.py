@@ -1,4 +1,4 @@
-"""Exact noise and the exact quantile: their laws, and that no floating point can leak in."""
+"""Check the exact noise and the exact quantile: their distributions, without floating point."""
 
 from __future__ import annotations
 

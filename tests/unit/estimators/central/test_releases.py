@@ -1,4 +1,4 @@
-"""Records of the releases topic: what readers take, and that nothing in the topic stops them."""
+"""Check the records of the releases topic, and that nothing in the topic stops a reader."""
 
 from __future__ import annotations
 

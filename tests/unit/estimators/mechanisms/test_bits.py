@@ -1,4 +1,4 @@
-"""Packed rows: the layout of the wire and counting by whatever path the size takes."""
+"""Check packed rows of bits: their layout in a record, and counting for all sizes."""
 
 from __future__ import annotations
 

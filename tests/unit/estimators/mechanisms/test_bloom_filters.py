@@ -1,4 +1,4 @@
-"""The facts about filters that privacy rests on, against all pairs."""
+"""Check the properties of Bloom filters that privacy depends on, for all pairs of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing an oracle: CALM's rule, recommended parameters, the best by exact error."""
+"""Check the choice of a mechanism: CALM's rule, recommended parameters, smallest exact error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every registered mechanism states its own facts, and they agree with its exact channel."""
+"""Check that what each registered mechanism states about itself agrees with its probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Golden values of the wire contract's hash and of what the hashing mechanisms make of it."""
+"""Check the hash functions of the wire format against fixed values."""
 
 from __future__ import annotations
 

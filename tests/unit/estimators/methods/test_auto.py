@@ -1,4 +1,4 @@
-"""Choosing a method by predicted error."""
+"""Check the choice of a method by predicted error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CALM: its numbers, its design, and what it answers whatever arrives."""
+"""Check CALM: its parameters, its design, and its answers for any counts."""
 
 # ruff: noqa: E741 - l is the papers' symbol
 from __future__ import annotations

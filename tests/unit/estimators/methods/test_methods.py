@@ -1,4 +1,4 @@
-"""Designs of all methods: what they collect, what they say, what they refuse."""
+"""Check the designs of all methods: what they collect, describe and refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variances of pooled marginals against dense linear algebra."""
+"""Check the variances of pooled marginals against dense linear algebra."""
 
 from __future__ import annotations
 

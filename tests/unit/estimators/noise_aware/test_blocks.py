@@ -1,4 +1,4 @@
-"""Blocks of rank one between categorical attributes, and margins of several categories."""
+"""Check the model's rank-one blocks between categorical attributes, and their margins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the low-rank model takes for granted about attributes of several categories."""
+"""Check the assumptions of the low-rank model about attributes of several categories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expected errors of binary designs: against the whole matrices, set by set."""
+"""Check the expected errors of designs for binary attributes against the complete matrices."""
 
 from __future__ import annotations
 

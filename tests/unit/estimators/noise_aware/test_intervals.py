@@ -1,4 +1,4 @@
-"""Standard errors of nearly empty cells: how far up they reach."""
+"""Check the standard errors of cells whose true share is nearly zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log-linear model: its tables, its density, and draws against independent computations."""
+"""Check the log-linear model: tables, density and draws, against independent computations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Latent traits: moments by enumeration, gradients by differences, draws by distributions."""
+"""Check the latent-trait model.
+
+Moments are compared with enumeration, gradients with differences, and draws with their
+distributions.
+"""
 
 from __future__ import annotations
 

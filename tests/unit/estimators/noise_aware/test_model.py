@@ -1,4 +1,4 @@
-"""The noise-aware method from request to tables."""
+"""Check the noise-aware method as a whole, from request to tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of the noise-aware recovery against independent computations."""
+"""Check the steps of the noise-aware method against independent computations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The noise-aware method after a pilot: scales as parameters, counts that join the totals."""
+"""Check the noise-aware method after a pilot, a first collection by some of the devices.
+
+Its counts become parameters of the plan and part of the totals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relaxed maximum entropy and the third order of the noise-aware method."""
+"""Check relaxed maximum entropy and the third-order moments of the noise-aware method."""
 
 from __future__ import annotations
 

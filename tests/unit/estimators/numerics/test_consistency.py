@@ -1,4 +1,4 @@
-"""Consistency against an independent dense weighted least-squares solution."""
+"""Check consistent tables against an independent dense weighted least-squares solution."""
 
 from __future__ import annotations
 

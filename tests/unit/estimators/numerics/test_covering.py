@@ -1,4 +1,4 @@
-"""Covering designs and balanced choices."""
+"""Check covering designs (sets of attributes that contain all sets of k) and balanced choices."""
 
 # ruff: noqa: E741 - l is the papers' symbol
 from __future__ import annotations

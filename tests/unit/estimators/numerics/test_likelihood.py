@@ -1,4 +1,4 @@
-"""Maximum likelihood of a randomised table, by both stop rules."""
+"""Check the maximum likelihood of a randomised table, by both stop rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maximum entropy against an independent solver."""
+"""Check maximum-entropy tables against an independent solver."""
 
 from __future__ import annotations
 

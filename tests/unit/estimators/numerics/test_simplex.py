@@ -1,4 +1,7 @@
-"""Projection onto the simplex against iterative Norm-Sub and the optimality conditions."""
+"""Check the projection onto the simplex against Norm-Sub and the optimality conditions.
+
+Norm-Sub is the iterative rule of the literature.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementary symmetric polynomials and even samples against the full list of subsets."""
+"""Check elementary symmetric polynomials and evenly spaced samples against the list of subsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device can lose: the stated arithmetic, and that no history exceeds it."""
+"""Check the stated privacy loss of a device, and that no history of reports exceeds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of earlier plans in a plan's parameters: what is refused, and where."""
+"""Check the counts of earlier plans in a plan's parameters: what is refused, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan document: what is refused, with which words, and what it is identified by."""
+"""Check the plan document: what is refused, with which message, and its digest."""
 
 from __future__ import annotations
 

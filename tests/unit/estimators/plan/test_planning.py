@@ -1,4 +1,4 @@
-"""Requests that become plans, and those that are refused; the registry of methods."""
+"""Check which requests become plans and which are refused, and the registry of methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published schemas: what the code writes is valid, and what the code refuses is not."""
+"""Check the JSON schemas: what the code writes is valid, and what it refuses is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan's bound of a state record against records that are as large as can be."""
+"""Check a plan's upper bound on the size of a state record against the largest records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which plans a device accepts, and the reason for each that it refuses."""
+"""Check which plans a device accepts, and the reason for each refusal."""
 
 from __future__ import annotations
 

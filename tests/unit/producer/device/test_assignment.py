@@ -1,3 +1,8 @@
+"""Check how a device's secret decides its group, view and time slot.
+
+All devices, in all languages and releases, must compute the same.
+"""
+
 import hashlib
 import hmac
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What a person can see of what left, and how they stop it."""
+"""Check the history of reports that a person can see on a device, and how to stop reporting."""
 
 from __future__ import annotations
 

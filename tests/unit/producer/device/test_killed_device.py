@@ -1,4 +1,4 @@
-"""A device whose process is killed at any moment reports once at most; a kill costs one report."""
+"""Check a device whose process is killed at any moment: it reports at most once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a device may report, case by case."""
+"""Check the ledger, which decides when a device may report, case by case."""
 
 from __future__ import annotations
 

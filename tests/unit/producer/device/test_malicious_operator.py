@@ -1,6 +1,6 @@
-"""An operator whose key the device trusts gets no more from it than the policy says.
+"""Check that an operator whose key a device trusts gets at most what the device's policy allows.
 
-What is counted is the epsilon of the reports that were handed out, not what the ledger says.
+The epsilon of the reports that left the device is added up, not what the ledger says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A device reads a plan or refuses it, cheaply, and what it has read can report."""
+"""Check that a device reads or refuses a plan at low cost.
+
+It can report under every plan that it has read.
+"""
 
 from __future__ import annotations
 

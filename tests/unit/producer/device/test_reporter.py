@@ -1,4 +1,7 @@
-"""One record, one report, within the guarantee; across restarts and crashes."""
+"""Check that a record gives at most one report, within the guarantee.
+
+This holds across restarts and crashes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A report that can still fail is not in the ledger; one that can leave is, durably."""
+"""Check the order of storing and sending.
+
+A report that can still fail is not in the ledger; a report that can leave the device is stored
+before.
+"""
 
 from __future__ import annotations
 

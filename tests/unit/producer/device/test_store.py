@@ -1,4 +1,4 @@
-"""One contract for every store, and what is special about files."""
+"""Check what every store of a device's state must do, and what is special about files."""
 
 from __future__ import annotations
 

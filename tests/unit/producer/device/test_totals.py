@@ -1,4 +1,7 @@
-"""Sums over all lineages: exact, never less than what was spent, separate where allotted."""
+"""Check the sums of epsilon over all lineages of a device.
+
+A sum is exact, or never less than what was spent; lineages with their own allowance are separate.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reports of many devices merge; none is lost, none is changed, none keeps its place."""
+"""Check that the batcher merges the reports of many devices.
+
+No report is lost or changed, and none keeps its place in the order.
+"""
 
 from __future__ import annotations
 

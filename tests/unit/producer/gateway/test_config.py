@@ -1,3 +1,5 @@
+"""Check the settings of the producer: defaults, environment, refusals."""
+
 from inspect import signature
 from pathlib import Path
 

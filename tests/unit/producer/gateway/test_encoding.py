@@ -1,3 +1,5 @@
+"""Check how rows become encoded batches: content, new ids, lengths, and a uniform random order."""
+
 from __future__ import annotations
 
 from collections import Counter

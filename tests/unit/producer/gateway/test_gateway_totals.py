@@ -1,4 +1,4 @@
-"""Accounts of reports: they begin at zero, and every event reaches the observer."""
+"""Check the counters of reports: they begin at zero, and every event reaches the observer."""
 
 from __future__ import annotations
 

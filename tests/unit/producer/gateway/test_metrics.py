@@ -1,3 +1,5 @@
+"""Check the metrics of a gateway against what happened to its reports."""
+
 from prometheus_client import CollectorRegistry
 
 from broker.in_process import SendFault

@@ -1,4 +1,4 @@
-"""Who leaves when: by size, by linger, and in the end by the window's time."""
+"""Check when reports leave: by the size of a batch, by its age, or at the end of the window."""
 
 from __future__ import annotations
 

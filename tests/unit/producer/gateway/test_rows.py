@@ -1,4 +1,4 @@
-"""What is wrong with a report shows before it is among others, with a worker's reason."""
+"""Check that a bad report is refused before it is merged with others, with a worker's reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every batch handed over is accounted for, whatever the broker does."""
+"""Check that every batch is counted as sent or failed, whatever the broker does."""
 
 from __future__ import annotations
 

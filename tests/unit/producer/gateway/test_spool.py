@@ -1,3 +1,5 @@
+"""Check the spool, which keeps encoded batches on disk until they are acknowledged."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The form of envelopes and certificates: what is read is what was written, and nothing else."""
+"""Check the format of envelopes and certificates: what is written is read, and nothing else."""
 
 from __future__ import annotations
 

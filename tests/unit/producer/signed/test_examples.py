@@ -1,4 +1,4 @@
-"""The examples for other languages are what this code gives."""
+"""Check that the published examples for other languages are what this code gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The ledgers of a whole population: the rules of one device, and a file that is never lost."""
+"""Check the ledgers of a simulated population.
+
+They follow the rules of one device, and their file is never lost.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A run of ``produce``: pace, windows, ends, restarts; with a clock that only sleeping moves."""
+"""Check a run of ``produce``: rate, windows, end and restarts.
+
+The clock of the test moves only when the code sleeps.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table as a population: every device once, in its own view, shuffled, never twice."""
+"""Check a table as a population: every device reports once, for its own view, in random order."""
 
 from __future__ import annotations
 
