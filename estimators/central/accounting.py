@@ -1,11 +1,13 @@
-"""Privacy accounting of DP Marginals, corrected: zero-concentrated DP composed, then converted.
+"""Privacy accounting of DP Marginals: costs in zero-concentrated DP, converted to epsilon, delta.
 
-Theorem 1.1 as printed lacks a square. rho-zCDP gives (rho + 2 sqrt(rho ln(1/delta')), delta')-DP
-(Bun and Steinke 2016); with delta' = delta / 2 for the conversion and delta / 2 for the thresholds
-on unseen values, the whole budget is ``rho = (sqrt(eps + ln(2/delta)) - sqrt(ln(2/delta)))^2``.
-Neighbours differ by one user's record, added or removed.
+Costs in zero-concentrated differential privacy (zCDP), with the parameter rho, add up over
+releases. rho-zCDP gives (rho + 2 sqrt(rho ln(1/delta')), delta')-DP (Bun and Steinke 2016). With
+delta' = delta / 2 for this conversion, and the other half for the thresholds on unseen values, the
+whole budget is ``rho = (sqrt(eps + ln(2/delta)) - sqrt(ln(2/delta)))^2``. This corrects Theorem 1.1
+of the paper, which lacks a square as printed. Neighbouring data sets differ by one user's record,
+added or removed.
 
-Every number is rounded so that privacy can only gain: budgets down, variances up.
+Every number is rounded in favour of privacy: budgets down, variances up.
 """
 
 from __future__ import annotations
@@ -21,24 +23,25 @@ from estimators.randomness import parse_epsilon
 
 _UP = Context(prec=60, rounding=ROUND_CEILING)
 _DOWN = Context(prec=60, rounding=ROUND_FLOOR)
+# Sixty digits make the loss by rounding negligible.
 
 _DELTA = re.compile(r"0\.[0-9]{1,40}|[1-9](\.[0-9]{1,20})?e-[0-9]{1,2}", re.ASCII)
-"""How a plan spells delta: "0.000001" or "1e-6"."""
+"""Delta as plans write it, for example "0.000001" or "1e-6"."""
 
 QUANTILE_SHARE = Fraction(1, 10)
-"""Part of rho for the contribution limits (Remark 1.2); the rest is for the counts."""
+"""Share of rho for the contribution limits (Remark 1.2); the rest is for the counts."""
 
 QUANTILE_BITS = 24
-"""The quantile's epsilon is a multiple of 2^-24, rounded down."""
+"""The epsilon of a quantile is rounded down to a multiple of 2^-24, so that integers suffice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What one release may cost, or does cost.
+    """A privacy cost or a privacy budget.
 
     Attributes:
-        rho: of zCDP.
-        delta: of the thresholds on unseen values, on top of the conversion's own.
+        rho: the parameter of zCDP.
+        delta: delta for the thresholds on unseen values; the delta of the conversion is not in it.
     """
 
     rho: Fraction
@@ -53,7 +56,7 @@ class Spend:
 
 
 def parse_delta(text: object) -> Decimal:
-    """Delta as an exact decimal.
+    """Return delta as an exact decimal.
 
     Raises:
         PlanError: not a plain decimal string, or outside [1e-30, 0.1].
@@ -62,14 +65,14 @@ def parse_delta(text: object) -> Decimal:
         raise PlanError(f'delta must be a decimal number in a string such as "1e-6", got {text!r}')
     value = Decimal(text)
     if not Decimal("1e-30") <= value <= Decimal("0.1"):
-        raise PlanError(f"delta must lie between 1e-30 and 0.1, got {text}")
+        raise PlanError(f"delta must be from 1e-30 to 0.1, got {text}")
     return value
 
 
 def whole_budget(epsilon: str, delta: str) -> Spend:
-    """Return everything that (epsilon, delta)-DP allows, rounded down by less than 1e-50 relative.
+    """Return the budget of (epsilon, delta)-DP, rounded down by less than 1e-50 of its value.
 
-    Half of delta is in ``Spend.delta``, the other half pays for the conversion.
+    Half of delta is in ``Spend.delta``; the other half is for the conversion from zCDP.
     """
     loss, log = parse_epsilon(epsilon), _log_two_over(parse_delta(delta))
     # eps^2 / (sqrt(eps + log) + sqrt(log))^2 is the same number without cancellation; all
@@ -87,24 +90,28 @@ def epsilon_of(rho: Fraction, delta: str) -> Decimal:
 
 
 def _log_two_over(delta: Decimal) -> Decimal:
-    # Logarithm and root are correctly rounded half-even whatever the context says: one step up is
-    # above the true value.
+    """Return ln(2 / delta), rounded up."""
+    # Decimal rounds logarithms and roots to the nearest number, whatever the context says. The next
+    # larger number is above the true value.
     return _UP.next_plus(_UP.ln(_UP.divide(Decimal(2), delta)))
 
 
 def _root(value: Decimal) -> Decimal:
+    """Return the square root, rounded up."""
     return _UP.next_plus(_UP.sqrt(value))
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """How one release of T levels spends its share.
+    """How one release spends its budget; level k counts k-tuples.
 
     Attributes:
-        levels: T.
-        quantile_epsilon: of each level's contribution limit; 0 is impossible.
-        variance: sigma^2 of each level's counts, for contribution limit 1.
-        delta: for the thresholds on unseen values.
+        levels: number T of levels.
+        quantile_epsilon: epsilon of the private quantile that gives each level's contribution
+            limit; above 0.
+        variance: variance sigma^2 of the noise of each level's counts, if the contribution limit
+            is 1.
+        delta: delta for the thresholds on unseen values.
     """
 
     levels: int
@@ -114,23 +121,29 @@ class Allocation:
 
     @property
     def cost(self) -> Spend:
-        """T eps_Q^2 / 2 + T / (2 sigma^2), and delta."""
+        """The cost of the release: rho = T eps_Q^2 / 2 + T / (2 sigma^2), and delta."""
         rho = self.levels * (self.quantile_epsilon**2 + 1 / self.variance) / 2
         return Spend(rho, self.delta)
 
 
 def allocate(share: Spend, levels: int) -> Allocation:
-    """Remark 1.2: a tenth of rho for the quantiles, the rest evenly for the counts.
+    """Divide the budget of one release (Remark 1.2 of the paper).
+
+    A tenth of rho is for the quantiles, the rest for the counts; all levels get the same.
+
+    Args:
+        share: the budget of the release.
+        levels: number of levels, at least 1.
 
     Raises:
-        PlanError: the share is so small that a quantile's epsilon would round down to nothing.
+        PlanError: the budget is so small that the epsilon of a quantile would be rounded to 0.
     """
     scale = 1 << QUANTILE_BITS
     square = 2 * QUANTILE_SHARE * share.rho / levels
     quantile = Fraction(isqrt(floor(square * scale * scale)), scale)
     if quantile == 0:
         raise PlanError(
-            "the budget of one release is too small: fewer releases or a larger epsilon"
+            "the budget of one release is too small: plan fewer releases or a larger epsilon"
         )
     variance = levels / (2 * (1 - QUANTILE_SHARE) * share.rho)
     return Allocation(levels, quantile, variance, share.delta)

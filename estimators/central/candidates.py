@@ -1,9 +1,10 @@
-"""Candidates for k-tuples: those whose (k-1)-subtuples were all released, and never too many.
+"""Candidates for k-tuples: those whose (k-1)-subtuples were all released.
 
-V_k is made from what the level before released, tuples and noisy counts, and from nothing else. So
-it may be public, and making it smaller costs no privacy: where all released tuples would give too
-many candidates, those with the largest noisy counts are extended alone. Nothing here raises, since
-at this point the budget is paid.
+A k-tuple is a set of k columns with a value for each. The candidates V_k follow from the tuples
+S_{k-1} that the previous level released and from their noisy counts H_{k-1}, and from nothing else.
+So they may be public, and a choice among them costs no privacy: if there would be too many
+candidates, only the tuples with the largest noisy counts are extended. No function here raises an
+error, because the budget of the release is spent already.
 """
 
 from __future__ import annotations
@@ -18,27 +19,28 @@ from numpy.typing import NDArray
 from estimators.central.tuples import Cells, Columns, Integers, size
 
 MAX_CANDIDATES = 1 << 24
-"""Tuples of one size that are counted and given noise."""
+"""Maximum number of candidates of one size; each is counted and gets noise."""
 
 MAX_COLUMN_SETS = 1 << 16
-"""Column sets of one size: every one of them costs a look at all records."""
+"""Maximum number of column sets of one size; each needs a pass over all records."""
 
 _MAX_CELLS = 1 << 62
-"""Column sets with more cells than 64-bit numbers count are left out."""
+"""Column sets with this number of cells or more are left out: 64-bit integers number the cells."""
 
 _JOIN_ROWS = 1 << 20
+"""Number of joined tuples that are in memory at once, about 8 MiB per array."""
 
 Alive = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Universe:
-    """V_k.
+    """The candidates V_k of one level.
 
     Attributes:
         cells: the candidates.
-        parents: how many tuples of the level before were extended.
-        above: those with noisy counts above this; None where all were.
+        parents: number of tuples of the previous level that were extended.
+        above: only tuples with noisy counts above this were extended; None if all were.
     """
 
     cells: Cells
@@ -53,21 +55,22 @@ def grow(
     cardinalities: tuple[int, ...],
     alive: Alive = lambda: None,
 ) -> Universe:
-    """V_k from S_{k-1} and H_{k-1}, within the limits of candidates and column sets.
+    """Return V_k from S_{k-1} and H_{k-1}, within the limits of candidates and column sets.
 
     Args:
-        previous: S_{k-1}.
-        counts: H_{k-1} in the same order, noisy.
-        k: at least 2.
-        cardinalities: radix of every column.
-        alive: called every second or more often.
+        previous: S_{k-1}, the tuples of the previous level.
+        counts: H_{k-1}, their noisy counts in the same order.
+        k: number of columns of the candidates, at least 2.
+        cardinalities: number of values of every column.
+        alive: called every second or more often, to show that the work goes on.
 
     Cost: at most some 25 passes over S_{k-1} for every column, and O(candidates).
     """
     kept, above = previous, None
     if not _fits(previous, k, cardinalities, alive):
         levels = np.unique(np.concatenate(list(counts.values())))
-        low, high = 0, len(levels) - 1  # above the highest count there is nothing, which fits
+        # The smallest count that can serve as the limit; above the highest one there is no tuple.
+        low, high = 0, len(levels) - 1
         while low < high:
             middle = (low + high) // 2
             if _fits(_above(previous, counts, int(levels[middle])), k, cardinalities, alive):
@@ -87,7 +90,7 @@ def _above(cells: Cells, counts: Mapping[Columns, Integers], least: int) -> Cell
 def candidates(
     previous: Cells, k: int, cardinalities: tuple[int, ...], alive: Alive = lambda: None
 ) -> Cells:
-    """Return all k-tuples whose (k-1)-subtuples all stand in ``previous``."""
+    """Return all k-tuples whose (k-1)-subtuples are all in ``previous``."""
     found: dict[Columns, Integers] = {}
     for key in _column_sets(previous, k, cardinalities):
         parts = []
@@ -101,7 +104,7 @@ def candidates(
 
 
 def _fits(cells: Cells, k: int, cardinalities: tuple[int, ...], alive: Alive) -> bool:
-    """Return whether the joins that the candidates are taken from stay within both limits."""
+    """Return whether the joins from which candidates are taken are within both limits."""
     total = 0
     for number, key in enumerate(_column_sets(cells, k, cardinalities), start=1):
         alive()
@@ -113,7 +116,7 @@ def _fits(cells: Cells, k: int, cardinalities: tuple[int, ...], alive: Alive) ->
 
 
 def _column_sets(cells: Cells, k: int, cardinalities: tuple[int, ...]) -> Iterator[Columns]:
-    """Return sets of k columns all of whose subsets of k-1 columns have tuples, ascending."""
+    """Yield, in ascending order, the sets of k columns whose (k-1)-subsets all have tuples."""
     columns = sorted({i for key in cells for i in key})
     for head in sorted(cells):
         for last in columns:
@@ -129,11 +132,13 @@ def _column_sets(cells: Cells, k: int, cardinalities: tuple[int, ...]) -> Iterat
 def _matches(
     cells: Cells, key: Columns, cardinalities: tuple[int, ...]
 ) -> tuple[Integers, Integers]:
-    """For every tuple over ``key`` without its last column, the tuples that extend it.
+    """Find the tuples that can extend each tuple over ``key`` without its last column.
+
+    They are tuples over ``key`` without its last but one column that have the same first k-2
+    values.
 
     Returns:
-        Where they begin and end among the tuples over ``key`` without its last but one column:
-        those that agree in the first k-2 values.
+        For each tuple the positions where they start and end among those tuples.
     """
     heads = cells[key[:-1]] // cardinalities[key[-2]]
     others = cells[key[:-2] + key[-1:]] // cardinalities[key[-1]]
@@ -141,13 +146,13 @@ def _matches(
 
 
 def _joined(cells: Cells, key: Columns, cardinalities: tuple[int, ...]) -> Iterator[Integers]:
-    """Return the join of the two, ascending, in parts of about a million."""
+    """Yield the k-tuples that `_matches` joins, ascending, in parts of about a million."""
     heads, lasts = cells[key[:-1]], cells[key[:-2] + key[-1:]] % cardinalities[key[-1]]
     low, high = _matches(cells, key, cardinalities)
     before = np.concatenate([[0], np.cumsum(high - low)])
     start = 0
     while start < len(heads):
-        # As many tuples as a part has room for, and one at least.
+        # A part has as many tuples as fit in _JOIN_ROWS results, and at least one.
         stop = int(np.searchsorted(before, before[start] + _JOIN_ROWS, side="right")) - 1
         stop = max(stop, start + 1)
         repeats = high[start:stop] - low[start:stop]
@@ -160,7 +165,7 @@ def _joined(cells: Cells, key: Columns, cardinalities: tuple[int, ...]) -> Itera
 def _prune(
     cells: Integers, key: Columns, previous: Cells, cardinalities: tuple[int, ...]
 ) -> Integers:
-    """Those cells whose other (k-1)-subtuples stand in ``previous`` too."""
+    """Return the cells whose other (k-1)-subtuples are in ``previous`` too."""
     for dropped in range(len(key) - 2):
         subset = key[:dropped] + key[dropped + 1 :]
         tail = prod(cardinalities[i] for i in key[dropped + 1 :])

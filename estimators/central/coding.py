@@ -1,7 +1,8 @@
-"""One packed record per user, and the coded table that a release is computed on.
+"""Packed records, one per user, and the coded table from which a release is computed.
 
-A packed record is a place in the log, which orders a user's records, and then the values in UTF-8.
-Its size depends on that user's own values alone and is bounded: at most 1,024 bytes a value.
+A packed record consists of its place in the log, which orders the records of a user, and of the
+values in UTF-8. Its size depends on the values of that user only, and is at most 1,024 bytes per
+value.
 """
 
 from __future__ import annotations
@@ -25,30 +26,32 @@ _SEPARATOR = b"\xff"
 """A byte that UTF-8 never contains."""
 
 _ALIVE_EVERY = 1 << 16
+"""Number of rows between two calls that show that the work goes on, well below a second."""
 
 ROW_BYTES = 400
-"""Memory of one user's packed record beside its values: digest, place, table entry, objects."""
+"""Bytes of memory of one user's packed record without its values: digest, place, Python objects."""
 
 
 def pack(timestamp: int, partition: int, offset: int, row: int, values: Sequence[str]) -> bytes:
-    """One record; of two packed records of a user the smaller one is the earlier one.
+    """Return one packed record; of two records of a user, the earlier one compares as smaller.
 
     Args:
-        timestamp: the batch's append time in milliseconds since the epoch.
-        partition: the batch's.
-        offset: the batch's.
-        row: the record's position in its batch.
-        values: as :func:`.wire.value_text` returns them.
+        timestamp: append time of the record's batch, milliseconds since the epoch.
+        partition: partition of the batch.
+        offset: offset of the batch in the partition.
+        row: position of the record in its batch.
+        values: one per column, as :func:`.wire.value_text` returns them.
     """
     place = _PLACE.pack(max(timestamp, 0), partition, offset, row)
     return place + _SEPARATOR.join([value.encode() for value in values])
 
 
 def most_raw_bytes(plan: CentralPlan) -> int:
-    """Return the most memory for one window's raw records, by the users that the plan is meant for.
+    """Return the maximum number of bytes of memory for the raw records of one window.
 
-    Whatever the records say; 0 where the plan does not state its users. How many of them are in the
-    sample is random: this allows for seven standard deviations more than the mean.
+    It follows from the plan's number of users, not from the records; it is 0 if the plan states no
+    number. The number of users in a sample is random; this allows for seven standard deviations
+    above the mean.
     """
     mean = plan.users * plan.sampled
     kept = (
@@ -62,10 +65,10 @@ def most_raw_bytes(plan: CentralPlan) -> int:
 def code_records(
     rows: list[bytes], columns: int, alive: Callable[[], None] = lambda: None
 ) -> tuple[Records, tuple[list[bytes], ...]]:
-    """Turn packed records into codes; ``rows`` is emptied meanwhile to save memory.
+    """Turn packed records into codes; ``rows`` is emptied to save memory.
 
-    A code is the rank of its label among the labels of its column: which code a value has, and so
-    the order of what is released, says nothing of the order of records.
+    A code is the rank of a label among the labels of its column. So the codes, and the order of a
+    release, contain no information about the order of the records.
 
     Args:
         rows: one packed record per user.

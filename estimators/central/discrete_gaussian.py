@@ -1,8 +1,9 @@
 """Exact discrete Gaussian noise in integers (Canonne, Kamath and Steinke 2020), many at a time.
 
-``P(x) ∝ exp(-x^2 / (2 variance))`` over all integers. No floating point: every coin has rational
-odds, and a coin with odds ``exp(-gamma)`` is made from such coins by their Algorithm 1. Rejection
-loops run over the numbers still wanted, not over draws one by one.
+``P(x) ∝ exp(-x^2 / (2 variance))`` over all integers. There is no floating point: every coin has a
+rational probability, and a coin with probability ``exp(-gamma)`` is made from such coins by the
+paper's Algorithm 1. Every step of rejection sampling draws all numbers that are still missing at
+once.
 """
 
 from __future__ import annotations
@@ -25,12 +26,18 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 MAX_VARIANCE = 1 << 28
-"""Standard deviation 16,384: keeps every product below 2^63."""
+"""Maximum variance, a standard deviation of 16,384. With it, nearly all products are below 2^63;
+the rare others are computed with integers of any size."""
 
-_ROOM = 1 << 25
-"""Bound of denominator · scale^2, so that products of squares fit 63 bits."""
+_MAX_SCALED_DENOMINATOR = 1 << 25
+"""Bound of the denominator of a variance times the square of the Laplace scale (about its root), so
+that products of squares fit in 63 bits."""
 
 _LARGEST_ROOT = isqrt((1 << 63) - 1)
+"""Largest integer whose square fits in 63 bits."""
+
+_EXTRA = 16
+"""Number of proposals beyond twice the missing numbers, so that another round is rarely needed."""
 
 
 def round_variance(variance: Fraction) -> Fraction:
@@ -39,60 +46,70 @@ def round_variance(variance: Fraction) -> Fraction:
     It grows by less than 2^-24 of ``(sqrt(variance) + 1)^2``.
 
     Raises:
-        PlanError: beyond 2^28.
+        PlanError: the variance is not positive, or above 2^28.
     """
     if not 0 < variance <= MAX_VARIANCE:
         raise PlanError(
-            f"noise of variance {float(variance):.3g} is asked for; at most {MAX_VARIANCE:,} is "
-            "drawn: spend more per release"
+            f"the variance of noise must be above 0 and at most {MAX_VARIANCE:,}, got "
+            f"{float(variance):.3g}: use a larger privacy budget per release"
         )
     scale = isqrt(int(variance)) + 1
-    denominator = 1 << max(0, (_ROOM // (scale * scale)).bit_length() - 1)
+    denominator = 1 << max(0, (_MAX_SCALED_DENOMINATOR // (scale * scale)).bit_length() - 1)
     return Fraction(ceil(variance * denominator), denominator)
 
 
 def discrete_gaussian(variance: Fraction, size: int, randomness: Randomness) -> Integers:
-    """``size`` independent exact discrete Gaussian integers.
+    """Return ``size`` independent exact discrete Gaussian integers.
 
     Args:
-        variance: as :func:`round_variance` returns it.
-        size: how many.
-        randomness: the operating system's in production.
+        variance: a result of :func:`round_variance`.
+        size: number of integers.
+        randomness: source of uniform bytes; the operating system's in production.
 
     Returns:
-        Shape (size,), int64. Cost: about 60 random words each.
+        Shape (size,), int64. Cost: about 60 random words per integer.
     """
     if round_variance(variance) != variance:
-        raise ValueError(f"variance {variance} is not of the sampler's form")
+        raise ValueError(f"variance {variance} is not a result of round_variance")
     a, b = variance.numerator, variance.denominator
     scale = isqrt(a // b) + 1
     out = np.empty(0, np.int64)
     while len(out) < size:
-        proposed = discrete_laplace(scale, 2 * (size - len(out)) + 16, randomness)
+        proposed = discrete_laplace(scale, 2 * (size - len(out)) + _EXTRA, randomness)
         kept = _accept(proposed, a, b, scale, randomness)
         out = np.concatenate([out, proposed[kept]])
     return out[:size]
 
 
 def _accept(proposed: Integers, a: int, b: int, scale: int, randomness: Randomness) -> Flags:
-    """Draw coins with odds exp(-(|y| - variance / scale)^2 / (2 variance))."""
+    """Draw whether each proposed y is accepted.
+
+    The probability is ``exp(-(|y| - variance / scale)^2 / (2 variance))``.
+
+    Args:
+        proposed: shape (n,), discrete Laplace integers y.
+        a: numerator of the variance.
+        b: denominator of the variance.
+        scale: scale of the Laplace distribution.
+        randomness: source of uniform bytes.
+    """
     bound = (_LARGEST_ROOT + a) // (b * scale)
     size = np.abs(proposed)
     far = size > bound
     root = np.where(far, 0, size) * (b * scale) - a
     denominator = 2 * a * b * scale * scale
     kept = bernoulli_exp(np.square(root), denominator, randomness)
-    for place in np.flatnonzero(far):  # beyond 63 bits: at most a few in a million
+    for place in np.flatnonzero(far):  # products above 63 bits: at most a few in a million
         gamma = Fraction((int(size[place]) * b * scale - a) ** 2, denominator)
         kept[place] = _bernoulli_exp_wide(gamma, randomness)
     return kept
 
 
 def discrete_laplace(scale: int, size: int, randomness: Randomness) -> Integers:
-    """``size`` independent integers with P(x) ∝ exp(-|x| / scale) (their Algorithm 2)."""
+    """Return ``size`` independent integers with P(x) ∝ exp(-|x| / scale), by Algorithm 2."""
     out = np.empty(0, np.int64)
     while len(out) < size:
-        low = uniform_below(scale, 2 * (size - len(out)) + 16, randomness)
+        low = uniform_below(scale, 2 * (size - len(out)) + _EXTRA, randomness)
         low = low[bernoulli_exp(low, scale, randomness)]
         magnitude = low + scale * _geometric(len(low), randomness)
         negative = uniform_below(2, len(low), randomness) == 1
@@ -102,7 +119,7 @@ def discrete_laplace(scale: int, size: int, randomness: Randomness) -> Integers:
 
 
 def _geometric(size: int, randomness: Randomness) -> Integers:
-    """Count successes of coins with odds exp(-1) before the first failure."""
+    """Count the successes, each of probability exp(-1), before the first failure."""
     count = np.zeros(size, np.int64)
     active = np.arange(size)
     while len(active):
@@ -112,12 +129,12 @@ def _geometric(size: int, randomness: Randomness) -> Integers:
 
 
 def bernoulli_exp(numerators: Integers, denominator: int, randomness: Randomness) -> Flags:
-    """Draw coins with odds exactly exp(-numerator / denominator).
+    """Draw coins that are True with probability exactly exp(-numerator / denominator).
 
     Args:
         numerators: shape (n,), non-negative.
         denominator: 1 to 2^63 - 1.
-        randomness: source of words.
+        randomness: source of uniform bytes.
 
     Returns:
         Shape (n,), bool.
@@ -129,13 +146,13 @@ def bernoulli_exp(numerators: Integers, denominator: int, randomness: Randomness
 def bernoulli_exp_parts(
     whole: Integers, part: Integers, denominator: int, randomness: Randomness
 ) -> Flags:
-    """Draw coins with odds exactly exp(-(whole + part / denominator)).
+    """Draw coins that are True with probability exactly exp(-(whole + part / denominator)).
 
     Args:
         whole: shape (n,), non-negative.
         part: shape (n,), 0 to denominator - 1.
         denominator: 1 to 2^63 - 1.
-        randomness: source of words.
+        randomness: source of uniform bytes.
 
     Returns:
         Shape (n,), bool.
@@ -143,7 +160,7 @@ def bernoulli_exp_parts(
     whole = whole.copy()
     heads = np.ones(len(whole), np.bool_)
     active = np.flatnonzero(whole > 0)
-    while len(active):  # exp(-whole) = exp(-1)^whole; most are over after two rounds
+    while len(active):  # exp(-whole) = exp(-1)^whole; most coins are decided after two rounds
         survived = _alternating(np.ones(len(active), np.int64), 1, randomness)
         heads[active[~survived]] = False
         active = active[survived]
@@ -155,10 +172,11 @@ def bernoulli_exp_parts(
 
 
 def _alternating(part: Integers, denominator: int, randomness: Randomness) -> Flags:
-    """Draw coins with odds exp(-part / denominator) for ratios in [0, 1].
+    """Draw coins that are True with probability exp(-ratio), ratio = part / denominator in [0, 1].
 
-    Toss coins with odds ratio / K for K = 1, 2, ... until one fails; K is odd with probability
-    exp(-ratio). Odds ratio / K are two independent coins, ratio and 1 / K.
+    For K = 1, 2, ... draw a coin of probability ratio / K until one fails; then K is odd with
+    probability exp(-ratio). A coin of probability ratio / K is drawn as two independent coins, of
+    probabilities ratio and 1 / K.
     """
     odd = np.zeros(len(part), np.bool_)
     active = np.arange(len(part))
@@ -174,8 +192,9 @@ def _alternating(part: Integers, denominator: int, randomness: Randomness) -> Fl
 
 
 def _bernoulli_exp_wide(gamma: Fraction, randomness: Randomness) -> bool:
-    """Draw one coin with odds exp(-gamma), with integers of any size."""
+    """Draw one coin that is True with probability exp(-gamma), with integers of any size."""
     whole, rest = divmod(gamma, 1)
+    # At most 2^62 rounds: a coin of probability exp(-2^62) has practically always failed before.
     for ratio in chain(repeat(Fraction(1), min(int(whole), 1 << 62)), [rest]):
         k = 1
         while _below(ratio.denominator * k, randomness) < ratio.numerator:
@@ -186,6 +205,7 @@ def _bernoulli_exp_wide(gamma: Fraction, randomness: Randomness) -> bool:
 
 
 def _below(bound: int, randomness: Randomness) -> int:
+    """Return one uniform integer in [0, bound); unlike in `uniform_below`, any bound is allowed."""
     count = (bound.bit_length() + 7) // 8
     last = (1 << 8 * count) // bound * bound
     while True:

@@ -1,11 +1,12 @@
 """DP Marginals (Gopi, Mahabadi and Yekhanin): noisy counts of k-tuples, k = 1..T.
 
-Algorithms 1 and 2 of the paper with the corrected accounting of :mod:`.accounting`, exact integer
-noise and the thresholds of :mod:`.thresholds`. Neighbours differ by one record, added or removed.
+A k-tuple is a set of k columns with a value for each. The module has Algorithms 1 and 2 of the
+paper, with the corrected accounting of :mod:`.accounting`, exact integer noise and the thresholds
+of :mod:`.thresholds`. Neighbouring data sets differ by one record, added or removed.
 
-Once the budget is paid nothing here raises because of the records: everything that has a limit
-(candidates, column sets, contribution limits) is made to fit by what is public already. What can be
-refused is refused beforehand, from the plan alone, by :func:`check_allocation`.
+When the budget is spent, no record can cause an error: everything that has a limit (candidates,
+column sets, contribution limits) is reduced by means of public values. Everything that can be
+refused is refused before, from the plan alone, by :func:`check_allocation`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from estimators.randomness import Randomness
 
 _NOISE_BLOCK = 1 << 16
-"""Counts that are given noise at once."""
+"""Number of counts that get noise at once, so that `alive` is called often enough."""
 
 Alive = Callable[[], None]
 
@@ -51,10 +52,11 @@ class Settings:
     """The parameters that the paper leaves to the user.
 
     Attributes:
-        quantile: Q, the share of users whose tuples should all count; in (0, 1].
-        spurious: eta, most spurious k-tuples per tuple of the level before; in (0, 1).
-        seen_only: Remark 1.1: candidates are only tuples that some record holds, thresholds are
-            higher, and there is never a spurious tuple.
+        quantile: Q, the share of users whose tuples should all count; above 0, at most 1.
+        spurious: eta, the maximum expected number of spurious k-tuples (which no record has) per
+            tuple of the previous level; above 0 and below 1.
+        seen_only: whether only tuples that some record has are candidates (Remark 1.1 of the
+            paper). Then thresholds are higher, and no tuple is spurious.
     """
 
     quantile: Fraction = Fraction(99, 100)
@@ -70,21 +72,21 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """S_k and H_k.
+    """The released tuples of one size (S_k) and their noisy counts (H_k).
 
     Attributes:
-        k: size of the tuples.
-        limit: Delta_k, most tuples of one record that counted.
-        variance: of each count's noise, sigma_k^2 Delta_k rounded up.
-        threshold: counts are above it.
-        candidates: |V_k| where it is public (k >= 2 and not ``seen_only``), else None: the number
-            of distinct values seen is private.
-        spurious_bound: most spurious tuples to be expected.
-        extended_above: candidates extend only tuples of the level before with noisy counts above
-            this, as there were too many; None where they extend all of them.
-        cells: S_k, for each column set its values as mixed-radix cells over ``cardinalities``.
-        counts: H_k in the same order, noisy, int64.
-        cardinalities: radix of every column.
+        k: number of columns of the tuples.
+        limit: Delta_k, the maximum number of tuples of one record that count.
+        variance: variance of the noise of each count, sigma_k^2 Delta_k rounded up.
+        threshold: a tuple is released if its noisy count is above this.
+        candidates: number of candidates |V_k| if it is public (k >= 2 and not ``seen_only``), else
+            None, because the number of different values in the records is private.
+        spurious_bound: maximum expected number of spurious tuples.
+        extended_above: if there were too many candidates, they extend only tuples of the previous
+            level with noisy counts above this; None if they extend all of them.
+        cells: S_k: for each column set its tuples, as mixed-radix numbers over ``cardinalities``.
+        counts: H_k: noisy counts in the same order, int64.
+        cardinalities: number of values of every column.
     """
 
     k: int
@@ -104,9 +106,9 @@ class Release:
     """The result of one release.
 
     Attributes:
-        values: for each column the codes of its extracted values, ascending; cells of every level
-            are mixed-radix numbers over positions in these.
-        levels: k = 1..T; shorter where a level extracted nothing.
+        values: for each column the codes of its released values, ascending; the cells of every
+            level are mixed-radix numbers of positions in them.
+        levels: the levels k = 1..T; fewer if a level released no tuple.
     """
 
     values: tuple[Integers, ...]
@@ -114,22 +116,29 @@ class Release:
 
 
 def check_allocation(allocation: Allocation) -> int:
-    """Return the largest contribution limit whose noise can be drawn; to be called before paying.
+    """Return the largest contribution limit whose noise can be drawn.
+
+    It must be called before the budget is spent.
 
     Raises:
-        PlanError: not even the noise for a limit of 1 can be.
+        PlanError: the noise for a limit of 1 is too large already.
     """
     limit = int(MAX_VARIANCE / allocation.variance)
     if limit < 1:
         raise PlanError(
             f"counts of one release would need noise of variance {float(allocation.variance):.3g}; "
-            f"at most {MAX_VARIANCE:,} is drawn: plan fewer releases or a larger epsilon"
+            f"at most {MAX_VARIANCE:,} is possible: plan fewer releases or a larger epsilon"
         )
     return limit
 
 
 def working_bytes(records: Records, levels: int) -> int:
-    """Memory that :func:`release` needs beside the records; it rarely needs half of it."""
+    """Return an upper bound of the bytes that :func:`release` needs in addition to the records.
+
+    Args:
+        records: the raw records.
+        levels: number T of levels.
+    """
     n, d = len(records.codes), len(records.cardinalities)
     tuples = elementary(records.cardinalities, levels)
     largest = max(tuples[1], min(max(tuples[1:]), MAX_CANDIDATES))
@@ -143,14 +152,14 @@ def release(
     randomness: Randomness,
     alive: Alive = lambda: None,
 ) -> Release:
-    """Algorithm 1. Costs at most ``allocation.cost``, whatever it returns.
+    """Compute one release by Algorithm 1; it costs at most ``allocation.cost``.
 
     Args:
-        records: raw; one per user.
-        allocation: levels T and how the budget is spread.
-        settings: Q, eta, and Remark 1.1's alternative.
-        randomness: the operating system's CSPRNG but in tests.
-        alive: called every few seconds or more often.
+        records: raw records, one per user.
+        allocation: number of levels, and the budget of each step.
+        settings: parameters of the algorithm.
+        randomness: source of uniform bytes; the operating system's except in tests.
+        alive: called every few seconds or more often, to show that the work goes on.
 
     Returns:
         Noisy counts; all of it may be published.
@@ -179,7 +188,7 @@ def release(
 
 
 def _single(records: Records) -> Cells:
-    """Count every value of every column; values that no record holds get no noise."""
+    """Return every value of every column as a candidate 1-tuple."""
     return {(i,): np.arange(r) for i, r in enumerate(records.cardinalities) if r}
 
 
@@ -191,7 +200,7 @@ def _renumbered(level: Level, cardinalities: tuple[int, ...]) -> Level:
 
 @dataclass(frozen=True, slots=True)
 class _Extraction:
-    """One level's steps, with what all levels share."""
+    """The steps of one level, with the parameters that all levels share."""
 
     allocation: Allocation
     settings: Settings
@@ -200,17 +209,24 @@ class _Extraction:
     alive: Alive
 
     def level(self, records: Records, offered: Universe, k: int) -> Level:
-        """S_k and H_k."""
+        """Return S_k and H_k, the released tuples and their noisy counts.
+
+        Args:
+            records: the records.
+            offered: the candidates.
+            k: number of columns of a tuple.
+        """
         locator = Locator(records, offered.cells, self.alive)
         held = locator.sizes()
-        # Which columns hold values at all is private; which sets of them are on offer later is not.
+        # Which columns have any value is private, so at level 1 all columns count. Later levels
+        # have column sets that follow from earlier releases, which are public.
         limit = self._limit(held, len(records.cardinalities) if k == 1 else len(offered.cells))
         variance = round_variance(self.allocation.variance * limit)
         unseen = k == 1 or self.settings.seen_only
         threshold, bound = self._threshold(offered, variance, limit, unseen=unseen)
         cells, noisy = {}, {}
         for key, counts in locator.count(held, limit, self.randomness):
-            # With ``unseen`` only tuples that some record contributed: W_1 ∪ … ∪ W_N.
+            # With ``unseen`` only the tuples that some record has are candidates.
             rows = np.flatnonzero(counts) if unseen else slice(None)
             own = noisy_threshold(
                 offered.cells[key][rows],
@@ -236,9 +252,12 @@ class _Extraction:
         )
 
     def _limit(self, held: Integers, column_sets: int) -> int:
-        """Delta_k: a private quantile of how many tuples a record holds, at least 1.
+        """Return Delta_k, a private quantile of the number of candidates in a record, at least 1.
 
-        A record holds at most one tuple of every column set. The number of sets must be public.
+        Args:
+            held: shape (n,), number of candidates that each record has.
+            column_sets: number of column sets, which must be public; a record has at most one tuple
+                of each.
         """
         found = private_quantile(
             held,
@@ -252,6 +271,7 @@ class _Extraction:
     def _threshold(
         self, offered: Universe, variance: Fraction, limit: int, *, unseen: bool
     ) -> tuple[int, float]:
+        """Return the threshold, and the maximum expected number of spurious tuples."""
         if unseen:
             return unseen_threshold(variance, limit, self._delta), 0.0
         spurious = self.settings.spurious
@@ -259,7 +279,7 @@ class _Extraction:
 
     @property
     def _delta(self) -> Fraction:
-        """Of one level's threshold: all of it for the first level, or evenly with Remark 1.1."""
+        """Delta of one level's threshold: all for the first level, or evenly if ``seen_only``."""
         return self.allocation.delta / (self.allocation.levels if self.settings.seen_only else 1)
 
 
@@ -271,7 +291,15 @@ def noisy_threshold(
     randomness: Randomness,
     alive: Alive = lambda: None,
 ) -> tuple[Integers, Integers]:
-    """Algorithm 2 after the counting, for one column set: noise on every candidate's count.
+    """Add noise to the count of every candidate of one column set (the end of Algorithm 2).
+
+    Args:
+        cells: the candidates.
+        counts: true counts, in the same order.
+        variance: variance of the noise.
+        threshold: noisy counts must be above this.
+        randomness: source of uniform bytes.
+        alive: called every few seconds or more often.
 
     Returns:
         The cells whose noisy counts are above the threshold, and these counts.

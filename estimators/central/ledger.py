@@ -1,8 +1,9 @@
-"""The privacy budget as a ledger: pure arithmetic and a checked document; files are elsewhere.
+"""The ledger of the privacy budget of a central plan: its arithmetic and its JSON document.
 
-Cost adds over the releases that a user's records can be in. A release is paid for *before* anything
-of it can leave and is never paid back: an entry that was begun and not finished counts in full, and
-the same release is never made twice, because fresh noise on the same records costs again.
+The costs of all releases add up, because a user's records can be in each of them. The cost of a
+release is entered *before* anything of it can be published, and is never refunded: an unfinished
+release counts in full. The same release is never made twice, because new noise on the same records
+costs again. Files are handled in consumer.central.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from estimators.central.accounting import Spend, epsilon_of, whole_budget
 from estimators.errors import FatalError, PlanError
 
 LEDGER_VERSION = 2
-"""Of an account that is bound to a topic; earlier software, which knows no claims, refuses it."""
+"""Version of an account that is bound to a releases topic. Software that does not know claims (see
+`release_wire`) refuses it."""
 
 UNBOUND_VERSION = 1
+"""Version of an account before its first use, which is bound to no topic."""
 
 
-class BudgetSpent(FatalError):  # noqa: N818 - it is a verdict, not a defect
-    """A release is refused; nothing of it may leave."""
+class BudgetSpent(FatalError):  # noqa: N818 - it is a refusal, not a defect
+    """A release is refused; nothing of it may be published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,9 @@ class Entry:
     """One release.
 
     Attributes:
-        release: its name within the plan, such as the window's number.
-        cost: what it costs at most.
-        published: whether it is known to have left; it is paid for either way.
+        release: name of the release within the plan, such as the number of the window.
+        cost: maximum privacy cost of the release.
+        published: whether the release is known to be published; its cost counts in any case.
     """
 
     release: str
@@ -44,13 +47,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All that was ever spent under one plan.
+    """The account of all privacy costs under one plan.
 
     Attributes:
         plan: digest of the plan.
-        epsilon, delta: the whole budget, decimal strings.
-        entries: in the order of payment.
-        topic: id of the releases topic that the account is for; "" before its first use.
+        epsilon: epsilon of the whole budget, decimal string.
+        delta: delta of the whole budget, decimal string.
+        entries: one per release, in the order of payment.
+        topic: id of the releases topic to which the account is bound; "" before its first use.
     """
 
     plan: str
@@ -70,7 +74,7 @@ class Ledger:
         return sum((entry.cost for entry in self.entries), Spend(Fraction(0), Fraction(0)))
 
     def bind(self, topic: str) -> Ledger:
-        """Return the ledger as that of one releases topic, for good.
+        """Return the ledger, permanently bound to one releases topic.
 
         Args:
             topic: the topic's id, which another topic of the same name does not have.
@@ -81,22 +85,24 @@ class Ledger:
         if self.topic and self.topic != topic:
             raise FatalError(
                 f"the budget account is for the releases topic with id {self.topic}, and this one "
-                f"has id {topic}: the claims that keep a window from being released twice are in "
-                "the first one; bring it back, or make a new plan for new records"
+                f"has id {topic}. The claims that prevent a second release of a window are in the "
+                "first one: restore it, or make a new plan for new records"
             )
         return replace(self, topic=topic)
 
     def pay(self, release: str, cost: Spend) -> Ledger:
-        """Return the ledger with the release paid for; store it before the release is computed.
+        """Return the ledger with the cost of a release.
+
+        The caller must store it before the release is computed.
 
         Raises:
-            BudgetSpent: it was paid for before, or the budget does not cover it.
+            BudgetSpent: the release has an entry already, or the budget is too small for it.
         """
         for entry in self.entries:
             if entry.release == release:
-                how = "was published" if entry.published else "was begun and may have left"
+                state = "was published" if entry.published else "was begun and may be published"
                 raise BudgetSpent(
-                    f"release {release} {how}; making it again would spend its budget twice"
+                    f"release {release} {state}; to make it again would cost its budget twice"
                 )
         after = self.spent + cost
         if not after.fits(self.budget):
@@ -106,10 +112,10 @@ class Ledger:
         return replace(self, entries=(*self.entries, Entry(release, cost)))
 
     def finish(self, release: str) -> Ledger:
-        """Return the ledger with the release marked as published; what is spent stays.
+        """Return the ledger with the release marked as published; its cost stays.
 
         Raises:
-            ValueError: it was never paid for.
+            ValueError: the release has no entry.
         """
         if release not in {entry.release for entry in self.entries}:
             raise ValueError(f"release {release} was never paid for")
@@ -155,7 +161,7 @@ def read_ledger(raw: bytes) -> Ledger:
     """Read what :meth:`Ledger.to_bytes` wrote.
 
     Raises:
-        FatalError: anything but an undamaged ledger of this version: nothing may be released.
+        FatalError: the document is damaged or of an unknown version; nothing may be released then.
     """
     try:
         document = orjson.loads(raw)

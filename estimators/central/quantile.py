@@ -1,4 +1,4 @@
-"""A differentially private quantile of small integers by the exponential mechanism, exact."""
+"""A differentially private quantile of small integers, by the exponential mechanism, exactly."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 
 _BATCH = 1 << 12
+"""Number of proposals that are drawn at once."""
 
 _NEVER = 1 << 62
-"""A coin with odds exp(-2^62) never shows heads: larger exponents are this one."""
+"""A coin of probability exp(-2^62) practically never succeeds; larger exponents become this one."""
 
 
 def private_quantile(
@@ -29,19 +30,20 @@ def private_quantile(
     epsilon: Fraction,
     randomness: Randomness,
 ) -> int:
-    """Return an integer near the quantile, epsilon-DP.
+    """Return an integer near the quantile, with epsilon-differential privacy.
 
-    Weights ``exp(epsilon · u(x) / 2)`` over x in 0..largest with utility
-    ``u(x) = -|#{sizes <= x} - quantile · N|``. Adding or removing one user moves the two terms by
-    at most max(quantile, 1 - quantile) <= 1 together, so the sensitivity is 1. Sampled by
-    rejection from the uniform candidate with coins of odds exp(-rational): no floating point.
+    The result x has probability proportional to ``exp(epsilon · u(x) / 2)`` over 0..largest, with
+    the utility ``u(x) = -|#{sizes <= x} - quantile · N|``. If one user is added or removed, the
+    utility changes by at most max(quantile, 1 - quantile) <= 1, so its sensitivity is 1. Candidates
+    are drawn uniformly and accepted by coins of exact probability exp(-rational), without floating
+    point.
 
     Args:
-        sizes: shape (N,), integers from 0 on; one per user. Larger ones count as ``largest``.
-        largest: last candidate; public.
-        quantile: in (0, 1].
-        epsilon: loss, positive.
-        randomness: the operating system's in production.
+        sizes: shape (N,), non-negative integers, one per user; larger ones count as ``largest``.
+        largest: the largest candidate; public.
+        quantile: the quantile, above 0 and at most 1.
+        epsilon: privacy loss, positive.
+        randomness: source of uniform bytes; the operating system's in production.
 
     Returns:
         A candidate. Cost: O(N + largest), and at most about ``largest`` proposals in the mean.
@@ -49,7 +51,7 @@ def private_quantile(
     gaps = _distances(sizes, largest, quantile)
     denominator = 2 * quantile.denominator * epsilon.denominator
     least = min(gaps)
-    # In integers of any size, as N and epsilon may be large.
+    # Python integers, because N and epsilon can be large.
     exponents = [(gap - least) * epsilon.numerator for gap in gaps]
     whole = np.array([min(e // denominator, _NEVER) for e in exponents], np.int64)
     part = np.array([e % denominator for e in exponents], np.int64)
@@ -61,7 +63,7 @@ def private_quantile(
 
 
 def _distances(sizes: Integers, largest: int, quantile: Fraction) -> list[int]:
-    """quantile.denominator · |#{sizes <= x} - quantile · N| for every candidate x."""
+    """Return quantile.denominator · |#{sizes <= x} - quantile · N| for every candidate x."""
     of_size = np.bincount(np.minimum(sizes, largest), minlength=largest + 1)
     wanted = quantile.numerator * len(sizes)
     at_most = np.cumsum(of_size).tolist()

@@ -1,7 +1,8 @@
-"""Thresholds of noisy counts, rounded up to integers; counts must be strictly above them.
+"""Thresholds of noisy counts, rounded up to integers; released counts are strictly above them.
 
-A discrete Gaussian's tail at an integer m is at most the Gaussian's at m - 1 (Canonne, Kamath and
-Steinke, Proposition 25), so that the paper's bounds hold as they stand.
+The tail of a discrete Gaussian at an integer m is at most the tail of the Gaussian at m - 1
+(Canonne, Kamath and Steinke, Proposition 25). Therefore the bounds of the paper hold unchanged for
+discrete noise.
 """
 
 from __future__ import annotations
@@ -14,9 +15,16 @@ _NORMAL = NormalDist()
 
 
 def unseen_threshold(variance: Fraction, limit: int, delta: Fraction) -> int:
-    """rho_1 = 1 + sd · Phi^-1((1 - delta)^(1 / limit)), rounded up; ``delta`` is the whole share.
+    """Return the threshold for values that are not public, rounded up.
 
-    The tail 1 - (1 - delta)^(1/limit) is what Phi^-1 is taken of, for its digits' sake.
+    It is ``1 + sd · Phi^-1((1 - delta)^(1 / limit))``: a value of a single record is released with
+    a probability of at most delta. The code uses the small tail ``1 - (1 - delta)^(1 / limit)``,
+    because it keeps more digits than a number near 1.
+
+    Args:
+        variance: variance sd^2 of the noise.
+        limit: contribution limit of a record.
+        delta: delta of this level.
     """
     tail = -expm1(log1p(-float(delta)) / limit)
     return _rounded_up(1.0 + sqrt(float(variance)) * -_NORMAL.inv_cdf(tail))
@@ -25,10 +33,18 @@ def unseen_threshold(variance: Fraction, limit: int, delta: Fraction) -> int:
 def universe_threshold(
     variance: Fraction, previous: int, offered: int, spurious: Fraction
 ) -> tuple[int, float]:
-    """rho_k = sd · Phi^-1(1 - eta min(1, |S_{k-1}| / |V_k|)), rounded up, and the bound it gives.
+    """Return the threshold for public candidates, rounded up, and a bound of spurious tuples.
+
+    It is ``sd · Phi^-1(1 - spurious · min(1, previous / offered))``.
+
+    Args:
+        variance: variance sd^2 of the noise.
+        previous: number of tuples of the previous level that were extended, |S_{k-1}|.
+        offered: number of candidates, |V_k|.
+        spurious: eta, the maximum expected number of spurious tuples per tuple before.
 
     Returns:
-        The threshold, and the expected number of spurious tuples at most (Proposition 1.1).
+        The threshold, and the maximum expected number of spurious tuples (Proposition 1.1).
     """
     deviation = sqrt(float(variance))
     tail = float(spurious) * min(1.0, previous / offered)
@@ -37,5 +53,5 @@ def universe_threshold(
 
 
 def _rounded_up(value: float) -> int:
-    # A hair more than the value, so that the rounding of Phi^-1 cannot take a unit away.
+    # Slightly more than the value, so that the rounding error of Phi^-1 cannot lower the result.
     return ceil(value + 1e-9 * max(1.0, abs(value)))

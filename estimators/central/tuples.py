@@ -1,7 +1,7 @@
-"""k-tuples of a table with missing values: where records hit candidates, contribution limits.
+"""k-tuples of a table with missing values: which candidates each record has, and their counts.
 
-A k-tuple is a set of k columns with a value for each. Tuples are kept column set by column set: the
-cells of one set are mixed-radix numbers over that set's values, ascending. No loop runs over rows.
+A k-tuple is a set of k columns with a value for each. Tuples are stored by column set: the cells of
+one set are ascending mixed-radix numbers of the values. No Python loop runs over records.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ Cells = Mapping[Columns, Integers]
 """For each column set the ascending cells of its tuples; sets without tuples are left out."""
 
 MISSING = -1
+"""Code or cell of a missing value."""
 
 _LOOKUP = 1 << 22
-"""Column sets with up to so many cells are looked up in a table, larger ones by bisection."""
+"""Column sets with at most this number of cells use a table of all cells, larger ones bisection."""
 
 _LOOKUP_PER_RECORD = 8
-"""So are none with more cells than this for each record and candidate: filling the table costs."""
+"""The same limit per record and candidate, because filling the table takes time too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +60,7 @@ class Records:
         return cell
 
     def restrict(self, kept: Cells) -> Records:
-        """Recode columns to the values that ``kept`` has as 1-tuples; others go missing."""
+        """Return records with only the values that are 1-tuples of ``kept``; others are missing."""
         codes = np.full_like(self.codes, MISSING)
         cardinalities = []
         for i, r in enumerate(self.cardinalities):
@@ -77,12 +78,12 @@ def size(cells: Cells) -> int:
 
 
 class Locator:
-    """Where the tuples of each record stand among the candidates.
+    """Finds the tuples of each record among the candidates, and counts them.
 
     Args:
-        records: whose tuples are looked for.
+        records: the records.
         universe: the candidates.
-        alive: called for every column set.
+        alive: called for every column set, to show that the work goes on.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class Locator:
         return np.where(wanted[index] == cell, index, MISSING)
 
     def sizes(self) -> Integers:
-        """|W_u| of every record: shape (n,)."""
+        """Return the number of candidates that each record has: shape (n,)."""
         held = np.zeros(len(self._records.codes), np.int64)
         for columns in self._universe:
             held += self.place(columns) >= 0
@@ -117,14 +118,15 @@ class Locator:
     ) -> Iterator[tuple[Columns, Integers]]:
         """Count every candidate, with at most ``limit`` tuples of each record.
 
-        A record with more keeps a uniformly random subset: its tuples are met one after another and
-        each is kept with odds (still allowed) / (still to come). That the subset is uniform serves
-        accuracy only; privacy needs no more than its size.
+        A record with more keeps a uniformly random subset: its tuples come one after another, and
+        each is kept with probability (number still allowed) / (number still to come). Privacy
+        depends only on the size of the subset; uniformity is for accuracy, so a slight bias by the
+        remainder of random words is harmless.
 
         Args:
-            held: as :meth:`sizes` returns it.
+            held: number of candidates of each record, from :meth:`sizes`.
             limit: contribution limit, at least 1.
-            randomness: source of words.
+            randomness: source of uniform bytes.
 
         Yields:
             Every column set, and counts in the order of its cells, int64.

@@ -55,7 +55,7 @@ def test_a_crash_between_release_and_record_leaves_the_budget_spent(tmp_path: Pa
     child.join(60)
     assert child.exitcode == 17
     account = BudgetAccount(path, PLAN)
-    with pytest.raises(BudgetSpent, match="was begun and may have left"):
+    with pytest.raises(BudgetSpent, match="was begun and may be published"):
         account.pay("0", cost(1))
     with pytest.raises(BudgetSpent, match="is spent"):
         account.pay("1", cost(1))

@@ -80,7 +80,7 @@ def test_releases_add_up_to_the_budget_and_not_beyond() -> None:
 def test_a_release_is_never_made_twice() -> None:
     book, cost = ledger(4)
     book = book.pay("0", cost)
-    with pytest.raises(BudgetSpent, match="was begun and may have left"):
+    with pytest.raises(BudgetSpent, match="was begun and may be published"):
         book.pay("0", cost)
     book = book.finish("0")
     assert book.spent == cost
