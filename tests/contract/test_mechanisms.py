@@ -73,7 +73,7 @@ def test_inputs_of_any_integer_type_give_the_same_reports(key: str, dtype: type)
 
 
 @each_example
-def test_the_input_array_is_left_alone(key: str) -> None:
+def test_the_input_array_does_not_change(key: str) -> None:
     mechanism = example(key)
     values = np.arange(100) % mechanism.cells
     before = values.copy()
@@ -209,12 +209,12 @@ def test_large_domains_are_within_epsilon_by_structure(name: str, cells: int, ep
 
 
 @pytest.mark.parametrize("name", sorted(set(MECHANISMS) - {"hadamard-coefficient"} - HASHED))
-def test_a_channel_too_large_to_list_says_so(name: str) -> None:
+def test_a_channel_too_large_to_list_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="not listed"):
         standard(name, "1", MAX_CHANNEL_OUTPUTS + 1).channel()
 
 
-def test_a_hashed_channel_too_large_to_list_says_so() -> None:
+def test_a_hashed_channel_too_large_to_list_is_refused() -> None:
     with pytest.raises(ValueError, match="not listed"):
         standard("olh", "1", 2).channel()
     sketch = EXAMPLES["hadamard-sketch-5"] | {"hashes": 9, "buckets": 256}

@@ -303,7 +303,7 @@ def test_compaction_keeps_the_last_of_each_key_at_its_offset(bench: Bench, sink:
     assert bench.broker.topics().log_ends([where]) == {where: records[-1].offset + 1}
 
 
-def test_describe_tells_partitions_settings_and_only_what_exists(bench: Bench) -> None:
+def test_describe_returns_partitions_and_settings_of_existing_topics(bench: Bench) -> None:
     settings = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": "12345"}
     name, missing = bench.name(), bench.name("missing")
     topics = bench.broker.topics()
@@ -332,7 +332,7 @@ def test_a_wrong_setting_or_count_is_refused(bench: Bench) -> None:
     assert topics.describe([name]) == {}
 
 
-def test_a_topic_made_anew_has_another_id_and_an_empty_log(bench: Bench) -> None:
+def test_a_topic_created_again_has_another_id_and_an_empty_log(bench: Bench) -> None:
     topic = bench.topic(partitions=2)
     bench.fill(topic, [b"old"])
     topics = bench.broker.topics()

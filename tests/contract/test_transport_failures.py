@@ -72,7 +72,7 @@ def topic() -> str:
     return f"failures-{uuid.uuid4().hex[:8]}"
 
 
-def test_nobody_there_is_said_in_one_line_and_in_time() -> None:
+def test_an_unreachable_broker_gives_one_line_in_time() -> None:
     with socket.socket() as probe:  # bound but not listening: connections are refused
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -155,7 +155,7 @@ def _delivered(sink: Sink, topic: str) -> bool:
         return False
 
 
-def test_a_send_fails_for_good_after_its_delivery_time(own: NativeKafka, topic: str) -> None:
+def test_a_send_fails_finally_after_its_delivery_time(own: NativeKafka, topic: str) -> None:
     patient = connect(own.bootstrap)
     patient.topics().create([TopicSpec(topic, 1)])
     patient.close()

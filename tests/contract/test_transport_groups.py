@@ -123,7 +123,7 @@ def test_committed_offsets_are_never_used_as_positions(bench: Bench) -> None:
     assert second.values == [b"0", b"1"]
 
 
-def test_two_members_share_and_the_first_is_told_what_it_gave_up(bench: Bench) -> None:
+def test_two_members_share_and_the_first_learns_what_it_lost(bench: Bench) -> None:
     topic, group = bench.topic(partitions=4), bench.name("g")
     first = _member(bench, group, topic)
     _settle(_all(topic, 4), first)
@@ -238,7 +238,7 @@ def test_a_static_member_that_comes_back_keeps_its_partitions(bench: Bench) -> N
     assert first.changes == []
 
 
-def test_a_static_member_whose_place_was_taken_is_told_to_stop(bench: Bench) -> None:
+def test_a_static_member_whose_place_was_taken_must_stop(bench: Bench) -> None:
     topic, group = bench.topic(), bench.name("g")
     first = _member(bench, group, topic, "worker-1")
     _settle(_all(topic, 1), first)

@@ -30,7 +30,20 @@ from tests.support.tally import START, batch_id, body, names_of
 
 
 class Scenario:
-    """A broker, an edge, workers and publishers, and what was ever in the input logs."""
+    """A broker with the processes of one plan, and a copy of all that was ever in its topics.
+
+    A method without an underscore is an operation, which `play` calls by its name. Its argument
+    ``dice`` is the random generator of this operation.
+
+    Attributes:
+        logs: all records that were ever in each input partition, also those deleted since.
+        outputs: all records that were ever in the snapshots topic.
+        cell: the next cell that no report has used.
+        sent: the batches that the edge has submitted.
+        held: batches that the edge sends later than others.
+        zombies: workers that lost their partitions and still run.
+        fatal: the errors at which processes stopped, with their number.
+    """
 
     def __init__(self) -> None:
         self.plan = plan()
@@ -56,7 +69,7 @@ class Scenario:
         self._add_publisher()
 
     def play(self, operations: list[Operation]) -> None:
-        """Let it all happen, then let it come to rest."""
+        """Perform the operations in order, then let the processes finish all work."""
         for name, number in operations:
             getattr(self, name)(random.Random(number))
             self._look()
@@ -70,7 +83,10 @@ class Scenario:
         return BatchSender(self.names, process.sink(), budget, clock=self.clock)
 
     def _batch(self, dice: random.Random) -> EncodedBatch | None:
-        """One to three reports with cells of their own, for about now."""
+        """Return a batch of one to three reports, each with a new cell, for a window near now.
+
+        Return None if no cell is left.
+        """
         n = dice.randint(1, 3)
         if self.cell + n > CELLS:
             return None
@@ -82,6 +98,7 @@ class Scenario:
         return EncodedBatch(0, n, batch_id(1000 + cells[0]), value)
 
     def send(self, dice: random.Random) -> None:
+        """Send a new batch."""
         batch = self._batch(dice)
         if batch is not None:
             self.sent.append(batch)
@@ -89,11 +106,12 @@ class Scenario:
         self.edge.step()
 
     def resend(self, dice: random.Random) -> None:
+        """Send one of the last batches again."""
         if self.sent:
             self.edge.submit(dice.choice(self.sent[-8:]))
 
     def reorder(self, dice: random.Random) -> None:
-        """Keep a batch back, or send one that was kept back, with another's around it."""
+        """Hold a new batch back; if others are held back already, send one of them."""
         batch = self._batch(dice)
         if batch is not None:
             self.held.append(batch)
@@ -107,6 +125,7 @@ class Scenario:
             self.edge.submit(late)
 
     def corrupt(self, dice: random.Random) -> None:
+        """Send a batch whose content must be rejected."""
         good = body(self.plan, 0, [0])
         bad = [
             b"{",
@@ -118,14 +137,14 @@ class Scenario:
         self.edge.submit(EncodedBatch(0, 1, dice.randbytes(16), dice.choice(bad)))
 
     def damage(self, dice: random.Random) -> None:
-        """A record batch that cannot be decoded, over several offsets."""
+        """Append a record batch that cannot be decoded and that covers several offsets."""
         raw = frame(b"no records", dice.randint(1, 4), codec=dice.choice([GZIP, LZ4, 5]))
         partition = dice.choice(self.inputs)
         if not self.broker._cluster.stalls(partition):
             self.broker.append_batch(partition, raw)
 
     def crash_edge(self, _dice: random.Random) -> None:
-        """Whatever was in flight is sent again by the next one: the spool's promise."""
+        """Replace the edge; the new one sends again what was in flight, as the spool ensures."""
         self.edge = self._edge()
         for batch in self.sent[-3:]:
             self.edge.submit(batch)

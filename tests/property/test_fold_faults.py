@@ -140,7 +140,9 @@ def check(drama: Drama) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(operations=st.lists(st.sampled_from(OPERATIONS), max_size=60), seed=st.integers(0, 1 << 30))
-def test_what_is_written_equals_the_log_whatever_happens(operations: list[str], seed: int) -> None:
+def test_the_written_state_equals_the_log_after_any_faults(
+    operations: list[str], seed: int
+) -> None:
     drama, dice = Drama(), random.Random(seed)
     for operation in operations:
         drama.play(operation, dice)
@@ -148,7 +150,7 @@ def test_what_is_written_equals_the_log_whatever_happens(operations: list[str], 
     check(drama)
 
 
-def test_the_drama_ends_as_the_naive_reference_says() -> None:
+def test_the_state_after_the_faults_equals_the_slow_reference() -> None:
     """Ties the simulation's yardstick (the fold) to the list-based reference once more."""
     drama, dice = Drama(), random.Random(3)
     for operation in dice.choices(OPERATIONS, k=150):

@@ -136,7 +136,7 @@ def test_standard_errors_are_the_spread_of_the_estimates() -> None:
         assert np.mean(sums) == pytest.approx(expected, rel=0.15)
 
 
-def test_both_kinds_of_tallies_have_one_law() -> None:
+def test_both_kinds_of_tallies_have_the_same_distribution() -> None:
     """First two moments of every counter, over many collections of the same devices."""
     domain = mixed_domain(2, 3, 4)
     codes = np.stack(np.unravel_index(np.arange(600) % 17, (2, 3, 4)), axis=1).astype(np.uint16)

@@ -87,7 +87,7 @@ def test_every_mechanism_states_its_influence() -> None:
         assert mechanism.influence(np.array([1.0, 0.0]), np.array([1.0, 3.0])) > 0
 
 
-def test_one_report_moves_a_cell_as_far_as_the_page_says() -> None:
+def test_one_report_changes_a_cell_as_much_as_documented() -> None:
     """In units of 1 / n: grr of 4, 16 and 64 cells, oue; epsilon 1 and 0.2."""
     one = np.array([1.0, 0.0])
 

@@ -135,7 +135,7 @@ def assert_moments(
 
 
 @pytest.mark.parametrize("key", listed_law)
-def test_drawn_tallies_have_the_law_of_perturbed_ones(key: str) -> None:
+def test_drawn_tallies_have_the_distribution_of_perturbed_ones(key: str) -> None:
     mechanism = example(key, "1")
     cells, times = mechanism.cells, 2000
     histogram = 40 + 30 * np.arange(cells)
@@ -151,7 +151,7 @@ def test_drawn_tallies_have_the_law_of_perturbed_ones(key: str) -> None:
     assert_moments(counted, mean, np.atleast_2d(covariance))
 
 
-def test_drawn_tallies_of_local_hashing_have_the_law_of_perturbed_ones() -> None:
+def test_drawn_tallies_of_local_hashing_have_the_distribution_of_perturbed_ones() -> None:
     mechanism = standard("olh", "1", 6)
     assert isinstance(mechanism, SupportOracle)
     histogram = np.array([900, 500, 300, 200, 100, 0])

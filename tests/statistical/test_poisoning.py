@@ -112,7 +112,7 @@ def test_too_few_reports_say_nothing() -> None:
     assert not examine(plan, nothing).suspicious
 
 
-def test_the_document_says_what_was_tested() -> None:
+def test_the_document_names_the_test_and_its_numbers() -> None:
     finding = poisoning.Examination((Finding("shares", 50.123456789, 3, 1e-9),))
     assert finding.to_json() == {
         "suspicious": True,

@@ -91,7 +91,7 @@ def test_inp_ht_has_the_theory_s_total_variation_on_taxi(shared: Path, k: int) -
     assert np.mean(distances) == pytest.approx(TAXI_TV[k], rel=0.1)
 
 
-def test_noise_of_fc_am_and_ft_stands_as_256_to_448_6_to_81(shared: Path) -> None:
+def test_noise_of_fc_am_and_ft_has_the_ratio_256_to_448_6_to_81(shared: Path) -> None:
     """In units of 4e / (e - 1)^2 / n, the variance of one cell under OUE."""
     codes = draw(taxi(shared).codes, N, np.random.default_rng(51))
     e = np.exp(0.2)

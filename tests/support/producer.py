@@ -23,11 +23,16 @@ from producer import DeviceStore, Policy, Reporter
 
 START = 1_700_000_000
 WINDOW = 10
+"""Length of a window in seconds."""
+
 ONCE = Guarantee()
+"""The promise that a device reports once in all."""
+
 LINEAGE = "00112233445566778899aabbccddeeff"
+"""Lineage of the plans; plans of one lineage share one privacy allowance per device."""
 
 LARGE = Policy(report_epsilon="128", span_epsilon="100000000")
-"""Allows what tests of other things ask."""
+"""A device's limits on epsilon that no test reaches by accident."""
 
 COLOUR = Attribute("colour", ("red", "green", "blue"), other=2)
 SIZE = Attribute("size", ("s", "m", "l", "xl"))
@@ -47,7 +52,23 @@ def make_plan(
     partitions: int = 2,
     version: int = PLAN_VERSION,
 ) -> Plan:
-    """Return a plan with GRR and OUE on tables and a group of two parity views; unequal shares."""
+    """Return a plan with three groups of devices, with shares 5, 3 and 3 of all devices.
+
+    Group 0 reports colour and size together by GRR. Group 1 reports size and flag by OUE. Group 2
+    has two views that report a parity (a sum modulo 2) by GRR, with shares 1 and 2.
+
+    Args:
+        guarantee: what a device promises over several windows.
+        windows: number of windows.
+        start: start of the plan in Unix seconds.
+        window: length of a window in seconds.
+        lineage: id of the lineage.
+        epsilon: privacy parameter of a report.
+        lineage_epsilon: the lineage's allowance per device; empty for that of this plan.
+        name: name of the plan.
+        partitions: partitions of each reports topic.
+        version: version of the plan document.
+    """
     return Plan(
         name=name,
         purpose="tests",
@@ -86,7 +107,7 @@ def unsigned_reporter(
     clock: Callable[[], int] = wall_clock,
     policy: Policy | None = LARGE,
 ) -> Reporter:
-    """A device that takes unsigned plans, with large limits."""
+    """Return a device that accepts unsigned plans, by default with large limits."""
     return Reporter(plan, store, randomness, clock, policy=policy, allow_unsigned=True)
 
 
@@ -114,7 +135,7 @@ def records_of(broker: InProcessBroker, plan: Plan) -> list[tuple[int, Record]]:
 
 
 def count(plan: Plan, records: Iterable[tuple[int, Record]]) -> dict[tuple[int, int], Tally]:
-    """Tally by group and window, each batch id once."""
+    """Count the reports by group and window; a batch id that occurs again is not counted."""
     batch_ids: set[bytes] = set()
     tallies: dict[tuple[int, int], Tally] = {}
     for group, record in records:
@@ -134,6 +155,7 @@ def count(plan: Plan, records: Iterable[tuple[int, Record]]) -> dict[tuple[int, 
 
 
 def some_codes(n: int, seed: int = 1) -> NDArray[np.uint16]:
+    """Return n random records of the plan's three attributes, shape (n, 3)."""
     generator = np.random.default_rng(seed)
     return generator.integers(0, [3, 4, 2], (n, 3)).astype(np.uint16)
 
@@ -158,7 +180,13 @@ class FakeClock:
 
 @dataclass
 class ScriptedDelivery:
-    """A delivery with a scripted outcome, or none; ``seen`` once a wait has returned a success."""
+    """A delivery (the broker's answer to a send) whose outcome the test decides.
+
+    Attributes:
+        outcome: the offset of a successful send, the error of a failed one, or None while open.
+        on_wait: called when somebody waits for the delivery.
+        seen: whether a wait has returned a success.
+    """
 
     outcome: int | CalmstreamError | None
     on_wait: Callable[[], None]
@@ -178,10 +206,16 @@ class ScriptedDelivery:
 
 
 class ScriptedSink:
-    """Records what is sent; ``script(attempt)`` is the outcome of the nth send (from 0).
+    """A sink that records what is sent, with outcomes that the test decides.
 
-    An outcome of None leaves the delivery open until :meth:`release`. ``on_wait`` is called when
-    somebody waits for a delivery.
+    Args:
+        script: returns the outcome of the nth send, counted from 0. An outcome of None leaves the
+            delivery open until :meth:`release`.
+
+    Attributes:
+        sends: topic, key and value of each send.
+        deliveries: the delivery of each send.
+        on_wait: called when somebody waits for a delivery.
     """
 
     def __init__(self, script: Callable[[int], int | CalmstreamError | None]) -> None:
@@ -210,6 +244,7 @@ class ScriptedSink:
         self.on_wait()
 
     def release(self) -> None:
+        """Let all open deliveries succeed."""
         for delivery in self.deliveries:
             if delivery.outcome is None:
                 delivery.outcome = 0

@@ -178,7 +178,7 @@ def test_a_window_released_before_there_were_claims_is_not_released_again(tmp_pa
 
 
 @pytest.mark.parametrize("records", ["many", "nonsense"])
-def test_what_leaves_beside_the_release_is_the_same_whatever_the_records_are(
+def test_all_output_but_the_release_is_independent_of_the_records(
     records: str, tmp_path: Path
 ) -> None:
     nobody, somebody = (beside(Bench(tmp_path / name), name) for name in ("nobody", records))
@@ -253,7 +253,7 @@ class Patience:
 
 
 @pytest.mark.parametrize("trimmed", [False, True])
-def test_windows_that_may_have_lost_records_are_left_out_by_the_clock_alone(
+def test_windows_that_may_have_lost_records_are_left_out_by_the_clock(
     trimmed: bool, tmp_path: Path
 ) -> None:
     bench = Bench(tmp_path)
@@ -314,7 +314,7 @@ def test_readers_pass_over_what_is_no_release_of_their_plan_and_say_so(tmp_path:
     assert logs[1]["records"] == 4
 
 
-def test_what_a_release_says_of_its_sample_and_its_candidates_is_shown(tmp_path: Path) -> None:
+def test_sample_and_candidates_of_a_release_are_shown(tmp_path: Path) -> None:
     bench = Bench(tmp_path, replace(PLAN, sample="0.5", users=2000))
     aggregator = bench.aggregator()
     users = [f"u{i}" for i in range(2000)]

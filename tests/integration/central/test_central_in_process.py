@@ -239,7 +239,7 @@ def test_perturbed_reports_and_nonsense_are_refused_without_a_word(bench: Bench)
     assert first.levels[1]["tables"] == []
 
 
-def test_memory_is_checked_by_the_plan_alone_before_anything_is_read(tmp_path: Path) -> None:
+def test_memory_is_checked_from_the_plan_before_anything_is_read(tmp_path: Path) -> None:
     # 1,000 users, of whom all count: 400 bytes each and 1,025 for each of three values.
     bench = Bench(tmp_path, replace(PLAN, users=1000))
     with pytest.raises(FatalError, match="raise CALMSTREAM_RAW_MEMORY_BYTES") as refusal:

@@ -47,7 +47,7 @@ def test_a_deleted_input_topic_stops_the_worker(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_topic_made_anew_is_not_mistaken_for_the_old_one(stage: Stage) -> None:
+def test_a_topic_created_again_is_not_mistaken_for_the_old_one(stage: Stage) -> None:
     worker = stage.worker()
     stage.send(20)
     counted(stage, 20)

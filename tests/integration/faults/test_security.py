@@ -258,7 +258,7 @@ def test_a_forbidden_action_is_refused_by_the_broker(stage: Stage, user: str) ->
 
 
 @pytest.mark.slow
-def test_a_group_admits_its_own_role_alone(stage: Stage) -> None:
+def test_a_group_admits_only_its_own_role(stage: Stage) -> None:
     group, topic = f"{stage.names.prefix}.publisher", stage.names.state
     join(stage, "publisher", group, topic)
     refused(lambda: join(stage, "tally", group, topic))
@@ -330,7 +330,7 @@ def test_scram_works_over_tls(stage: Stage) -> None:
     client.close()
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(stage: Stage) -> None:
+def test_a_certificate_of_an_unknown_authority_is_refused(stage: Stage) -> None:
     untrusting = Security("SASL_SSL", "PLAIN", "admin", stage.secured.passwords["admin"])
     with pytest.raises(CalmstreamError):
         connect(stage.bootstrap, untrusting, connect_seconds=4)

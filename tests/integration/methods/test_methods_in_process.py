@@ -109,7 +109,7 @@ def test_a_plan_that_asks_for_analysis_gets_it_in_every_snapshot(method: str) ->
     assert "a1 given a0" in text
 
 
-def test_without_the_plan_s_word_the_tables_alone_are_analysed() -> None:
+def test_without_analysis_in_the_plan_only_the_tables_are_analysed() -> None:
     domain = mixed_domain(2, 3, 2)
     _, snapshots = collected(plan_of("inp-ht", domain), population(domain))
     [total] = [s for s in snapshots if s.kind is Kind.TOTAL]

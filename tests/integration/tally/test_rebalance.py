@@ -78,7 +78,7 @@ def expel(bootstrap: str, group: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_static_member_that_restarts_disturbs_nobody(make: object) -> None:
+def test_a_static_member_that_restarts_causes_no_rebalance(make: object) -> None:
     stage = make(1, 4)
     first = stage.worker(member="one")
     second = stage.worker(member="two")

@@ -38,7 +38,7 @@ def behind(stage: Stage) -> TallyWorker:
     return worker
 
 
-def test_a_partition_that_stands_still_is_told_first_and_then_stops_the_worker() -> None:
+def test_a_partition_without_progress_is_reported_and_then_stops_the_worker() -> None:
     stage = Stage(small_plan(partitions=2), STALL)
     worker = behind(stage)
     stage.turns(worker, count=4, step=1.0)
@@ -85,7 +85,7 @@ def seconds(stage: Stage, worker: TallyWorker, count: int) -> None:
         time.sleep(0.01)
 
 
-def test_a_partition_that_stalls_alone_costs_its_neighbours_nothing(
+def test_a_stalled_partition_does_not_delay_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stage = Stage(small_plan(partitions=2), {"stall_seconds": 60.0, "topic_check_seconds": 1.0})

@@ -103,7 +103,7 @@ def test_it_is_counted_and_kept_and_the_stream_goes_on(
     worker.finish()
 
 
-def test_a_rejected_batch_leaves_no_id() -> None:
+def test_the_id_of_a_rejected_batch_can_be_used_again() -> None:
     stage = Stage(PLAN)
     worker = stage.worker()
     """A batch that was rejected as too early is accepted when it is sent again in time."""
@@ -118,7 +118,7 @@ def test_a_rejected_batch_leaves_no_id() -> None:
     assert stage.states()[-1].open[1].tally.reports == 1
 
 
-def test_a_resend_is_a_duplicate_until_the_window_closes_and_late_after() -> None:
+def test_a_resent_batch_is_a_duplicate_until_the_window_closes_and_late_after() -> None:
     stage = Stage(PLAN)
     worker = stage.worker()
     for seconds, reason in ((1, None), (2, "duplicate"), (13, "duplicate"), (13.5, "late")):
@@ -150,7 +150,7 @@ def test_every_reason_has_its_test() -> None:
     assert {r for r, *_ in BAD} | elsewhere == set(Reason)
 
 
-def test_what_exceeds_the_plans_limits_is_rejected_last_and_leaves_no_id() -> None:
+def test_the_plans_limits_are_checked_last_and_a_rejected_id_can_be_used_again() -> None:
     stage = Stage(small_plan(limits=Limits(batch_reports=2, batches=2)))
     worker = stage.worker()
     stage.batch(0, [1, 2, 3], number=1)  # too many reports
@@ -169,7 +169,7 @@ def test_what_exceeds_the_plans_limits_is_rejected_last_and_leaves_no_id() -> No
     assert state.open[1].tally.counts.tolist() == [[1, 0, 0, 0]]
 
 
-def test_records_that_cannot_be_decoded_are_one_rejection_at_the_last_of_them() -> None:
+def test_records_that_cannot_be_decoded_are_one_rejection_at_their_last_offset() -> None:
     stage = Stage(PLAN)
     worker = stage.worker()
     stage.batch(0, [3])

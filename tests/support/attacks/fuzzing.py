@@ -28,6 +28,7 @@ _ODD: tuple[Any, ...] = (
 
 
 def _possible(name: str) -> bool:
+    """Return whether the mechanism works with four cells."""
     try:
         mechanisms.standard(name, "1", 4)
     except PlanError:
@@ -36,14 +37,18 @@ def _possible(name: str) -> bool:
 
 
 def plan_of(version: int = PLAN_VERSION) -> Plan:
-    """Return a plan: a group for every mechanism of four cells; the last has two views."""
+    """Return a plan with a group for every mechanism that works with four cells.
+
+    The last group has two views, so that its batches have a column for the view.
+    """
     views = ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
     names = [name for name in sorted(mechanisms.MECHANISMS) if _possible(name)]
     groups = []
     for place, name in enumerate(names):
         spec = mechanisms.spec(mechanisms.standard(name, "1", 4))
-        own = tuple(View(views[(place + i) % 6]) for i in range(1 + (name == names[-1])))
-        groups.append(Group(spec, own, (1,) * len(own)))
+        count = 2 if name == names[-1] else 1
+        of_group = tuple(View(views[(place + i) % 6]) for i in range(count))
+        groups.append(Group(spec, of_group, (1,) * len(of_group)))
     return Plan(
         name="fuzz", purpose="tests", owner="tests", lineage="0" * 32, domain=Domain.binary(4),
         epsilon="1", k=2, method="calm", parameters={}, groups=tuple(groups), start=1_700_000_000,
@@ -53,7 +58,7 @@ def plan_of(version: int = PLAN_VERSION) -> Plan:
 
 
 def good(plan: Plan, group: int, dice: random.Random) -> Message:
-    """Return a valid batch."""
+    """Return key and value of a valid batch."""
     n = dice.choice((1, 2, 5, 40))
     mechanism, views = plan.mechanisms[group], len(plan.groups[group].views)
     values = np.array([dice.randrange(mechanism.cells) for _ in range(n)])
@@ -64,7 +69,14 @@ def good(plan: Plan, group: int, dice: random.Random) -> Message:
 
 
 def messages(plan: Plan, group: int, seed: int, pool: int = 50) -> Iterator[Message]:
-    """Generate messages without end: valid batches, most of them with one to three changes."""
+    """Yield messages for ever: valid batches, most of them with one to three changes.
+
+    Args:
+        plan: the plan that the batches belong to.
+        group: index of the group that they are for.
+        seed: seed of all random choices.
+        pool: number of valid batches from which all messages are made.
+    """
     dice = random.Random(seed)
     honest = [good(plan, group, dice) for _ in range(pool)]
     while True:
@@ -75,7 +87,7 @@ def messages(plan: Plan, group: int, seed: int, pool: int = 50) -> Iterator[Mess
 
 
 def changed(honest: Sequence[bytes], seed: int) -> Iterator[bytes | None]:
-    """Generate messages without end: the honest values, most of them with one or two changes."""
+    """Yield values for ever: the honest values, most of them with one or two changes."""
     dice = random.Random(seed)
     while True:
         value: bytes | None = dice.choice(honest)
@@ -85,6 +97,7 @@ def changed(honest: Sequence[bytes], seed: int) -> Iterator[bytes | None]:
 
 
 def _bytes(key: Any, value: Any, dice: random.Random) -> Message:
+    """Replace some bytes."""
     raw = bytearray(value or b"{}")
     for _ in range(dice.choice((1, 1, 2, 8))):
         if raw:
@@ -93,11 +106,13 @@ def _bytes(key: Any, value: Any, dice: random.Random) -> Message:
 
 
 def _cut(key: Any, value: Any, dice: random.Random) -> Message:
+    """Keep only the beginning."""
     raw = value or b""
     return key, raw[: dice.randrange(len(raw) + 1)]
 
 
 def _splice(key: Any, value: Any, dice: random.Random) -> Message:
+    """Repeat a part."""
     raw = value or b""
     a, b = sorted(dice.randrange(len(raw) + 1) for _ in range(2))
     return key, raw[:b] + raw[a:b] * dice.choice((1, 3)) + raw[b:]
@@ -131,6 +146,7 @@ def _field(key: Any, value: Any, dice: random.Random) -> Message:
 
 
 def _key(key: Any, value: Any, dice: random.Random) -> Message:
+    """Replace the key by a missing one or one of another length."""
     return dice.choice((None, b"", b"k", dice.randbytes(15), dice.randbytes(17), key)), value
 
 

@@ -1,8 +1,8 @@
-"""An ordeal: real processes on their own broker, with faults while reports are sent.
+"""Run an *ordeal*: inject faults into real processes while reports are sent, then check all counts.
 
-The test suite plays a short one, and ``make soak`` a long one. One hostile record of each kind is
-sent every second. Counts and published tables are compared, cell by cell, with a recount that uses
-none of the product's code.
+The processes run on their own broker. The test suite plays a short ordeal, ``make soak`` a long
+one. One hostile record of each kind is sent every second. At the end, counts and published tables
+are compared, cell by cell, with a recount that uses none of the product's code.
 """
 
 from __future__ import annotations
@@ -34,12 +34,18 @@ from tests.support.service.processes import command, environment, run, until
 GROUPS = 3
 PARTITIONS = 4
 FAULTS = ("kill", "freeze", "terminate", "broker", "resend")
-# Between two reads of the processes' metrics; each read costs every worker milliseconds.
+"""Kinds of faults; each is a method of `Ordeal` with an underscore before its name."""
+
 POLL_SECONDS = 0.2
+"""Time between two reads of the processes' metrics; each read costs every worker milliseconds."""
 
 
 def ordeal_plan(window: int, grace: int) -> Plan:
-    """Return a plan of three pairs of four bits by GRR; its windows close during the ordeal."""
+    """Return a plan over four binary attributes with three groups that report pairs by GRR.
+
+    It began at the start of the current window, so its windows close during the ordeal. Both
+    arguments are in seconds.
+    """
     views = ((0, 1), (1, 2), (2, 3))
     start = int(time.time()) // window * window
     return Plan(
@@ -65,11 +71,19 @@ def ordeal_plan(window: int, grace: int) -> Plan:
 
 
 class Ordeal:
-    """One run: ``workers`` processes count ``reports`` reports sent at ``rate`` a second.
+    """One run: workers count the reports of a producer while faults are injected.
 
-    A worker that is silent for ``session`` seconds loses its partitions; a freeze lasts 1.5 times
-    as long. Windows have ``window`` seconds and ``grace`` seconds of grace, in which delayed
-    reports can arrive. Every final must be complete within ``latest`` seconds after that.
+    Args:
+        broker: the broker, which the ordeal also stops and starts.
+        directory: folder for the plan, the records, the spool and the logs.
+        reports: number of reports that are sent.
+        rate: reports per second.
+        workers: number of worker processes.
+        session: seconds without a heartbeat after which a worker loses its partitions; a freeze
+            lasts 1.5 times as long.
+        window: length of a window in seconds.
+        grace: seconds after a window's end in which delayed reports can arrive.
+        latest: seconds after that within which the final of the window must be published.
     """
 
     def __init__(
@@ -106,9 +120,18 @@ class Ordeal:
         self._roles = [*["tally"] * workers, "publish"]
 
     def play(self, faults: list[str], pause: float, seed: int = 20261120) -> Outcome:
-        """Start all processes, inject the faults in order, stop, compare; return the outcome."""
-        made = run("topics", *self.where)
-        assert made.returncode == 0, made.stderr
+        """Start all processes, inject the faults in order, stop, and check the results.
+
+        Args:
+            faults: the kinds of the faults, in order; see `FAULTS`.
+            pause: seconds before each fault.
+            seed: decides which process a fault hits.
+
+        Raises:
+            AssertionError: a count is wrong, a final is late, or a process does not recover.
+        """
+        done = run("topics", *self.where)
+        assert done.returncode == 0, done.stderr
         settings = {
             "CALMSTREAM_SESSION_SECONDS": str(self.session),
             "CALMSTREAM_CHECKPOINT_SECONDS": "2",
@@ -162,6 +185,7 @@ class Ordeal:
     # Faults
 
     def _inject(self, kind: str, rng: random.Random) -> None:
+        """Inject one fault into a random process, wait for the recovery, and note its time."""
         began = time.monotonic()
         getattr(self, f"_{kind}")(rng.randrange(len(self._roles)))
         until(f"recovery from {kind}", self._settled, 120, POLL_SECONDS)
@@ -247,6 +271,7 @@ class Ordeal:
     # The end
 
     def _await_counts(self) -> None:
+        """Wait until all reports are counted and the last window's final is published."""
         ends = {
             (group, number): log_end(self.broker.data, self.names.reports(group), number)
             for group, number in self.findings.inputs()
@@ -259,8 +284,8 @@ class Ordeal:
             return all(states[where]["next_offset"] >= end for where, end in ends.items())
 
         until("all reports counted", counted, 180, 1.0)
-        patience = self.plan.window + self.plan.grace + 2 * self.latest
-        until("the last final", lambda: last in self.outcome.finals, patience, POLL_SECONDS)
+        limit = self.plan.window + self.plan.grace + 2 * self.latest
+        until("the last final", lambda: last in self.outcome.finals, limit, POLL_SECONDS)
 
     def _end(self) -> Comparison:
         """Stop the workers, and the publisher when it has published all closed windows."""
@@ -278,6 +303,7 @@ class Ordeal:
         return comparison
 
     def _compare(self, comparison: Comparison) -> None:
+        """Check counts, rejections, the spool and the times of finals; complete the outcome."""
         outcome, sender = self.outcome, self.hostile
         outcome.left = self.crew.left
         comparison.check()

@@ -46,7 +46,7 @@ def test_results_are_found_again_and_refusals_are_not_repeated(tmp_path: Path) -
     assert again.has(WHOLE.key, 3)
 
 
-def test_a_measurement_depends_on_point_and_repeat_alone(shared: Path) -> None:
+def test_a_measurement_depends_only_on_point_and_repeat(shared: Path) -> None:
     assert shared.is_dir()
     first, again, other = (measure(SMALL, repeat) for repeat in (0, 0, 1))
     for result in (first, again, other):

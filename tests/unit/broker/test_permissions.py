@@ -30,7 +30,7 @@ def may(role: str, operation: str, topic: str, names: TopicNames = NAMES) -> boo
         ("subscriber", set(), {"snapshots"}),
     ],
 )
-def test_roles_read_and_write_what_the_table_says(
+def test_roles_read_and_write_as_the_table_states(
     role: str, writes: set[str], reads: set[str]
 ) -> None:
     topics = {
@@ -62,7 +62,7 @@ def test_no_rule_reaches_beyond_the_plan() -> None:
                 assert rule.name.endswith((".", ".reports.g"))
 
 
-def test_groups_are_read_by_their_own_role_alone() -> None:
+def test_groups_are_read_only_by_their_own_role() -> None:
     assert Permission("group", f"{NAMES.prefix}.tally", "READ") in permissions("tally", NAMES)
     assert not [r for r in permissions("edge", NAMES) if r.kind == "group"]
 

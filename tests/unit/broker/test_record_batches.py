@@ -124,7 +124,7 @@ def test_javas_snappy_stream_is_read_as_a_raw_block_is() -> None:
         assert [r.value for r in read(frame(payload, 2, codec=SNAPPY))] == [r.value for r in long]
 
 
-def test_the_brokers_time_stands_for_all_records_of_a_batch() -> None:
+def test_the_brokers_time_counts_for_all_records_of_a_batch() -> None:
     data = batch(ROWS, attributes=APPEND_TIME, first_time=5, max_time=77)
     assert {(r.timestamp, r.append_time) for r in read(data)} == {(77, True)}
 
@@ -299,7 +299,7 @@ def test_a_length_that_cannot_be_is_a_fault(length: int) -> None:
         read(struct.pack(">qi", 0, length) + b"\x00\x00\x00\x00\x02" + bytes(100))
 
 
-def test_batches_of_several_leaders_are_told_apart() -> None:
+def test_batches_of_several_leaders_are_distinguished() -> None:
     data = batch(ROWS, base_offset=0, epoch=3) + batch(ROWS, base_offset=5, epoch=4)
     assert [p.leader_epoch for p in decode_batches(data)] == [3, 4]
 

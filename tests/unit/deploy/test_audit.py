@@ -62,7 +62,7 @@ def test_what_was_not_looked_up_is_named_and_is_not_clean(audit: ModuleType) -> 
 
 
 @pytest.mark.parametrize("output", ["", "[]", "{}", "Traceback"])
-def test_no_way_to_the_database_is_told(audit: ModuleType, output: str) -> None:
+def test_an_unreachable_database_is_reported(audit: ModuleType, output: str) -> None:
     trouble = "Traceback (most recent call last):\nConnectionError: cannot resolve 'pypi.org'\n"
     assert audit.verdict(output, trouble) == (
         2,

@@ -140,7 +140,7 @@ def test_every_dashboard_is_in_the_chart() -> None:
     assert packed == {path.name: path.read_text() for path in boards.glob("*.json")}
 
 
-def test_the_policy_lets_in_scrapes_alone_and_out_to_brokers_and_names() -> None:
+def test_the_network_policy_allows_scrapes_in_and_brokers_and_names_out() -> None:
     policy = LOCAL.one("NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     (ingress,) = policy["ingress"]

@@ -44,7 +44,7 @@ def test_the_command_line_takes_the_arguments(component: str) -> None:
         assert str(args.account) == f"{CENTRAL.mounted(component)['account']}/account.json"
 
 
-def test_the_account_lies_on_the_named_volume_and_is_made_once() -> None:
+def test_the_account_is_on_the_named_volume_and_is_made_once() -> None:
     for component in ("account", "aggregator"):
         (claim,) = (v for v in CENTRAL.pod(component)["volumes"] if v["name"] == "account")
         assert claim["persistentVolumeClaim"] == {"claimName": "calmstream-account"}

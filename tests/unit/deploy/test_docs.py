@@ -134,7 +134,7 @@ def test_no_file_refers_to_a_document_outside_the_repository() -> None:
             assert not pattern.search(path.read_text()), path
 
 
-def test_the_plans_can_be_made_as_their_readme_says(tmp_path: Path) -> None:
+def test_the_plans_can_be_made_by_the_commands_of_their_readme(tmp_path: Path) -> None:
     parts = blocks(ROOT / "deploy" / "plans" / "README.md", "test", "plans")
     done = run_script(parts, tmp_path, 60)
     assert done.returncode == 0, done.stderr
@@ -201,7 +201,7 @@ def test_the_hashes() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES["accepted"])))
-def test_a_batch_is_accepted_and_means_what_it_says(number: int) -> None:
+def test_an_example_batch_is_accepted_and_decodes_as_stated(number: int) -> None:
     case = EXAMPLES["accepted"][number]
     (text,) = blocks(DOCS / "wire-formats.md", "golden", f"accepted {number}")
     assert json.loads(text) == case["body"]

@@ -23,7 +23,7 @@ def test_there_are_three() -> None:
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.name)
-def test_a_plan_says_all_that_it_must(path: Path) -> None:
+def test_an_example_plan_has_all_required_fields(path: Path) -> None:
     raw = path.read_bytes()
     plan = read_plan(raw)
     dictionary = orjson.loads(path.with_name(f"{plan.name}.domain.json").read_bytes())

@@ -178,7 +178,7 @@ def test_responses_near_every_boundary_are_exact(epsilon: str, cells: int) -> No
             assert source.left == b""
 
 
-def test_responses_of_many_values_equal_those_of_each_alone() -> None:
+def test_responses_of_many_values_equal_those_of_single_values() -> None:
     weight = exp_weight("1")
     digits = np.random.default_rng(1).integers(0, 1 << 32, 1000, dtype=np.uint32)
     values = np.arange(1000) % 7

@@ -131,7 +131,7 @@ def test_bounds_outside_the_range_are_refused(bound: int) -> None:
         uniform_below(bound, 1, SystemRandomness())
 
 
-def test_nothing_is_drawn_for_nobody() -> None:
+def test_drawing_no_values_gives_an_empty_array() -> None:
     assert uniform_below(3, 0, SystemRandomness()).shape == (0,)
 
 

@@ -57,7 +57,9 @@ def test_what_is_written_is_read() -> None:
 
 @both
 @pytest.mark.parametrize("version", ["2.0", "1.99", "10.0"])
-def test_a_newer_version_says_what_to_do(decode: Decode, good: bytes, version: str) -> None:
+def test_the_error_about_a_newer_version_names_the_remedy(
+    decode: Decode, good: bytes, version: str
+) -> None:
     with pytest.raises(FatalError, match=rf"version {version} is newer .* run the newer") as stop:
         decode(changed(good, v=version))
     assert "\n" not in str(stop.value)

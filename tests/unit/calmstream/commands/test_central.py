@@ -100,7 +100,7 @@ def test_central_commands_refuse_a_local_plan(
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (["evaluate", "--method", "calm,dp-marginals"], "dp-marginals is central: raw records go"),
         (["plan", "--method", "dp-marginals"], "`calmstream plan --model central`"),
@@ -108,19 +108,19 @@ def test_central_commands_refuse_a_local_plan(
     ],
 )
 def test_methods_of_the_other_model_are_refused(
-    files: Path, command: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    files: Path, command: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    asked = [*command, str(files / "people.csv"), "--epsilon", "1", "--users", "9", "--k", "1"]
-    assert main(asked) == 2
+    argv = [*command, str(files / "people.csv"), "--epsilon", "1", "--users", "9", "--k", "1"]
+    assert main(argv) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
 
 
 def test_the_central_method_can_be_named(files: Path) -> None:
-    asked = ["plan", str(files / "people.csv"), "--model", "central", "--method", "dp-marginals"]
-    assert main([*asked, "--epsilon", "1", "--users", "9", "--k", "1"]) == 0
+    argv = ["plan", str(files / "people.csv"), "--model", "central", "--method", "dp-marginals"]
+    assert main([*argv, "--epsilon", "1", "--users", "9", "--k", "1"]) == 0
 
 
 def test_the_account_is_made_once_and_needed(
@@ -212,9 +212,9 @@ def test_a_plan_whose_noise_cannot_be_drawn_is_refused(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    asked = ["plan", str(files / "people.csv"), "--model", "central", "--epsilon", "0.001"]
-    asked += ["--users", "9", "--k", "2", "--lifetime", "300d"]
-    assert main(asked) == 2
+    argv = ["plan", str(files / "people.csv"), "--model", "central", "--epsilon", "0.001"]
+    argv += ["--users", "9", "--k", "2", "--lifetime", "300d"]
+    assert main(argv) == 2
     error = capsys.readouterr().err
     assert "plan fewer releases or a larger epsilon" in error
     assert error.count("\n") == 1
@@ -249,7 +249,7 @@ def test_the_two_readers_refuse_each_other_s_plans(files: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--guarantee", "w-event:3"], "--guarantee: a central plan has no such thing"),
         (["--marginal", "sex,job"], "--marginal: a central plan has no such thing"),
@@ -261,12 +261,12 @@ def test_the_two_readers_refuse_each_other_s_plans(files: Path) -> None:
     ],
 )
 def test_what_a_central_plan_cannot_hold_is_refused(
-    files: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    files: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    asked = ["plan", str(files / "people.csv"), "--model", "central", "--epsilon", "1"]
-    assert main([*asked, "--users", "9", "--k", "1", *words]) == 2
-    assert capsys.readouterr().err == f"calmstream: {said}\n"
+    argv = ["plan", str(files / "people.csv"), "--model", "central", "--epsilon", "1"]
+    assert main([*argv, "--users", "9", "--k", "1", *words]) == 2
+    assert capsys.readouterr().err == f"calmstream: {message}\n"
 
 
 @pytest.mark.parametrize(
@@ -284,12 +284,12 @@ def test_what_only_a_central_plan_has_is_refused_by_a_local_one(
 ) -> None:
     # Also where the value given is the default.
     capsys.readouterr()
-    asked = ["plan", str(files / "people.csv"), "--epsilon", "1", "--users", "9", "--k", "1"]
-    assert main(asked) == 0
+    argv = ["plan", str(files / "people.csv"), "--epsilon", "1", "--users", "9", "--k", "1"]
+    assert main(argv) == 0
     capsys.readouterr()
-    assert main([*asked, *words]) == 2
-    said = f"{words[0]}: a local plan has no such thing; --model central does"
-    assert capsys.readouterr().err == f"calmstream: {said}\n"
+    assert main([*argv, *words]) == 2
+    message = f"{words[0]}: a local plan has no such thing; --model central does"
+    assert capsys.readouterr().err == f"calmstream: {message}\n"
 
 
 def test_a_data_dictionary_is_refused_as_the_source_of_a_central_plan(
@@ -297,6 +297,6 @@ def test_a_data_dictionary_is_refused_as_the_source_of_a_central_plan(
 ) -> None:
     capsys.readouterr()
     (files / "domain.json").write_text("[]")
-    asked = ["plan", str(files / "domain.json"), "--model", "central", "--epsilon", "1"]
-    assert main([*asked, "--users", "9", "--k", "1"]) == 2
+    argv = ["plan", str(files / "domain.json"), "--model", "central", "--epsilon", "1"]
+    assert main([*argv, "--users", "9", "--k", "1"]) == 2
     assert "takes the columns of a CSV, or --columns" in capsys.readouterr().err

@@ -56,7 +56,7 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> No
         assert f"calmstream {name}" in capsys.readouterr().out
 
 
-def test_a_plan_says_what_it_chose_and_why(
+def test_plan_prints_what_it_chose_and_why(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for method, reason in ((), "posterior error"), (("--method", "calm"), "views of l"):
@@ -87,7 +87,7 @@ def test_a_plan_that_devices_refuse_is_warned_about(
     assert re.fullmatch(r"Devices refuse it: [\d,]+ views; a device reads 1", warning)
 
 
-def test_auto_tells_every_method_s_prediction(
+def test_auto_prints_the_prediction_of_every_method(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     argv = [*planned(dictionary, "--json"), "--method", "auto"]
@@ -110,10 +110,10 @@ def test_the_printed_document_is_the_plan(
 ) -> None:
     argv = planned(dictionary, "--json", "--guarantee", "w-event:4", "--lifetime", "1d")
     assert main(argv) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert set(told) == {"loss", "plan", "warnings"}
-    assert told["warnings"] == []
-    document = told["plan"]
+    output = json.loads(capsys.readouterr().out)
+    assert set(output) == {"loss", "plan", "warnings"}
+    assert output["warnings"] == []
+    document = output["plan"]
     assert read_plan(json.dumps(document).encode()).users == 100_000
     assert document["guarantee"] == {"kind": "w-event", "windows": 4}
     assert document["domain"] == DOMAIN
@@ -236,7 +236,7 @@ def test_an_unknown_setting_is_refused(
         (["produce", "--records", "x", "--rate", "inf"], {}, "--rate: expected a number above 0"),
     ],
 )
-def test_a_wrong_setting_is_told_by_the_name_it_was_given_under(
+def test_an_error_names_a_wrong_setting_as_the_user_gave_it(
     plan: Path,
     words: list[str],
     variables: dict[str, str],
@@ -257,7 +257,7 @@ def test_a_wrong_setting_is_told_by_the_name_it_was_given_under(
     assert line(capsys).startswith(f"calmstream: {message}")
 
 
-def test_health_says_when_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_health_reports_a_process_that_does_not_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["health", "--http-port", "1"]) == 1
     assert "nobody answers" in line(capsys)
 
@@ -307,7 +307,7 @@ def test_wrong_options_take_one_line_too(
         (KeyError("x\ny"), "internal error, KeyError"),
     ],
 )
-def test_what_nobody_foresaw_is_one_line(
+def test_an_unexpected_error_is_one_line(
     error: Exception,
     message: str,
     dictionary: Path,
@@ -362,7 +362,7 @@ def test_a_lifetime_below_one_window_is_refused(
     assert "--lifetime: 300 s are less than one window" in line(capsys)
 
 
-def test_mistakes_in_a_dictionary_are_told_with_its_name(
+def test_errors_in_a_data_dictionary_name_its_file(
     tmp_path: Path, dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = tmp_path / "wrong.json"
@@ -388,7 +388,7 @@ def test_a_plan_that_is_over_or_not_kept_is_said_to_be(
 
 
 @pytest.mark.parametrize("model", ["local", "central"])
-def test_whatever_people_are_warned_of_is_in_the_document_too(
+def test_printed_warnings_are_also_in_the_document(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str
 ) -> None:
     table = tmp_path / "people.csv"
@@ -412,8 +412,8 @@ def test_whatever_people_are_warned_of_is_in_the_document_too(
         "central": ["this is not local privacy", "has expired already"],
     }[model]
     assert len(warnings) == len(words)
-    for warning, said in zip(warnings, words, strict=True):
-        assert said in warning
+    for warning, text in zip(warnings, words, strict=True):
+        assert text in warning
     assert main(argv) == 0
     shown = capsys.readouterr().out.splitlines()
     assert [line for line in shown if line in warnings] == warnings
@@ -486,7 +486,7 @@ def test_the_table_of_an_evaluation_keeps_its_numbers_on_a_narrow_screen(
     assert "same (1 distinct values)" in messages
 
 
-def test_the_expected_error_says_what_it_leaves_out(
+def test_the_expected_error_states_what_it_leaves_out(
     dictionary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(planned(dictionary, "--method", "calm")) == 0

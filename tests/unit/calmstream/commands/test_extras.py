@@ -77,7 +77,7 @@ def test_the_modules_are_those_of_the_extras() -> None:
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - SIGNING))
-def test_a_command_says_which_extra_it_needs(command: str) -> None:
+def test_a_command_names_the_extra_that_it_needs(command: str) -> None:
     text = refused(run(SERVICE, command, "--plan", "plan.json"))
     assert re.fullmatch(
         rf"calmstream: calmstream {command} needs the package \w+, which is not installed: "
@@ -86,7 +86,7 @@ def test_a_command_says_which_extra_it_needs(command: str) -> None:
     )
 
 
-def test_keys_need_one_package_alone(tmp_path: Path) -> None:
+def test_keys_need_only_one_package(tmp_path: Path) -> None:
     without = [module for module in SERVICE if module != "cryptography"]
     done = run(without, "keys", "new", "--out", str(tmp_path / "key"))
     assert (done.returncode, done.stderr) == (0, "")
@@ -97,7 +97,7 @@ def test_keys_need_one_package_alone(tmp_path: Path) -> None:
     )
 
 
-def test_the_command_alone_says_which_extra_it_needs() -> None:
+def test_the_command_without_its_packages_names_the_extra_that_it_needs() -> None:
     text = refused(run(SERVICE))
     assert re.fullmatch(
         r"calmstream: the command line needs the package \w+, which is not installed: "

@@ -103,7 +103,7 @@ def test_from_the_first_key_to_a_report(say: Say, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("at_start")
-def test_verify_says_as_json_what_it_found(say: Say, tmp_path: Path) -> None:
+def test_verify_prints_its_findings_as_json(say: Say, tmp_path: Path) -> None:
     operator(say)
     made = plan(say)
     sign(say)

@@ -56,7 +56,7 @@ def test_a_window_is_a_number_or_the_latest(text: str) -> None:
     assert arguments.from_window("latest") == "latest"
 
 
-def test_a_producer_serves_its_metrics_where_it_is_told() -> None:
+def test_a_producer_serves_its_metrics_at_the_given_address() -> None:
     registry = new_registry()
     ProducerMetrics(published_plan(), registry)
     assert serve(registry, "127.0.0.1", None) is None
@@ -97,7 +97,7 @@ def test_a_port_in_use_is_one_line() -> None:
         (Summary(9, sent=1, failed=1, unasked=7, expired=True), 1, "7 devices were not asked: the"),
     ],
 )
-def test_a_run_that_left_devices_unasked_says_so(
+def test_a_run_that_left_devices_unasked_reports_it(
     summary: Summary,
     code: int,
     message: str,

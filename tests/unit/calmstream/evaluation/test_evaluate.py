@@ -108,7 +108,7 @@ def test_the_spread_is_that_of_the_repeats(table: Table) -> None:
     assert singles[1].sse_stderr == pytest.approx(abs(first - second) / 2)
 
 
-def test_progress_is_told_of_every_repeat(table: Table) -> None:
+def test_progress_is_reported_for_every_repeat(table: Table) -> None:
     calls: list[int] = []
     run(table, progress=lambda: calls.append(1))
     assert len(calls) == 2 * 2 * 3

@@ -76,7 +76,7 @@ def test_a_pilot_of_no_share_is_refused(share: float) -> None:
         run("noise-aware", pilot=share)
 
 
-def test_nobody_is_asked_in_both_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_device_is_asked_in_both_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     devices: list[np.ndarray] = []
 
     def counting(plan: Plan, codes: np.ndarray, *rest: Any, **options: Any) -> Any:

@@ -96,7 +96,7 @@ def test_no_two_cells_look_alike_whatever_labels_hold() -> None:
 
 
 @pytest.mark.parametrize(("sets", "message"), [(SETS[:1], "1 snapshot\n"), (SETS, "3 snapshots\n")])
-def test_the_command_says_how_many(
+def test_the_command_prints_how_much_it_exported(
     sets: list[Snapshot],
     message: str,
     tmp_path: Path,

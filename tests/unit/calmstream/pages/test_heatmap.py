@@ -57,7 +57,7 @@ def test_values_and_intervals_stand_side_by_side_and_the_unsure_is_hatched(
     assert ("add_patch", ((1.0, 0.0),), {}) in panes[0].calls
 
 
-def test_without_matplotlib_it_says_what_to_install(
+def test_without_matplotlib_the_error_says_what_to_install(
     heatmap: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

@@ -88,7 +88,7 @@ def test_a_table_shows_value_interval_and_all_one_must_know() -> None:
         (Kind.TOTAL, "windows 0 to 1 · 2023-11-14 22:13:20 to 22:13:40 UTC · total of all"),
     ],
 )
-def test_the_heading_says_what_kind_it_is(kind: Kind, words: str) -> None:
+def test_the_heading_names_the_kind_of_snapshot(kind: Kind, words: str) -> None:
     assert words in on_terminal(render(snapshot(kind=kind), ("a0",)))
 
 
@@ -145,7 +145,7 @@ def test_labels_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in plain(whole, ("a0",))
 
 
-def test_a_window_without_reports_says_so() -> None:
+def test_a_window_without_reports_is_shown_as_such() -> None:
     empty = snapshot(cells=[])
     assert "no tables: it received no reports" in on_terminal(render(empty, ("a0",)))
     assert "no tables: it received no reports" in plain(empty, ("a0",))
@@ -210,7 +210,7 @@ def test_a_run_of_windows_without_reports_is_one_line() -> None:
     assert printed(given, live=True) == [*first, line, rest, *last]
 
 
-def test_totals_alone_are_shown_when_they_have_more_reports() -> None:
+def test_only_totals_are_shown_when_they_have_more_reports() -> None:
     totals = [total_of(0), total_of(1), total_of(2), total_of(3, CELLS * 2)]
     assert printed(totals, live=False) == [
         "windows 0 to 0 · 2023-11-14 22:13:20 to 22:13:30 UTC · total of all windows so far",

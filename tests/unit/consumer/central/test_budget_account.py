@@ -100,7 +100,7 @@ def test_a_damaged_account_stops_everything_and_is_kept(tmp_path: Path, damage: 
     assert path.read_bytes() == damage
 
 
-def test_an_account_is_never_begun_anew(tmp_path: Path) -> None:
+def test_an_existing_account_is_never_replaced(tmp_path: Path) -> None:
     path = tmp_path / "budget.json"
     fresh(path).pay("0", cost(2))
     with pytest.raises(FatalError, match="already"):

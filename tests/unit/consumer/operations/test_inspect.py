@@ -20,7 +20,7 @@ def test_a_fresh_plan_shows_nothing() -> None:
     assert all(g.z == 0 and g.planned == 0.5 for g in inspection.groups)
 
 
-def test_lag_clock_windows_rejects_and_shares_are_told() -> None:
+def test_lag_clock_windows_rejects_and_shares_are_shown() -> None:
     stage = Stage(small_plan(groups=2))
     worker = stage.worker()
     stage.turns(worker, count=1)

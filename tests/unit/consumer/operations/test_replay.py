@@ -185,7 +185,7 @@ def test_a_letter_written_twice_is_one() -> None:
     assert done.refused == {}
 
 
-def test_nothing_is_written_over_what_stands() -> None:
+def test_existing_snapshots_are_not_overwritten() -> None:
     stage, _ = filled()
     given = (stage.plan, stage.broker, stage.names)
     with pytest.raises(InvalidInput, match="a new namespace"):

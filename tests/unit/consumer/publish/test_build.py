@@ -174,13 +174,13 @@ def test_a_damaged_record_is_named_as_such(change: Mapping[str, object]) -> None
         decode(orjson.dumps(orjson.loads(record) | change))
 
 
-def test_wire_types_are_told_apart() -> None:
+def test_wire_types_are_distinguished() -> None:
     built = build_set(published_plan(), merged())
     assert isinstance(decode(built.closing()[1]), Manifest)
     assert isinstance(decode(built.tables()[0][1]), MarginalRecord)
 
 
-def test_the_manifest_says_what_looks_forged() -> None:
+def test_the_manifest_names_what_looks_forged() -> None:
     plan = published_plan()
     honest = count_of([0, 1, 2, 3] * 250)
     even = MergedWindow(1, Kind.FINAL, (1, 2, 3, 4), (honest, honest))
@@ -233,7 +233,7 @@ def test_tables_are_withheld_from_one_report_on(reports: int, withheld: bool) ->
     assert without.withheld is withheld
 
 
-def test_the_manifest_says_how_far_forged_reports_reach() -> None:
+def test_the_manifest_states_how_much_forged_reports_can_change() -> None:
     plan = published_plan()
     built = build_set(plan, merged())
     stated = built.manifest.leverage

@@ -100,7 +100,7 @@ def test_a_window_waits_for_a_closed_record_that_must_exist() -> None:
     assert merger.waiting() == []
 
 
-def test_final_and_total_rest_on_the_closed_records_alone() -> None:
+def test_final_and_total_depend_only_on_the_closed_records() -> None:
     plan = published_plan(groups=1)
     logs = slot_logs(plan)
     logs[0].report(0, 0).close(0).report(1, 1, 1).close(1).report(2, 3)
@@ -159,7 +159,7 @@ def test_open_windows_are_those_with_counts_and_not_closed_everywhere() -> None:
     assert merger.open_windows() == [2]
 
 
-def test_two_different_ends_of_one_window_stop_the_publisher() -> None:
+def test_two_different_closing_offsets_of_one_window_stop_the_publisher() -> None:
     plan = published_plan(groups=1, partitions=1)
     merger = StateMerger(plan)
     merger.read(*SlotLog(plan).close(0).closed(0))

@@ -155,7 +155,7 @@ def test_a_restart_between_tables_and_manifest_rewrites_the_set(bench: Bench) ->
     assert len(bench.set_records(0, FINAL)) == 5
 
 
-def test_a_set_found_complete_is_left_alone(bench: Bench) -> None:
+def test_a_complete_set_is_not_written_again(bench: Bench) -> None:
     bench.close_all()
     bench.put_all()
     work(bench.publication())
@@ -235,7 +235,7 @@ def test_a_set_that_is_never_found_complete_is_written_again_with_a_pause(
     assert publication.follower.assembler.count(Kind.TOTAL) == 1
 
 
-def test_the_written_manifest_says_what_was_rejected(bench: Bench) -> None:
+def test_the_written_manifest_counts_rejected_records(bench: Bench) -> None:
     bench.close_all(windows=2)
     bench.put_all()
     work(bench.publisher())

@@ -85,7 +85,7 @@ def test_a_set_of_another_plan_does_not_pass_for_a_published_one(bench: Bench) -
     assert again.snapshot_records()[len(foreign.snapshot_records()) :] == own
 
 
-def test_a_step_says_whether_more_may_be_due(bench: Bench) -> None:
+def test_a_step_returns_whether_more_work_may_be_due(bench: Bench) -> None:
     bench.close_all(windows=2)
     bench.put_all()
     session = bench.publication()
@@ -142,7 +142,7 @@ def test_a_zombie_beside_a_live_publisher_does_no_harm(bench: Bench) -> None:
     assert sorted(k for k, _ in kinds[1:]) == [FINAL, TOTAL]
 
 
-def test_losing_the_membership_stops_the_work_and_winning_it_starts_anew(bench: Bench) -> None:
+def test_a_lost_membership_stops_the_work_and_a_new_one_restarts_it(bench: Bench) -> None:
     bench.close_all()
     bench.put_all()
     publisher = bench.publisher()

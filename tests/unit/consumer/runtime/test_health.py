@@ -46,7 +46,7 @@ def test_live_while_the_loops_turn(clock: ManualClock, roles: list[RoleHealth]) 
     assert ask(app, "/livez")[0] == 200
 
 
-def test_a_partition_that_stands_still_is_not_live(roles: list[RoleHealth]) -> None:
+def test_a_process_with_a_partition_without_progress_is_not_live(roles: list[RoleHealth]) -> None:
     app = health_app(CollectorRegistry(), roles)
     roles[0].stuck("reports[3] stands still")
     assert ask(app, "/livez") == (503, "tally: reports[3] stands still\npublish: turning\n")
@@ -160,7 +160,7 @@ def test_a_request_that_trickles_in_has_one_deadline(server: HealthServer) -> No
     wait_until_none_serves()
 
 
-def test_an_answer_that_nobody_takes_leaves_no_traceback_and_no_thread(
+def test_an_answer_that_the_client_does_not_read_leaves_no_traceback_and_no_thread(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(health, "REQUEST_SECONDS", 0.3)

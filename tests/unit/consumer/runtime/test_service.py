@@ -39,14 +39,14 @@ class Failing(Waiting):
         raise FatalError("no way on")
 
 
-def test_a_role_that_fails_stops_the_others_and_is_told() -> None:
+def test_a_role_that_fails_stops_the_others_and_is_reported() -> None:
     waiting = Waiting()
     with pytest.raises(FatalError, match="no way on"):
         run_roles([waiting, Failing()], threading.Event())
     assert waiting.ended
 
 
-def test_all_roles_end_when_told() -> None:
+def test_all_roles_end_on_request() -> None:
     roles, stop = [Waiting(), Waiting()], threading.Event()
     threading.Timer(0.1, stop.set).start()
     run_roles(roles, stop)

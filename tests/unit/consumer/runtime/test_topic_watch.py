@@ -32,7 +32,7 @@ def test_a_worker_stops_when_a_topic_it_uses_is_gone(which: str) -> None:
         turn_until_it_stops(stage, worker.turn)
 
 
-def test_a_topic_made_anew_is_another_one() -> None:
+def test_a_topic_created_again_is_another_one() -> None:
     stage = Stage(small_plan())
     worker = stage.worker()
     stage.turns(worker)

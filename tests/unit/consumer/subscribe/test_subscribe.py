@@ -223,7 +223,7 @@ def test_without_following_it_ends_at_the_end(bench: Bench) -> None:
     assert seen(bench, kinds=[Kind.TOTAL]) == [(0, Kind.TOTAL, (2, 2))]
 
 
-def test_following_waits_for_more_and_ends_when_told(bench: Bench) -> None:
+def test_following_waits_for_more_and_ends_on_request(bench: Bench) -> None:
     stop = threading.Event()
     write(bench, 0, Kind.FINAL, (2, 2))
     following = subscribe(bench.plan, bench.broker, namespace="test", stop=stop, poll_seconds=0.05)
@@ -348,7 +348,7 @@ def test_a_foreign_record_is_passed(bench: Bench, key: bytes, value: bytes | Non
     assert seen(bench) == [(0, Kind.FINAL, (2, 2))]
 
 
-def test_a_missing_topic_says_how_to_create_it(plan: Plan) -> None:
+def test_the_error_about_a_missing_topic_says_how_to_create_it(plan: Plan) -> None:
     bench = Bench(plan)
     bench.topics.delete([bench.names.snapshots])
     with pytest.raises(MissingTopic, match=r"\.snapshots does not exist; create it: calmstream"):

@@ -40,7 +40,7 @@ def test_arguments_come_before_the_environment_before_defaults(
         ),
     ],
 )
-def test_one_line_says_what_is_wrong(arguments: dict[str, Any], message: str) -> None:
+def test_an_error_is_one_line(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message) as caught:
         load(TallyConfig, **arguments)
     assert "\n" not in str(caught.value)

@@ -57,7 +57,7 @@ def test_ends_are_asked_for_after_the_interval_and_not_before() -> None:
     assert watch.end(OTHER) is None
 
 
-def test_the_interval_runs_anew_from_every_request() -> None:
+def test_the_interval_starts_again_at_every_request() -> None:
     ends, clock = Ends(), ManualClock()
     watch = EndWatch(ends, clock, 10.0)  # type: ignore[arg-type]
     for seconds, asked in ((10, 1), (9, 1), (1, 2), (9, 2)):
@@ -129,7 +129,7 @@ def turns_with_answers(stage: Stage, turn: Callable[[], None], count: int) -> No
         time.sleep(0.01)
 
 
-def test_an_idle_worker_whose_leader_is_gone_says_so_and_then_stops(
+def test_an_idle_worker_without_a_leader_reports_it_and_then_stops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # One window that outlasts the test: a tick would move the clock, and the partition with it.

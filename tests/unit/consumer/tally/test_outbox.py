@@ -117,7 +117,7 @@ def test_a_write_refused_for_good_is_fatal(bench: Bench) -> None:
         bench.outbox.settle()
 
 
-def test_nothing_is_sent_or_sent_again_once_the_guard_says_no(bench: Bench) -> None:
+def test_nothing_is_sent_or_sent_again_once_the_guard_refuses(bench: Bench) -> None:
     bench.send()
     bench.sink.sent[0].outcome = RecoverableError("x")
     bench.outbox.settle()

@@ -49,7 +49,7 @@ def state(next_offset: int = 10, resume_from: int = 5, topic_id: str = "id") -> 
         (None, None, 0, 0, "does not exist"),
     ],
 )
-def test_what_does_not_fit_together_stops(
+def test_a_log_that_contradicts_the_state_stops_the_worker(
     record: Any, info: Any, start: int, end: int, message: str
 ) -> None:
     with pytest.raises(FatalError, match=message):
@@ -60,7 +60,7 @@ def test_what_does_not_fit_together_stops(
     ("record", "start", "end"),
     [(None, 0, 0), (None, 0, 9), (state(), 5, 10), (state(), 0, 10), (state(10, 10), 10, 10)],
 )
-def test_what_fits_is_read(record: Any, start: int, end: int) -> None:
+def test_a_log_that_agrees_with_the_state_is_read(record: Any, start: int, end: int) -> None:
     check_log(P, record, INFO, start, end)
 
 

@@ -97,7 +97,7 @@ def test_nothing_counted_is_uniform_for_whoever_asks(method: str) -> None:
         assert answer.stderr.min() > 0.3
 
 
-def test_noise_is_told_by_the_distance_and_by_its_own_size() -> None:
+def test_noise_is_flagged_by_the_distance_and_by_its_own_size() -> None:
     near, far = np.array([0.52, 0.48]), np.array([0.9, 0.1])
     assert is_noise(near, np.full(2, 0.05))
     assert not is_noise(far, np.full(2, 0.05))

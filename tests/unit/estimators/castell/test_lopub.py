@@ -155,7 +155,7 @@ def test_em_on_the_reports_refines_the_lasso() -> None:
     assert sparse.sum() == pytest.approx(1.0)
 
 
-def test_the_plan_says_what_does_not_stream() -> None:
+def test_the_plan_states_what_does_not_stream() -> None:
     plan, design = draft(mixed_domain(5, 4, 6), "8", 1000, 2, "lopub")
     assert any("evaluation only" in line for line in design.reason)
     assert plan.mechanisms[0].width == sum(

@@ -72,7 +72,7 @@ def test_they_are_exactly_those_whose_subtuples_all_stand(
 
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("limit", [0, 1, 25, 70])
-def test_too_many_are_made_fewer_by_the_noisy_counts_alone(
+def test_too_many_candidates_are_reduced_by_the_noisy_counts_only(
     k: int, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_CANDIDATES", limit)

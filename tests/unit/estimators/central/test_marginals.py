@@ -175,7 +175,7 @@ def test_which_limits_are_possible_does_not_depend_on_the_records(
     assert limits == [3, 1, 3, 1]
 
 
-def test_it_says_that_it_is_alive() -> None:
+def test_it_reports_progress_while_it_works() -> None:
     called = []
     records = table(200, 8, 14)
     release(records, CLEAR, Settings(Fraction(1)), SeededRandomness(14), lambda: called.append(1))

@@ -95,7 +95,7 @@ def test_releases_from_before_there_were_claims_stay_readable() -> None:
     assert [r.manifest.get("claim") for r in read([*records(), *old])[0]] == [NONCE]
 
 
-def test_a_release_without_its_claim_is_nobody_s() -> None:
+def test_a_release_without_its_claim_is_ignored() -> None:
     assert read(list(records()[1:]))[0] == []
 
 

@@ -69,7 +69,7 @@ def test_bucket_bounds_are_where_the_bucket_changes(count: int) -> None:
         assert (bounds[bucket + 1] - 1) * count >> 32 == bucket
 
 
-def test_local_hashing_supports_the_cells_that_the_contract_says() -> None:
+def test_local_hashing_supports_the_cells_of_the_wire_contract() -> None:
     oracle = build({"name": "olh", "cells": 10, "buckets": 3, "seed_bits": 32}, "1")
     rng = np.random.default_rng(2)
     reports = {"s": rng.integers(0, 1 << 32, 50), "y": rng.integers(0, 3, 50)}

@@ -30,7 +30,7 @@ def test_every_learning_method_is_listed_and_the_best_is_chosen(epsilon: str) ->
     assert choose(request).method == "noise-aware"
 
 
-def test_a_clear_winner_is_chosen_and_near_equals_are_not_told_apart() -> None:
+def test_a_clear_winner_is_chosen_and_nearly_equal_methods_count_as_equal() -> None:
     clear = [Prediction("calm", 0.1), Prediction("noise-aware", 0.2), Prediction("fc", None, "no")]
     near = [Prediction("calm", 0.1), Prediction("noise-aware", 0.11)]
     assert pick(clear).method == "calm"
@@ -69,7 +69,7 @@ def test_the_prediction_is_of_the_size_of_the_error() -> None:
     assert methods.get("noise-aware").fit(plan, empty_tallies(plan)).marginal((0,)).reports == 0
 
 
-def test_pairs_that_nobody_is_asked_about_are_not_promised() -> None:
+def test_pairs_that_no_device_reports_are_not_promised() -> None:
     request = Request(Domain.binary(32), "1", 1 << 16, 2)
     by_method = {p.method: p for p in predictions(request)}
     calm = by_method["calm"]

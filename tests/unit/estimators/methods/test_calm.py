@@ -91,7 +91,7 @@ def test_small_domains(d: int, k: int) -> None:
     assert model.marginal(tuple(range(d))).table == pytest.approx(np.full(2**d, 0.5**d), abs=0.02)
 
 
-def test_design_says_what_it_does() -> None:
+def test_the_description_of_a_design_is_true() -> None:
     plan, design = draft(Domain.binary(16), "0.2", N18, 3)
     assert len(plan.groups) == 120
     assert {view.attributes for group in plan.groups for view in group.views} == set(

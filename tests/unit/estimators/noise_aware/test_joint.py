@@ -362,7 +362,7 @@ def test_precise_triples_improve_pairs_that_are_hardly_known() -> None:
     assert (alone.sensitivity[beyond] == 0.0).all()
 
 
-def test_triples_nobody_was_asked_about_change_no_bit() -> None:
+def test_triples_that_no_device_reports_change_no_bit() -> None:
     without, triples, _ = pairs_hardly_known(10)
     nothing = replace(without, higher={s: (value, 0.0) for s, value in triples.items()})
     first, second = joint.fit(without), joint.fit(nothing)

@@ -379,7 +379,7 @@ def test_independent_attributes_cost_what_their_margins_cost() -> None:
     assert ours < of_margins + 0.02 * noise
 
 
-def test_what_is_known_well_is_left_alone() -> None:
+def test_precise_statistics_do_not_change() -> None:
     codes = _common_cause(6)
     statistics = _noisy(codes, (1e-5, 1e-5, 1e-5))
     post = traits.fit(statistics)
@@ -389,7 +389,7 @@ def test_what_is_known_well_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("deviation", [1e-12, 1e-6, 1.0, 1e6])
-def test_contradictions_are_borne(deviation: float) -> None:
+def test_contradicting_statistics_are_accepted(deviation: float) -> None:
     random = np.random.default_rng(2)
     d = 7
     products = random.choice([-1.5, 1.5], size=(d, d))
@@ -418,7 +418,7 @@ def test_contradictions_are_borne(deviation: float) -> None:
     assert np.isfinite(drawn).all()
 
 
-def test_attributes_that_nobody_was_asked_about() -> None:
+def test_attributes_that_no_device_reports() -> None:
     codes = _common_cause(4)
     statistics = _noisy(codes, (0.02, 0.05, 0.1))
     statistics.higher.clear()

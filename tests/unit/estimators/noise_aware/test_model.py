@@ -51,7 +51,7 @@ def test_every_table_is_valid_whatever_was_counted(cards: tuple[int, ...], epsil
     _assert_valid(NoiseAwareModel(plan, tallies_of(plan, one, 2)), len(cards))
 
 
-def test_nothing_reported_is_uniform_and_says_so() -> None:
+def test_no_reports_give_the_uniform_table_and_its_flag() -> None:
     plan = plan_for(domain_of(2, 3, 2), "1", 1000, 2)
     answer = NoiseAwareModel(plan, empty_tallies(plan)).marginal((0, 1))
     np.testing.assert_allclose(answer.table, 1 / 6)

@@ -129,7 +129,7 @@ def test_tables_of_changes_far_beyond_what_a_table_can_be_are_tables() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.integers(3, 6), st.sampled_from([0.0, 1e-4, 0.3]))
-def test_whatever_is_asked_for_tables_are_valid(seed: int, k: int, variance: float) -> None:
+def test_tables_are_valid_for_any_targets(seed: int, k: int, variance: float) -> None:
     random = np.random.default_rng(seed)
     sets = sets_up_to(k, 3)
     targets = random.uniform(-1, 1, (2, sets.index.size))
@@ -208,7 +208,7 @@ def test_no_views_of_three_no_third_order() -> None:
     assert (drawn.std(axis=0) > 0).all()
 
 
-def test_what_no_report_speaks_about_widens_intervals() -> None:
+def test_the_part_that_no_report_covers_widens_intervals() -> None:
     post = _posterior(_mixture(6, 10), 6, 1e-6)
     one, narrow = BinaryTables(replace(post, residual=0.0), None).answer((0, 1, 2, 3))
     two, wide = BinaryTables(replace(post, residual=0.2), None).answer((0, 1, 2, 3))

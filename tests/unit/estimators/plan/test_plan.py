@@ -151,7 +151,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_refusals_are_one_line_that_says_what_and_where(plan: Plan, case: str) -> None:
+def test_refusals_are_one_line_with_reason_and_place(plan: Plan, case: str) -> None:
     edit, message = BAD[case]
     with pytest.raises(PlanError, match=message) as refusal:
         read_plan(edited(plan, edit))

@@ -39,7 +39,7 @@ def full(plan: Plan, group: int, windows: int) -> WindowCount:
 
 @pytest.mark.parametrize(("method", "d", "parameters"), ASKED)
 @pytest.mark.parametrize("users", [1, 10_000, 10**9])
-def test_no_record_is_larger_than_the_plan_says(
+def test_no_record_is_larger_than_the_plan_states(
     method: str, d: int, parameters: dict[str, object], users: int
 ) -> None:
     domain = mixed_domain(*[2] * (d - 1), 2 if method in ("inp-ht", "marg-rr") else 5)

@@ -168,7 +168,7 @@ def test_the_dates_of_the_certificate_are_included() -> None:
     assert refused(signed, seconds=operator.not_after + 1) is Refusal.EXPIRED_CERTIFICATE
 
 
-def test_a_limit_is_allowed_and_the_default_policy_trusts_nobody() -> None:
+def test_a_limit_is_allowed_and_the_default_policy_trusts_no_operator() -> None:
     signed = GOOD.sign(GOOD.plan(epsilon="4"))
     assert reporter(signed).report({}) is not None
     assert refused(signed, policy=Policy()) is Refusal.UNKNOWN_ROOT
@@ -238,7 +238,7 @@ def test_a_rotated_key_keeps_the_lineage_and_what_was_spent() -> None:
     assert reporter(follows, store).status() is Status.BUDGET_SPENT
 
 
-def test_a_device_without_the_library_says_what_to_install(tmp_path: Path) -> None:
+def test_the_error_without_the_library_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "signed.json").write_bytes(GOOD.sign(PLAN))
     code = (
         "import sys; sys.modules['cryptography'] = None\n"

@@ -20,7 +20,7 @@ GOOD = Operator()
 POLICY = Policy(roots=(GOOD.root,), ever_epsilon="9")
 
 
-def test_a_history_says_what_left(tmp_path: Path) -> None:
+def test_a_history_lists_what_left(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "device.json")
     plan = GOOD.plan(purpose="crash rates", epsilon="1.5")
     device = Reporter(GOOD.sign(plan), store, clock=lambda: (START + 3) * 1000, policy=POLICY)

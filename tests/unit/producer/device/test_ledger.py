@@ -29,7 +29,7 @@ def test_only_while_the_plan_runs() -> None:
     assert status(plan, 0, {}, at(4)) is Status.OVER
 
 
-def test_once_is_once_whatever_the_window() -> None:
+def test_once_is_once_in_any_window() -> None:
     plan = make_plan()
     entries = NEW.spend(plan, 2).under(plan.lineage)
     for window in range(6):
@@ -55,7 +55,7 @@ def test_a_clock_that_goes_back_does_not_ask_again() -> None:
     assert status(plan, 1, entries, at(1)) is Status.ALREADY_REPORTED
 
 
-def test_a_child_asks_nobody_again_unless_it_states_the_sum() -> None:
+def test_a_child_plan_gets_no_second_report_unless_it_states_the_sum() -> None:
     parent = make_plan(lineage_epsilon="1.5")
     entries = NEW.spend(parent, 0).under(parent.lineage)
     quiet = make_plan(name="child", epsilon="0.5")

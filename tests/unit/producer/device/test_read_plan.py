@@ -112,7 +112,7 @@ TRICKY = [
 
 @pytest.mark.parametrize("text", TRICKY)
 @pytest.mark.parametrize("dumps", ["orjson", "ascii"])
-def test_what_stands_in_a_text_is_not_counted(
+def test_characters_of_a_text_do_not_count_as_tokens(
     text: str, dumps: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import json

@@ -49,7 +49,7 @@ def test_a_report_is_a_batch_of_one_that_the_service_accepts(group: int, view: i
         assert np.array_equal(column, report.columns[name])
 
 
-def test_the_period_says_no_more_than_the_window() -> None:
+def test_the_period_reveals_no_more_than_the_window() -> None:
     plan = make_plan()
     bodies = set()
     for second in (20.0, 24.7, 29.999):
@@ -200,7 +200,7 @@ def test_unknown_labels_become_other_or_anything_legal() -> None:
     assert codes("size", "xl") == {3}
 
 
-def test_an_integer_stands_for_the_label_that_spells_it() -> None:
+def test_an_integer_means_the_label_with_its_digits() -> None:
     assert codes("flag", 1) == {1}
     assert codes("flag", 0) == {0}
     assert codes("flag", True) == {0, 1}
@@ -208,7 +208,7 @@ def test_an_integer_stands_for_the_label_that_spells_it() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.int64, np.uint64, np.intp])
-def test_an_integer_of_numpy_stands_for_the_label_that_spells_it(kind: type) -> None:
+def test_a_numpy_integer_means_the_label_with_its_digits(kind: type) -> None:
     assert codes("flag", kind(1)) == {1}
     assert codes("flag", np.array([0, 1], kind)[1]) == {1}
 

@@ -335,7 +335,7 @@ def test_a_link_is_followed_and_both_names_are_one_device(tmp_path: Path) -> Non
         pass
 
 
-def test_a_device_reports_once_by_whatever_name(tmp_path: Path) -> None:
+def test_a_device_reports_once_under_any_name_of_its_file(tmp_path: Path) -> None:
     """A link in the middle, a link to a link, a linked directory and a relative path."""
     (tmp_path / "a").mkdir()
     real = tmp_path / "a" / "device.json"

@@ -84,7 +84,9 @@ def test_many_reports_are_joined_and_count_no_less() -> None:
     )
 )  # fmt: skip
 @settings(max_examples=300, deadline=None)
-def test_no_span_holds_more_than_the_policy_says(steps: list[tuple[int, int, str, str]]) -> None:
+def test_no_span_contains_more_than_the_policy_allows(
+    steps: list[tuple[int, int, str, str]],
+) -> None:
     """Any clocks and window ends: by the device's own account, and by a clock that only grows."""
     totals, made = Totals(), []
     for day, ahead, epsilon, root in steps:
@@ -122,7 +124,7 @@ def ask(operator: Operator | None, store: MemoryStore, name: str, **given: Any) 
     return status
 
 
-def test_an_allotment_is_spent_by_its_root_alone() -> None:
+def test_an_allotment_is_spent_only_by_its_root() -> None:
     policy = Policy(roots=(A.root, B.root), allotments={A.root: Allotment("3")})
     for first, second, most in ((A, B, 3), (B, A, 5), (None, A, 5)):
         store = MemoryStore(DeviceState(bytes(16), policy=policy))

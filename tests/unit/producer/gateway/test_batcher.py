@@ -116,7 +116,7 @@ def test_the_rows_of_a_batch_are_shuffled_together() -> None:
     assert batch.view.tolist() != [i % 2 for i in range(100)]
 
 
-def test_a_position_in_a_batch_says_nothing_about_the_order_of_arrival() -> None:
+def test_a_position_in_a_batch_is_independent_of_the_order_of_arrival() -> None:
     firsts: Counter[int] = Counter()
     randomness = SeededRandomness(2)
     for _ in range(300):
@@ -294,7 +294,7 @@ def live(second: float = 5.0) -> FakeClock:
     return FakeClock(START + second)
 
 
-def test_by_default_nobody_leaves_in_a_company_below_50() -> None:
+def test_by_default_no_report_leaves_in_a_batch_below_50() -> None:
     broker, clock = broker_for(PLAN), live()
     one = Batcher(PLAN, names_of(PLAN), broker.sink(), linger=0, clock=clock)
     for i in range(99):

@@ -15,30 +15,43 @@ from tests.support.producer import START, make_plan
 
 PLAN = replace(make_plan(window=100, windows=4), grace=40, skew=10)
 END = (START + 100) * 1000 + 10_000
-"""Of what waits in window 0, milliseconds: a quarter of the grace after the window's end."""
+"""Time in milliseconds when all reports of window 0 leave: a quarter of the grace after its end."""
 
 
 def at(second: float) -> Moment:
-    """So many seconds after the plan's start, by both clocks."""
+    """Return the time ``second`` seconds after the plan's start, by both clocks."""
     return Moment(1000 + second, round((START + second) * 1000))
 
 
 def row(i: int) -> Row:
+    """Return a report of view 0 with the value i."""
     return 0, (i,)
 
 
-def batches(most: int = 100, least: int = 5, linger: float = 1.0, plan: Plan = PLAN) -> OpenBatches:
-    sizes = [most] * len(plan.groups)
+def batches(
+    max_rows: int = 100, min_batch: int = 5, linger: float = 1.0, plan: Plan = PLAN
+) -> OpenBatches:
+    """Return open batches.
+
+    Args:
+        max_rows: number of reports at which a batch is full.
+        min_batch: number of reports that must leave together.
+        linger: seconds that reports wait for others.
+        plan: the plan.
+    """
+    sizes = [max_rows] * len(plan.groups)
     randomness = SeededRandomness(1)
-    return OpenBatches(plan, sizes, min_batch=least, linger=linger, randomness=randomness)
+    return OpenBatches(plan, sizes, min_batch=min_batch, linger=linger, randomness=randomness)
 
 
 def fill(made: OpenBatches, reports: int, second: float, period: int = 0) -> list[ReadyReports]:
+    """Add reports at one time; return the batches that leave at once."""
     batches = [made.add(0, period, row(i), lambda: at(second)) for i in range(reports)]
     return [leaving for leaving in batches if leaving is not None]
 
 
 def sizes(leaving: list[ReadyReports]) -> list[tuple[int, bool]]:
+    """Return the number of reports of each batch, and whether it is below min_batch."""
     return [(len(one.rows), one.small) for one in leaving]
 
 
@@ -63,7 +76,7 @@ def test_when_a_window_is_out_of_time(window: int, grace: int, seconds: float) -
     assert waits_until(plan, 0) < plan.window_end(0) + 1000 * plan.grace
 
 
-def test_fewer_than_the_least_wait_beyond_linger_for_the_end_of_their_window() -> None:
+def test_fewer_than_min_batch_wait_for_the_end_of_their_window() -> None:
     made = batches()
     fill(made, 4, 0)
     assert made.take(Selection.DUE, at(50)) == []
@@ -74,7 +87,7 @@ def test_fewer_than_the_least_wait_beyond_linger_for_the_end_of_their_window() -
     assert made.patience(at(110)) is None
 
 
-def test_what_leaves_after_its_linger_leaves_the_last_behind() -> None:
+def test_min_batch_reports_stay_when_others_leave_after_the_linger_time() -> None:
     made = batches()
     fill(made, 9, 0)
     assert made.take(Selection.DUE, at(50)) == []
@@ -89,25 +102,25 @@ def test_what_leaves_after_its_linger_leaves_the_last_behind() -> None:
     assert sizes(made.take(Selection.DUE, at(110))) == [(5, False)]
 
 
-def test_a_full_batch_leaves_at_once_and_leaves_the_last_behind() -> None:
-    made = batches(most=10, least=5)
+def test_a_full_batch_leaves_at_once_and_min_batch_reports_stay() -> None:
+    made = batches(max_rows=10, min_batch=5)
     assert sizes(fill(made, 37, 0)) == [(10, False)] * 3
     assert made.waiting == 7
 
 
-def test_where_a_record_holds_few_the_least_leaves_together_all_the_same() -> None:
-    made = batches(most=2, least=5)
+def test_min_batch_applies_although_a_record_has_room_for_fewer() -> None:
+    made = batches(max_rows=2, min_batch=5)
     assert sizes(fill(made, 14, 0)) == [(5, False)]
 
 
-def test_without_a_least_number_everything_leaves_after_its_linger() -> None:
-    made = batches(most=3, least=1)
+def test_without_min_batch_all_reports_leave_after_the_linger_time() -> None:
+    made = batches(max_rows=3, min_batch=1)
     assert sizes(fill(made, 4, 0)) == [(3, False)]
     assert made.patience(at(0)) == pytest.approx(1.0)
     assert sizes(made.take(Selection.DUE, at(1))) == [(1, False)]
 
 
-def test_outside_its_window_a_batch_waits_for_nobody() -> None:
+def test_outside_its_window_a_batch_does_not_wait_for_more_reports() -> None:
     for period, second in ((0, 111), (0, 500), (1, 80), (3, 0)):
         made = batches()
         fill(made, 3, second, period)
@@ -135,7 +148,7 @@ def test_a_flush_takes_what_may_leave_and_a_close_takes_all() -> None:
 
 
 def test_groups_and_windows_do_not_mix() -> None:
-    made = batches(least=2)
+    made = batches(min_batch=2)
     for i in range(12):
         made.add(i % 2, i % 3, row(i), lambda: at(0))
     left = made.take(Selection.ALL, at(0))
@@ -144,10 +157,10 @@ def test_groups_and_windows_do_not_mix() -> None:
     assert sizes(left) == [(2, False)] * 6
 
 
-def test_who_stays_behind_is_drawn_evenly() -> None:
-    """The time of arrival does not say which of two batches a report is in."""
+def test_the_reports_that_stay_are_drawn_uniformly() -> None:
+    """Which of two batches a report is in does not depend on the time of its arrival."""
     stayed: Counter[object] = Counter()
-    made = batches(most=4, least=2)
+    made = batches(max_rows=4, min_batch=2)
     for _ in range(600):
         fill(made, 6, 0)
         (rest,) = made.take(Selection.ALL, at(0))

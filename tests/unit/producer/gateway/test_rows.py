@@ -187,7 +187,7 @@ def sealed_apart(cells: list[int]) -> tuple[list[list[int]], int]:
 
 
 @pytest.mark.parametrize("cells", [[7], [1, 7], [7, 1, 2, 7, 3], [7, 7, 7], [1, 2, 3]])
-def test_who_cannot_be_sealed_is_left_out_alone(
+def test_only_a_row_that_cannot_be_encoded_is_left_out(
     cells: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_if(lambda values: 7 not in values, monkeypatch)
@@ -195,7 +195,9 @@ def test_who_cannot_be_sealed_is_left_out_alone(
     assert sealed_apart(cells) == ([sound] if sound else [], cells.count(7))
 
 
-def test_who_fails_together_only_is_sealed_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_fail_only_together_are_encoded_separately(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     only_if(lambda values: len(values) <= 2 and 7 not in values, monkeypatch)
     batches, dropped = sealed_apart([1, 2, 7, 3, 4, 5])
     assert sorted(chain(*batches)) == [1, 2, 3, 4, 5]

@@ -172,7 +172,7 @@ def test_draining_can_be_cut_short() -> None:
 
 
 @pytest.mark.parametrize("fault", [SendFault.FAIL, SendFault.LOSE_ACK, SendFault.DUPLICATE])
-def test_over_a_broker_that_fails_now_and_then_nothing_is_lost(fault: SendFault) -> None:
+def test_nothing_is_lost_while_sends_sometimes_fail(fault: SendFault) -> None:
     broker: InProcessBroker = broker_for(PLAN)
     sends = 0
 

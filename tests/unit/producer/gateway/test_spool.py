@@ -17,6 +17,7 @@ PLAN = make_plan()
 
 
 def encoded(group: int = 0, n: int = 2) -> EncodedBatch:
+    """Return an encoded batch of n reports of a group in window 1."""
     columns = PLAN.mechanisms[group].perturb(np.zeros(n, int), SystemRandomness())
     return make_batch(PLAN, group, 1, np.zeros(n, int), columns)
 
@@ -43,15 +44,16 @@ def test_plans_do_not_see_each_others_batches(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("g0000-" + "0" * 32 + ".json", b"{}"),
-        ("g0000-" + "0" * 32 + ".json", b""),
-        ("g0001-" + "0" * 32 + ".json", None),
-        ("g0099-" + "0" * 32 + ".json", None),
-        ("g0000-1234.json", None),
-        ("gx-y.json", None),
+        # A name is the group and the batch id. A content of None is a valid batch of group 0.
+        ("g0000-" + "0" * 32 + ".json", b"{}"),  # not a batch
+        ("g0000-" + "0" * 32 + ".json", b""),  # empty
+        ("g0001-" + "0" * 32 + ".json", None),  # a batch of another group
+        ("g0099-" + "0" * 32 + ".json", None),  # a group that the plan does not have
+        ("g0000-1234.json", None),  # an id that is too short
+        ("gx-y.json", None),  # neither group nor id
     ],
 )
-def test_a_foreign_file_is_named_and_left_alone(
+def test_a_foreign_file_is_named_and_not_changed(
     tmp_path: Path, name: str, content: bytes | None
 ) -> None:
     spool = Spool(tmp_path, PLAN)
@@ -74,7 +76,7 @@ def test_a_spool_needs_a_directory(tmp_path: Path) -> None:
         Spool(tmp_path / "file", PLAN)
 
 
-def test_a_linked_spool_stays_one_when_the_link_goes_elsewhere(tmp_path: Path) -> None:
+def test_a_spool_opened_by_a_link_keeps_its_folder_when_the_link_changes(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     spool, batch = Spool(tmp_path / "link", PLAN), encoded()

@@ -61,7 +61,7 @@ def test_a_lineage(case: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("case", EXAMPLES["ledgers"], ids=lambda case: case["name"])
-def test_no_span_of_a_ledger_holds_more_than_the_policy_says(case: dict[str, Any]) -> None:
+def test_no_span_of_a_ledger_contains_more_than_the_policy_allows(case: dict[str, Any]) -> None:
     """In units of 10^-20, from the answers alone."""
 
     def units(text: str) -> int:

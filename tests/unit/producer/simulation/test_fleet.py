@@ -23,7 +23,7 @@ def test_secrets_are_the_operating_systems_unless_asked() -> None:
     assert np.array_equal(*seeded)
 
 
-def test_nobody_reports_outside_the_plan() -> None:
+def test_no_device_reports_outside_the_plan() -> None:
     plan, fleet = make_plan(windows=2), Fleet.new(3, LINEAGE)
     slot = np.zeros(3, np.int64)
     assert [fleet.may_report(plan, w, slot).sum() for w in (-1, 0, 1, 2)] == [0, 3, 3, 0]

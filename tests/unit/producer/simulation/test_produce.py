@@ -257,7 +257,7 @@ def test_without_a_file_every_run_has_other_devices() -> None:
     assert [run(plan, broker, 100).sent for _ in range(2)] == [100, 100]
 
 
-def test_with_a_file_nobody_reports_twice(tmp_path: Path) -> None:
+def test_with_a_file_no_device_reports_twice(tmp_path: Path) -> None:
     plan, broker, stop = make_plan(), broker_for(make_plan()), threading.Event()
     clock = FakeClock()
     clock.on_sleep = lambda: stop.set() if clock.seconds > START + 8 else None
