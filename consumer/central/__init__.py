@@ -1,7 +1,8 @@
-"""The aggregator of the central model, which sees raw records and releases noisy tables.
+"""The aggregator of the central model, which reads raw records and releases noisy tables.
 
-Raw records are held in memory until their window closes. A window is released at most once: a claim
-in the log decides which aggregator may release it, and the budget account pays before any noise is
-drawn. This room shares nothing with the tally workers but the runtime: in the local model, the
-default, no raw record leaves a device.
+The central model trusts the aggregator. (In the local model, the default, no raw record leaves a
+device, and this package is not used.) The aggregator keeps raw records in memory until their window
+closes. It publishes a *release* of each window, which is its noisy tables, at most once. A *claim*,
+a record in the log, decides which aggregator may release a window. The *budget account*, a file,
+records the privacy loss of the release before any noise is drawn.
 """

@@ -1,8 +1,8 @@
-"""The aggregator's loop: read raw records, close windows, have them released.
+"""The aggregator's loop: read raw records, close windows, release their noisy tables.
 
-Raw records are in the log and in memory only. After a restart the log is read again from its
-start. Windows in the budget account or in the releases topic are skipped, whether or not their
-release was sent. So a crash can lose a release but never publishes one twice.
+Raw records are only in the log and in memory. After a restart, the log is read again from its
+start. Windows that the budget account or the releases topic contains are skipped, whether or not
+their release was sent. So a crash can lose a release, but never causes a second one of a window.
 """
 
 from __future__ import annotations
@@ -32,30 +32,47 @@ if TYPE_CHECKING:
     from estimators.randomness import Randomness
 
 POLL_SECONDS = 0.5
+"""Maximum time for which one poll waits for records."""
+
 SEND_SECONDS = 30.0
+"""Maximum wait for the acknowledgement of a record."""
+
 RETRY_SECONDS = 60.0
+"""Time for which failing calls are repeated before the aggregator exits."""
+
 TICK_SECONDS = 1.0
+"""Minimum time between two ticks: records without content that advance an idle log's time."""
+
 _RETENTION_MARGIN_MS = 600_000
-"""Largest difference between the broker's clock and this one that is tolerated."""
+"""Assumed maximum difference between the broker's clock and this machine's clock."""
 
 
 class Aggregator:
-    """One per plan. A second one does no harm: claims let one of them release a window.
+    """Releases the windows of one plan.
+
+    If two aggregators of a plan run, no harm is done: claims decide which of them may release a
+    window.
 
     Args:
-        plan: what is collected.
-        broker: stays open.
-        names: topics.
-        account: the budget; nothing is computed on records before it is paid.
-        clock: for ticks and health only; the log's time decides what belongs to a window.
-        randomness: the operating system's CSPRNG but in tests.
-        metrics: nothing in them depends on records.
-        software: version for the manifests.
-        raw_memory_bytes: memory set aside for raw records, see `AggregatorConfig`.
+        plan: the central plan.
+        broker: the connection to the broker; it stays open.
+        names: names of the plan's topics.
+        account: the budget account; every release is paid from it before its noise is drawn.
+        clock: used for ticks and health only. The log's time decides to which window a record
+            belongs.
+        randomness: the random source: the operating system's, except in tests.
+        metrics: the aggregator's metrics, none of which depends on records.
+        software: version of the software, which manifests state.
+        raw_memory_bytes: memory reserved for raw records, see `AggregatorConfig`.
+        poll_seconds: maximum time for which one poll waits for records.
+
+    Attributes:
+        health: the aggregator's health, which the web server reports.
 
     Raises:
-        FatalError: the plan's users may need more memory than is set aside, or no usable account.
-        PlanError: the plan's noise cannot be drawn.
+        FatalError: the raw records of the plan's users may need more memory than is reserved, or
+            the account cannot be used.
+        PlanError: the noise of the plan cannot be drawn.
     """
 
     name = "aggregator"
@@ -107,21 +124,26 @@ class Aggregator:
 
     @property
     def finished(self) -> bool:
-        """Whether every window of the plan is done, and every paid release was sent."""
+        """Whether all windows of the plan are done and all paid releases were sent."""
         return self._next >= self._plan.releases and not self._publication.owes
 
     @property
     def held_bytes(self) -> int:
-        """Memory of the raw records that wait for their window's release; never exported."""
+        """The memory in bytes of the raw records that wait for their release.
+
+        It is not exported as a metric, because it depends on the records.
+        """
         return self._windows.held_bytes
 
     def run(self, stop: threading.Event) -> None:
         """Work until asked to stop or until the plan's last release.
 
         Raises:
-            BudgetSpent: the budget is spent: publishing ends here.
-            FatalError: an unusable account, topic or log, or no memory for a release.
-            RecoverableError: the broker did not answer for a minute, and no paid release is unsent.
+            BudgetSpent: the budget is spent, so no further release is possible.
+            FatalError: the account, a topic or the log cannot be used, or there is not enough
+                memory for a release.
+            RecoverableError: the broker did not answer for a minute, and all paid releases were
+                sent.
         """
         retries = RetryBudget(self._clock, RETRY_SECONDS)
         try:
@@ -134,7 +156,8 @@ class Aggregator:
                     if spent and not self._publication.owes:
                         raise
                     if self._publication.owes:
-                        self.health.turned()  # a restart would lose what is paid for
+                        # A restart would lose the paid release, so the process must stay alive.
+                        self.health.turned()
                     stop.wait(POLL_SECONDS)
         finally:
             self.health.not_ready("stopped")
@@ -144,7 +167,7 @@ class Aggregator:
             self._topics.close()
 
     def turn(self) -> None:
-        """One round: read records, tick idle partitions, release closed windows."""
+        """Do one round: read records, send ticks to idle partitions, release closed windows."""
         if not self._started:
             self._start()
         self._send()
@@ -175,10 +198,11 @@ class Aggregator:
         self.health.ready()
 
     def _leave_out_expired(self, raw: TopicInfo) -> None:
-        """Begin after the windows whose records the broker may have begun to delete.
+        """Begin after the windows from which the broker may have deleted records already.
 
-        Decided by the clock and the topic's setting alone: which records are deleted depends on how
-        much was sent, and so would a release of the remaining ones.
+        The decision depends only on the clock and the topic's setting. Which records are really
+        deleted depends on the amount of data; if the decision depended on that, the choice of
+        released windows would reveal it.
         """
         kept = int(raw.settings.get("retention.ms", "-1"))
         if kept < 0:
@@ -202,7 +226,8 @@ class Aggregator:
     def _read(self, behind: list[int]) -> None:
         """Poll the partitions that have not reached the end of the next window.
 
-        The others wait, so that one window's records are held at a time, however much has piled up.
+        The other partitions wait. So only the records of one window are in memory at a time, also
+        if the log contains many windows.
         """
         self._listen(behind)
         records = self._reader.poll(self._poll_seconds)
@@ -213,6 +238,7 @@ class Aggregator:
             self._tick(behind)
 
     def _listen(self, numbers: list[int]) -> None:
+        """Read exactly these partitions, each from the position where it was left."""
         if numbers == self._listening:
             return
         everything = self._names.raw_partitions
@@ -224,7 +250,7 @@ class Aggregator:
         self._listening = numbers
 
     def _tick(self, behind: list[int]) -> None:
-        """Advance the clock of idle partitions: one tick per partition and second."""
+        """Advance the clock of idle partitions, by at most one tick for each in a second."""
         end, now = self._plan.window_end(self._next), self._clock.now_ms()
         if now < end or self._clock.monotonic() - self._ticked < TICK_SECONDS:
             return
@@ -235,11 +261,11 @@ class Aggregator:
 
 
 def _check_plan(plan: CentralPlan, raw_memory_bytes: int) -> None:
-    """Refuse what cannot work, by the plan and the settings alone.
+    """Check that the aggregator can work with this plan and these settings.
 
     Raises:
-        FatalError: the plan's users may need more memory than is set aside.
-        PlanError: the plan's noise cannot be drawn.
+        FatalError: the raw records of the plan's users may need more memory than is reserved.
+        PlanError: the noise of the plan cannot be drawn.
     """
     check_allocation(plan.allocation)
     needed = most_raw_bytes(plan)

@@ -1,9 +1,10 @@
-"""The budget account of a central plan: a small file that is durable before a release can leave.
+"""The budget account of a central plan: a small file that records the privacy loss of releases.
 
-The file is replaced as a whole and durably under an exclusive lock, so that two aggregators cannot
-spend the same budget. A missing or damaged account stops publishing. Only
-:meth:`BudgetAccount.create` creates one, and never over another. Whoever can restore an old copy
-can undo a payment: keep the file where no backup is restored over it.
+A payment is durable before the release can be sent. Each change replaces the whole file under an
+exclusive lock, so that two aggregators cannot spend the same budget. Without an account, or with a
+damaged one, nothing is published. Only :meth:`BudgetAccount.create` creates an account, and it
+never replaces an existing one. To restore an old copy of the file would undo payments, so keep it
+out of backups.
 """
 
 from __future__ import annotations
@@ -22,22 +23,31 @@ if TYPE_CHECKING:
     from estimators.central.accounting import Spend
 
 MAX_BYTES = 64 << 20
+"""Maximum size of an account file that is read; far above the size of a real account."""
 
 
 class BudgetAccount:
-    """One plan's account on disk. Methods block for the disk and for another holder of the lock."""
+    """The account of one plan. Methods block for the disk and until the lock is free.
+
+    Args:
+        path: the account's file.
+        plan: digest of the plan to which the account must belong.
+    """
 
     def __init__(self, path: Path, plan: str) -> None:
-        """Name the file and the digest of the plan that it has to belong to."""
         self._path = real_path(path)
         self._plan = plan
 
     @classmethod
     def create(cls, path: Path, ledger: Ledger) -> BudgetAccount:
-        """Open a new, empty account.
+        """Create a new account.
+
+        Args:
+            path: the account's file, which must not exist.
+            ledger: the content: the plan's digest, its budget, and no payments.
 
         Raises:
-            FatalError: there is a file already: an account is never replaced by a new one.
+            FatalError: the file exists already; an account is never replaced by a new one.
         """
         account = cls(path, ledger.plan)
         with account._locked():
@@ -50,7 +60,7 @@ class BudgetAccount:
         """Return the current ledger.
 
         Raises:
-            FatalError: missing, damaged, or of another plan.
+            FatalError: the account is missing or damaged, or belongs to another plan.
         """
         try:
             raw = self._path.read_bytes()
@@ -72,25 +82,32 @@ class BudgetAccount:
         return ledger
 
     def bind(self, topic: str) -> Ledger:
-        """Bind the account to one releases topic, durably, at its first use.
+        """Bind the account durably to one releases topic, at its first use.
+
+        Args:
+            topic: id of the topic, which changes if the topic is created again.
 
         Raises:
-            FatalError: it is bound to another topic, or unusable, or it could not be written.
+            FatalError: the account is bound to another topic, or cannot be read or written.
         """
         ledger = self.read()
         return ledger if ledger.topic == topic else self._change(lambda own: own.bind(topic))
 
     def pay(self, release: str, cost: Spend) -> Ledger:
-        """Pay for a release; durable when this returns, and only then may noise be drawn.
+        """Pay for a release. The payment is durable on return; only then may noise be drawn.
+
+        Args:
+            release: name of the release: the number of its window.
+            cost: privacy loss of the release.
 
         Raises:
-            BudgetSpent: the budget does not cover it, or the release was paid for before.
-            FatalError: the account is unusable or could not be written.
+            BudgetSpent: the budget does not cover the cost, or the release was paid for before.
+            FatalError: the account cannot be read or written.
         """
         return self._change(lambda ledger: ledger.pay(release, cost))
 
     def finish(self, release: str) -> Ledger:
-        """Note that the release was sent. If this note is lost, the payment stays valid."""
+        """Note that a release was sent. Without this note, the payment is still valid."""
         return self._change(lambda ledger: ledger.finish(release))
 
     def _change(self, step: Callable[[Ledger], Ledger]) -> Ledger:
@@ -103,7 +120,7 @@ class BudgetAccount:
     def _locked(self) -> Iterator[None]:
         folder = self._path.parent
         if not folder.is_dir():
-            # The folder is not created: it may be a volume that is not mounted.
+            # The folder is not created, because it can be a volume that is not mounted.
             raise FatalError(
                 f"cannot lock the budget account: folder {folder} does not exist; mount or create "
                 "it"

@@ -1,15 +1,15 @@
-"""Claims: of all aggregators of a plan, whatever accounts they have, one may release a window.
+"""Claims decide which of several aggregators may release the noisy tables of a window.
 
-A claim is a record of the releases topic with a random nonce as its key. The first claim of a
-window holds it for ever, even if its owner dies, so a window is released at most once however many
-accounts, copies of accounts and aggregators there are. A nonce lives in the memory of one process:
-an aggregator that dies between its claim and its release loses that window, and no copy of its
-account can take the claim up.
+A claim is a record in the releases topic with a random number (a nonce) as its key. The first claim
+of a window is valid for ever, even if its owner fails. So each window is released at most once,
+however many aggregators, accounts and copies of accounts there are. A nonce exists only in the
+memory of one process. So if an aggregator fails between its claim and its release, the window is
+lost, and no copy of its account can use the claim.
 
-Claims are never deleted: the topic is only compacted, and every claim has a key of its own. The
-sink is idempotent, so that a claim has one place in the log. A send that may or may not have
-arrived is repeated with a fresh nonce, never with the same one: compaction would move a repeated
-key behind a competitor's.
+Claims are never deleted: the topic is only compacted, and each claim has its own key. The sink is
+idempotent, so each claim is in the log only once. If it is not known whether a claim has arrived, a
+new claim with a new nonce is sent. With the same nonce, compaction could delete the first copy and
+so move the claim behind the claim of another aggregator.
 """
 
 from __future__ import annotations
@@ -29,21 +29,24 @@ if TYPE_CHECKING:
     from estimators.randomness import Randomness
 
 SEND_SECONDS = 30.0
+"""Maximum wait for the acknowledgement of a claim."""
+
+# Maximum wait and number of records of one poll; releases are large records.
 _POLL_SECONDS = 0.2
 _POLL_RECORDS = 16
 _STILL_POLLS = 150
-"""So many polls in a row without progress are a failure: 30 seconds."""
+"""Maximum number of polls in a row without progress: 30 seconds."""
 
 
 class Claims:
     """The claims of one aggregator, and the claims of others that it has read.
 
     Args:
-        plan: whose windows.
-        broker: stays open.
-        names: topics.
-        sink: idempotent, as every sink is; stays open.
-        randomness: of nonces.
+        plan: the central plan.
+        broker: the connection to the broker; it stays open.
+        names: names of the plan's topics.
+        sink: sends the claims; it stays open.
+        randomness: the source of nonces.
         alive: called every few seconds while the topic is read.
     """
 
@@ -64,14 +67,14 @@ class Claims:
         self._reader = broker.reader()
         self._sink = sink
         self._reading = False
-        self._seen = ReleaseOwners(plan.digest)
+        self._owners = ReleaseOwners(plan.digest)
         self._own: set[str] = set()
 
     def topic_id(self) -> str:
         """Return the current id of the releases topic.
 
         Raises:
-            FatalError: there is no such topic.
+            FatalError: the topic does not exist.
         """
         name = self._partition.topic
         info = self._topics.describe([name]).get(name)
@@ -80,14 +83,14 @@ class Claims:
         return info.id
 
     def taken(self, window: int) -> bool:
-        """Return whether a record read so far holds the window for any aggregator."""
-        return window in self._seen.owners
+        """Return whether any aggregator has claimed the window, as far as the topic was read."""
+        return window in self._owners.owners
 
     def follow(self) -> None:
-        """Read the topic to an end that is fetched now.
+        """Read the topic up to its present end.
 
         Raises:
-            RecoverableError: the broker does not answer, or the reading makes no progress.
+            RecoverableError: the broker does not answer, or reading makes no progress.
         """
         if not self._reading:
             start = self._topics.log_starts([self._partition])[self._partition]
@@ -98,7 +101,7 @@ class Claims:
         position, still = self._reader.position(self._partition), 0
         while position < end:
             for record in self._reader.poll(_POLL_SECONDS, _POLL_RECORDS):
-                self._seen.read(record.value)
+                self._owners.read(record.value)
             self._alive()
             before, position = position, self._reader.position(self._partition)
             still = 0 if position > before else still + 1
@@ -106,15 +109,14 @@ class Claims:
                 raise RecoverableError(f"reading {self._partition} makes no progress")
 
     def append(self, window: int) -> None:
-        """Append a claim.
+        """Append a claim to the releases topic.
 
         Raises:
-            RecoverableError: it may or may not have arrived; call again.
+            RecoverableError: it is not known whether the claim has arrived; call again.
         """
         nonce = self._randomness.bytes(NONCE_BYTES).hex()
-        self._own.add(
-            nonce
-        )  # noted before it is sent: the claim is ours even if the acknowledgement is lost
+        # Noted before the send: if the acknowledgement is lost, the claim is still ours.
+        self._own.add(nonce)
         self._sink.send(
             self._partition.topic,
             claim_key(nonce),
@@ -123,7 +125,9 @@ class Claims:
         ).wait(SEND_SECONDS)
 
     def held(self, window: int) -> str | None:
-        """Return the nonce by which this process holds a window after :meth:`append`, else None.
+        """Return the nonce of this process's valid claim of a window, None if another one's counts.
+
+        Call it after :meth:`append`.
 
         Raises:
             RecoverableError: the claim cannot be read yet.
@@ -131,10 +135,10 @@ class Claims:
         self.follow()
         if not self.taken(window):
             raise RecoverableError(f"the claim of window {window} is not in the log yet")
-        nonce = self._seen.owners[window]
+        nonce = self._owners.owners[window]
         return nonce if nonce in self._own else None
 
     def close(self) -> None:
-        """Release resources. Never raises."""
+        """Close the clients. Never raises."""
         self._reader.close()
         self._topics.close()

@@ -11,9 +11,10 @@ class AggregatorConfig(Settings):
     """Settings of an aggregator.
 
     Attributes:
-        raw_memory_bytes: memory set aside for the raw records of one window. An aggregator does not
-            start where the users that the plan states may need more, whatever their records say;
-            later nothing depends on it. Making a release takes up to as much again.
+        raw_memory_bytes: memory reserved for the raw records of one window, in bytes. An aggregator
+            does not start if the records of the plan's stated number of users could need more.
+            After the start nothing depends on this setting. To make a release takes up to the same
+            amount again.
     """
 
     raw_memory_bytes: int = Field(1 << 30, ge=1 << 16, le=1 << 44)

@@ -1,4 +1,4 @@
-"""Metrics of the aggregator. None of them depends on what records say, or on how many there are."""
+"""Metrics of the aggregator. They depend neither on the content nor on the number of records."""
 
 from __future__ import annotations
 
@@ -45,29 +45,33 @@ SKIPPED = MetricDefinition(
 
 
 CENTRAL_METRICS = (RELEASES, REFUSED, SPENT, SKIPPED)
-"""All of them."""
+"""All metrics of the aggregator."""
 
 
 class CentralMetrics:
-    """The aggregator's metrics, every series from zero."""
+    """The registered metrics of an aggregator; every series starts at 0.
+
+    Args:
+        registry: the registry of the process.
+        plan: the central plan, whose name is a label.
+    """
 
     def __init__(self, registry: CollectorRegistry, plan: CentralPlan) -> None:
-        """Register them for one plan."""
         labels = {"plan": [f"{plan.name}-{plan.digest[:8]}"]}
         self._metrics = Metrics(registry, CENTRAL_METRICS, labels)
 
     def released(self) -> None:
-        """One more release has left."""
+        """Count a release that was sent."""
         self._metrics.inc(RELEASES)
 
     def refused(self) -> None:
-        """One was refused."""
+        """Count a release that was refused because the budget is spent."""
         self._metrics.inc(REFUSED)
 
     def spent(self, ledger: Ledger) -> None:
-        """Show what the account has spent."""
+        """Set the part of the budget that the account has spent."""
         self._metrics.set(SPENT, float(ledger.spent.rho / ledger.budget.rho))
 
     def skipped(self) -> None:
-        """One window was left out."""
+        """Count a window that was left out."""
         self._metrics.inc(SKIPPED)

@@ -1,10 +1,10 @@
-"""The release of one closed window, step by step: prepare, claim, pay, compute, publish.
+"""Releases one closed window in five steps: prepare, claim, pay, compute, send.
 
-The order is what protects people. Whatever may fail because of the data (memory for the coded table
-and for the release itself) is done first, while nothing is claimed or paid. Then the claim decides
-which aggregator may go on, then the account pays, durably, and only then noise is drawn. After that
-nothing depends on the data any more but the release itself: what is computed is sent until the
-broker takes it.
+The order of the steps protects the people in the data. The steps that can fail because of the data
+(they need memory for the coded table and for the release) come first, before a claim and a payment.
+Then the claim decides which aggregator may continue. Then the payment is written durably to the
+budget account, and only then noise is drawn. After that, only the release itself depends on the
+data; it is sent again until the broker acknowledges it.
 """
 
 from __future__ import annotations
@@ -34,18 +34,24 @@ if TYPE_CHECKING:
     from estimators.randomness import Randomness
 
 SEND_SECONDS = 30.0
+"""Maximum wait for the acknowledgement of a record."""
 
 Prepared = tuple[int, "Records", tuple[list[bytes], ...]]
+"""A prepared window: its number, the coded records, and the labels of each column."""
 
 
 @contextmanager
 def unspoken(doing: str) -> Iterator[None]:
-    """Let no error out of a block that works on raw records but those with texts of our own.
+    """Hide the texts of foreign errors in a ``with`` block that works on raw records.
 
-    Texts and numbers in other errors may come from records, and errors are logged.
+    Errors are logged, and the texts of foreign errors can contain parts of records. Our own errors,
+    of the type CalmstreamError, never do, and are not changed.
+
+    Args:
+        doing: what the block does, for the message.
 
     Raises:
-        FatalError: in place of any other error, with its type alone.
+        FatalError: in place of any other error; the message contains only its type.
     """
     try:
         yield
@@ -55,7 +61,7 @@ def unspoken(doing: str) -> Iterator[None]:
         raise FatalError(
             f"{doing}: out of memory; give the aggregator more, or plan with a smaller sample"
         ) from None
-    except Exception as error:  # noqa: BLE001 - whatever it is, its text must not leave
+    except Exception as error:  # noqa: BLE001 - no text of any error may leave the block
         raise FatalError(f"{doing}: internal error, {type(error).__name__}") from None
 
 
@@ -63,15 +69,15 @@ class Publication:
     """Releases the windows of a plan, one at a time.
 
     Args:
-        plan: what is collected.
-        names: topics.
-        account: the budget.
-        claims: of this process.
-        sink: for the releases topic.
-        randomness: the operating system's CSPRNG but in tests.
-        metrics: nothing in them depends on records.
-        software: version for the manifests.
-        alive: called every few seconds or more often, also while computing.
+        plan: the central plan.
+        names: names of the plan's topics.
+        account: the budget account.
+        claims: the claims of this process.
+        sink: sends records to the releases topic.
+        randomness: the random source: the operating system's, except in tests.
+        metrics: the aggregator's metrics, none of which depends on records.
+        software: version of the software, which manifests state.
+        alive: called at least every few seconds, also during computations.
     """
 
     def __init__(
@@ -103,27 +109,27 @@ class Publication:
         self._log = structlog.get_logger("calmstream.aggregator")
 
     def wants(self, window: int) -> bool:
-        """Whether the window may still be released: as far as known neither paid nor claimed."""
+        """Return whether a window may still be released: it is not known to be paid or claimed."""
         return str(window) not in self._paid and not self._claims.taken(window)
 
     @property
     def owes(self) -> bool:
-        """Whether a release is paid for and has not left yet."""
+        """Whether a release is paid for and was not sent yet."""
         return self._sending is not None
 
     def steps(self, window: int, take: Callable[[int], list[bytes]]) -> Iterator[str]:
-        """Make the release of a window, if it may be made; :meth:`send` sends it.
+        """Make the release of a window, if that is allowed; :meth:`send` then sends it.
 
-        Yields after every step. After a RecoverableError call it again: nothing is paid twice.
+        Yields after every step. After a RecoverableError, call it again; nothing is paid twice.
 
         Args:
-            window: closed.
-            take: gives the window's packed records, and forgets them.
+            window: number of a closed window.
+            take: returns the packed records of a window and forgets them.
 
         Raises:
-            BudgetSpent: the budget does not cover it; nothing was computed.
+            BudgetSpent: the budget does not cover the release; nothing was computed.
             RecoverableError: the broker did not answer.
-            FatalError: memory, account or topic are unusable.
+            FatalError: there is not enough memory, or the account or the topic cannot be used.
         """
         if self._prepared is None:
             if self.wants(window):
@@ -149,7 +155,7 @@ class Publication:
         yield "computed"
 
     def send(self) -> Iterator[str]:
-        """Send what is paid for and has not left. The same bytes again are the same release."""
+        """Send the records of a paid release that were not sent; a repeated record does no harm."""
         while self._unsent:
             key, body = self._unsent[0]
             self._sink.send(self._names.releases, key.encode(), body, partition=0).wait(
@@ -164,14 +170,18 @@ class Publication:
             self._sending = None
 
     def _code(self, rows: list[bytes]) -> tuple[Records, tuple[list[bytes], ...]]:
-        """The coded table. Memory for the release is asked for now, not after the payment."""
+        """Return the coded records and their labels.
+
+        The memory for the release is allocated once now, so that a lack of memory shows before the
+        payment.
+        """
         with unspoken("preparing a release"):
             records, labels = code_records(rows, len(self._plan.columns), self._alive)
             reserve(working_bytes(records, self._plan.levels))
             return records, labels
 
     def _check_budget(self, window: int) -> None:
-        """Refuse here what the account would refuse, before a claim takes it from others.
+        """Check that the account will accept the payment, before a claim excludes others.
 
         Raises:
             BudgetSpent: the budget does not cover another release.
@@ -179,11 +189,11 @@ class Publication:
         ledger = self._account.read()
         self._paid |= {entry.release for entry in ledger.entries}
         if self.wants(window):
-            with self._counted():
+            with self._count_refusals():
                 ledger.pay(str(window), self._plan.allocation.cost)
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _count_refusals(self) -> Iterator[None]:
         try:
             yield
         except BudgetSpent:
@@ -191,14 +201,14 @@ class Publication:
             raise
 
     def _pay(self, window: int) -> Ledger:
-        with self._counted():
+        with self._count_refusals():
             ledger = self._account.pay(str(window), self._plan.allocation.cost)
         self._paid.add(str(window))
         self._metrics.spent(ledger)
         return ledger
 
     def _compute(self, window: int, nonce: str, ledger: Ledger) -> None:
-        """Draw the noise, and note what is to be sent, the manifest last."""
+        """Draw the noise, and queue the records of the release; the manifest is the last one."""
         assert self._prepared is not None
         _, records, labels = self._prepared
         self._prepared = None
@@ -226,9 +236,12 @@ class Publication:
 
 
 def reserve(size: int) -> None:
-    """Take so many bytes of memory, use every page of them, and give them back.
+    """Check that memory is available: allocate it, write to every page, and free it.
+
+    Args:
+        size: number of bytes.
 
     Raises:
-        MemoryError: there are not so many; the system may also end the process.
+        MemoryError: there is not enough memory; the system may also end the process.
     """
     np.ones(size, np.uint8)

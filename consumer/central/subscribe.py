@@ -1,4 +1,8 @@
-"""Reading releases: a release is shown once its manifest and every level are there."""
+"""Reads the releases of a central plan: the noisy tables of each window.
+
+A release is returned when its manifest and all its levels were read. A level is the tables over a
+given number of columns.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +26,23 @@ def subscribe_releases(
     stop: threading.Event | None = None,
     poll_seconds: float = 0.5,
 ) -> Iterator[CentralRelease]:
-    """Releases from the oldest kept on. Blocks between them; ends at the end without ``follow``.
+    """Yield the releases of a plan, from the oldest one that the topic keeps.
 
-    Only releases of the plan in ``names`` count, and of each window only the one whose claim holds
-    the window. Anything else in the topic is passed over; the first such record is logged, and at
-    the end how many there were.
+    For each window, only the release with the valid claim counts (the first claim of the window).
+    Other records in the topic are skipped; the first of them is logged, and at the end their
+    number.
+
+    Args:
+        broker: the connection to the broker; it stays open.
+        names: names of the plan's topics.
+        follow: whether to wait for new releases at the end of the topic; otherwise the iterator
+            ends there.
+        stop: an event that ends the iterator.
+        poll_seconds: maximum time of one wait.
 
     Raises:
-        RecoverableError, FatalError: as the broker's.
+        RecoverableError: the broker does not answer.
+        FatalError: the topic does not exist or cannot be read.
     """
     stop = threading.Event() if stop is None else stop
     partition = Partition(names.releases, 0)

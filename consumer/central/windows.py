@@ -1,4 +1,7 @@
-"""Raw records sorted into windows by the log's time, one per user: a pure fold over records."""
+"""Sorts raw records into windows by the log's time, and keeps one record of each user.
+
+The result depends only on the records and a secret key; this module uses no clock and no broker.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +18,32 @@ if TYPE_CHECKING:
     from estimators.central.plan import CentralPlan
 
 KEY_BYTES = 16
+"""Size of the secret key of the hash of user ids."""
+
+# Size of the hash of a user id: with 128 bits, two users never have the same hash in practice.
 _DIGEST_BYTES = 16
 
 
 class RawWindows:
-    """The record of every user in every window that is not released yet.
+    """The record of each user in each window that is not released yet.
 
-    A batch belongs to the window of its partition's clock, the running maximum of append times, so
-    nothing is ever late: a window is closed once every partition's clock has reached its end.
+    A batch belongs to the window of its partition's clock, which is the largest append time so far.
+    So no batch is late. A window is closed when the clocks of all partitions have reached its end.
 
-    Which record of a user counts, and whether the user is in the sample, depends on that user's own
-    records alone: the first by (append time, partition, offset, place in the batch), whatever the
-    order of reading, and a keyed hash of the id. Nothing is ever dropped by count, by memory or by
-    arrival. What is refused is forgotten: a refused raw record is raw all the same, and how many
-    there were is private.
+    Of a user's records in a window, the first one counts: by append time, partition, offset and
+    place in the batch, independent of the order of reading. A keyed hash of the id decides whether
+    the user is in the sample. Both depend on this user's records only. No record is dropped because
+    of numbers, memory or the order of arrival, because such a decision would depend on other users.
+    A refused record is forgotten and not counted: its content and the number of refused records are
+    private, too.
+
+    Args:
+        plan: the central plan.
+        wanted: returns whether a window may still be released.
+        key: secret random key of the hash of user ids, 16 bytes.
     """
 
     def __init__(self, plan: CentralPlan, wanted: Callable[[int], bool], key: bytes) -> None:
-        """Collect for a plan.
-
-        Args:
-            plan: of the records.
-            wanted: which windows may still be released.
-            key: of the hash of user ids, secret and random, 16 bytes.
-        """
         self._plan = plan
         self._wanted = wanted
         self._key = key
@@ -48,15 +53,15 @@ class RawWindows:
 
     @property
     def held_bytes(self) -> int:
-        """Memory of the records kept, about. O(users); for tests and never exported."""
+        """The approximate memory of the kept records in bytes. O(users); only for tests."""
         kept = (row for rows in self._rows.values() for row in rows.values())
         return sum(len(row) + ROW_BYTES for row in kept)
 
     def read(self, record: Record) -> None:
-        """Take one record of the raw topic.
+        """Read one record of the raw topic.
 
         Raises:
-            FatalError: the topic does not stamp append times.
+            FatalError: the topic's records do not have the broker's append times.
         """
         if not record.append_time:
             raise FatalError(f"topic {record.partition.topic} must use LogAppendTime")
@@ -75,7 +80,7 @@ class RawWindows:
         self._keep(self._rows.setdefault(window, {}), record, batch)
 
     def _keep(self, rows: dict[bytes, bytes], record: Record, batch: RawBatch) -> None:
-        """Note each user's record, unless an earlier one of the same user is there."""
+        """Keep the record of each sampled user, unless an earlier one of the same user is kept."""
         place = (record.timestamp, record.partition.number, record.offset)
         for i, (user, values) in enumerate(
             zip(batch.users, zip(*batch.columns, strict=True), strict=True)
@@ -91,13 +96,13 @@ class RawWindows:
                 rows[digest] = row
 
     def closed_through(self) -> int:
-        """The last window that every partition's clock has passed; -1 before the first."""
+        """Return the number of the last window that all partitions' clocks have passed; else -1."""
         return self._plan.window_at(min(self._clocks.values())) - 1
 
     def behind(self, milliseconds: int) -> list[int]:
-        """Partitions whose clock has not reached a time."""
+        """Return the numbers of the partitions whose clock has not reached a time."""
         return [number for number, clock in self._clocks.items() if clock < milliseconds]
 
     def take(self, window: int) -> list[bytes]:
-        """The packed records of a closed window; they are forgotten here."""
+        """Return the packed records of a closed window, and forget them."""
         return list(self._rows.pop(window, {}).values())

@@ -1,6 +1,6 @@
-"""Definitions of all Prometheus metrics of the service, and the registry that holds them.
+"""Definitions of all Prometheus metrics of the service, and their registration.
 
-Each metric is a value with a name, a unit, labels and a help text, and all series that are known
-exist at zero from the start. ``tally``, ``publisher`` and ``plan`` define the metrics;
-``docs/metrics.md`` is generated from them.
+A metric has a name, a unit, labels and a help text. ``tally``, ``publisher`` and ``plan`` define
+the metrics; ``docs/metrics.md`` is generated from the definitions. ``registry`` registers them, so
+that every known series exists from the start, with the value 0.
 """

@@ -1,6 +1,6 @@
-"""Definitions of the metrics that state the plan's numbers, against which others are compared.
+"""Definitions of the metrics that state the numbers of the plan, to compare other metrics with.
 
-Every process of the service exports them, whatever its role: they stay when a role goes away.
+Every process of the service exports them, whatever its roles are.
 """
 
 from __future__ import annotations
@@ -104,13 +104,13 @@ PLAN_METRICS: tuple[MetricDefinition, ...] = (
 def plan_metrics(
     registry: CollectorRegistry, plan: Plan, names: TopicNames, started: float
 ) -> Metrics:
-    """The plan's numbers in a registry, once per process.
+    """Register the plan's numbers and set them; called once in each process.
 
     Args:
-        registry: where they go.
-        plan: whose they are.
-        names: of its topics.
-        started: when this process did, in seconds since the epoch.
+        registry: the registry of the process.
+        plan: the plan.
+        names: names of the plan's topics.
+        started: time at which this process started, in seconds since the epoch.
     """
     metrics = Metrics(registry, PLAN_METRICS, known_labels(plan, names))
     metrics.set(STARTED, started)

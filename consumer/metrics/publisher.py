@@ -1,4 +1,4 @@
-"""Definitions of the publisher's metrics."""
+"""Definitions of the metrics of a publisher: name, kind, unit, labels, help, what to do."""
 
 from __future__ import annotations
 
@@ -204,14 +204,15 @@ OF_THE_ACTIVE = (
     FINAL_REPORTS,
     SUSPECTED,
 )
-"""Gauges that only the active publisher sets; 0 on the others, so that a maximum is right."""
+"""Gauges that only the active publisher sets. On the others they are 0, so that the maximum over
+all publishers is the right value."""
 
 OF_THE_ACTIVE_BY_GROUP = (SHARE_OBSERVED, SHARE_DEVIATION)
-"""The same, one series per group."""
+"""Gauges of the same sort, with one series for each group of devices."""
 
 
 def publisher_metrics(registry: CollectorRegistry, plan: Plan, names: TopicNames) -> Metrics:
-    """The metrics of a publisher, every series present; planned shares are set at once."""
+    """Return the metrics of a publisher, registered, with the planned shares already set."""
     metrics = Metrics(registry, PUBLISHER_METRICS, known_labels(plan, names))
     for number, group in enumerate(plan.groups):
         metrics.set(SHARE_PLANNED, group.share / plan.total_share, group=str(number))
@@ -219,7 +220,7 @@ def publisher_metrics(registry: CollectorRegistry, plan: Plan, names: TopicNames
 
 
 def retire(metrics: Metrics, plan: Plan) -> None:
-    """Set the gauges of the active publisher to 0, when this one is not active any more."""
+    """Set the gauges of the active publisher to 0, because this publisher is not active."""
     metrics.set(ACTIVE, 0)
     for definition in OF_THE_ACTIVE:
         metrics.set(definition, 0)

@@ -1,4 +1,7 @@
-"""Metrics of one role of one plan, registered from their definitions, every series from zero."""
+"""Registers the metrics of one role of one plan; every known series starts at 0.
+
+A series is one metric with one value for each of its labels.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,12 @@ Collector = Counter | Gauge | Histogram
 
 
 def plan_label(plan: Plan) -> str:
-    """The value of the label ``plan``."""
+    """Return the value of the label ``plan``."""
     return f"{plan.name}-{plan.digest[:8]}"
 
 
 def known_labels(plan: Plan, names: TopicNames) -> dict[str, list[str]]:
-    """Every value that each label can take for this plan."""
+    """Return all values that each label can have for this plan."""
     return {
         "plan": [plan_label(plan)],
         "group": [str(group) for group in range(len(plan.groups))],
@@ -39,12 +42,12 @@ def known_labels(plan: Plan, names: TopicNames) -> dict[str, list[str]]:
 
 
 class Metrics:
-    """Collectors by definition. Safe for use from several threads.
+    """The registered metrics. Safe for use from several threads.
 
     Args:
-        registry: where they are registered; one name only once.
-        definitions: what to register.
-        labels: known values of each label; every combination exists at zero from the start.
+        registry: the registry of the process; each name can be registered only once.
+        definitions: the metrics to register.
+        labels: the known values of each label; every combination exists from the start, as 0.
     """
 
     def __init__(
@@ -64,19 +67,19 @@ class Metrics:
                     collector.labels(*values)
 
     def inc(self, definition: MetricDefinition, amount: float = 1, **labels: str) -> None:
-        """Add to a counter; ``plan`` is filled in."""
+        """Add to a counter; the label ``plan`` is filled in."""
         child = self._child(definition, labels)
         assert isinstance(child, Counter)
         child.inc(amount)
 
     def set(self, definition: MetricDefinition, value: float, **labels: str) -> None:
-        """Set a gauge; ``plan`` is filled in."""
+        """Set a gauge; the label ``plan`` is filled in."""
         child = self._child(definition, labels)
         assert isinstance(child, Gauge)
         child.set(value)
 
     def observe(self, definition: MetricDefinition, value: float, **labels: str) -> None:
-        """Add an observation to a histogram; ``plan`` is filled in."""
+        """Add an observation to a histogram; the label ``plan`` is filled in."""
         child = self._child(definition, labels)
         assert isinstance(child, Histogram)
         child.observe(value)
@@ -89,17 +92,18 @@ class Metrics:
 
 
 def new_registry() -> CollectorRegistry:
-    """A registry for one process; counters export their value and no ``_created`` series.
+    """Return a registry for one process, whose counters have no series ``_created``.
 
-    When a counter was made says nothing that resets do not say, and doubles the series. The client
-    library knows no switch but a global one.
+    This series states when a counter was created. It would double the number of series and adds no
+    information: Prometheus detects restarts by itself. The client library has only a global switch
+    for it.
     """
     disable_created_metrics()  # type: ignore[no-untyped-call]
     return CollectorRegistry()
 
 
 def tally_metrics(registry: CollectorRegistry, plan: Plan, names: TopicNames) -> Metrics:
-    """The metrics of a tally worker."""
+    """Return the metrics of a tally worker, registered."""
     return Metrics(registry, TALLY_METRICS, known_labels(plan, names))
 
 

@@ -1,10 +1,11 @@
-"""Every metric of a tally worker, as data; see :mod:`broker.metric_definition`."""
+"""Definitions of the metrics of a tally worker: name, kind, unit, labels, help, what to do."""
 
 from __future__ import annotations
 
 from broker.metric_definition import MetricDefinition
 
 DURATIONS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""Buckets of durations in seconds: from a quick write to the longest time limit of a call."""
 
 REPORTS_ACCEPTED = MetricDefinition(
     "calmstream_reports_accepted_total",

@@ -1,6 +1,6 @@
-"""What an operator runs by hand.
+"""Tasks that an operator starts by hand; each reads topics once and ends.
 
-``inspect`` shows what is counted and what waits, ``replay`` counts a log again into another
-namespace, ``retire`` ends a plan, and ``pilot_counts`` reads what a pilot plan has counted. Each
-reads topics once and ends.
+``inspect`` reports what is counted and what waits. ``replay`` counts a log again and publishes the
+result in another namespace (the first part of the topic names). ``retire`` ends a plan.
+``pilot_counts`` reads the counts of a pilot plan, from which a better plan is made.
 """

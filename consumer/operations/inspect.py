@@ -1,4 +1,7 @@
-"""The state of a plan, from its topics alone. Reads once; joins no group and writes nothing."""
+"""Reports the state of a plan, for the command ``calmstream inspect``.
+
+It reads the plan's topics once, joins no consumer group and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +24,24 @@ from estimators.wire.state import PartitionState
 
 STAMP = "message.timestamp.type"
 APPEND_TIME = "LogAppendTime"
+"""Kafka's setting for the source of a record's time, and the value that the service needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
-    """One input partition. Offsets are positions in its log; times milliseconds since the epoch.
+    """The state of one input partition, from its last checkpoint.
 
     Attributes:
-        group, partition: of the reports topic.
-        log_start, log_end: what the log holds.
-        next_offset: counted up to here at the last checkpoint; 0 without one.
-        resume_from: a restart reads from here.
-        clock: the log's clock at next_offset, 0 before the first record.
-        closed_through: last window it has closed, -1 for none.
-        open_windows: windows that hold counts and are not closed.
-        reports: counted so far.
-        rejected: records by reason.
+        group, partition: number of the group of devices, and of the partition of its topic.
+        log_start, log_end: first offset and end of the log.
+        next_offset: offset below which all records are counted; 0 without a checkpoint.
+        resume_from: offset from which a restart reads.
+        clock: the log's clock at ``next_offset``, the largest append time so far, in milliseconds
+            since the epoch; 0 before the first record.
+        closed_through: number of the last window that the partition has closed, -1 for none.
+        open_windows: numbers of the windows that have counts and are not closed.
+        reports: number of reports counted so far.
+        rejected: number of rejected records by reason.
     """
 
     group: int
@@ -53,7 +58,7 @@ class PartitionReport:
 
     @property
     def lag(self) -> int:
-        """Number of records that no checkpoint covers yet."""
+        """The number of records that no checkpoint counts yet."""
         return max(self.log_end - self.next_offset, 0)
 
     @property
@@ -68,14 +73,14 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True)
 class GroupReport:
-    """One user group.
+    """The reports of one group of devices.
 
     Attributes:
-        group: its number.
-        reports: accepted so far.
-        observed: its part of all reports, 0 without any.
-        planned: its part by the plan.
-        z: standard deviations between the two if devices draw their groups at random.
+        group: number of the group.
+        reports: number of reports accepted so far.
+        observed: the group's share of all reports, 0 without reports.
+        planned: the group's share that the plan states.
+        z: difference of the two shares, in standard deviations of a random draw of groups.
     """
 
     group: int
@@ -87,7 +92,15 @@ class GroupReport:
 
 @dataclass(frozen=True, slots=True)
 class WindowReport:
-    """Numbers of windows by progress, and the newest window of each kind (-1 for none)."""
+    """The progress of the plan's windows.
+
+    Attributes:
+        planned: number of windows of the plan.
+        closed_everywhere: number of windows that every partition has closed.
+        final: number of windows with a final manifest.
+        newest_final: number of the newest window with a final manifest, -1 for none.
+        newest_early: number of the newest window with an early manifest, -1 for none.
+    """
 
     planned: int
     closed_everywhere: int
@@ -98,14 +111,16 @@ class WindowReport:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """All that ``calmstream inspect`` shows.
+    """The result that ``calmstream inspect`` prints.
 
     Attributes:
-        partitions, groups, windows: see there.
-        rejected: records by reason, over all partitions.
-        dead_letters: the number that the topic holds.
-        sender_times: reports topics whose records carry their senders' times (CreateTime), not the
-            broker's. Workers refuse them, since a sender could then decide when windows close.
+        partitions: the state of each input partition.
+        groups: the reports of each group of devices.
+        windows: the progress of the windows.
+        rejected: number of rejected records by reason, over all partitions.
+        dead_letters: number of dead letters in their topic.
+        sender_times: reports topics whose records have their senders' times (CreateTime) and not
+            the broker's. Workers refuse them, because a sender could decide when windows close.
     """
 
     partitions: tuple[PartitionReport, ...]
@@ -117,15 +132,21 @@ class Inspection:
 
     @property
     def lag(self) -> int:
-        """Records that no checkpoint covers yet, over all partitions."""
+        """The number of records that no checkpoint counts yet, over all partitions."""
         return sum(p.lag for p in self.partitions)
 
 
 def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Inspection:
-    """Read the state and snapshots topics whole and ask for the offsets of the others.
+    """Read the state and snapshots topics completely, and request the offsets of the others.
+
+    Args:
+        plan: the plan to report on.
+        broker: the connection to the broker.
+        names: names of the plan's topics.
+        clock: measures the time without progress while topics are read.
 
     Raises:
-        FatalError: a topic is missing, or holds a record of a newer version.
+        FatalError: a topic is missing, or contains a record of a newer version of calmstream.
         RecoverableError: the broker does not answer.
     """
     topics, reader = broker.topics(), broker.reader()
@@ -161,7 +182,7 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
 
 
 def _sender_times(names: TopicNames, described: Mapping[str, TopicInfo]) -> tuple[str, ...]:
-    """Return reports topics that take their senders' times, as far as settings may be read."""
+    """Return the reports topics with their senders' times, if this client may read settings."""
     return tuple(
         topic
         for topic in names.all_reports
@@ -172,13 +193,13 @@ def _sender_times(names: TopicNames, described: Mapping[str, TopicInfo]) -> tupl
 def newest_states(
     plan: Plan, names: TopicNames, topics: Topics, reader: Reader, clock: Clock
 ) -> dict[tuple[int, int], PartitionState]:
-    """Return the newest partition record of every (group, partition) that has one.
+    """Return the newest checkpoint of each input partition, by (group, partition).
 
     Raises:
-        FatalError: a record of a newer version.
+        FatalError: a record comes from a newer version of calmstream.
         RecoverableError: the broker does not answer.
     """
-    found: dict[tuple[int, int], PartitionState] = {}
+    newest: dict[tuple[int, int], PartitionState] = {}
     partitions = [Partition(names.state, number) for number in range(plan.partitions)]
     foreign = ForeignRecords(structlog.get_logger("calmstream.inspect").warning)
     for record in read_whole(reader, topics, partitions, clock):
@@ -186,21 +207,21 @@ def newest_states(
             group, number, window = state.parse_key(key_of(record))
             if window is not None or record.value is None:
                 continue
-            one = state.decode_state(plan, group, record.value)
+            checkpoint = state.decode_state(plan, group, record.value)
         except ForeignRecord as error:
             foreign.skip(record, error)
             continue
-        known = found.get((group, number))
-        if known is None or one.next_offset > known.next_offset:
-            found[group, number] = one
-    return found
+        known = newest.get((group, number))
+        if known is None or checkpoint.next_offset > known.next_offset:
+            newest[group, number] = checkpoint
+    return newest
 
 
 def _published(
     names: TopicNames, topics: Topics, reader: Reader, clock: Clock
 ) -> tuple[set[int], set[int]]:
     """Return the windows with a final manifest, and those with an early one."""
-    found: dict[Kind, set[int]] = {kind: set() for kind in Kind}
+    windows: dict[Kind, set[int]] = {kind: set() for kind in Kind}
     foreign = ForeignRecords(structlog.get_logger("calmstream.inspect").warning)
     for record in read_whole(reader, topics, [Partition(names.snapshots, 0)], clock):
         try:
@@ -208,10 +229,10 @@ def _published(
             if not manifest or record.value is None:
                 continue
             if isinstance(snapshot.decode(record.value), Manifest):
-                found[kind].add(window)
+                windows[kind].add(window)
         except ForeignRecord as error:
             foreign.skip(record, error)
-    return found[Kind.FINAL], found[Kind.EARLY]
+    return windows[Kind.FINAL], windows[Kind.EARLY]
 
 
 def _partitions(
@@ -233,11 +254,12 @@ def _partitions(
 
 
 def _partition(
-    place: tuple[int, int], start: int, end: int, found: PartitionState | None
+    place: tuple[int, int], start: int, end: int, checkpoint: PartitionState | None
 ) -> PartitionReport:
-    if found is None:
+    """Return the state of the partition ``place``, which is (group, partition)."""
+    if checkpoint is None:
         return PartitionReport(*place, start, end, 0, 0, 0, -1, (), 0, {})
-    counts = [found.total, *found.open.values()]
+    counts = [checkpoint.total, *checkpoint.open.values()]
     rejected: dict[Reason, int] = {}
     for count in counts:
         for reason, number in count.rejects.items():
@@ -246,11 +268,11 @@ def _partition(
         *place,
         start,
         end,
-        found.next_offset,
-        found.resume_from,
-        found.clock,
-        found.closed_through,
-        tuple(sorted(found.open)),
+        checkpoint.next_offset,
+        checkpoint.resume_from,
+        checkpoint.clock,
+        checkpoint.closed_through,
+        tuple(sorted(checkpoint.open)),
         sum(count.tally.reports for count in counts),
         {reason.value: number for reason, number in sorted(rejected.items())},
     )
@@ -261,14 +283,14 @@ def _groups(plan: Plan, partitions: tuple[PartitionReport, ...]) -> tuple[GroupR
     for partition in partitions:
         reports[partition.group] += partition.reports
     total = sum(reports)
-    found = []
+    result = []
     for number, group in enumerate(plan.groups):
         planned = group.share / plan.total_share
         spread = math.sqrt(total * planned * (1 - planned))
         z = (reports[number] - total * planned) / spread if spread else 0.0
         observed = reports[number] / total if total else 0.0
-        found.append(GroupReport(number, reports[number], observed, planned, z))
-    return tuple(found)
+        result.append(GroupReport(number, reports[number], observed, planned, z))
+    return tuple(result)
 
 
 def _sum_rejected(partitions: tuple[PartitionReport, ...]) -> dict[str, int]:

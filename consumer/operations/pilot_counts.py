@@ -1,4 +1,7 @@
-"""The counts of a plan's closed windows, from its state topic alone."""
+"""Reads the counts of a plan's closed windows from its state topic.
+
+A pilot is a short plan whose counts help to choose the settings of the main plan.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ from estimators.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Counts of all windows that are closed.
+    """The counts of all closed windows.
 
     Attributes:
-        tallies: one per group, summed over the plan's partitions.
+        tallies: the counts of each group, summed over the plan's partitions.
         windows: number of windows that every partition has closed.
     """
 
@@ -27,15 +30,21 @@ class Counted:
 
     @property
     def reports(self) -> int:
-        """Reports over all groups."""
+        """The number of reports of all groups."""
         return sum(tally.reports for tally in self.tallies)
 
 
 def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Counted:
-    """Return the counts of all closed windows. Reads once; joins no group and writes nothing.
+    """Return the counts of all closed windows. Reads once, joins no group and writes nothing.
+
+    Args:
+        plan: the plan whose counts are read.
+        broker: the connection to the broker.
+        names: names of the plan's topics.
+        clock: measures the time without progress while the topic is read.
 
     Raises:
-        FatalError: there is no such topic, or it holds a record of a newer version.
+        FatalError: the topic does not exist, or contains a record of a newer version of calmstream.
         RecoverableError: the broker does not answer.
     """
     topics, reader = broker.topics(), broker.reader()
@@ -55,6 +64,6 @@ def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Coun
     ]
     for (group, _), state in states.items():
         tallies[group] = tallies[group] + state.total.tally
-    whole = len(states) == len(plan.groups) * plan.partitions
-    closed = 1 + min(state.closed_through for state in states.values()) if whole else 0
+    complete = len(states) == len(plan.groups) * plan.partitions
+    closed = 1 + min(state.closed_through for state in states.values()) if complete else 0
     return Counted(tuple(tallies), closed)

@@ -1,12 +1,14 @@
-"""Counting windows again from the log, optionally with rejected records of chosen reasons.
+"""Counts windows again from the log and publishes them; optionally counts rejected records, too.
 
-One process reads every input partition once, up to an end fetched at the beginning, and publishes
-the windows that every partition has closed by then. Nothing is kept between runs: after a failure,
-start again into another namespace. Without admitted rejects the sets have the same bytes as those
-of the live service (on the same image).
+One process reads each input partition once, up to the end of the log at the beginning of the run.
+It publishes the windows that every partition has closed up to there, in a new namespace (the first
+part of the topic names). A *set* is all tables of one window and kind. Nothing is stored between
+runs: after a failure, start again with another namespace. Without rejected records, the published
+sets have the same bytes as those of the live service with the same software.
 
-Rejected records are taken from the log, which is read a second time for them: dead letters hold
-only their first bytes. The dead letters show which rejected records the log has lost.
+Rejected records are counted from the log, which is read a second time for them, because a dead
+letter contains only the first bytes of its record. The dead letters show which rejected records
+the log does not contain any more.
 """
 
 from __future__ import annotations
@@ -34,22 +36,30 @@ from estimators.wire.batch import Batch, decode_batch
 from estimators.wire.dead_letter import DeadLetter, content_hash
 from estimators.wire.state import ClosedWindow, WindowCount
 
+# Maximum wait for the acknowledgement of a set.
 _SEND_SECONDS = 60.0
 NEVER_ADMITTED = frozenset({Reason.DUPLICATE, Reason.AFTER_END})
-"""A duplicate was counted before; after the plan's end there is no window to count in."""
+"""Reasons whose records are never counted later: a duplicate was already counted, and after the
+plan's end there is no window."""
+
+# A record in the log: topic, number of the partition, offset.
+_Origin = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What a replay did.
+    """The result of a replay.
 
     Attributes:
-        windows: published, ascending.
-        totals: whether running totals were published too: only from the first window on.
-        reports: counted in these windows.
-        admitted: rejected records counted now, by the reason they were rejected for.
-        refused: rejected records of the chosen reasons that were not counted, by the cause;
-            ``gone`` are those whose record the log has lost: only the dead letter is left.
+        windows: numbers of the published windows, ascending.
+        totals: whether running totals were published, too. This needs the whole log: the replay
+            begins with the first window, and no record was deleted from the log.
+        reports: number of reports in the published windows.
+        admitted: number of rejected records that were counted now, by the reason of their
+            rejection.
+        refused: number of rejected records of the chosen reasons that were not counted, by the
+            cause. The cause is ``gone`` (the log has lost the record, or contains another one at
+            its offset), ``other_window`` (its window is not published), or a reason of rejection.
     """
 
     windows: tuple[int, ...]
@@ -70,22 +80,22 @@ def replay(
     last: int | None = None,
     admit: Collection[Reason] = (),
 ) -> ReplayResult:
-    """Count windows ``first`` to ``last`` again and publish them into the target's snapshots topic.
+    """Count windows ``first`` to ``last`` again and publish them in the target's snapshots topic.
 
     Args:
-        plan: the plan.
-        broker: where both are.
-        source: whose reports and dead letters are read.
+        plan: the plan whose reports are counted.
+        broker: the connection to the broker, which has the source and the target topics.
+        source: names of the topics whose reports and dead letters are read.
         target: names with a new output namespace; its topics are created.
-        clock: for time-outs, and to refuse append times in the future.
-        first: first window.
-        last: last window; None for the last one that every partition has closed.
-        admit: reasons of rejected records to count after all; each is compared by (period, batch
-            id) with all batches that the log accepted, and counted at most once.
+        clock: measures time limits, and is compared with append times to refuse future ones.
+        first: number of the first window.
+        last: number of the last window; None means the last one that every partition has closed.
+        admit: reasons of rejection; records rejected for them are counted if possible. Each batch
+            id is counted at most once in a window, including the batches that were accepted.
 
     Raises:
-        InvalidInput: the target is not new, or a window asked for is not closed everywhere.
-        FatalError: the log no longer holds a window from its beginning.
+        InvalidInput: the target is not new, or a requested window is not closed in every partition.
+        FatalError: the log does not contain the first window from its beginning.
         RecoverableError: the broker does not answer.
     """
     if NEVER_ADMITTED.intersection(admit):
@@ -93,29 +103,31 @@ def replay(
     topics = broker.topics()
     try:
         _prepare(topics, source, target)
-        log = _Log(plan, source, topics, first, frozenset(admit))
+        recount = _Recount(plan, source, topics, first, frozenset(admit))
         reader = broker.reader()
         try:
-            for record in read_spans(reader, log.spans, clock):
+            for record in read_spans(reader, recount.spans, clock):
                 check_append_time(record, clock.now_ms())
-                log.read(record)
-            windows = log.closed_windows(last)
+                recount.read(record)
+            windows = recount.closed_windows(last)
             if admit:
                 dead_letters = [Partition(source.dead_letters, 0)]
                 for record in read_whole(reader, topics, dead_letters, clock):
-                    log.read_dead_letter(record)
-                for record in read_spans(reader, log.rejected_spans(), clock):
-                    log.admit(record, windows)
+                    recount.read_dead_letter(record)
+                for record in read_spans(reader, recount.rejected_spans(), clock):
+                    recount.admit(record, windows)
         finally:
             reader.close()
     finally:
         topics.close()
-    whole = first == 0 and all(start == 0 for start, _ in log.spans.values())
-    reports = _publish(plan, broker, target, log, windows, whole, clock)
-    return ReplayResult(tuple(windows), whole, reports, dict(log.admitted), dict(log.refused))
+    whole = first == 0 and all(start == 0 for start, _ in recount.spans.values())
+    reports = _publish(plan, broker, target, recount, windows, whole, clock)
+    admitted, refused = dict(recount.admitted), dict(recount.refused)
+    return ReplayResult(tuple(windows), whole, reports, admitted, refused)
 
 
 def _prepare(topics: Topics, source: TopicNames, target: TopicNames) -> None:
+    """Create the target's topics; InvalidInput if the target is not new."""
     if target.output_prefix == source.output_prefix:
         raise InvalidInput("--output-namespace: a replay writes into a new namespace of its own")
     topics.create([s for s in target.specs(0) if s.name.startswith(f"{target.output_prefix}.")])
@@ -124,8 +136,14 @@ def _prepare(topics: Topics, source: TopicNames, target: TopicNames) -> None:
         raise InvalidInput(f"{target.snapshots} holds snapshots already; choose a new namespace")
 
 
-class _Log:
-    """The counts of all input partitions, with the rejected records that are counted after all."""
+class _Recount:
+    """The counts of all input partitions during a replay.
+
+    Attributes:
+        spans: for each input partition, the first offset and the end of the log at the beginning.
+        admitted: number of rejected records that were counted, by the reason of their rejection.
+        refused: number of rejected records that were not counted, by the cause.
+    """
 
     def __init__(
         self,
@@ -146,16 +164,20 @@ class _Log:
         self._folds = {
             p: PartitionFold.start(plan, names.group_of(p.topic), infos[p.topic].id) for p in inputs
         }
+        # The counts of closed windows, by window and partition.
         self._closed: dict[int, dict[Partition, ClosedWindow]] = defaultdict(dict)
+        # Group, window and batch id of each accepted batch.
         self._accepted: set[tuple[int, int, bytes | None]] = set()
-        self._rejected: dict[tuple[str, int, int], tuple[Reason, int | None]] = {}
+        # Reason and window of each rejected record that can be counted now.
+        self._rejected: dict[_Origin, tuple[Reason, int | None]] = {}
+        # Hashes of rejected records, and the records that the log has lost, from dead letters.
+        self._hashes: dict[_Origin, str] = {}
+        self._gone: set[_Origin] = set()
         self._foreign = ForeignRecords(structlog.get_logger("calmstream.replay").warning)
-        self._hashes: dict[tuple[str, int, int], str] = {}
-        self._gone: set[tuple[str, int, int]] = set()
         self.admitted: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         for partition, (start, end) in self.spans.items():
-            if start == end > 0:
+            if start == end and end > 0:  # all records were deleted
                 raise FatalError(
                     f"{partition}: its log is empty, the windows cannot be counted again"
                 )
@@ -170,20 +192,24 @@ class _Log:
             if window.window >= self._first:
                 self._closed[window.window][record.partition] = window
         if self._admit:
-            self._note(record, fold, outcome)
+            self._note_decision(record, fold, outcome)
 
     def _check_beginning(self, record: Record) -> None:
-        """Check that a trimmed log still holds all that the first window can have accepted."""
-        needed = self._plan.window_start(self._first) - self._plan.skew * 1000
-        if record.timestamp > needed:
-            behind = record.timestamp + self._plan.skew * 1000 - self._plan.start * 1000
-            possible = -(-behind // (self._plan.window * 1000))
+        """Check that a log without its beginning has all records that the first window can accept.
+
+        The first window accepts records from its start minus the skew on.
+        """
+        skew_ms, window_ms = self._plan.skew * 1000, self._plan.window * 1000
+        if record.timestamp > self._plan.window_start(self._first) - skew_ms:
+            since_start = record.timestamp + skew_ms - self._plan.start * 1000
+            possible = -(-since_start // window_ms)  # rounded up
             raise FatalError(
                 f"{record.partition}: the log starts at {record.offset}, within window "
                 f"{self._first} or later; windows from {possible} on can be counted again"
             )
 
-    def _note(self, record: Record, fold: PartitionFold, outcome: Outcome) -> None:
+    def _note_decision(self, record: Record, fold: PartitionFold, outcome: Outcome) -> None:
+        """Note the id of an accepted batch, or a rejection for one of the chosen reasons."""
         if outcome.period is not None:
             self._accepted.add((fold.group, outcome.period, record.key))
         elif outcome.rejection is not None and outcome.rejection.reason in self._admit:
@@ -200,8 +226,8 @@ class _Log:
         if last is not None and last > through:
             open_in = min(self._folds, key=lambda p: self._folds[p].closed_through)
             raise InvalidInput(
-                f"window {last} is not closed in {open_in} (closed through {through}); it is once "
-                "a worker has read past its end plus grace"
+                f"window {last} is not closed in {open_in} (closed through {through}); a window "
+                "closes when a worker has read records from after its end plus grace"
             )
         end = through if last is None else last
         if end < self._first:
@@ -209,7 +235,7 @@ class _Log:
         return list(range(self._first, end + 1))
 
     def read_dead_letter(self, record: Record) -> None:
-        """Note which rejected record a dead letter of a chosen reason describes."""
+        """Note the hash of the rejected record that a dead letter describes, or that it is lost."""
         try:
             dead_letter = DeadLetter.from_headers(record.headers)
         except ForeignRecord as error:
@@ -235,7 +261,12 @@ class _Log:
         return spans
 
     def admit(self, record: Record, windows: Collection[int]) -> None:
-        """Count a record that was rejected for a chosen reason, if it can be counted."""
+        """Count a record that was rejected for a chosen reason, if that is possible.
+
+        Args:
+            record: a record of the second reading.
+            windows: numbers of the windows that are published.
+        """
         origin = (*record.partition, record.offset)
         if origin not in self._rejected:
             return
@@ -246,8 +277,8 @@ class _Log:
         group = self._names.group_of(record.partition.topic)
         try:
             batch = decode_batch(self._plan, group, record.key, record.value)
-        except Rejection as still:
-            self.refused[still.reason.value] += 1
+        except Rejection as rejection:
+            self.refused[rejection.reason.value] += 1
             return
         identity = (group, batch.period, record.key)
         if identity in self._accepted:
@@ -267,13 +298,13 @@ class _Log:
         self._closed[batch.period][where] = replace(closed, count=counts.copy())
 
     def _remove_reject(self, where: Partition, window: int | None, reason: Reason) -> None:
-        """Take one reject off the window that it was attributed to, if that is published."""
-        closed = self._closed.get(-1 if window is None else window, {}).get(where)
+        """Subtract one rejection from the window in which it was counted, if it is published."""
+        closed = None if window is None else self._closed.get(window, {}).get(where)
         if closed is not None:
             rejects = dict(closed.count.rejects)
             rejects[reason] -= 1
-            left = {r: count for r, count in rejects.items() if count}
-            count = WindowCount(closed.count.tally, left)
+            remaining = {r: count for r, count in rejects.items() if count}
+            count = WindowCount(closed.count.tally, remaining)
             self._closed[closed.window][where] = replace(closed, count=count)
 
     def merger(self, windows: Iterable[int]) -> StateMerger:
@@ -293,13 +324,15 @@ def _publish(
     plan: Plan,
     broker: Broker,
     target: TopicNames,
-    log: _Log,
+    recount: _Recount,
     windows: Collection[int],
     whole: bool,
     clock: Clock,
 ) -> int:
-    merger = log.merger(windows)
-    notes = tuple(f"rejected records admitted: {r} {n:,}" for r, n in sorted(log.admitted.items()))
+    """Publish the finals of the windows and, with ``whole``, the totals; return their reports."""
+    merger = recount.merger(windows)
+    admitted = sorted(recount.admitted.items())
+    notes = tuple(f"rejected records admitted: {reason} {n:,}" for reason, n in admitted)
     reports = 0
     sink = broker.sink()
     writer = SetWriter(sink, target.snapshots, clock, _SEND_SECONDS)
@@ -309,14 +342,14 @@ def _publish(
             reports += 0 if final is None else final.reports
             for merged in (final, total):
                 if merged is not None:
-                    writer.write(_noted(plan, merged, notes))
+                    writer.write(_set_with_notes(plan, merged, notes))
     finally:
         sink.close(_SEND_SECONDS)
     return reports
 
 
-def _noted(plan: Plan, merged: MergedWindow, notes: tuple[str, ...]) -> SnapshotSet:
-    """Build the set; its manifest states which rejected records were counted after all."""
+def _set_with_notes(plan: Plan, merged: MergedWindow, notes: tuple[str, ...]) -> SnapshotSet:
+    """Build the set; its manifest states the notes about rejected records that were counted."""
     built = build_set(plan, merged)
     if not notes:
         return built

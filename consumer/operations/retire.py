@@ -1,4 +1,4 @@
-"""The end of a plan: refuse reports, wait for the last finals, delete all but the snapshots."""
+"""Ends a plan: refuses reports, waits for the last finals, deletes all topics but the snapshots."""
 
 from __future__ import annotations
 
@@ -18,50 +18,53 @@ from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
 
 TICK_ONLY_BYTES = 128
-"""Largest message while a plan is retired: above a tick with its batch header (89 bytes) and below
-the smallest report, compressed or not (over 150 bytes)."""
+"""Maximum size of a message while a plan is retired. A tick (a record without reports that advances
+the time of a log) has 89 bytes with its batch header; the smallest report has over 150 bytes,
+compressed or not."""
 
+# Maximum time of one poll.
 _POLL_SECONDS = 0.5
+# Additional time for estimating and publishing the last windows.
 _SLACK_SECONDS = 120.0
 
 
 def stop_admission(topics: Topics, names: TopicNames) -> None:
-    """Make the reports topics refuse every report; ticks still fit, so that windows close.
+    """Make the reports topics refuse every report. Ticks still fit, so that windows can close.
 
     Raises:
-        FatalError: a topic is missing or may not be altered.
+        FatalError: a topic is missing, or this client may not change its settings.
     """
     topics.alter(names.all_reports, {"max.message.bytes": str(TICK_ONLY_BYTES)})
 
 
 def last_window(plan: Plan, now_ms: int) -> int:
-    """Return the last window that can have reports by now; -1 before the plan's start."""
+    """Return the number of the last window that can have reports now; -1 before the start."""
     return max(-1, min(plan.window_at(now_ms + plan.skew * 1000), plan.windows - 1))
 
 
 def delete_topics(topics: Topics, names: TopicNames) -> list[str]:
-    """Delete reports, state and dead letters, and return the deleted names; snapshots stay."""
+    """Delete the topics of reports, state and dead letters; return their names. Snapshots stay."""
     topics_to_delete = [*names.all_reports, names.state, names.dead_letters]
-    there = sorted(topics.describe(topics_to_delete))
-    topics.delete(there)
-    return there
+    existing = sorted(topics.describe(topics_to_delete))
+    topics.delete(existing)
+    return existing
 
 
 class FinalsWaiter:
-    """A role that ends once every window through one has a complete final and total.
+    """A role that ends when every window up to a given one has a complete final and total.
 
-    Runs beside a tally worker and a publisher, whose work it waits for.
+    It runs in the same process as a tally worker and a publisher, and waits for their work.
 
     Args:
-        plan: the plan.
-        broker: for a reader of the snapshots topic.
-        names: of the plan's topics.
-        clock: for the deadline.
-        through: last window to wait for.
+        plan: the plan to retire.
+        broker: the connection to the broker.
+        names: names of the plan's topics.
+        clock: measures the deadline.
+        through: number of the last window to wait for.
 
     Attributes:
-        health: as every role has.
-        found: windows whose final and total are complete.
+        health: the role's health, which the web server reports.
+        found: number of windows whose final and total are complete.
     """
 
     name = "retire"
@@ -78,15 +81,15 @@ class FinalsWaiter:
         self._through = through
 
     def deadline_ms(self) -> int:
-        """Return the wall time by which all windows must be closed and published."""
+        """Return the time by which all windows must be published, milliseconds since the epoch."""
         closes = self._plan.window_end(self._through) + self._plan.grace * 1000
         return max(closes, self._clock.now_ms()) + round(_SLACK_SECONDS * 1000)
 
     def run(self, stop: threading.Event) -> None:
-        """Follow the snapshots topic.
+        """Read the snapshots topic until all finals and totals are complete.
 
         Raises:
-            FatalError: asked to stop before, or the finals were not published in time.
+            FatalError: the role was asked to stop before, or the deadline has passed.
         """
         deadline = self.deadline_ms()
         topics, reader = self._broker.topics(), self._broker.reader()

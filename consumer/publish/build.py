@@ -1,4 +1,7 @@
-"""From merged counts to a set of snapshot records: a pure function of the plan and the counts."""
+"""Builds the set of snapshot records of a window, from the plan and the merged counts alone.
+
+A set is all tables of one window and kind, with a manifest that lists and describes them.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,9 @@ from estimators.plan.loss import loss_plan, loss_window
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
 
 WITHHELD = "withheld: the raw counts look forged"
+"""Processing step of a manifest without tables, if the plan withholds sets that look forged."""
+
+# The processing steps that follow from the flags of tables.
 _STEPS = {"clipped": "non-negativity", "maxent": "maximum entropy where no view covers"}
 
 
@@ -33,24 +39,24 @@ class SnapshotSet:
     """All records of one window and kind, ready to be written.
 
     Attributes:
-        manifest: the set's.
-        marginals: its tables, in the plan's order.
+        manifest: the manifest of the set.
+        marginals: the records of its tables, in the plan's order.
     """
 
     manifest: Manifest
     marginals: tuple[MarginalRecord, ...]
 
     def tables(self) -> list[tuple[bytes, bytes]]:
-        """Return key and value of every marginal record, in order; to be acknowledged first."""
+        """Return key and value of each table's record; they must be acknowledged first."""
         return [(record.key, encode(record)) for record in self.marginals]
 
     def closing(self) -> tuple[bytes, bytes]:
-        """Return key and value of the manifest; to be written last."""
+        """Return key and value of the manifest, which must be written last."""
         return self.manifest.key, encode(self.manifest)
 
     @property
     def standard_error(self) -> float:
-        """Root mean square of the standard errors of all cells; 0 without tables."""
+        """The root mean square of the standard errors of all cells; 0 without tables."""
         cells = [np.square(np.array(record.stderr)) for record in self.marginals]
         return math.sqrt(float(np.concatenate(cells).mean())) if cells else 0.0
 
@@ -58,18 +64,23 @@ class SnapshotSet:
 def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
     """Estimate every published marginal from the counts of a window.
 
-    The same counts give the same bytes on the same image. A window without reports gets a manifest
-    and no tables; so does one whose counts look forged, where the plan withholds such sets.
-    Cost: the method's fit and one marginal each; it does not depend on the reports.
+    With the same software, the same counts give the same bytes. A window without reports gets a
+    manifest without tables. So does a window whose counts look forged, if the plan withholds such
+    sets. Cost: one fit of the method and one marginal for each table, independent of the number of
+    reports.
+
+    Args:
+        plan: states the method and the marginals to publish.
+        merged: the counts of the window.
 
     Raises:
-        FatalError: the method returned a table that is not finite.
+        FatalError: the method returned a table with a value that is not finite.
     """
     tables: tuple[MarginalRecord, ...] = ()
     steps: tuple[str, ...] = ()
     association: dict[str, Any] = {}
-    found = examine(plan, merged.tallies) if merged.reports else None
-    suspicious = found is not None and found.suspicious
+    examination = examine(plan, merged.tallies) if merged.reports else None
+    suspicious = examination is not None and examination.suspicious
     if suspicious and plan.on_suspicion == "withhold":
         steps = (WITHHELD,)
     elif merged.reports:
@@ -82,12 +93,12 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
         if plan.analysis:
             association = analyse(model, plan.domain, plan.marginals, merged.reports)
     manifest = _manifest(plan, merged, tables, steps)
-    poisoning = {} if found is None else found.to_json()
+    poisoning = {} if examination is None else examination.to_json()
     return SnapshotSet(replace(manifest, poisoning=poisoning, analysis=association), tables)
 
 
 def _fit(plan: Plan, merged: MergedWindow) -> Model:
-    """Fit a window to its own counts; a total also to the counts of earlier plans it follows."""
+    """Fit the method to the counts; for a total, also to the counts of earlier plans it follows."""
     method = methods.get(plan.method)
     if merged.kind is Kind.TOTAL and isinstance(method, Follows):
         return method.fit_total(plan, merged.tallies)
@@ -153,20 +164,20 @@ def _manifest(
 
 
 def _leverage(plan: Plan) -> dict[str, Any]:
-    """Return the effect that forged reports can have on each table, in order; three digits."""
-    found = leverages(plan)
+    """Return the effect that forged reports can have on each table, rounded to three digits."""
+    effects = leverages(plan)
     return {
         "forged": FORGED_SHARE,
-        "reach": [float(f"{one.reach:.3g}") for one in found],
-        "approximate": any(one.approximate for one in found),
+        "reach": [float(f"{effect.reach:.3g}") for effect in effects],
+        "approximate": any(effect.approximate for effect in effects),
     }
 
 
 def processing(model: Model, tables: tuple[MarginalRecord, ...]) -> tuple[str, ...]:
-    """Return what was done to the raw estimates, in order.
+    """Return the processing steps after the raw estimate, in order.
 
-    The model states it where it has an attribute ``processing``; else it follows from the tables'
-    flags.
+    A model can state them in an attribute ``processing``; otherwise they follow from the flags of
+    the tables.
     """
     declared: tuple[str, ...] | None = getattr(model, "processing", None)
     if declared is not None:

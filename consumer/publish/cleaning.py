@@ -1,4 +1,7 @@
-"""Deleting what no reader and no worker needs any more."""
+"""Deletes records of the state and snapshots topics that no reader and no worker needs any more.
+
+A record of a compacted topic is deleted by a *tombstone*: a record with the same key and no value.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ class Cleaner:
     """Writes tombstones from time to time.
 
     Args:
-        names: the plan's topics.
-        follower: what was read.
-        topics: for the log starts of the input.
+        names: names of the plan's topics.
+        follower: keeps what was read from both topics.
+        topics: the administrator, which fetches the log starts of the reports topics.
         writer: writes the tombstones.
-        clock: for the interval.
-        config: interval, and the most deletions at once.
+        clock: measures the interval.
+        config: states the interval and the maximum number of deletions at once.
     """
 
     def __init__(
@@ -45,10 +48,10 @@ class Cleaner:
         self._next = clock.monotonic()
 
     def clean(self) -> int:
-        """Delete what is due, if the interval has passed; return the number of tombstones.
+        """Delete what is not needed, if the interval has passed; return the number of tombstones.
 
         Raises:
-            RecoverableError: the broker does not answer, or a deletion was not acknowledged.
+            RecoverableError: the broker does not answer, or a tombstone was not acknowledged.
         """
         now = self._clock.monotonic()
         if now < self._next:
@@ -66,10 +69,12 @@ class Cleaner:
         return len(early) + sum(map(len, closed.values()))
 
     def _unneeded_closed(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (group, partition, window) of closed records that no restore and no merge needs.
+        """Yield (group, partition, window) of the closed records that can be deleted.
 
-        The window's final and total were found complete, and the input starts above the record
-        that closed it: no worker can fold that part of the log, and so write the record, again.
+        A closed record contains the counts of a window that one partition has closed. It can be
+        deleted if two conditions hold: the window's final and total were read complete; and the log
+        of the partition starts above the record that closed the window. Then no worker can count
+        that part of the log, and write the closed record, once more.
         """
         settled = list(self._follower.merger.closed_records())
         inputs = {Partition(self._names.reports(g), p) for g, p, _, _ in settled}
@@ -79,11 +84,11 @@ class Cleaner:
                 yield group, partition, window
 
     def _outdated_early(self) -> Iterator[bytes]:
-        """Yield keys of early records of windows whose final is complete, manifests first.
+        """Yield the keys of early records of windows whose final is complete, manifests first.
 
-        No reader shows them any more: final beats early, for a late reader too. If they stayed,
-        they would take as much room as the finals. A publisher that is no longer active may write
-        one again; that does no harm, and the next cleaning deletes it.
+        No reader returns them any more, because a final replaces the early sets. They would need as
+        much space as the finals. A publisher that is no longer active may write one once more; that
+        does no harm, and the next cleaning deletes it.
         """
         early = self._follower.early_keys
         for window in sorted(early):

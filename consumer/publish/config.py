@@ -1,4 +1,4 @@
-"""Settings of a publisher. None of them changes the content of a final or a total."""
+"""Settings of a publisher. They do not change the content of a final or a total."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ class PublisherConfig(Settings):
     """Settings of a publisher.
 
     Attributes:
-        refresh_seconds: between two early revisions of a window; None for the larger of 5 s and a
+        refresh_seconds: time between two early sets of a window; None means the larger of 5 s and a
             tenth of the plan's window.
-        poll_seconds: how long one poll waits for records.
-        send_seconds: longest wait for the acknowledgement of one set.
-        clean_seconds: between two searches for records that may be deleted.
-        clean_records: most deletions of a kind in one search.
-        retry_seconds: how long failing calls are repeated before the publisher exits.
-        rewrite_seconds: pause before a set that was written several times and never found complete
-            is written again.
-        topic_check_seconds: between two checks that the topics still exist.
+        poll_seconds: maximum time for which one poll waits for records.
+        send_seconds: maximum wait for the acknowledgement of one set.
+        clean_seconds: time between two searches for records that can be deleted.
+        clean_records: maximum number of deletions of each kind in one search.
+        retry_seconds: time for which failing calls are repeated before the publisher exits.
+        rewrite_seconds: pause before a set is written again that was written several times and was
+            never read back complete.
+        topic_check_seconds: time between two checks that the topics still exist.
     """
 
     refresh_seconds: float | None = Field(None, ge=0, le=86_400)
@@ -34,5 +34,5 @@ class PublisherConfig(Settings):
     topic_check_seconds: float = Field(10.0, gt=0, le=3600)
 
     def refresh(self, plan: Plan) -> float:
-        """Return the seconds between two early revisions of this plan's windows."""
+        """Return the time between two early sets of a window of this plan, in seconds."""
         return max(5.0, plan.window / 10) if self.refresh_seconds is None else self.refresh_seconds

@@ -1,4 +1,8 @@
-"""One window's tables, computed on a thread: a long estimate must not end the membership."""
+"""Estimates the tables of one window on a thread of its own.
+
+An estimate can take long. On the publisher's own thread it would delay the polls, and the publisher
+would lose its membership of the consumer group.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +15,19 @@ from estimators.plan import Plan
 
 
 class EstimateJob:
-    """A set that is built on a thread of its own; the thread starts in the constructor.
+    """Builds a set of tables on a thread, which starts in the constructor.
 
     The thread uses only the plan and the counts, and does not keep the process alive. So a job that
-    is not wanted any more needs no cancelling.
+    is not needed any more can simply be dropped.
 
     Args:
-        plan: whose method and marginals.
-        merged: the counts.
-        clock: to measure how long it takes.
+        plan: states the method and the marginals to publish.
+        merged: the counts of the window.
+        clock: measures the duration.
 
     Attributes:
-        merged: the counts.
-        seconds: how long the estimate took; 0 until it is done.
+        merged: the counts of the window.
+        seconds: duration of the estimate; 0 until it is done.
     """
 
     def __init__(self, plan: Plan, merged: MergedWindow, clock: Clock) -> None:
@@ -37,11 +41,15 @@ class EstimateJob:
         threading.Thread(target=self._run, name="estimate", daemon=True).start()
 
     def wait(self, seconds: float) -> bool:
-        """Block until the job is done, at most this long; return whether it is."""
+        """Block until the job is done, for at most this many seconds; return whether it is done."""
         return self._done.wait(seconds)
 
     def result(self) -> SnapshotSet:
-        """Return the set after :meth:`wait` has returned True; raises what the method raised."""
+        """Return the set. Call it after :meth:`wait` has returned True.
+
+        Raises:
+            Exception: the error that the estimate has raised.
+        """
         if self._error is not None:
             raise self._error
         assert self._result is not None
@@ -51,7 +59,7 @@ class EstimateJob:
         began = self._clock.monotonic()
         try:
             self._result = build_set(self._plan, self.merged)
-        except Exception as error:  # noqa: BLE001 - raised again where the result is asked for
+        except Exception as error:  # noqa: BLE001 - ``result`` raises it again
             self._error = error
         self.seconds = self._clock.monotonic() - began
         self._done.set()

@@ -1,4 +1,4 @@
-"""Reading the state and snapshots topics: what there is to publish, and what is published."""
+"""Reads the state topic (the counts to publish) and the snapshots topic (the published sets)."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from estimators.wire.snapshot import Kind, parse_key
 
 
 class TopicFollower:
-    """Follows both topics from their starts.
+    """Reads both topics from their starts, and keeps what the publisher needs.
 
     Args:
-        plan: whose topics.
-        names: of the topics.
-        reader: used by nobody else.
-        topics: for log starts and ends.
-        foreign: counts the records that are skipped.
-        found: called with every final and total that is read complete, before its window is
-            settled.
+        plan: the plan to publish.
+        names: names of the plan's topics.
+        reader: a reader that only this object uses.
+        topics: the administrator, which fetches log starts and ends.
+        foreign: counts the records that are skipped because calmstream did not write them.
+        found: called with each final and total that was read complete, before the counts of its
+            window are forgotten.
 
     Attributes:
-        merger: counts from the state topic.
-        assembler: complete sets of the snapshots topic.
-        early_keys: keys of the early records in the snapshots topic, by window.
-        foreign: as given.
+        merger: the counts from the state topic.
+        assembler: the complete sets of the snapshots topic.
+        early_keys: the keys of early records in the snapshots topic, by window.
+        foreign: counts the records that are skipped.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class TopicFollower:
         self._snapshots = Partition(names.snapshots, 0)
         numbers = {names.state_partition(p) for p in range(plan.partitions)}
         state = [Partition(names.state, number) for number in sorted(numbers)]
-        # Snapshots before state: of windows found complete the counts need not be held.
+        # The snapshots topic is read first: counts of windows that are already published need not
+        # be kept when the state topic is read.
         self._unread: list[list[Partition]] = [[self._snapshots], state]
         self._assigned: list[Partition] = []
         self._end_check: EndCheck | None = None
@@ -66,16 +67,19 @@ class TopicFollower:
 
     @property
     def snapshots_position(self) -> int:
-        """Offset of the next record of the snapshots topic."""
+        """The offset of the next record of the snapshots topic."""
         return self._reader.position(self._snapshots)
 
     def catch_up(self, timeout: float) -> None:
-        """Read on towards the ends of the topics; at most one poll.
+        """Continue to read towards the ends of the topics; at most one poll.
+
+        Args:
+            timeout: maximum time in seconds for which the poll waits.
 
         Raises:
-            RecoverableError: the broker does not answer; may be called again.
-            FatalError: contradictory records, or a newer version's.
-            InvalidInput: snapshots of a newer version.
+            RecoverableError: the broker does not answer; the call can be repeated.
+            FatalError: records contradict each other, or come from a newer version of calmstream.
+            InvalidInput: a snapshot comes from a newer version of calmstream.
         """
         wanted = self._unread[0]
         if self._end_check is None:
@@ -92,7 +96,7 @@ class TopicFollower:
             self._end_check = None
 
     def read(self, timeout: float) -> None:
-        """Take the records of one poll. Raises as :meth:`catch_up`."""
+        """Read the records of one poll; raises the same errors as :meth:`catch_up`."""
         for record in self._reader.poll(timeout):
             try:
                 key = key_of(record)
@@ -104,17 +108,17 @@ class TopicFollower:
                 self.foreign.skip(record, error)
 
     def complete(self, window: int) -> bool:
-        """Return whether both the final and the total of a window are complete."""
+        """Return whether both the final and the total of a window were read complete."""
         return all(self.assembler.complete(window, kind) for kind in (Kind.FINAL, Kind.TOTAL))
 
     def _read_snapshot(self, key: bytes, record: Record) -> None:
         window, kind, _ = parse_key(key)
         if kind is Kind.EARLY:
             self._note_early(window, key, record.value)
-        found = self.assembler.read(key, record.value)
-        if found is None or kind is Kind.EARLY:
+        snapshot = self.assembler.read(key, record.value)
+        if snapshot is None or kind is Kind.EARLY:
             return
-        self._found(found)
+        self._found(snapshot)
         if self.complete(window):
             self.merger.settle(window)
 

@@ -1,4 +1,4 @@
-"""What the active publisher shows as metrics about the sets that it reads and writes."""
+"""Sets the metrics of the active publisher about the sets that it reads and writes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _PUBLISHED: dict[Kind, MetricDefinition] = {
 
 
 class Measures:
-    """Sets the metrics of one spell as the active publisher.
+    """Sets the metrics from the moment when a publisher becomes active until it is not any more.
 
     Args:
-        plan: what is published.
-        metrics: from :func:`consumer.metrics.publisher.publisher_metrics`.
-        clock: for the time of the last set.
-        log: bound to the plan.
+        plan: the plan to publish.
+        metrics: the metrics, from :func:`consumer.metrics.publisher.publisher_metrics`.
+        clock: states the time of the last set.
+        log: the log; its lines name the plan.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class Measures:
         self._newest_final = -1
 
     def foreign(self) -> None:
-        """Count a foreign record."""
+        """Count a record that calmstream did not write."""
         self._metrics.inc(m.FOREIGN)
 
     def waiting(self, windows: int) -> None:
-        """Show how many windows wait for closed records."""
+        """Set the number of windows that wait for closed records."""
         self._metrics.set(m.WINDOWS_WAITING, windows)
 
     def deleted(self, records: int) -> None:
@@ -56,7 +56,7 @@ class Measures:
         self._metrics.inc(m.TOMBSTONES, records)
 
     def found(self, manifest: Manifest, assembler: SnapshotAssembler) -> None:
-        """Show a final or total that was read complete."""
+        """Set the metrics of a final or total that was read complete."""
         self._metrics.set(m.WINDOWS_FINAL, assembler.count(Kind.FINAL))
         if manifest.kind is Kind.TOTAL:
             self._show_shares(manifest)
@@ -64,7 +64,7 @@ class Measures:
             self._show_final(manifest)
 
     def written(self, snapshot: SnapshotSet, merged: MergedWindow, seconds: float) -> None:
-        """Show a set that was acknowledged after so many seconds."""
+        """Set the metrics of a set that was acknowledged ``seconds`` after the start of writing."""
         if merged.kind is Kind.EARLY:
             self._metrics.set(m.OPEN_REPORTS, merged.reports)
         self._metrics.observe(m.PUBLISH_DURATION, seconds)
@@ -74,7 +74,7 @@ class Measures:
             self._metrics.set(m.STANDARD_ERROR, snapshot.standard_error)
 
     def estimated(self, seconds: float) -> None:
-        """Show how long the estimate of a set took."""
+        """Record the duration of an estimate in seconds."""
         self._metrics.observe(m.ESTIMATE_DURATION, seconds)
 
     def _show_final(self, final: Manifest) -> None:
@@ -97,7 +97,8 @@ class Measures:
             zip(self._plan.groups, total.groups, strict=True)
         ):
             share, planned = reports / total.reports, group.share / self._plan.total_share
-            # With one group the spread is 0, and so is the difference.
+            # Standard deviation of the share if devices draw their groups at random. With one group
+            # it is 0, and the difference is 0 too.
             spread = math.sqrt(planned * (1 - planned) / total.reports) or 1.0
             self._metrics.set(m.SHARE_OBSERVED, share, group=str(number))
             self._metrics.set(m.SHARE_DEVIATION, (share - planned) / spread, group=str(number))

@@ -1,7 +1,7 @@
-"""From the state topic to whole windows: the sum over all partitions of the plan, with its vector.
+"""Merges the records of the state topic into the counts of whole windows, over all partitions.
 
-It has no clock and no broker. Records may come in any order, repeatedly, and from workers that no
-longer own their partitions; the results depend only on the set of records read.
+The module uses no clock and no broker. Records may come in any order, several times, and from
+workers that no longer own their partitions. The result depends only on which records were read.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from estimators.wire.state import (
 
 @dataclass(frozen=True, slots=True)
 class MergedWindow:
-    """The counts of one window over all partitions, at one vector of offsets.
+    """The counts of one window over all partitions.
 
     Attributes:
-        window: its number.
-        kind: early (some partition has not closed it), final (all have), or total (all windows up
-            to it, all of them final).
-        revision: per partition of the plan, group-major and partition-minor, the input offset below
-            which its reports are counted: closed_at where the closed record was used, else
-            next_offset, else 0.
-        counts: one per group, in group order.
+        window: number of the window.
+        kind: early (some partition has not closed the window), final (all have), or total (the sum
+            of all windows up to this one, all of them closed).
+        revision: for each input partition, ordered by group and then by partition, the offset below
+            which its reports are counted. It is ``closed_at`` if the partition has closed the
+            window, else the ``next_offset`` of its checkpoint, else 0.
+        counts: the counts of each group, in the order of groups.
     """
 
     window: int
@@ -46,23 +46,26 @@ class MergedWindow:
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
-        """The tallies, one per group, as a method's ``fit`` takes them."""
+        """The tallies, one for each group, which are the input of a method's ``fit``."""
         return tuple(count.tally for count in self.counts)
 
     @property
     def reports(self) -> int:
-        """Number of reports over all groups."""
+        """The number of reports of all groups."""
         return sum(tally.reports for tally in self.tallies)
 
 
 class StateMerger:
     """Merges the records of a state topic. Not safe for use from several threads.
 
-    Holds one partition record per input partition and the closed records of the windows that are
-    not settled; of settled ones only where they were closed.
+    A *closed record* contains the counts of a window that one partition has closed. A window is
+    *settled* when its final and total are published. The merger keeps the newest checkpoint of each
+    input partition, and the closed records of windows that are not settled. Of settled windows it
+    keeps only the offsets at which they were closed. Internally, input partitions have consecutive
+    numbers, called slots: first all partitions of group 0, then of group 1, and so on.
 
     Args:
-        plan: whose state it is.
+        plan: the plan whose state is read.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -74,11 +77,11 @@ class StateMerger:
         self._settled: set[int] = set()
 
     def read(self, key: bytes, value: bytes | None) -> None:
-        """Read one record, or the tombstone of a closed record.
+        """Read one record of the state topic, or the tombstone that deletes a closed record.
 
         Raises:
-            ForeignRecord: not a record of this plan.
-            FatalError: of a newer version, or in contradiction with one read before.
+            ForeignRecord: it is not a record of this plan.
+            FatalError: it comes from a newer version of calmstream, or contradicts another record.
         """
         group, partition, window = parse_key(key)
         if not (0 <= group < len(self._plan.groups) and 0 <= partition < self._plan.partitions):
@@ -91,9 +94,10 @@ class StateMerger:
             self._read_closed(group, slot, window, value)
         elif value is not None:
             state = decode_state(self._plan, group, value)
-            known = self._states.get(slot)
-            # The largest next_offset, not the last record: a former owner's late write is stale.
-            if known is None or state.next_offset > known.next_offset:
+            newest = self._states.get(slot)
+            # The largest next_offset decides, not the order in the topic: a worker that no longer
+            # owns the partition can write an older checkpoint late.
+            if newest is None or state.next_offset > newest.next_offset:
                 self._states[slot] = state
 
     def _read_closed(self, group: int, slot: int, window: int, value: bytes | None) -> None:
@@ -110,16 +114,16 @@ class StateMerger:
         self.add_closed(group, slot % self._plan.partitions, closed)
 
     def add_closed(self, group: int, partition: int, closed: ClosedWindow) -> None:
-        """Take the closed record of one input partition, already decoded.
+        """Add the closed record of one input partition.
 
         Raises:
-            FatalError: in contradiction with one read before.
+            FatalError: another record states that the window was closed at another offset.
         """
         slot, window = group * self._plan.partitions + partition, closed.window
-        places = self._closed_at.setdefault(window, {})
-        if places.setdefault(slot, closed.closed_at) != closed.closed_at:
+        offsets = self._closed_at.setdefault(window, {})
+        if offsets.setdefault(slot, closed.closed_at) != closed.closed_at:
             raise FatalError(
-                f"group {group}, window {window}: closed at input offset {places[slot]} and "
+                f"group {group}, window {window}: closed at input offset {offsets[slot]} and "
                 f"at {closed.closed_at}; one log can close a window only once: was an input "
                 "topic replaced? Count into a new namespace"
             )
@@ -127,32 +131,34 @@ class StateMerger:
             self._closed.setdefault(window, {})[slot] = closed
 
     def settle(self, window: int) -> None:
-        """Forget the counts of a window whose final and total need not be merged again."""
+        """Forget the counts of a window whose final and total are published."""
         self._settled.add(window)
         self._closed.pop(window, None)
 
     def settled(self, window: int) -> bool:
-        """Return whether :meth:`settle` was called."""
+        """Return whether a window is settled: whether :meth:`settle` was called for it."""
         return window in self._settled
 
     def open_windows(self) -> list[int]:
-        """Return windows with counts that not all partitions have closed, ascending."""
-        held = {w for state in self._states.values() for w in state.open}
-        held.update(w for w, closed in self._closed.items() if len(closed) < self._slots)
-        return sorted(w for w in held - self._settled if len(self._closed.get(w, ())) < self._slots)
+        """Return the windows with counts that some partition has not closed, ascending."""
+        counted = {w for state in self._states.values() for w in state.open}
+        counted.update(w for w, closed in self._closed.items() if len(closed) < self._slots)
+        unsettled = counted - self._settled
+        return sorted(w for w in unsettled if len(self._closed.get(w, ())) < self._slots)
 
     def closed_windows(self) -> list[int]:
-        """Return windows that every partition has closed and that are not settled, ascending."""
+        """Return the unsettled windows that every partition has closed, ascending."""
         return sorted(w for w, closed in self._closed.items() if len(closed) == self._slots)
 
     def early(self, window: int) -> MergedWindow | None:
-        """Return the window as counted so far: closed records if there are any, else open counts.
+        """Return the counts of a window so far.
 
-        Cost: O(partitions · counters), as for the two methods below.
+        Partitions that have closed the window contribute their closed records, the others the open
+        counts of their checkpoints. Cost: O(partitions · counters), as for the two methods below.
 
         Returns:
-            None if there is no early revision: the window is settled, or every partition has closed
-            it (then it is final), or a partition has closed it and its closed record is not read
+            None if there can be no early set: the window is settled; or every partition has closed
+            it, so that it is final; or a partition has closed it and its closed record was not read
             yet.
         """
         closed = self._closed.get(window, {})
@@ -174,11 +180,11 @@ class StateMerger:
         return MergedWindow(window, Kind.EARLY, tuple(revision), self._by_group(counts))
 
     def final(self, window: int) -> MergedWindow | None:
-        """Return the final counts; None until every partition's closed record is read."""
+        """Return the final counts; None until the closed records of all partitions were read."""
         return self._merged(window, Kind.FINAL)
 
     def total(self, window: int) -> MergedWindow | None:
-        """Return the counts of all windows through this one, from its closed records' totals."""
+        """Return the sum of the counts of all windows up to this one; None as for :meth:`final`."""
         return self._merged(window, Kind.TOTAL)
 
     def _merged(self, window: int, kind: Kind) -> MergedWindow | None:
@@ -204,16 +210,17 @@ class StateMerger:
         return tuple(merged)
 
     def closed_records(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield (group, partition, window, closed_at) of the closed records of settled windows."""
+        """Yield (group, partition, window, closed_at) for the closed records of settled windows."""
         for window in sorted(self._settled & self._closed_at.keys()):
             for slot, closed_at in sorted(self._closed_at[window].items()):
                 group, partition = divmod(slot, self._plan.partitions)
                 yield group, partition, window, closed_at
 
     def waiting(self) -> list[int]:
-        """Return windows that a partition has closed while its closed record is not read.
+        """Return the windows of which a closed record is missing although a partition closed them.
 
-        For a moment that is a lag between records; for longer, closed records are missing.
+        This is normal for a moment, because checkpoints and closed records are separate records. If
+        it lasts, closed records were lost.
         """
         return [window for window in self.open_windows() if self._lacks(window)]
 

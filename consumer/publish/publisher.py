@@ -1,4 +1,4 @@
-"""The publisher role: election of the active publisher, the loop, and broker failures."""
+"""The publisher role: it finds out whether it is the active publisher, and runs the loop."""
 
 from __future__ import annotations
 
@@ -18,33 +18,36 @@ from consumer.runtime.topic_watch import TopicWatch
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Plan
 
+# Pause after a failed round.
 _BACKOFF_SECONDS = 0.5
+# Maximum wait for each client to close.
 _CLOSE_SECONDS = 5.0
 
 __all__ = ["Publisher", "PublisherConfig"]
 
 
 class Publisher:
-    """Turns the state topic into snapshots while it is the plan's active publisher.
+    """Publishes the counts of the state topic as snapshots, while it is the active publisher.
 
-    Publishers of a plan form a consumer group on the state topic; the one that is assigned its
-    partition 0 is active and assigns itself the others. For a moment two may be active. That does
-    no harm, since readers distinguish sets by their vectors.
+    The publishers of a plan form a consumer group on the state topic. The one that the group
+    assigns partition 0 is active; it reads all partitions. For a moment two publishers can be
+    active. That does no harm: each record of a set states the set's revision (the offsets up to
+    which reports are counted), and readers combine only records with equal revisions and never
+    return a lower revision after a higher one.
 
-    It has clients of its own and runs on a thread of its own, so that it never delays a tally
-    worker's polls. A long estimate does not delay its own polls either. Only the properties are
-    safe for use from several threads.
+    A publisher has its own clients and its own thread, so that it never delays the polls of a tally
+    worker. Only the properties are safe for use from several threads.
 
     Args:
-        plan: what is published.
-        broker: hands out the clients.
-        names: the plan's topics.
-        clock: for intervals and one metric only.
-        config: see :class:`PublisherConfig`.
-        metrics: from :func:`consumer.metrics.publisher.publisher_metrics`.
+        plan: the plan to publish.
+        broker: the connection to the broker, which creates the clients.
+        names: names of the plan's topics.
+        clock: measures intervals; it never influences the content of a set.
+        config: settings of the publisher.
+        metrics: the metrics, from :func:`consumer.metrics.publisher.publisher_metrics`.
 
     Attributes:
-        health: for the web server.
+        health: the publisher's health, which the web server reports.
     """
 
     name = "publisher"
@@ -76,33 +79,33 @@ class Publisher:
 
     @property
     def active(self) -> bool:
-        """Whether this is the plan's active publisher, by its last poll."""
+        """Whether this was the active publisher of the plan at its last poll."""
         return self._session is not None
 
     @property
     def ready(self) -> bool:
-        """Whether it is not active, or has read both topics to their ends."""
-        work = self._session
-        return work is None or work.caught_up
+        """Whether it is not active, or has read the state and snapshots topics to their ends."""
+        session = self._session
+        return session is None or session.caught_up
 
     @property
     def finished(self) -> bool:
         """Whether it is active and every window of the plan has a complete final and total."""
-        work = self._session
-        return work is not None and work.caught_up and work.finished
+        session = self._session
+        return session is not None and session.caught_up and session.finished
 
     @property
     def last_turn(self) -> float:
-        """Monotonic time of the last turn that ended without an error."""
+        """The monotonic time of the last round that ended without an error, in seconds."""
         return self._last_turn
 
     def run(self, stop: threading.Event) -> None:
-        """Turn until asked to stop; leave the group before returning or raising.
+        """Repeat :meth:`turn` until asked to stop; leave the group before returning or raising.
 
         Raises:
-            FatalError: a permanent failure, or one that has lasted for the retry budget; topics
-                that are missing or have the wrong settings.
-            InvalidInput: records of a newer version.
+            FatalError: a permanent failure, or one that has lasted for the retry time; or a topic
+                is missing or has a wrong setting.
+            InvalidInput: a record comes from a newer version of calmstream.
         """
         retries = RetryBudget(self._clock, self._config.retry_seconds)
         try:
@@ -121,26 +124,26 @@ class Publisher:
             self.close()
 
     def turn(self) -> None:
-        """One round: membership, then reading, then at most one set or one deletion.
+        """Do one round: poll the group, read, then write at most one set or delete once.
 
         Raises:
-            RecoverableError: may be called again; nothing is lost.
-            FatalError: going on would be wrong.
-            InvalidInput: records of a newer version.
+            RecoverableError: the call failed and can be repeated; nothing is lost.
+            FatalError: to continue would be wrong.
+            InvalidInput: a record comes from a newer version of calmstream.
         """
         if not self._prepared:
             self._prepare()
         self._watch.turn()
         waiting = 0.0 if self._session else self._config.poll_seconds
         self._member.poll(waiting)
-        self._member.take_changes()
+        self._member.take_changes()  # only the present assignment matters
         leads = self._lead in self._member.assignment()
         if leads and self._session is None:
             self._begin_session()
         elif not leads and self._session is not None:
             self._end_session()
         if self._session is not None:
-            # More may be due after a write, so this poll does not wait for records.
+            # After a write, more may be due at once, so the next poll does not wait for records.
             self._busy = self._session.step(0.0 if self._busy else self._config.poll_seconds)
         self._last_turn = self._clock.monotonic()
         self.health.turned()
@@ -150,7 +153,7 @@ class Publisher:
             self.health.not_ready("reading the state and snapshots topics")
 
     def close(self) -> None:
-        """Leave the group and release the clients. Idempotent."""
+        """Leave the group and close the clients. Idempotent."""
         self.health.not_ready("stopped")
         self._end_session()
         self._member.close(_CLOSE_SECONDS)
@@ -158,6 +161,7 @@ class Publisher:
             self._topics.close()
 
     def _prepare(self) -> None:
+        """Verify the topics and join the group; done in the loop, so that failures are repeated."""
         topics = self._broker.topics()
         try:
             found = verify_topics(self._plan, self._names, topics)
@@ -181,7 +185,7 @@ class Publisher:
         self._metrics.set(ACTIVE, 1)
 
     def _end_session(self) -> None:
-        work, self._session, self._busy = self._session, None, False
+        session, self._session, self._busy = self._session, None, False
         retire(self._metrics, self._plan)
-        if work is not None:
-            work.close(_CLOSE_SECONDS)
+        if session is not None:
+            session.close(_CLOSE_SECONDS)

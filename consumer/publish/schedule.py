@@ -1,4 +1,8 @@
-"""Which set is published next: finals and totals in order, then early revisions."""
+"""Decides which set is published next: finals and totals in the order of windows, then early sets.
+
+A set is all tables of one window and kind. Its revision states the offsets up to which reports are
+counted.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +20,20 @@ from estimators.plan import Plan
 from estimators.wire.snapshot import Kind, Revision
 
 _QUICK_ATTEMPTS = 5
-"""So many times a set that is not found complete is written again at once; then with a pause."""
+"""Number of times that a set is written without a pause if it is never read back complete. After
+that, another program probably overwrites it, and a pause limits the load."""
 
 
 class Schedule:
-    """Compares what was read with what was written. Decides nothing about the content of a set.
+    """Compares what was read with what was written, to find the next set. It never changes content.
 
     Args:
-        plan: what is published.
-        follower: what was read.
-        clock: for intervals.
-        config: see :class:`PublisherConfig`.
-        measures: shows how many windows wait.
-        log: bound to the plan.
+        plan: the plan to publish.
+        follower: keeps what was read from the state and snapshots topics.
+        clock: measures intervals.
+        config: settings of the publisher.
+        measures: sets the metric of waiting windows.
+        log: the log; its lines name the plan.
     """
 
     def __init__(
@@ -46,7 +51,8 @@ class Schedule:
         self._config = config
         self._measures = measures
         self._log = log
-        # Of every final and total on its way: the offset of its manifest, and attempts so far.
+        # For each final and total that was written and not read back yet: the offset of its
+        # manifest, and the number of attempts so far.
         self._sent: dict[tuple[int, Kind], tuple[int, int]] = {}
         self._rewrite_at: dict[tuple[int, Kind], float] = {}
         self._sent_early: dict[int, Revision] = {}
@@ -58,7 +64,7 @@ class Schedule:
         return self._next_closed() or self._next_early()
 
     def wanted(self, merged: MergedWindow) -> bool:
-        """Return whether this set adds anything to what was read and to what was written."""
+        """Return whether this set is still needed: not read back, and no newer one was written."""
         window, assembler = merged.window, self._follower.assembler
         if merged.kind is not Kind.EARLY:
             return not assembler.complete(window, merged.kind)
@@ -70,11 +76,11 @@ class Schedule:
         )
 
     def attempt(self, merged: MergedWindow) -> int:
-        """Note that a set is about to be written; return which attempt this is, from 1."""
-        place = (merged.window, merged.kind)
-        attempts = self._sent.get(place, (0, 0))[1] + 1
+        """Note that a set is about to be written; return the number of this attempt, from 1 on."""
+        set_id = (merged.window, merged.kind)
+        attempts = self._sent.get(set_id, (0, 0))[1] + 1
         if attempts >= _QUICK_ATTEMPTS:
-            self._rewrite_at[place] = self._clock.monotonic() + self._config.rewrite_seconds
+            self._rewrite_at[set_id] = self._clock.monotonic() + self._config.rewrite_seconds
             self._log.error(
                 "a set was written and not found complete; who else writes to the snapshots topic?",
                 window=merged.window,
@@ -84,7 +90,7 @@ class Schedule:
         return attempts
 
     def written(self, merged: MergedWindow, offset: int, attempts: int) -> None:
-        """Note that a set was acknowledged, with its manifest at this offset."""
+        """Note that a set was acknowledged; ``offset`` is the offset of its manifest."""
         if merged.kind is Kind.EARLY:
             self._sent_early[merged.window] = merged.revision
         else:
@@ -98,7 +104,7 @@ class Schedule:
             self._sent_early.pop(window, None)
 
     def _next_closed(self) -> MergedWindow | None:
-        """Return the first final or total that is neither found complete nor on its way."""
+        """Return the first final or total that is neither read back complete nor on its way."""
         merger, assembler = self._follower.merger, self._follower.assembler
         for window in merger.closed_windows():
             for kind, merge in ((Kind.FINAL, merger.final), (Kind.TOTAL, merger.total)):
@@ -107,16 +113,16 @@ class Schedule:
         return None
 
     def _on_its_way(self, window: int, kind: Kind) -> bool:
-        """Return whether it was written and not read back yet, or waits to be written again."""
-        place = (window, kind)
-        sent = self._sent.get(place)
+        """Return whether a set was written and not read back yet, or must not be rewritten yet."""
+        set_id = (window, kind)
+        sent = self._sent.get(set_id)
         if sent is None:
             return False
-        waits = self._clock.monotonic() < self._rewrite_at.get(place, 0.0)
+        waits = self._clock.monotonic() < self._rewrite_at.get(set_id, 0.0)
         return waits or self._follower.snapshots_position <= sent[0]
 
     def _next_early(self) -> MergedWindow | None:
-        """Return the next early revision of this round that is above the one found."""
+        """Return the next early set of this round that is newer than the published one."""
         now, merger = self._clock.monotonic(), self._follower.merger
         if not self._early_due and now >= self._next_refresh:
             self._next_refresh = now + self._config.refresh(self._plan)

@@ -1,7 +1,9 @@
-"""One spell as the active publisher: read both topics, then publish or delete, step by step.
+"""A session: the work of a publisher from the moment when it becomes active until it is not.
 
-A session keeps nothing of its own. What it holds it has read, and what it writes it reads back
-before it relies on it. So it can be stopped, doubled or replaced at any point.
+It reads the state and snapshots topics to their ends, and then publishes and deletes, step by step.
+All that a session knows it has read from the two topics; also what it has written itself counts
+only after it was read back. So a session can be stopped or replaced at any point, and two can run
+at the same time.
 """
 
 from __future__ import annotations
@@ -26,24 +28,24 @@ from consumer.subscribe.assembler import Snapshot
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
 
-_PATIENCE_SECONDS = 1.0
-"""Longest wait of one step for an estimate."""
+_ESTIMATE_WAIT_SECONDS = 1.0
+"""Maximum time for which one step waits for an estimate; the next poll must come soon."""
 
 
 class PublishingSession:
-    """The work of one spell. Not safe for use from several threads.
+    """The work of an active publisher. Not safe for use from several threads.
 
     Args:
-        plan: what is published.
-        broker: hands out this spell's own clients.
-        names: the plan's topics.
-        clock: for intervals and one metric; never for what is published.
-        config: see :class:`PublisherConfig`.
-        metrics: from :func:`consumer.metrics.publisher.publisher_metrics`.
+        plan: the plan to publish.
+        broker: the connection to the broker, which creates the session's own clients.
+        names: names of the plan's topics.
+        clock: measures intervals; it never influences the content of a set.
+        config: settings of the publisher.
+        metrics: the metrics, from :func:`consumer.metrics.publisher.publisher_metrics`.
 
     Attributes:
-        follower: what was read.
-        schedule: what was written.
+        follower: keeps what was read from both topics.
+        schedule: decides which set is published next.
     """
 
     def __init__(
@@ -96,14 +98,14 @@ class PublishingSession:
     def step(self, timeout: float) -> bool:
         """Read once, then write at most one set or delete once; return whether more may be due.
 
-        Blocks at most ``timeout`` seconds for records, a second for an estimate (a longer one goes
-        on beside the following steps), and for the acknowledgements of one set. After an error the
-        next call goes on where this one failed.
+        The call blocks at most ``timeout`` seconds for records, one second for an estimate, and the
+        time for the acknowledgements of one set. A longer estimate continues during the following
+        steps. After an error, the next call continues where this one failed.
 
         Raises:
-            RecoverableError: the broker does not answer, a set was not acknowledged in time.
-            FatalError: contradictory records, or a newer version's.
-            InvalidInput: snapshots of a newer version.
+            RecoverableError: the broker does not answer, or a set was not acknowledged in time.
+            FatalError: records contradict each other, or come from a newer version of calmstream.
+            InvalidInput: a snapshot comes from a newer version of calmstream.
         """
         if not self.follower.caught_up:
             self.follower.catch_up(timeout)
@@ -118,7 +120,7 @@ class PublishingSession:
         return True
 
     def close(self, timeout: float) -> None:
-        """Release the clients."""
+        """Close the clients; wait at most ``timeout`` seconds for the sink."""
         self._reader.close()
         self._sink.close(timeout)
         self._topics.close()
@@ -128,12 +130,12 @@ class PublishingSession:
         self._measures.found(snapshot.manifest, self.follower.assembler)
 
     def _finish(self, job: EstimateJob) -> None:
-        """Write the set that is being estimated, if it is ready and still wanted."""
-        if not job.wait(_PATIENCE_SECONDS):
+        """Write the set that is being estimated, if the estimate is ready and still needed."""
+        if not job.wait(_ESTIMATE_WAIT_SECONDS):
             return
         snapshot, merged = job.result(), job.merged
         if self.schedule.wanted(merged):
-            # A failure leaves the job in place: the next step writes its set again.
+            # After a failure the job stays, and the next step writes its set again.
             attempts = self.schedule.attempt(merged)
             began = self._clock.monotonic()
             offset = self._writer.write(snapshot)

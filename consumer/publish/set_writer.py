@@ -1,4 +1,4 @@
-"""Writing sets of snapshot records so that no reader can see a part of one."""
+"""Writes sets of snapshot records in an order in which no reader can see an incomplete set."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from broker.transport import Sink
 from consumer.publish.build import SnapshotSet
 
 KeyedRecord = tuple[bytes, bytes | None]
+"""Key and value of a record; the value None makes it a tombstone, which deletes the key."""
 
 
 class SetWriter:
     """Writes records and waits for their acknowledgements.
 
     Args:
-        sink: where they go; closing it is the caller's.
-        snapshots: topic of the sets.
-        clock: for the time-out.
-        send_seconds: longest wait for the acknowledgements of one call.
+        sink: sends the records; the caller closes it.
+        snapshots: name of the snapshots topic.
+        clock: measures the wait.
+        send_seconds: maximum wait for the acknowledgements of one call.
     """
 
     def __init__(self, sink: Sink, snapshots: str, clock: Clock, send_seconds: float) -> None:
@@ -28,24 +29,29 @@ class SetWriter:
         self._send_seconds = send_seconds
 
     def write(self, snapshot: SnapshotSet) -> int:
-        """Write a set, and return the offset of its manifest.
+        """Write a set and return the offset of its manifest.
 
-        The manifest names its tables: they are acknowledged before it is sent.
+        The manifest lists the tables. It is sent only after all tables were acknowledged.
 
         Raises:
-            RecoverableError: not acknowledged in time; write the whole set again.
+            RecoverableError: a record was not acknowledged in time; write the whole set again.
         """
         self.deliver(self._snapshots, snapshot.tables(), 0)
         return self.deliver(self._snapshots, [snapshot.closing()], 0)
 
     def deliver(self, topic: str, records: Sequence[KeyedRecord], partition: int) -> int:
-        """Send records to one partition and wait for all; return the offset of the last one.
+        """Send records to one partition and wait until all are acknowledged.
+
+        Args:
+            topic: name of the topic.
+            records: keys and values of the records.
+            partition: number of the partition.
 
         Returns:
-            The offset; -1 without records.
+            The offset of the last record; -1 without records.
 
         Raises:
-            RecoverableError: not acknowledged in time.
+            RecoverableError: a record was not acknowledged in time.
         """
         sent = [self._sink.send(topic, key, value, partition=partition) for key, value in records]
         deadline = self._clock.monotonic() + self._send_seconds

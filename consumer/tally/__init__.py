@@ -1,8 +1,9 @@
-"""The tally worker: reads reports, counts them per window, and keeps the counts.
+"""The tally worker: it reads reports, counts them for each window, and stores the counts.
 
-A worker is one member of a Kafka consumer group; the group divides the input partitions among its
-members. Of each partition the worker restores the last checkpoint, folds the records that follow,
-and writes a new checkpoint every few seconds. Offsets and counts are one record, so each report
-counts exactly once, whichever worker fails. ``worker`` is the loop, ``running`` puts its parts
-together, ``folding`` decides what is counted.
+A worker is a member of a Kafka consumer group, which divides the partitions of the reports topics
+among its members. For each partition the worker restores the last checkpoint, folds the records
+that follow (that is, applies each record to the counts), and writes a new checkpoint every few
+seconds. A checkpoint is one record with counts and offset, so each report counts exactly once, also
+if a worker fails. ``worker`` contains the loop, ``running`` puts its parts together, and
+``folding`` decides what is counted.
 """

@@ -1,4 +1,8 @@
-"""From assignment changes to partitions that are counted: release, restore, activate."""
+"""Carries out changes of the assignment: saves and releases partitions, restores and starts others.
+
+The consumer group decides which worker owns a partition. A *fold* is the state of counting one
+partition.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from consumer.tally.writing.checkpoint import Checkpointer
 from estimators.errors import RecoverableError
 
 _REVOKED_SECONDS = 1.0
-"""Longest wait for the last checkpoint of revoked partitions: the group waits for it."""
+"""Maximum wait for the last checkpoint of revoked partitions; short, because the group waits."""
 
 
 @dataclass(slots=True)
@@ -25,8 +29,9 @@ class AssignedPartitions:
     """The input partitions that a worker owns.
 
     Attributes:
-        folds: of the restored ones.
-        awaiting_restore: owned, but not restored yet because their broker does not answer.
+        folds: the fold of each restored partition.
+        awaiting_restore: partitions that are owned, but cannot be restored yet because their broker
+            does not answer.
     """
 
     folds: dict[Partition, PartitionFold] = field(default_factory=dict)
@@ -37,16 +42,16 @@ class AssignmentHandler:
     """Carries out assignment changes.
 
     Args:
-        context: of the worker.
-        assigned: changed here and nowhere else.
-        membership: of the group.
-        checkpointer: saves revoked partitions.
-        restorer: reads what the last owner wrote.
-        topics: to find out which partitions do not answer.
-        ends: notes log ends and unreachable partitions.
-        retries: for the state topic.
-        keep_alive: called between questions to the broker.
-        drop: called with the partitions that are released, to forget them.
+        context: plan, settings and instruments of the worker.
+        assigned: the owned partitions; only this class changes them.
+        membership: the membership of the consumer group.
+        checkpointer: writes the last checkpoint of revoked partitions.
+        restorer: reads the checkpoints that earlier owners wrote.
+        topics: the administrator; finds out which partitions do not answer.
+        ends: receives log ends and unreachable partitions.
+        retries: repeats calls that concern the state topic.
+        keep_alive: called between two requests to the broker.
+        drop: functions that forget released partitions; each is called with the partitions.
     """
 
     def __init__(
@@ -75,10 +80,10 @@ class AssignmentHandler:
         self._drop = drop
 
     def release(self, change: AssignmentChange) -> None:
-        """Save revoked partitions, then forget all that are gone.
+        """Save revoked partitions, then forget all partitions that are gone.
 
         Raises:
-            FatalError: the writes were refused, or the worker may write no more.
+            FatalError: the broker refused a write, or the worker must not write any more.
         """
         self._save_revoked(change.revoked)
         gone = change.gone | change.added
@@ -93,10 +98,11 @@ class AssignmentHandler:
             self._context.log.info("partitions released", partitions=_named(change.gone))
 
     def restore(self, change: AssignmentChange) -> None:
-        """Restore and activate added partitions, and awaiting ones that can be reached again.
+        """Restore and start added partitions, and waiting ones whose broker answers again.
 
         Raises:
-            FatalError: the log and the state do not fit together, or the retry budget is spent.
+            FatalError: the log and the state contradict each other, or the broker did not answer
+                for the retry time.
             StopRequested: the worker is asked to stop.
         """
         context, awaiting = self._context, self._assigned.awaiting_restore
@@ -106,8 +112,8 @@ class AssignmentHandler:
         context.health.not_ready("restoring")
         began = context.clock.monotonic()
         restored = self._retries.call("the state topic", lambda: self._restore_reachable(wanted))
-        offsets = {partition: one.fold.next_offset for partition, one in restored.items()}
-        self._ends.note({partition: one.log_end for partition, one in restored.items()})
+        offsets = {partition: result.fold.next_offset for partition, result in restored.items()}
+        self._ends.note({partition: result.log_end for partition, result in restored.items()})
         for partition in self._membership.activate(offsets):
             self._assigned.folds[partition] = restored[partition].fold
             self._checkpointer.begin(partition, offsets[partition])
@@ -119,10 +125,10 @@ class AssignmentHandler:
         )
 
     def _save_revoked(self, revoked: Collection[Partition]) -> None:
-        """Write a last checkpoint, so that the next owner need not read the records again.
+        """Write a last checkpoint, so that the next owner does not read the records again.
 
-        A write that arrives late is a stale record: its next_offset is smaller, never wrong. So
-        this neither waits long for the acknowledgements nor fails without them.
+        A write that arrives after the next owner's is harmless: its ``next_offset`` is smaller, so
+        it is ignored. Therefore the wait is short, and a missing acknowledgement is not an error.
         """
         folds = self._assigned.folds
         saved = {p: folds[p] for p in revoked if p in folds}
@@ -137,7 +143,7 @@ class AssignmentHandler:
             )
 
     def _restore_reachable(self, wanted: frozenset[Partition]) -> dict[Partition, Restored]:
-        """Restore those that answer; the others await it and delay none of these."""
+        """Restore the partitions whose broker answers; note the others as waiting."""
         assigned = self._assigned
         assigned.awaiting_restore -= wanted
         try:
@@ -145,14 +151,14 @@ class AssignmentHandler:
         except RecoverableError as error:
             unreachable = frozenset(p for p in wanted if not self._answers(p))
             if not unreachable or not (wanted - unreachable or assigned.folds):
-                raise  # another cause, or the worker has no partition that it could count
+                raise  # the cause is another one, or the worker has no other partition to count
             self._context.log.warning(
                 "partitions await restore: their broker does not answer",
                 partitions=_named(unreachable),
                 error=str(error),
             )
-            left = wanted - unreachable
-            restored = self._restorer.restore(left) if left else {}
+            reachable = wanted - unreachable
+            restored = self._restorer.restore(reachable) if reachable else {}
             self._ends.mark_unreachable(unreachable)
             assigned.awaiting_restore |= unreachable
             return restored
@@ -167,4 +173,5 @@ class AssignmentHandler:
 
 
 def _named(partitions: Collection[Partition]) -> list[str]:
+    """Return the names of partitions for a log line, sorted."""
     return sorted(map(str, partitions))

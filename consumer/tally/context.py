@@ -1,4 +1,4 @@
-"""What every part of a tally worker is given."""
+"""The objects that all parts of a tally worker share: plan, settings, clock, metrics, log."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ class WorkerContext:
     """The plan, the settings and the instruments of one tally worker.
 
     Attributes:
-        plan: the plan.
-        names: of the plan's topics.
-        clock: the worker's own; never decides what is counted.
-        config: times and sizes.
-        metrics: from :func:`consumer.metrics.registry.tally_metrics`.
-        health: for the web server.
-        log: bound to the plan.
+        plan: the plan whose reports are counted.
+        names: names of the plan's topics.
+        clock: the worker's clock, for time limits and ticks. Which reports count depends on the
+            broker's append times only, never on this clock.
+        config: settings of the worker.
+        metrics: the worker's metrics, from :func:`consumer.metrics.registry.tally_metrics`.
+        health: the worker's health, which the web server reports.
+        log: the log; its lines name the plan.
     """
 
     plan: Plan

@@ -1,4 +1,8 @@
-"""Counting what was polled: fold each record, and send on what follows from it."""
+"""Counts the records of a poll: folds each record and writes what results from it.
+
+To fold a record is to apply it to the counts of its partition. It can close windows, whose counts
+are then written to the state topic; a rejected record is written as a dead letter.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +24,23 @@ from consumer.tally.writing.dead_letters import DeadLetters
 from consumer.tally.writing.outbox import Outbox
 
 _RESUME_AT = 0.5
-"""Reading resumes when this part of the limit of unacknowledged writes is left."""
+"""Reading resumes when the number of unacknowledged writes is below this part of its limit."""
 
 _HARD_LIMIT = 4
-"""Folding itself waits at this multiple of the limit: one poll can bring many rejected records."""
+"""At this multiple of the limit, folding itself waits for acknowledgements. Pausing the reading is
+not enough, because the records of one poll can cause many writes."""
 
 
 class RecordCounter:
     """Folds polled records of the assigned partitions.
 
     Args:
-        context: of the worker.
-        assigned: whose folds are used.
-        checkpointer: writes the records of closed windows.
-        dead_letters: keeps rejected records.
-        outbox: shared by the two.
-        alarm: observes foreign records.
+        context: plan, settings and instruments of the worker.
+        assigned: the owned partitions with their folds.
+        checkpointer: writes the counts of closed windows.
+        dead_letters: writes rejected records.
+        outbox: holds the unacknowledged writes of both.
+        alarm: counts foreign records.
         keep_alive: called while folding waits for acknowledgements.
     """
 
@@ -58,14 +63,15 @@ class RecordCounter:
         self._keep_alive = keep_alive
 
     def count(self, records: Iterable[Record]) -> None:
-        """Fold the records of restored partitions; others, and folded ones, are skipped.
+        """Fold the records of restored partitions; skip other records and those folded before.
 
         Raises:
-            FatalError: an append time that cannot be right, writes that were refused, or too many
-                foreign records where the configuration says so.
-            StopRequested: the worker is asked to stop while folding waits.
+            FatalError: an append time is impossible, a write was refused, or there are too many
+                foreign records and the settings make this an error.
+            StopRequested: the worker was asked to stop while folding waited.
         """
-        # The metrics are set once per call: to look a label up costs as much as to count a record.
+        # The metrics are set once for each call, because to find the series of a label costs as
+        # much as to count a record.
         amounts: Counter[tuple[MetricDefinition, int]] = Counter()
         try:
             for record in records:
@@ -101,9 +107,9 @@ class BackPressure:
     """Pauses reading while too many writes are unacknowledged.
 
     Args:
-        context: of the worker, with the limit.
-        outbox: the writes.
-        membership: paused and resumed.
+        context: plan, settings and instruments of the worker; its settings contain the limit.
+        outbox: holds the unacknowledged writes.
+        membership: the membership whose reading is paused and resumed.
     """
 
     def __init__(self, context: WorkerContext, outbox: Outbox, membership: Membership) -> None:
@@ -112,7 +118,7 @@ class BackPressure:
         self._membership = membership
 
     def apply(self) -> None:
-        """Pause above the limit; resume well below it."""
+        """Pause reading above the limit; resume it at half of the limit."""
         waiting, limit = len(self._outbox), self._context.config.writes_in_flight
         if waiting > limit:
             self._membership.block(True)

@@ -1,4 +1,7 @@
-"""Whether a worker's partitions advance: gauges, health, and the exit of a worker that is stuck."""
+"""Observes whether a worker's partitions advance, and reports it as gauges and health.
+
+A worker whose partition stands still for too long exits, so that another one can take over.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,22 @@ from consumer.tally.monitoring.progress import Progress
 from estimators.errors import FatalError
 
 _JOIN_SECONDS = 10.0
-"""Time to join the group. A member without partitions looks like one that is still joining."""
+"""After this time a worker without partitions counts as ready. Before, it may still be joining its
+group; the client does not show the difference."""
 
 _OBSERVE_SECONDS = 1.0
+"""Time between two observations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """What is observed about the partitions.
+    """The objects that observe the partitions.
 
     Attributes:
-        ends: where logs end, as the broker states it.
-        alarm: whether too many records are foreign.
-        progress: since when positions stand still.
-        gauges: shown per partition.
+        ends: requests the ends of the logs from the broker.
+        alarm: detects too many foreign records.
+        progress: detects positions that stand still.
+        gauges: sets the metrics of each partition.
     """
 
     ends: EndWatch
@@ -42,10 +47,10 @@ class Liveness:
     """Observes the assigned partitions once a second.
 
     Args:
-        context: of the worker.
-        assigned: the partitions.
-        membership: for positions and ends.
-        observers: what keeps the observations.
+        context: plan, settings and instruments of the worker.
+        assigned: the owned partitions.
+        membership: states the positions and the ends that fetches have reported.
+        observers: the objects that keep the observations.
     """
 
     def __init__(
@@ -69,10 +74,10 @@ class Liveness:
         self._joined_at = self._observe_at = self._context.clock.monotonic()
 
     def turn(self) -> None:
-        """Note that the loop turned; observe the partitions when a second has passed.
+        """Note that the loop has run; observe the partitions if a second has passed.
 
         Raises:
-            FatalError: a partition has made no progress for ``stall_seconds``.
+            FatalError: a partition has not advanced for ``stall_seconds`` and is not at its end.
         """
         health, now = self._context.health, self._context.clock.monotonic()
         self._context.metrics.set(m.POISONED, self._alarm.exceeded)
@@ -86,19 +91,19 @@ class Liveness:
             health.not_ready("joining")
 
     def at_end(self, partition: Partition) -> bool:
-        """Return whether an active partition was read to its end as far as that is known."""
+        """Return whether an owned partition was read to its end, by the last end that is known."""
         if not self._membership.owns(partition):
             return False
         end = self._end(partition)
         return end is not None and self._membership.position(partition) >= end
 
     def _end(self, partition: Partition) -> int | None:
-        """Return the largest end that fetches, restores and questions to the broker have shown."""
+        """Return the largest end that fetches, restores or requests have reported, or None."""
         ends = (self._membership.end_offset(partition), self._ends.end(partition))
         return max((end for end in ends if end is not None), default=None)
 
     def _caught_up(self, partition: Partition) -> bool:
-        """Return whether it is at its end and its broker still answers."""
+        """Return whether a partition is at its end and its broker still answers."""
         if self._ends.unreachable(partition) or not self.at_end(partition):
             return False
         return self._membership.position(partition) >= (self._ends.end(partition) or 0)

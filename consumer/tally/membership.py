@@ -1,4 +1,4 @@
-"""A worker's membership of its consumer group: polls, assignment changes, pauses, the session."""
+"""A worker's membership of its consumer group: polls, assignment changes, pauses, session limit."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from consumer.runtime.config import TallyConfig
 from consumer.runtime.retry import RetryBudget
 from estimators.errors import FatalError, RecoverableError
 
+# Time between two polls that only keep the membership alive.
 _BEAT_SECONDS = 1.0
+# Pause after a failed poll.
 _RETRY_PAUSE = 0.1
 
 
 class AssignmentChange(NamedTuple):
-    """Partitions that were released and partitions that were added.
+    """A change of the partitions that the worker owns.
 
-    A partition can be in both: it was released, then added again.
+    A partition that is both in ``gone`` and in ``added`` was lost first and then assigned again.
 
     Attributes:
-        gone: revoked or lost.
-        added: to be restored.
-        revoked: those of the gone partitions that the group took back in good order.
+        gone: partitions that the worker does not own any more, revoked or lost.
+        added: new partitions, which must be restored.
+        revoked: the partitions in ``gone`` that the worker gave up itself, so that it may still
+            write their last checkpoint; the others were lost.
     """
 
     gone: frozenset[Partition]
@@ -32,15 +35,16 @@ class AssignmentChange(NamedTuple):
 
 
 class Membership:
-    """Wraps a group reader so that only records of *active* partitions ever come out.
+    """Wraps a group reader, so that it returns only records of *active* partitions.
 
     A partition is active from :meth:`activate` until the group takes it away. Records of other
-    partitions, and records that were polled before their partition was taken away, are dropped.
+    partitions are dropped, and so are records that were polled before their partition was taken
+    away.
 
     Args:
-        reader: subscribed by :meth:`join`.
-        clock: for the session and the retry budget.
-        config: times and sizes.
+        reader: a member of the consumer group; :meth:`join` subscribes it.
+        clock: measures the session time and the retry time.
+        config: settings of the worker.
     """
 
     def __init__(self, reader: GroupReader, clock: Clock, config: TallyConfig) -> None:
@@ -57,15 +61,18 @@ class Membership:
         self._retries = RetryBudget(clock, config.retry_seconds)
 
     def join(self, topics: Collection[str]) -> None:
-        """Join the group; polls bring the assignment."""
+        """Join the group; the next polls bring the assignment."""
         self._reader.subscribe(topics)
         self._last_poll = self._clock.monotonic()
 
     def poll(self) -> list[Record]:
-        """Return records of active partitions, in offset order per partition. Also the heartbeat.
+        """Return records of active partitions, in the order of offsets for each partition.
+
+        A poll also shows the group that this member is alive.
 
         Raises:
-            FatalError: the log no longer holds a position, or the retry budget is spent.
+            FatalError: a position lies outside the log, or the broker did not answer for the retry
+                time.
         """
         timeout = 0.0 if self._backlog else self._config.poll_seconds
         self._receive(timeout)
@@ -73,7 +80,10 @@ class Membership:
         return records
 
     def keep_alive(self) -> None:
-        """Send the heartbeat during a long operation: poll with all partitions paused."""
+        """Keep the membership alive during a long operation, by a poll with all partitions paused.
+
+        Records that the poll returns anyway are kept for the next :meth:`poll`.
+        """
         if self._clock.monotonic() - self._last_poll < _BEAT_SECONDS:
             return
         self._reader.pause(self._active)
@@ -85,7 +95,7 @@ class Membership:
         """Check that this worker may still write.
 
         Raises:
-            FatalError: it has not polled for a session, so others may own its partitions.
+            FatalError: it has not polled for the session time, so others may own its partitions.
         """
         seconds = self._clock.monotonic() - self._last_poll
         if seconds > self._config.session_seconds:
@@ -95,7 +105,7 @@ class Membership:
             )
 
     def take_assignment_change(self) -> AssignmentChange:
-        """Return what changed since the last call."""
+        """Return the change of the assignment since the last call."""
         change = AssignmentChange(
             frozenset(self._gone), frozenset(self._added), frozenset(self._revoked)
         )
@@ -103,7 +113,7 @@ class Membership:
         return change
 
     def activate(self, offsets: Mapping[Partition, int]) -> frozenset[Partition]:
-        """Seek and resume restored partitions; return those that are still owned."""
+        """Start reading restored partitions at these offsets; return those that are still owned."""
         owned = self._reader.assignment() - self._gone
         ready = frozenset(partition for partition in offsets if partition in owned)
         for partition in ready:
@@ -114,14 +124,14 @@ class Membership:
         return ready
 
     def block(self, blocked: bool) -> None:
-        """Pause or resume all active partitions; polling continues."""
+        """Pause reading of all active partitions, or resume it; polls continue."""
         if blocked != self._blocked:
             self._blocked = blocked
             change = self._reader.pause if blocked else self._reader.resume
             change(self._active)
 
     def owns(self, partition: Partition) -> bool:
-        """Return whether a partition is active now; a poll in :meth:`keep_alive` can end that."""
+        """Return whether a partition is active. Any poll can end that, also :meth:`keep_alive`."""
         return partition in self._active
 
     def position(self, partition: Partition) -> int:
@@ -129,11 +139,11 @@ class Membership:
         return self._reader.position(partition)
 
     def end_offset(self, partition: Partition) -> int | None:
-        """Return the end of an active partition as the last fetch has shown it, if any has."""
+        """Return the end of an active partition that the last fetch reported, None if none has."""
         return self._reader.end_offset(partition)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit offsets to the group, for tools that show its lag only."""
+        """Commit offsets to the group, only for tools that show its lag."""
         self._reader.commit(offsets)
 
     def leave(self, timeout: float) -> None:
@@ -165,11 +175,11 @@ class Membership:
 
     def _note_changes(self) -> None:
         changes = self._reader.take_changes()
-        touched = changes.gone | changes.added
-        if not touched:
+        changed = changes.gone | changes.added
+        if not changed:
             return
         self._gone |= changes.gone
         self._revoked = (self._revoked | changes.revoked) - changes.lost
         self._added = (self._added - changes.gone) | changes.added
-        self._active -= touched
-        self._backlog = [r for r in self._backlog if r.partition not in touched]
+        self._active -= changed
+        self._backlog = [r for r in self._backlog if r.partition not in changed]

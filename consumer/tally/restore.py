@@ -1,4 +1,10 @@
-"""Restoring input partitions from the state topic, after checking that log and state agree."""
+"""Restores the counts of partitions from the state topic, after a check that log and state agree.
+
+The state topic contains the checkpoints of each input partition. A checkpoint states counts; the
+offset ``next_offset``, below which the records are counted; and the offset ``resume_from``, from
+which records are read again. They are read again only to find the ids of the batches that were
+accepted into open windows, because checkpoints do not contain ids.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +30,8 @@ class Restored(NamedTuple):
     """A restored input partition.
 
     Attributes:
-        fold: its counts, at the checkpoint.
-        log_end: the end of its log at the time of the restore.
+        fold: the state of counting, as of the checkpoint.
+        log_end: the end of the partition's log at the time of the restore.
     """
 
     fold: PartitionFold
@@ -33,17 +39,17 @@ class Restored(NamedTuple):
 
 
 class Restorer:
-    """Makes folds from the state records that the last owner wrote.
+    """Creates folds (the state of counting a partition) from checkpoints.
 
     Args:
-        plan: the plan.
-        names: of its topics.
-        reader: self-assigning; used by one restore at a time.
-        topics: for log starts, log ends and topic ids.
-        clock: for ``patience_seconds``.
-        patience_seconds: a read that does not advance for this long fails.
-        keep_alive: called at every poll; keeps the group membership, and may raise to end the
-            restore.
+        plan: the plan whose reports are counted.
+        names: names of the plan's topics.
+        reader: a reader without a consumer group; one restore at a time uses it.
+        topics: the administrator, which fetches log starts, log ends and topic ids.
+        clock: measures the time without progress.
+        patience_seconds: maximum time for which reading makes no progress.
+        keep_alive: called at every poll; keeps the group membership alive. It may raise an error to
+            end the restore.
     """
 
     def __init__(
@@ -66,18 +72,20 @@ class Restorer:
         self._keep_alive = keep_alive
 
     def restore(self, partitions: Collection[Partition]) -> dict[Partition, Restored]:
-        """Restore input partitions, each at its checkpoint's next_offset.
+        """Restore input partitions; counting continues at the ``next_offset`` of each checkpoint.
 
-        Each state partition that is needed is read once. Cost: the size of these state partitions
-        plus the input from resume_from to next_offset.
+        Each state partition that is needed is read once. Cost: the size of these state partitions,
+        and the records from ``resume_from`` to ``next_offset``.
 
         Raises:
-            FatalError: the log and the state do not agree; no record is skipped to hide that.
-            RecoverableError: the broker does not answer; the whole call can be repeated.
+            FatalError: the log and the state contradict each other. The worker must not continue,
+                because records would be lost or counted twice.
+            RecoverableError: the broker does not answer; the call can be repeated.
         """
         infos = self._topics.describe(sorted({partition.topic for partition in partitions}))
         states = self._read_states(partitions)
-        # Fetched after the states, so that an end below a next_offset can only be a lost log.
+        # The ends are fetched after the states. So an end below a next_offset proves that the
+        # broker has lost records.
         starts, ends = self._topics.log_starts(partitions), self._topics.log_ends(partitions)
         for partition in partitions:
             check_log(
@@ -106,17 +114,18 @@ class Restorer:
         return PartitionFold(self._plan, group, admissions[partition], states[partition])
 
     def _read_states(self, partitions: Collection[Partition]) -> dict[Partition, PartitionState]:
-        """Return the partition record with the largest next_offset of each partition.
+        """Return the checkpoint with the largest ``next_offset`` of each partition.
 
-        A record written late by a former owner has a smaller one. Only the records that are used
-        are decoded; if one of them is foreign, the topic is read again and every record is decoded.
+        A checkpoint that an earlier owner wrote late has a smaller ``next_offset``. To save time,
+        only the records that are used are decoded. If one of them is foreign, the topic is read
+        again and every record is decoded.
         """
-        best = self._newest(partitions, _next_offset)
+        newest = self._newest(partitions, _next_offset)
         try:
-            return {p: self._decoded(p, value) for p, value in best.items()}
+            return {p: self._decoded(p, value) for p, value in newest.items()}
         except ForeignRecord:
-            best = self._newest(partitions, lambda p, value: self._decoded(p, value).next_offset)
-            return {p: self._decoded(p, value) for p, value in best.items()}
+            newest = self._newest(partitions, lambda p, value: self._decoded(p, value).next_offset)
+            return {p: self._decoded(p, value) for p, value in newest.items()}
 
     def _decoded(self, partition: Partition, value: bytes) -> PartitionState:
         return decode_state(self._plan, self._names.group_of(partition.topic), value)
@@ -124,7 +133,13 @@ class Restorer:
     def _newest(
         self, partitions: Collection[Partition], next_offset: Callable[[Partition, bytes], int]
     ) -> dict[Partition, bytes]:
-        """Return the record with the largest ``next_offset`` of each; skip foreign records."""
+        """Return the state record with the largest ``next_offset`` of each partition.
+
+        Args:
+            partitions: the input partitions.
+            next_offset: returns the ``next_offset`` of a record; raises ForeignRecord for a record
+                that calmstream did not write, which is then skipped.
+        """
         wanted = {
             (self._state_partition(p), partition_key(self._names.group_of(p.topic), p.number)): p
             for p in partitions
@@ -162,7 +177,7 @@ class Restorer:
     def _read_ids(
         self, states: Mapping[Partition, PartitionState]
     ) -> dict[Partition, AdmissionControl]:
-        """Read again from resume_from to next_offset, for the ids of open windows only."""
+        """Read from ``resume_from`` to ``next_offset`` again, to find the ids in open windows."""
         admissions = {
             partition: AdmissionControl(
                 self._plan, self._names.group_of(partition.topic), state.resume_clock
@@ -188,10 +203,17 @@ def check_log(
     log_start: int,
     log_end: int,
 ) -> None:
-    """Check that the input log is the one that was counted, and still holds what is needed.
+    """Check that an input log is the one that was counted and still contains what is needed.
+
+    Args:
+        partition: the input partition.
+        state: its checkpoint; None if nothing was counted.
+        info: description of its topic; None if the topic does not exist.
+        log_start: first offset of the log.
+        log_end: end of the log.
 
     Raises:
-        FatalError: with the remedy.
+        FatalError: the check failed; the message says what to do.
     """
     if info is None:
         raise FatalError(f"topic {partition.topic} does not exist; create it: calmstream topics")
@@ -223,11 +245,12 @@ def check_log(
 
 
 def _replay(admission: AdmissionControl, record: Record, next_offset: int) -> None:
-    """Find the id of a record again if it was folded before ``next_offset``.
+    """Apply a record that was folded below ``next_offset`` again, to find its id.
 
-    A batch of records that cannot be decoded can begin below that offset and end above it: an
-    earlier release read such a batch up to the first bad record. The ids of the records before it
-    are lost. Their time is not: all records of a batch have the same append time.
+    Earlier releases read a damaged record batch up to its first bad record. So ``next_offset`` can
+    lie within a batch that this release reads as one undecodable record. The ids of the records
+    before the bad one are lost. Their time is known, because all records of a batch have the same
+    append time.
     """
     if record.offset < next_offset:
         admission.replay(record)
@@ -236,10 +259,10 @@ def _replay(admission: AdmissionControl, record: Record, next_offset: int) -> No
 
 
 def _next_offset(_partition: Partition, value: bytes) -> int:
-    """Return next_offset of a partition record without decoding its counts.
+    """Return the ``next_offset`` of a state record without decoding its counts.
 
     Raises:
-        ForeignRecord: the value is no partition record.
+        ForeignRecord: the value is not a state record.
     """
     try:
         return int(orjson.loads(value)["next_offset"])

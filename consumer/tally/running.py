@@ -1,4 +1,7 @@
-"""The parts of a tally worker that exist only while it is a member of its group."""
+"""Creates the parts of a running tally worker and connects them.
+
+They exist only while the worker is a member of its consumer group.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,14 @@ from consumer.tally.writing.ticks import Ticker
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """The clients of one worker. Closed together.
+    """The broker clients of one worker. They are closed together.
 
     Attributes:
-        topics: safe for use from several threads.
-        reader: of the state topic and of logs that are read again.
-        sink: for all writes.
-        membership: the place in the consumer group.
-        found: the topics in use, as they were when they were verified.
+        topics: the administrator, safe for use from several threads.
+        reader: reads the state topic, and logs that are read again.
+        sink: sends all records that the worker writes.
+        membership: the membership of the consumer group.
+        found: descriptions of the topics in use when the worker verified them, by name.
     """
 
     topics: Topics
@@ -46,7 +49,7 @@ class Clients:
     found: dict[str, TopicInfo]
 
     def close(self, timeout: float) -> None:
-        """Leave the group and release everything; waits at most ``timeout`` for each."""
+        """Leave the group and close all clients; wait at most ``timeout`` seconds for each."""
         self.membership.leave(timeout)
         self.sink.close(timeout)
         self.reader.close()
@@ -55,7 +58,7 @@ class Clients:
 
 @dataclass(frozen=True, slots=True)
 class RunningWorker:
-    """The parts of a running worker, wired together; see the class of each."""
+    """The connected parts of a running worker; the class of each part describes it."""
 
     clients: Clients
     assigned: AssignedPartitions
@@ -72,22 +75,27 @@ class RunningWorker:
 
     @property
     def membership(self) -> Membership:
-        """The place in the consumer group."""
+        """The membership of the consumer group."""
         return self.clients.membership
 
     def close(self, timeout: float) -> None:
-        """Release the clients; the gauges of all partitions become 0."""
+        """Close the clients and set the gauges of all partitions to 0."""
         self.clients.close(timeout)
         self.observers.gauges.drop(tuple(self.assigned.folds))
 
 
 def open_clients(context: WorkerContext, broker: Broker, retries: Retries) -> Clients:
-    """Verify the topics and open the clients. Joins no group yet.
+    """Verify the topics and open the clients; do not join the group yet.
+
+    Args:
+        context: plan, settings and instruments of the worker.
+        broker: the connection to the broker.
+        retries: repeats calls that fail.
 
     Raises:
-        FatalError: topics are missing or set wrongly, or the broker does not answer within the
-            retry budget.
-        StopRequested: the worker is asked to stop.
+        FatalError: a topic is missing or has a wrong setting, or the broker does not answer within
+            the retry time.
+        StopRequested: the worker was asked to stop.
     """
     plan, names = context.plan, context.names
     used = (*names.all_reports, names.state, names.dead_letters)
@@ -99,8 +107,8 @@ def open_clients(context: WorkerContext, broker: Broker, retries: Retries) -> Cl
         undo.callback(reader.close)
         sink = broker.sink()
         undo.callback(sink.close, 0.0)
-        # Done now: the first send to a topic would otherwise wait for its metadata in the loop,
-        # perhaps when a broker does not answer.
+        # Without this call, the first send to a topic would wait for the topic's metadata in the
+        # worker's loop, perhaps while a broker does not answer.
         retries.call("the broker", lambda: sink.prepare(used))
         member = broker.group_reader(
             f"{names.output_prefix}.tally", member=context.config.member or None
@@ -111,17 +119,22 @@ def open_clients(context: WorkerContext, broker: Broker, retries: Retries) -> Cl
 
 
 def start_worker(context: WorkerContext, broker: Broker, stop: threading.Event) -> RunningWorker:
-    """Open the clients, wire the parts and join the group.
+    """Open the clients, connect the parts and join the group.
+
+    Args:
+        context: plan, settings and instruments of the worker.
+        broker: the connection to the broker.
+        stop: an event that asks the worker to stop.
 
     Raises:
-        FatalError: see :func:`open_clients`.
+        FatalError: as for :func:`open_clients`.
         StopRequested: ``stop`` was set while the broker did not answer.
     """
     retries = Retries(context.clock, context.config.retry_seconds, stop, context.log)
     clients = open_clients(context, broker, retries)
     with ExitStack() as undo:
         undo.callback(clients.close, 0.0)
-        running = _wire(
+        running = _connect_parts(
             context, clients, retries, KeepAlive(clients.membership, context.health, stop)
         )
         clients.membership.join(context.names.all_reports)
@@ -130,7 +143,7 @@ def start_worker(context: WorkerContext, broker: Broker, stop: threading.Event) 
     return running
 
 
-def _wire(
+def _connect_parts(
     context: WorkerContext, clients: Clients, retries: Retries, keep_alive: KeepAlive
 ) -> RunningWorker:
     clock, config, metrics = context.clock, context.config, context.metrics

@@ -1,4 +1,4 @@
-"""What a tally worker does while it waits for the broker."""
+"""Waiting for the broker in a tally worker: repeats calls, and keeps the membership alive."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from estimators.errors import RecoverableError
 
 T = TypeVar("T")
 
+# Pause in seconds between two attempts of a call.
 _RETRY_PAUSE = 0.5
 
 
 class StopRequested(Exception):  # noqa: N818 - not an error: it ends a long wait
-    """The worker is asked to stop during something that can be done again."""
+    """The worker was asked to stop during an operation that can be repeated later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Repeats calls to the broker within the worker's retry budget.
+    """Repeats failing calls to the broker for a limited time.
 
     Attributes:
-        clock: for the budget and the pauses.
-        seconds: the budget of one call.
-        stop: ends the repetitions when it is set.
-        log: one warning per failure.
+        clock: measures the time and sleeps between attempts.
+        seconds: maximum time for the attempts of one call.
+        stop: an event that ends the repetitions.
+        log: receives one warning for each failure.
     """
 
     clock: Clock
@@ -44,8 +45,8 @@ class Retries:
         """Repeat a call until it succeeds, and return its result. Blocks.
 
         Raises:
-            FatalError: the budget is spent.
-            StopRequested: the call failed and the worker is asked to stop.
+            FatalError: the call failed until the maximum time had passed.
+            StopRequested: the call failed and the worker was asked to stop.
         """
 
         def failed(error: RecoverableError) -> None:
@@ -68,9 +69,9 @@ class KeepAlive:
     """Keeps the group membership and the health check alive during a long operation.
 
     Attributes:
-        membership: gets its heartbeat.
-        health: gets a sign that the loop is alive.
-        stop: ends a wait in :meth:`beat_or_stop`.
+        membership: the membership of the consumer group.
+        health: the health of the worker.
+        stop: an event that ends a wait in :meth:`beat_or_stop`.
     """
 
     membership: Membership
@@ -78,20 +79,20 @@ class KeepAlive:
     stop: threading.Event
 
     def beat(self) -> None:
-        """Send the heartbeat; called often during a wait.
+        """Keep membership and health alive once; to be called often during a wait.
 
         Raises:
-            FatalError: the broker has not answered for the retry budget.
+            FatalError: the broker has not answered for the retry time.
         """
         self.health.turned()
         self.membership.keep_alive()
 
     def beat_or_stop(self) -> None:
-        """Send the heartbeat, or end the wait.
+        """Keep membership and health alive once, or end the wait by an error.
 
         Raises:
-            StopRequested: the worker is asked to stop.
-            FatalError: the broker has not answered for the retry budget.
+            StopRequested: the worker was asked to stop.
+            FatalError: the broker has not answered for the retry time.
         """
         if self.stop.is_set():
             raise StopRequested

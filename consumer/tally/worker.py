@@ -1,4 +1,8 @@
-"""The tally worker: its life, and the loop that polls, restores, counts, checkpoints and ticks."""
+"""The tally worker and its loop: poll, restore, count, write checkpoints and ticks.
+
+A checkpoint is a record with the counts of a partition and the offset up to which it was counted. A
+tick is a record without reports that advances the time of an idle partition.
+"""
 
 from __future__ import annotations
 
@@ -21,25 +25,27 @@ from consumer.tally.waiting import StopRequested
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Plan
 
+# Maximum wait for the clients to close after the last checkpoint.
 _CLOSE_SECONDS = 5.0
 
 
 class TallyWorker:
-    """One member of the plan's tally group.
+    """A member of the consumer group of tally workers of one plan.
+
+    :meth:`run` does everything. Tests call its steps instead: :meth:`start`, :meth:`turn` any
+    number of times, then :meth:`finish`, or :meth:`abandon` to simulate a crash.
 
     Args:
-        plan: the plan.
-        broker: where the topics are.
-        names: of the plan's topics.
-        clock: the worker's own; never decides what is counted.
-        config: times and sizes.
-        metrics: from :func:`consumer.metrics.registry.tally_metrics`.
+        plan: the plan whose reports are counted.
+        broker: the connection to the broker.
+        names: names of the plan's topics.
+        clock: the worker's clock, for time limits and ticks. Which reports count depends on the
+            broker's append times only, never on this clock.
+        config: settings of the worker.
+        metrics: the worker's metrics, from :func:`consumer.metrics.registry.tally_metrics`.
 
     Attributes:
-        health: for the web server.
-
-    :meth:`run` is the whole life. Tests call its steps instead: :meth:`start`, any number of
-    :meth:`turn`, then :meth:`finish`, or :meth:`abandon` in place of a crash.
+        health: the worker's health, which the web server reports.
     """
 
     name = "tally"
@@ -62,27 +68,27 @@ class TallyWorker:
 
     @property
     def running(self) -> RunningWorker:
-        """The parts of a started worker; a RuntimeError before its start and after its end."""
+        """The parts of a started worker; RuntimeError before its start and after its end."""
         if self._running is None:
             raise RuntimeError("the worker is not running")
         return self._running
 
     @property
     def folds(self) -> Mapping[Partition, PartitionFold]:
-        """What it has counted, by restored partition; nothing when it is not running."""
+        """The state of counting of each restored partition; empty if the worker is not running."""
         return {} if self._running is None else self._running.assigned.folds
 
     @property
     def awaiting_restore(self) -> frozenset[Partition]:
-        """Partitions that it owns and cannot restore yet, because their broker does not answer."""
+        """Partitions that are owned, but not restored yet because their broker does not answer."""
         return frozenset() if self._running is None else self._running.assigned.awaiting_restore
 
     def run(self, stop: threading.Event) -> None:
-        """Count until ``stop`` is set; then checkpoint and leave within ``stop_seconds``.
+        """Count until ``stop`` is set; then write a checkpoint and leave within ``stop_seconds``.
 
         Raises:
-            FatalError: going on would be wrong or cannot succeed; what was not checkpointed is
-                read again by the next owner.
+            FatalError: to continue would be wrong or cannot succeed. The next owner of the
+                partitions reads the records after the last checkpoint again.
         """
         try:
             self.start(stop)
@@ -99,21 +105,21 @@ class TallyWorker:
         """Verify the topics, open the clients, join the group.
 
         Args:
-            stop: ends waits for the broker when it is set.
+            stop: an event that ends waits for the broker.
 
         Raises:
-            FatalError: topics are missing or set wrongly, or the broker does not answer within
-                the retry budget.
+            FatalError: a topic is missing or has a wrong setting, or the broker does not answer
+                within the retry time.
             StopRequested: ``stop`` was set while the broker did not answer.
         """
         self._running = start_worker(self._context, self._broker, stop or threading.Event())
         self._schedule_checkpoint()
 
     def turn(self) -> None:
-        """One round of the loop; blocks at most for a poll, a restore or a checkpoint.
+        """Do one round of the loop; block at most for a poll, a restore or a checkpoint.
 
         Raises:
-            FatalError: see :meth:`run`.
+            FatalError: as for :meth:`run`.
             StopRequested: the event given to :meth:`start` was set while waiting for the broker.
         """
         running, context = self.running, self._context
@@ -135,15 +141,15 @@ class TallyWorker:
         running.liveness.turn()
 
     def checkpoint(self, deadline: float | None = None) -> None:
-        """Make everything folded so far durable.
+        """Write a checkpoint of all partitions that have advanced; it is durable on return.
 
         Args:
-            deadline: monotonic seconds after which to give up; None to wait for the retry budget,
-                or until the worker is asked to stop.
+            deadline: monotonic time in seconds after which the call gives up; None means to wait
+                for the retry time, or until the worker is asked to stop.
 
         Raises:
-            RecoverableError: not in time.
-            FatalError: refused, or this worker may write no more.
+            RecoverableError: the deadline has passed.
+            FatalError: a write was refused, or this worker must not write any more.
         """
         running = self.running
         wait = running.keep_alive.beat_or_stop if deadline is None else running.keep_alive.beat
@@ -154,10 +160,11 @@ class TallyWorker:
             self._context.log.debug("checkpoint", partitions=len(durable))
 
     def finish(self) -> None:
-        """Checkpoint, leave the group, release the clients; within ``stop_seconds``.
+        """Write a checkpoint, leave the group and close the clients, within ``stop_seconds``.
 
         Raises:
-            FatalError: the last checkpoint was not acknowledged; nothing is lost, it is read again.
+            FatalError: the last checkpoint was not acknowledged. Nothing is lost: the next owner
+                reads the records again.
         """
         if self._running is None:
             return
@@ -173,7 +180,7 @@ class TallyWorker:
         self._context.log.info("stopped")
 
     def abandon(self) -> None:
-        """Release the clients and write nothing more. Never raises."""
+        """Close the clients and write nothing more. Never raises."""
         if self._running is not None:
             self.health.not_ready("failed")
             self._close(0.0)

@@ -1,7 +1,8 @@
-"""From the log of one input partition to counts.
+"""Counts the log of one input partition, record by record; to *fold* a record is to apply it.
 
-Pure functions of the plan and of the records: no clock, no broker, no randomness. The order is
-fixed: every record first advances the log's clock with its append time, then closes the windows
-that the clock has passed, and is then admitted or rejected. Counting a log again therefore gives
-the same counts, the same rejections and the same closed windows.
+The result depends only on the plan and the records: there is no real clock, no broker and no
+randomness. The *log's clock* is the largest append time of the records so far. Each record first
+advances the log's clock, then closes the windows that the clock has passed, and is then admitted or
+rejected. Therefore, to count a log again gives the same counts, the same rejections and the same
+closed windows.
 """

@@ -1,8 +1,9 @@
-"""Admission: from a record to an accepted batch or a rejection, by plan, bytes and log alone.
+"""Admission: decides whether the batch of reports in a record is accepted or rejected.
 
-The decisions on one partition form one sequence: each depends on the clock and on the ids of the
-batches accepted before. :class:`AdmissionControl` is that sequence. Live counting and the reading
-back of ids after a restart use the same class, so that they cannot differ.
+A decision depends only on the plan, the record, the log's clock (the largest append time so far)
+and the ids of the batches that were accepted before. :class:`AdmissionControl` makes the decisions
+of one partition, in the order of its log. The counting of new records and the reading of old ids
+after a restart use the same class, so that their decisions are always the same.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ from estimators.plan import Plan
 from estimators.wire.batch import TICK, Batch, decode_batch
 
 MAX_AHEAD_MS = 3_600_000
+"""Maximum time by which an append time may be ahead of the worker's clock: one hour. Clocks differ
+by less, unless one of them is wrong. A wrong time would close windows too early."""
 
 
 def check_append_time(record: Record, now_ms: int) -> None:
-    """Check that the record's time may advance the log's clock. Called before it is folded.
+    """Check that the record's time may advance the log's clock. Called before the record is folded.
 
     Args:
-        record: as read.
-        now_ms: the worker's own wall clock.
+        record: the record as read from the log.
+        now_ms: time of the worker's own clock, milliseconds since the epoch.
 
     Raises:
-        FatalError: the sender set the time, or it is more than an hour ahead of the worker's.
+        FatalError: the sender set the record's time, or it is more than an hour ahead of the
+            worker's clock.
     """
     if not record.append_time:
         raise FatalError(
@@ -40,9 +44,10 @@ def check_append_time(record: Record, now_ms: int) -> None:
 
 
 class AcceptedBatches:
-    """Ids of the accepted batches of open windows, and the place of each window's first one.
+    """The ids of the accepted batches of open windows, and the first accepted batch of each.
 
-    Memory: one 16-byte id per accepted batch of a window still open.
+    Windows are identified by their number, also called period. Memory: one id of 16 bytes for each
+    accepted batch of an open window.
     """
 
     def __init__(self) -> None:
@@ -57,41 +62,51 @@ class AcceptedBatches:
         return batch_id in self._ids.get(period, ())
 
     def add(self, period: int, batch_id: bytes, offset: int, clock_before: int) -> None:
-        """Note an accepted batch; ``clock_before`` is the clock before its record advanced it."""
+        """Add an accepted batch.
+
+        Args:
+            period: number of the batch's window.
+            batch_id: the batch's id.
+            offset: offset of its record.
+            clock_before: the log's clock before this record advanced it, in milliseconds.
+        """
         if period not in self._ids:
             self._ids[period] = set()
             self._first[period] = (offset, clock_before)
         self._ids[period].add(batch_id)
 
     def forget(self, period: int) -> None:
-        """Forget the ids of a closed window: a resend is late from now on."""
+        """Forget the ids of a closed window; from now on a batch of this window is late anyway."""
         self._ids.pop(period, None)
         self._first.pop(period, None)
 
     def accepted(self, period: int) -> int:
-        """Return how many batches were accepted into this window."""
+        """Return the number of batches that were accepted into this window."""
         return len(self._ids.get(period, ()))
 
     def resume_point(self) -> tuple[int, int] | None:
-        """Return (offset, clock before it) of the first accepted batch of an open window."""
+        """Return the offset of the first accepted batch of all open windows, and the prior clock.
+
+        A restart must read the log from there again to find all ids. None without such a batch.
+        """
         return min(self._first.values(), default=None)
 
     def snapshot(self) -> dict[int, frozenset[bytes]]:
-        """Return a copy of the ids per window, for comparisons."""
+        """Return a copy of the ids of each window."""
         return {period: frozenset(ids) for period, ids in self._ids.items()}
 
 
 class AdmissionControl:
-    """The sequence of decisions on one input partition.
+    """Decides on the records of one input partition, in the order of its log.
 
     Args:
-        plan: the plan.
-        group: group whose topic it is.
-        clock: the log's clock before the first record that is decided here.
+        plan: the plan whose reports are counted.
+        group: index of the group of devices whose topic is read.
+        clock: the log's clock before the first record, in milliseconds.
 
     Attributes:
-        clock: the log's clock, milliseconds.
-        closed_through: last closed window, -1 for none.
+        clock: the log's clock: the largest append time so far, milliseconds since the epoch.
+        closed_through: number of the last closed window, -1 for none.
         batches: the accepted batches of open windows.
     """
 
@@ -105,9 +120,9 @@ class AdmissionControl:
         self._closes_after = closes_after(plan, self.closed_through + 1)
 
     def advance(self, timestamp: int) -> range:
-        """Advance the clock to a record's time, and return the windows that this closes.
+        """Advance the log's clock to a record's time; return the windows that this closes.
 
-        Called first for every record, a rejected one and a tick too.
+        Called first for every record, also for a tick and for one that is then rejected.
         """
         self._before = self.clock
         self.clock = max(self.clock, timestamp)
@@ -121,10 +136,12 @@ class AdmissionControl:
         return range(first, self.closed_through + 1)
 
     def admit(self, record: Record) -> Batch | None:
-        """Return the accepted batch of a record that has advanced the clock; None for a tick.
+        """Return the accepted batch of a record, or None for a tick.
+
+        Call :meth:`advance` with the record's time first.
 
         Raises:
-            Rejection: the record is not counted, and its id is not kept.
+            Rejection: the record must not be counted; its id is not kept.
         """
         if record.damage is not None:
             raise Rejection(
@@ -145,10 +162,13 @@ class AdmissionControl:
         return batch
 
     def _check_limits(self, batch: Batch) -> None:
-        """Check the plan's limits, last: a resend of an accepted batch stays a duplicate.
+        """Check the plan's limits on batches.
+
+        This check is the last one, so that a copy of an accepted batch is rejected as a duplicate,
+        also when the limit is reached.
 
         Raises:
-            Rejection: over_limit; the batch's id is not kept.
+            Rejection: the batch exceeds a limit; its id is not kept.
         """
         limits = self._plan.limits
         if limits is None:
@@ -166,13 +186,13 @@ class AdmissionControl:
             )
 
     def replay(self, record: Record) -> Batch | None:
-        """Decide again on a record that was folded before, for its id alone.
+        """Decide again on a record that was folded before, to find its id again.
 
-        Used to find the ids of accepted batches of open windows again. Read from ``resume_from``
-        with ``resume_clock``, every decision on those windows is the same as before.
+        A restart uses it for the records after the resume point of a checkpoint. If it begins with
+        the log's clock at that point, every decision on open windows is the same as before.
 
         Returns:
-            The accepted batch; None for a tick or a rejected record.
+            The accepted batch, or None for a tick or a rejected record.
         """
         self.advance(record.timestamp)
         try:
@@ -182,5 +202,5 @@ class AdmissionControl:
 
     @property
     def next_close(self) -> int | None:
-        """Clock above which window ``closed_through + 1`` closes; None after the last window."""
+        """The clock above which the next window closes, in milliseconds; None after the last."""
         return None if self._closes_after == NEVER else self._closes_after

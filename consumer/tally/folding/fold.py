@@ -1,4 +1,4 @@
-"""The fold of one input partition: from its log to counts, record by record."""
+"""Counts one input partition, record by record. The state of this counting is called a fold."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ class Outcome:
     """The effect of one record.
 
     Attributes:
-        reports: counted; 0 for a tick or a rejected record.
-        rejection: why it was not counted; None for a batch or a tick.
-        closed: windows that its time closed, in order, empty ones too.
-        period: window that its reports were counted in; None for a tick or a rejected record.
-        rejects: how many records its window has rejected for this reason, this one included; 0
-            where it was not rejected.
+        reports: number of reports that were counted; 0 for a tick or a rejected record.
+        rejection: why the record was not counted; None for an accepted batch or a tick.
+        closed: the windows that the record's time closed, in order, also empty ones.
+        period: number of the window in which the reports were counted; None for a tick or a
+            rejected record.
+        rejects: number of records of the window that were rejected for the same reason so far, this
+            one included; 0 if the record was not rejected.
     """
 
     reports: int = 0
@@ -43,12 +44,12 @@ class Outcome:
 
 
 class Accumulator:
-    """Counts of one group that grow in place; copied only on the way out.
+    """The counts of one group of devices, which are changed in place and copied when returned.
 
     Args:
-        plan: for the mechanism and the views of the group.
-        group: group whose reports are counted.
-        count: where to start; copied. None starts at zero.
+        plan: states the mechanism and the views of the group.
+        group: index of the group.
+        count: the counts at the beginning, which are copied; None means zero.
     """
 
     __slots__ = ("_mechanism", "_views", "counts", "n", "rejects")
@@ -62,7 +63,7 @@ class Accumulator:
         self.rejects = dict(start.rejects)
 
     def count(self, batch: Batch) -> None:
-        """Count an accepted batch. Cost: the mechanism's tally."""
+        """Add the reports of an accepted batch. Cost: one call of the mechanism's ``tally``."""
         if batch.view is None:
             self.n[0] += batch.n
         else:
@@ -77,7 +78,7 @@ class Accumulator:
             self.reject(reason, count)
 
     def reject(self, reason: Reason, count: int = 1) -> int:
-        """Add rejected records; return how many there are of this reason now."""
+        """Add rejected records; return the number of records rejected for this reason so far."""
         self.rejects[reason] = total = self.rejects.get(reason, 0) + count
         return total
 
@@ -92,21 +93,25 @@ def zero_count(plan: Plan, group: int) -> WindowCount:
 
 
 class PartitionFold:
-    """One input partition, folded record by record. Deterministic: no clock, no randomness.
+    """The state of counting one input partition. Deterministic: no real clock, no randomness.
 
-    Every record first advances the log's clock with its append time, then closes in order each
-    window whose end plus grace the clock has passed, and is then admitted or rejected.
+    Each record first advances the log's clock (the largest append time so far). Then the windows
+    close, in order, whose end plus grace the clock has passed. Then the record is admitted or
+    rejected.
+
+    Cost of a batch: decoding and the mechanism's ``tally``; when a window closes also O(counters).
 
     Args:
-        plan: the plan.
-        group: group whose topic this is.
-        admission: with the ids of the accepted batches of open windows, and the clock.
-        state: the counts to continue from.
+        plan: the plan whose reports are counted.
+        group: index of the group of devices whose topic is read.
+        admission: decides on the records; it contains the log's clock and the accepted ids.
+        state: the checkpoint from which the counting continues.
 
     Attributes:
-        group: as given.
+        group: index of the group of devices.
 
-    Cost of a batch: decoding plus the mechanism's tally; O(counters) when a window closes.
+    Raises:
+        FatalError: ``admission`` and ``state`` contradict each other: the log was changed.
     """
 
     def __init__(
@@ -131,7 +136,13 @@ class PartitionFold:
 
     @classmethod
     def start(cls, plan: Plan, group: int, topic_id: str) -> PartitionFold:
-        """Return the fold of a partition of which nothing has been read."""
+        """Return the state before the first record of a partition.
+
+        Args:
+            plan: the plan whose reports are counted.
+            group: index of the group of devices.
+            topic_id: id of the partition's topic, which every checkpoint states.
+        """
         zero = zero_count(plan, group)
         return cls(
             plan,
@@ -142,34 +153,34 @@ class PartitionFold:
 
     @property
     def next_offset(self) -> int:
-        """First offset that has not been folded."""
+        """The first offset that has not been folded."""
         return self._next_offset
 
     @property
     def clock(self) -> int:
-        """The log's clock, milliseconds."""
+        """The log's clock, milliseconds since the epoch."""
         return self._admission.clock
 
     @property
     def closed_through(self) -> int:
-        """Last closed window, -1 for none."""
+        """The number of the last closed window, -1 for none."""
         return self._admission.closed_through
 
     @property
     def next_close(self) -> int | None:
-        """Clock above which the next window closes; None after the last."""
+        """The clock above which the next window closes, in milliseconds; None after the last."""
         return self._admission.next_close
 
     @property
     def accepted_ids(self) -> Mapping[int, frozenset[bytes]]:
-        """Ids of the accepted batches per open window; a copy."""
+        """The ids of the accepted batches of each open window; a copy."""
         return self._admission.batches.snapshot()
 
     def fold(self, record: Record) -> Outcome:
-        """Fold the next record. Offsets must increase and may have gaps.
+        """Apply the next record. Offsets must increase and may have gaps.
 
         Raises:
-            ValueError: an offset that was folded before; a defect of the caller.
+            ValueError: the offset was folded before, which is a defect of the caller.
         """
         if record.offset < self._next_offset:
             raise ValueError(f"offset {record.offset} is below {self._next_offset}")
@@ -186,6 +197,7 @@ class PartitionFold:
         return Outcome(batch.n, None, closed, batch.period)
 
     def _reject(self, reason: Reason) -> int:
+        """Count a rejected record in the window of the clock, or in the total after the last."""
         number = window_of_clock(self._plan, self.clock, self.closed_through)
         if number is None:
             self._total_copy = None
@@ -208,13 +220,13 @@ class PartitionFold:
         return ClosedWindow(number, offset, count, self._total_now())
 
     def _total_now(self) -> WindowCount:
-        """Return the running total; windows that add nothing to it share one copy."""
+        """Return a copy of the running total; it is copied again only after a change."""
         if self._total_copy is None:
             self._total_copy = self._total.copy()
         return self._total_copy
 
     def state(self) -> PartitionState:
-        """Return the partition record at ``next_offset``; later folding does not change it.
+        """Return the checkpoint at ``next_offset``; later records do not change it.
 
         Cost: O(counters).
         """

@@ -1,9 +1,10 @@
-"""Windows by the log's clock: pure functions of the plan and a partition's clock.
+"""Computes which windows are open, closed or too early, from the plan and a log's clock.
 
-The clock of a partition is the running maximum of the broker's append times, in milliseconds since
-the epoch, and 0 before the first record. No other time is used here.
+The clock of a log is the largest of the broker's append times so far, in milliseconds since the
+epoch; it is 0 before the first record. This module uses no other time.
 
-A window stays open for a grace period after its end, which Kafka users know as allowed lateness.
+A window stays open for the plan's *grace* after its end; stream processors call it allowed
+lateness. A batch may be ahead of the log's clock by at most the plan's *skew*.
 """
 
 from __future__ import annotations
@@ -12,28 +13,33 @@ from estimators.errors import Reason, Rejection
 from estimators.plan import Plan
 
 NEVER = 1 << 62
-"""Later than any append time."""
+"""A time in milliseconds that is later than any append time."""
 
 
 def closes_after(plan: Plan, window: int) -> int:
-    """Return the clock above which a window closes; NEVER after the last window."""
+    """Return the clock above which a window closes, in milliseconds; NEVER after the last one."""
     if window >= plan.windows:
         return NEVER
     return plan.window_end(window) + plan.grace * 1000
 
 
 def closed_through(plan: Plan, clock: int) -> int:
-    """Return the last window that a log with this clock has closed; -1 for none. O(1)."""
+    """Return the number of the last window that is closed at this clock; -1 for none. O(1)."""
     length = plan.window * 1000
     past = clock - (plan.start + plan.grace) * 1000
     return max(-1, min(-(-past // length) - 2, plan.windows - 1))
 
 
 def window_of_clock(plan: Plan, clock: int, closed: int) -> int | None:
-    """Return the open window to which a reject at this clock is attributed.
+    """Return the number of the window in which a rejected record is counted.
 
-    It is the window that contains the clock, or the nearest one still open: ``closed + 1`` to the
-    last. None once the last window has closed.
+    It is the window that contains the clock or, if that is not open, the nearest open one. None
+    after the last window has closed.
+
+    Args:
+        plan: states the windows.
+        clock: the log's clock in milliseconds.
+        closed: number of the last closed window, -1 for none.
     """
     last = plan.windows - 1
     if closed >= last:
@@ -42,10 +48,16 @@ def window_of_clock(plan: Plan, clock: int, closed: int) -> int | None:
 
 
 def check_period(plan: Plan, period: int, clock: int, closed: int) -> None:
-    """Check that a batch of window ``period`` can be counted at this clock.
+    """Check that a batch of a window can be counted at this clock.
+
+    Args:
+        plan: states the windows, grace and skew.
+        period: number of the batch's window.
+        clock: the log's clock in milliseconds.
+        closed: number of the last closed window, -1 for none.
 
     Raises:
-        Rejection: after_end, late or early, checked in this order.
+        Rejection: the reason is after_end, late or early, checked in this order.
     """
     if period >= plan.windows:
         raise Rejection(Reason.AFTER_END, f"the plan's last window is {plan.windows - 1}")

@@ -1,8 +1,9 @@
-"""An alarm for input that no device of this plan can have sent.
+"""An alarm for too many records that no device of this plan can have sent.
 
-Foreign records are those rejected as *undecodable*, *unknown_version* or *unknown_plan*: they come
-from a foreign or faulty sender. Every other record, also a late or a repeated one, ends a row of
-foreign ones. Ticks are ignored. What is counted and what is rejected never depends on the alarm.
+Such *foreign* records are those rejected as *undecodable*, *unknown_version* or *unknown_plan*.
+They come from a foreign or faulty sender. Every other record ends a sequence of foreign ones, also
+a late or a repeated one. Ticks (records without reports) are ignored. The alarm never influences
+what is counted or rejected.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ FOREIGN_REASONS = frozenset({Reason.UNDECODABLE, Reason.UNKNOWN_VERSION, Reason.
 
 
 class ForeignRecordAlarm:
-    """The limit on foreign records among the last records that this worker has read.
+    """Counts foreign records among the last records of this worker, and compares with a limit.
 
-    The limit is exceeded when more than ``poison_ratio`` of the last ``poison_records`` records are
-    foreign, or ``poison_consecutive`` in a row. This is logged once and shown by :attr:`exceeded`.
-    It stops the worker only where the configuration says so.
+    The limit is exceeded if more than a share ``poison_ratio`` of the last ``poison_records``
+    records is foreign, or if ``poison_consecutive`` records in a row are. This is logged once, and
+    :attr:`exceeded` shows it. It stops the worker only if ``poison_stop`` is set.
+
+    Cost: O(1) for each record; memory for ``poison_records`` flags.
 
     Args:
-        config: the limits.
+        config: settings of the worker, which state the limits.
 
     Attributes:
-        exceeded: whether the limit is exceeded now.
-
-    Cost: O(1) a record; memory of ``poison_records`` flags.
+        exceeded: whether the limit is exceeded at present.
     """
 
     def __init__(self, config: TallyConfig) -> None:
@@ -53,12 +54,12 @@ class ForeignRecordAlarm:
         self._recent.append(foreign)
         self._foreign += foreign
         self._run = self._run + 1 if foreign else 0
-        passed = self._passed()
-        if passed != self.exceeded:
-            self.exceeded = passed
+        above_limit = self._above_limit()
+        if above_limit != self.exceeded:
+            self.exceeded = above_limit
             self._log_change(reason)
 
-    def _passed(self) -> bool:
+    def _above_limit(self) -> bool:
         full = len(self._recent) == self._recent.maxlen
         ratio = self._foreign / len(self._recent)
         return self._run >= self._config.poison_consecutive or (

@@ -1,4 +1,4 @@
-"""Gauges of the owned partitions."""
+"""Gauges, which are metrics of a present value, of the partitions that a worker owns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ _PARTITION_GAUGES = (m.LAG_RECORDS, m.LAG_SECONDS, m.PARTITION_CLOCK, m.CLOSED_T
 
 
 class Gauges:
-    """Sets lag, clock and closed windows of every owned partition; 0 for released ones."""
+    """Sets the gauges of each owned partition: lag, clock and closed windows.
+
+    Args:
+        metrics: the worker's metrics.
+        clock: the worker's clock, to compute the lag in seconds.
+    """
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
         self._clock = clock
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Set the gauges of released partitions to 0: another worker shows them now."""
+        """Set the gauges of released partitions to 0, because another worker now shows them."""
         for partition in partitions:
             for gauge in _PARTITION_GAUGES:
                 self._set(gauge, partition, 0)
@@ -32,7 +37,12 @@ class Gauges:
         folds: Mapping[Partition, PartitionFold],
         end_offset: Callable[[Partition], int | None],
     ) -> None:
-        """Refresh the gauges of all restored partitions."""
+        """Set the gauges of all restored partitions.
+
+        Args:
+            folds: the state of counting of each restored partition.
+            end_offset: returns the end of a partition's log, None if it is not known.
+        """
         wall = self._clock.now_ms()
         for partition, fold in folds.items():
             end = end_offset(partition)

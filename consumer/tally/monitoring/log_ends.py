@@ -1,9 +1,9 @@
-"""The ends of the logs of owned partitions, requested from the broker on a thread of its own.
+"""Requests the ends of the logs of owned partitions from the broker, on a thread of its own.
 
-Fetches show the end of a log too, but not always. When the leader of a partition dies after the
-partition was read to its end, fetches look as if nothing had been sent; a request that is not
-answered shows the difference. And when a member loses an idle partition and gets it back, fetches
-do not show its end again.
+Fetches report the end of a log too, but not always. If the leader of a partition fails after the
+partition was read to its end, fetches look as if no records had been sent; a request without an
+answer shows the failure. And if a member loses an idle partition and gets it back, fetches do not
+report its end again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from estimators.errors import CalmstreamError
 
 
 class EndWatch:
-    """Requests the ends of some partitions at intervals, on a thread of its own.
+    """Requests the ends of partitions regularly, on a thread of its own.
 
     Args:
-        topics: safe for use from several threads; closing it is the caller's.
-        clock: for the interval.
-        every_seconds: between two requests. A dead leader is noticed after this time plus the
-            time-out of a request.
+        topics: an administrator that is safe for use from several threads; the caller closes it.
+        clock: measures the interval.
+        every_seconds: time between two requests. A failed leader is detected after at most this
+            time and the time limit of a request.
     """
 
     def __init__(self, topics: Topics, clock: Clock, every_seconds: float) -> None:
@@ -31,8 +31,9 @@ class EndWatch:
         self._clock = clock
         self._every = every_seconds
         self._next = clock.monotonic() + every_seconds
-        self._asking: threading.Thread | None = None
-        # Replaced whole under the lock, never changed in place, so that readers need no lock.
+        self._request: threading.Thread | None = None
+        # These two are replaced under the lock and never changed in place, so that readers need no
+        # lock.
         self._lock = threading.Lock()
         self._ends: dict[Partition, int] = {}
         self._unreachable: frozenset[Partition] = frozenset()
@@ -40,63 +41,64 @@ class EndWatch:
     def turn(self, partitions: Collection[Partition]) -> None:
         """Begin a request if one is due. Called often, with the owned partitions; never blocks."""
         now = self._clock.monotonic()
-        if now >= self._next and (self._asking is None or not self._asking.is_alive()):
+        if now >= self._next and (self._request is None or not self._request.is_alive()):
             self._next = now + self._every
-            asked = frozenset(partitions)
-            self._asking = threading.Thread(
-                target=self._ask, args=(asked,), name="ends", daemon=True
+            self._request = threading.Thread(
+                target=self._update, args=(frozenset(partitions),), name="ends", daemon=True
             )
-            self._asking.start()
+            self._request.start()
 
     def end(self, partition: Partition) -> int | None:
-        """Return the offset after the last record, as last observed; None if it never was."""
+        """Return the end of a log that was observed last; None if it was never observed."""
         return self._ends.get(partition)
 
     def note(self, ends: Mapping[Partition, int]) -> None:
-        """Note ends that were observed elsewhere, as by a restore."""
+        """Note ends that were observed elsewhere, for example during a restore."""
         with self._lock:
-            self._ends = _furthest(self._ends, ends)
+            self._ends = _larger(self._ends, ends)
 
     def unreachable(self, partition: Partition) -> bool:
         """Return whether the last request about this partition was not answered."""
         return partition in self._unreachable
 
     def reachable(self, partition: Partition) -> bool:
-        """Return whether its end is known and the last request about it was answered."""
+        """Return whether a partition's end is known and the last request for it was answered."""
         return partition in self._ends and partition not in self._unreachable
 
     def mark_unreachable(self, partitions: Collection[Partition]) -> None:
-        """Mark partitions that did not answer elsewhere; forget their ends until they answer."""
+        """Mark partitions that did not answer to others; forget their ends until they answer."""
         with self._lock:
             self._unreachable |= frozenset(partitions)
             self._ends = {p: end for p, end in self._ends.items() if p not in self._unreachable}
 
-    def _ask(self, asked: frozenset[Partition]) -> None:
-        ends = self._answers(asked)
+    def _update(self, partitions: frozenset[Partition]) -> None:
+        """Request the ends of all partitions together and, if that fails, of each alone."""
+        ends = self._fetch_ends(partitions)
         if ends is not None:
             with self._lock:
-                self._ends, self._unreachable = _furthest(self._ends, ends), frozenset()
+                self._ends, self._unreachable = _larger(self._ends, ends), frozenset()
             return
-        # Any of them can be the cause. Each is requested alone, so that a partition of a healthy
-        # broker does not wait for one that does not answer; what is known stays until then.
+        # Any of the partitions can be the cause. They are requested one by one, so that those of
+        # a healthy broker do not wait. Until its own request ends, each keeps its present state.
         with self._lock:
-            self._unreachable &= asked
-        for partition in sorted(asked):
-            found = self._answers(frozenset((partition,)))
+            self._unreachable &= partitions
+        for partition in sorted(partitions):
+            end = self._fetch_ends(frozenset((partition,)))
             with self._lock:
-                if found is None:
+                if end is None:
                     self._unreachable |= {partition}
                 else:
-                    self._ends = _furthest(self._ends, found)
+                    self._ends = _larger(self._ends, end)
                     self._unreachable -= {partition}
 
-    def _answers(self, asked: frozenset[Partition]) -> dict[Partition, int] | None:
+    def _fetch_ends(self, partitions: frozenset[Partition]) -> dict[Partition, int] | None:
+        """Return the ends, or None if the broker does not answer."""
         try:
-            return self._topics.log_ends(asked) if asked else {}
+            return self._topics.log_ends(partitions) if partitions else {}
         except CalmstreamError:
             return None
 
 
-def _furthest(one: Mapping[Partition, int], other: Mapping[Partition, int]) -> dict[Partition, int]:
-    """Return the larger end of each: a log grows, and an answer can be older than what is known."""
+def _larger(one: Mapping[Partition, int], other: Mapping[Partition, int]) -> dict[Partition, int]:
+    """Return the larger end of each log: logs only grow, and an answer can come late."""
     return {p: max(one.get(p, 0), other.get(p, 0)) for p in one.keys() | other.keys()}

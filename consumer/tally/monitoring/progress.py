@@ -1,4 +1,4 @@
-"""How long each owned partition has neither advanced nor been at its end."""
+"""Measures for how long each owned partition has neither advanced nor been at its end."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from broker.transport import Partition
 
 
 class Progress:
-    """Keeps positions, and returns which partitions do not advance. Times are monotonic seconds."""
+    """Keeps the position of each partition and the time since when it has not changed.
+
+    Times are monotonic, in seconds.
+    """
 
     def __init__(self) -> None:
-        self._seen: dict[Partition, tuple[int, float]] = {}
+        self._since: dict[Partition, tuple[int, float]] = {}
 
     def drop(self, partitions: Collection[Partition]) -> None:
         """Forget released partitions."""
         for partition in partitions:
-            self._seen.pop(partition, None)
+            self._since.pop(partition, None)
 
     def note(self, positions: Mapping[Partition, tuple[int, bool]], now: float) -> None:
-        """Note the position of each owned partition, and whether that is its end."""
+        """Note the position of each owned partition, and whether it is the end of the log."""
         for partition, (position, at_end) in positions.items():
-            seen = self._seen.get(partition)
-            if at_end or seen is None or seen[0] != position:
-                self._seen[partition] = (position, now)
+            previous = self._since.get(partition)
+            if at_end or previous is None or previous[0] != position:
+                self._since[partition] = (position, now)
 
     def stalled(self, seconds: float, now: float) -> list[Partition]:
-        """Return partitions that have neither advanced nor been at their end so long, sorted."""
-        return sorted(p for p, (_, since) in self._seen.items() if now - since > seconds)
+        """Return the partitions that have stood still, not at their end, for this time; sorted."""
+        return sorted(p for p, (_, since) in self._since.items() if now - since > seconds)

@@ -1,4 +1,8 @@
-"""Checkpoints: a record for each closed window, then the record of the partition."""
+"""Writes checkpoints: a record for each closed window, then the record of the partition.
+
+The partition record contains the counts of open windows, the running total, and the offset up to
+which the partition was counted.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +30,11 @@ class Checkpointer:
     """Writes to the state topic through an outbox.
 
     Args:
-        plan: the plan.
-        names: of its topics.
-        outbox: shared with the dead letters; a checkpoint waits for all its writes.
-        clock: for durations.
-        metrics: of the worker.
+        plan: the plan whose reports are counted.
+        names: names of the plan's topics.
+        outbox: the outbox, also used for dead letters; a checkpoint waits for all its writes.
+        clock: measures durations.
+        metrics: the worker's metrics.
     """
 
     def __init__(
@@ -53,9 +57,11 @@ class Checkpointer:
             self._saved.pop(partition, None)
 
     def write_closed(self, partition: Partition, closed: Iterable[ClosedWindow]) -> None:
-        """Send the records of windows that just closed.
+        """Send the records of windows that were closed; the next checkpoint waits for them.
 
-        The next checkpoint waits for their acknowledgements.
+        Args:
+            partition: the input partition.
+            closed: its windows with their counts.
         """
         group = self._names.group_of(partition.topic)
         for window in closed:
@@ -69,14 +75,22 @@ class Checkpointer:
         keep_alive: Callable[[], None],
         deadline: float | None = None,
     ) -> dict[Partition, int]:
-        """Write the record of every partition that advanced; return the now durable offsets.
+        """Write the record of every partition that has advanced; block until it is durable.
 
-        First all closed records and dead letters of the folded records are acknowledged. Then the
-        partition records are sent, and the call waits for them. Nothing may be folded meanwhile.
+        The call first waits until all closed windows and dead letters are acknowledged. Then it
+        sends the partition records and waits for them. No record may be folded meanwhile.
+
+        Args:
+            folds: the state of counting of each partition.
+            keep_alive: called often while the call waits.
+            deadline: monotonic time in seconds after which it gives up; None means the retry time.
+
+        Returns:
+            For each partition that was written, the offset up to which it is durably counted.
 
         Raises:
-            RecoverableError: the deadline passed; nothing is lost, the records are read again.
-            FatalError: the writes were refused, or the worker must not write any more.
+            RecoverableError: the deadline has passed. Nothing is lost: the records are read again.
+            FatalError: a write was refused, or the worker must not write any more.
         """
         moved = [p for p, fold in folds.items() if fold.next_offset > self._saved[p]]
         if not moved:

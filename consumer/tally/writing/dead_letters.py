@@ -1,4 +1,8 @@
-"""Dead letters: the first bytes of a rejected record, with the reason and origin in headers."""
+"""Writes dead letters: records that describe rejected records.
+
+A dead letter contains the first bytes of the rejected record; its headers state the reason and the
+origin.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,15 @@ from estimators.plan import Plan
 from estimators.wire.dead_letter import DeadLetter, content_hash
 
 MAX_KEPT_BYTES = MAX_DEAD_LETTER_BYTES // 4
-"""Most bytes of a value, and of a key. The log holds the rest; a hash identifies the record."""
+"""Maximum number of bytes that are kept of a value, and of a key. The rest stays in the log, where
+offset and hash identify the record."""
 
 KEPT_PER_REASON = 1000
-"""Most dead letters of one reason, window and partition; further records are only counted.
+"""Maximum number of dead letters for one reason, window and partition; further rejected records are
+only counted.
 
-The number of rejects before a record follows from the state. So a worker that reads the log again
-keeps the same records.
+The number of earlier rejections is part of the counts. So a worker that reads the log again writes
+dead letters for the same records.
 """
 
 
@@ -28,9 +34,9 @@ class DeadLetters:
     """Writes dead letters through an outbox.
 
     Args:
-        plan: the plan.
-        names: of its topics.
-        outbox: keeps them until they are acknowledged.
+        plan: the plan whose reports are counted.
+        names: names of the plan's topics.
+        outbox: keeps dead letters until they are acknowledged.
         acknowledged: called for each acknowledged dead letter.
         omitted: called for each rejected record without a dead letter.
     """
@@ -51,7 +57,12 @@ class DeadLetters:
         self._omitted = omitted
 
     def keep(self, record: Record, outcome: Outcome) -> None:
-        """Send a rejected record to the dead-letter topic. A repetition does no harm."""
+        """Write a dead letter for a rejected record; to write it twice does no harm.
+
+        Args:
+            record: the rejected record.
+            outcome: the outcome of folding it, which contains the rejection.
+        """
         rejection = outcome.rejection
         assert rejection is not None, "only rejected records are kept"
         if outcome.rejects > KEPT_PER_REASON:

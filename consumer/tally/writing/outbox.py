@@ -1,4 +1,4 @@
-"""Unacknowledged writes: kept, repeated within a budget, and bounded in number."""
+"""The outbox keeps a worker's writes until they are acknowledged, and repeats those that fail."""
 
 from __future__ import annotations
 
@@ -9,29 +9,37 @@ from broker.clock import Clock
 from broker.transport import Delivery, Headers, Partition, Sink
 from estimators.errors import FatalError, RecoverableError
 
+# First and longest pause between two checks while the worker waits for acknowledgements.
 _FIRST_PAUSE = 0.001
 _LONGEST_PAUSE = 0.02
+# Pause before a failed write is repeated.
 _RETRY_PAUSE = 0.2
 
-# Most records and bytes in the sink at once. They fit its buffer, so that a send does not block
-# while the group waits for a poll. Further writes wait here, not encoded yet.
+# Maximum number and total size of the records in the sink. They fit into its buffer, so that a send
+# never blocks; a worker that is blocked could not poll. Further writes wait in the outbox and are
+# not encoded yet.
 FLIGHT_RECORDS = 1000
 FLIGHT_BYTES = 32 << 20
 
 
 @dataclass(slots=True)
 class Write:
-    """One record to be written on behalf of an input partition.
+    """One record to write for an input partition.
 
     Attributes:
-        source: the input partition whose records caused it; dropped with that partition.
-        topic: where it goes.
-        partition: of that topic.
-        key: its key.
-        encode: makes its value at every attempt, so that a waiting write takes little memory.
-        headers: its headers.
-        acknowledged: called once when the broker has acknowledged it.
-        delivery, size, since, again_at: set by the outbox.
+        source: the input partition whose records caused the write; the write is dropped together
+            with this partition.
+        topic: name of the topic to which the record is sent.
+        partition: number of the partition of that topic.
+        key: key of the record.
+        encode: returns the value. It is called at every attempt, so that a waiting write needs
+            little memory.
+        headers: headers of the record.
+        acknowledged: called once when the broker has acknowledged the record.
+        delivery: the present attempt; set by the outbox, like the following.
+        size: size of the value in bytes.
+        since: monotonic time of the first attempt in seconds; None before it.
+        again_at: monotonic time before which the write is not repeated.
     """
 
     source: Partition
@@ -48,14 +56,15 @@ class Write:
 
 
 class Outbox:
-    """Unacknowledged writes. The order per key is kept unless an attempt fails; no reader needs it.
+    """Keeps unacknowledged writes, and repeats failed ones for a limited time.
+
+    A repeated write can come after a later one with the same key. No reader depends on this order.
 
     Args:
-        sink: where writes go.
-        clock: for the budget.
-        guard: called before every send; raises when this worker must not write any more.
-        retry_seconds: a write that is not acknowledged within this time after its first attempt
-            is a fatal error.
+        sink: sends the records.
+        clock: measures the time of each write.
+        guard: called before every send; raises an error if this worker must not write any more.
+        retry_seconds: maximum time from the first attempt of a write to its acknowledgement.
         retried: called at every repetition.
     """
 
@@ -73,8 +82,8 @@ class Outbox:
         self._budget = retry_seconds
         self._retried = retried
         self._pending: list[Write] = []
-        self._flying = 0
-        self._flying_bytes = 0
+        self._in_flight = 0
+        self._in_flight_bytes = 0
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -83,24 +92,24 @@ class Outbox:
         """Accept a write; send it now, or later while too many are unacknowledged.
 
         Raises:
-            FatalError: from the guard.
+            FatalError: this worker must not write any more.
         """
-        if self._room():
+        if self._has_room():
             self._attempt(write)
         self._pending.append(write)
 
     def drop(self, sources: Collection[Partition]) -> None:
-        """Forget the writes of these partitions; their new owner repeats them."""
+        """Forget the writes of released partitions; the next owner writes the same records."""
         for write in self._pending:
             if write.source in sources:
-                self._land(write)
+                self._end_attempt(write)
         self._pending = [write for write in self._pending if write.source not in sources]
 
     def settle(self) -> None:
         """Process acknowledgements and repeat failed writes. Never waits.
 
         Raises:
-            FatalError: a write was refused, or its budget is spent.
+            FatalError: a write was refused, or was not acknowledged in time.
         """
         self._pending = [write for write in self._pending if not self._acknowledged(write)]
         now = self._clock.monotonic()
@@ -110,21 +119,22 @@ class Outbox:
                     f"{write.topic}: a write was not acknowledged for {self._budget:g} s; are its "
                     "brokers and their in-sync replicas up?"
                 )
-            if write.delivery is None and now >= write.again_at and self._room():
+            if write.delivery is None and now >= write.again_at and self._has_room():
                 if write.since is not None:
                     self._retried()
                 self._attempt(write)
 
     def drain(self, keep_alive: Callable[[], None], deadline: float | None = None) -> None:
-        """Block until nothing is pending.
+        """Block until every write is acknowledged.
 
         Args:
-            keep_alive: called often.
-            deadline: monotonic time after which the call stops waiting.
+            keep_alive: called often while the call waits.
+            deadline: monotonic time in seconds after which it stops waiting; None means no limit
+                other than that of each write.
 
         Raises:
-            RecoverableError: the deadline passed.
-            FatalError: as :meth:`settle`.
+            RecoverableError: the deadline has passed.
+            FatalError: as for :meth:`settle`.
         """
         pause = _FIRST_PAUSE
         self.settle()
@@ -136,8 +146,8 @@ class Outbox:
             keep_alive()
             self.settle()
 
-    def _room(self) -> bool:
-        return self._flying < FLIGHT_RECORDS and self._flying_bytes < FLIGHT_BYTES
+    def _has_room(self) -> bool:
+        return self._in_flight < FLIGHT_RECORDS and self._in_flight_bytes < FLIGHT_BYTES
 
     def _attempt(self, write: Write) -> None:
         self._guard()
@@ -152,24 +162,25 @@ class Outbox:
             self._postpone(write)
         else:
             write.size = len(value or b"")
-            self._flying += 1
-            self._flying_bytes += write.size
+            self._in_flight += 1
+            self._in_flight_bytes += write.size
 
     def _postpone(self, write: Write) -> None:
         write.again_at = self._clock.monotonic() + _RETRY_PAUSE
 
-    def _land(self, write: Write) -> None:
-        """End an attempt, successful or not."""
+    def _end_attempt(self, write: Write) -> None:
+        """Note that an attempt has ended, whether it succeeded or not."""
         if write.delivery is not None:
             write.delivery = None
-            self._flying -= 1
-            self._flying_bytes -= write.size
+            self._in_flight -= 1
+            self._in_flight_bytes -= write.size
 
     def _acknowledged(self, write: Write) -> bool:
+        """Return whether a write is acknowledged; schedule a repetition if it has failed."""
         delivery = write.delivery
         if delivery is None or not delivery.done():
             return False
-        self._land(write)
+        self._end_attempt(write)
         try:
             delivery.wait(0)
         except RecoverableError:

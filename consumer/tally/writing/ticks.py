@@ -1,4 +1,8 @@
-"""Ticks: records without reports that advance the clock of an idle log."""
+"""Writes ticks: records without reports that advance the clock of an idle log.
+
+A window closes only when the log's clock, the largest append time so far, has passed its end. In a
+log without reports nothing would advance the clock.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +17,19 @@ from estimators.wire.batch import TICK
 
 
 class Ticker:
-    """Appends ticks to partitions that have been read to their end.
+    """Appends ticks to partitions that were read to their end.
 
-    A tick is due when the worker's own clock has passed the end plus grace of the partition's next
-    window to close, whether or not a window is open. Only the broker's append time counts, so an
-    unneeded or early tick changes no counts.
+    A tick is due when the worker's own clock has passed the end plus grace of the next window that
+    the partition must close. Only the broker's append time of the tick counts, so a tick that is
+    too early or not needed changes no counts.
 
     Args:
-        sink: where they go.
-        clock: the worker's own.
-        guard: raises when this worker must not write any more.
-        every_seconds: least time between two ticks of a partition.
-        stall_seconds: a tick that is not acknowledged for this time is a fatal error. It equals the
-            patience with a partition that does not answer: that may be the reason.
+        sink: sends the ticks.
+        clock: the worker's clock.
+        guard: called before every send; raises an error if this worker must not write any more.
+        every_seconds: minimum time between two ticks of a partition.
+        stall_seconds: maximum time without an acknowledged tick of a partition. It is the same as
+            for a partition that does not advance, because the cause is often the same.
     """
 
     def __init__(
@@ -46,7 +50,7 @@ class Ticker:
         self._retries: dict[Partition, RetryBudget] = {}
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Forget released partitions, except the times of their last ticks: they may come back."""
+        """Forget released partitions, but keep the times of their last ticks for their return."""
         for partition in partitions:
             self._sent.pop(partition, None)
             self._retries.pop(partition, None)
@@ -58,14 +62,18 @@ class Ticker:
     ) -> int:
         """Append the ticks that are due; return their number. May block for the sink's buffer.
 
+        Args:
+            folds: the state of counting of each owned partition.
+            at_end: returns whether a partition was read to its end.
+
         Raises:
-            FatalError: no tick of a partition was acknowledged for the whole budget.
+            FatalError: no tick of a partition was acknowledged for ``stall_seconds``.
         """
         wall, now = self._clock.now_ms(), self._clock.monotonic()
         self._collect(now)
         overdue = {p for p, f in folds.items() if f.next_close is not None and wall > f.next_close}
         for partition in self._retries.keys() - overdue:
-            del self._retries[partition]  # a record closed the window, and no tick is missed
+            del self._retries[partition]  # the window is closed, so the failed tick is not needed
         due = [
             partition
             for partition in folds
@@ -89,6 +97,7 @@ class Ticker:
             self._sent[partition] = (now, delivery)
 
     def _collect(self, now: float) -> None:
+        """Process the results of the ticks that were sent."""
         for partition, (sent, delivery) in list(self._sent.items()):
             if delivery.done():
                 del self._sent[partition]

@@ -38,7 +38,7 @@ def test_a_long_estimate_does_not_hold_up_the_turns(
     publisher = bench.publisher()
     with monkeypatch.context() as patched:
         patched.setattr(estimate, "build_set", slow)
-        patched.setattr(publishing, "_PATIENCE_SECONDS", 0.01)
+        patched.setattr(publishing, "_ESTIMATE_WAIT_SECONDS", 0.01)
         work(publisher, 10)
         assert publisher.active
         assert bench.snapshot_records() == []

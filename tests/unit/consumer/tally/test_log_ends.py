@@ -63,7 +63,7 @@ def test_the_interval_starts_again_at_every_request() -> None:
     for seconds, asked in ((10, 1), (9, 1), (1, 2), (9, 2)):
         clock.advance(seconds)
         watch.turn([ONE])
-        soon("no request", lambda: not watch._asking.is_alive())
+        soon("no request", lambda: not watch._request.is_alive())
         assert ends.asked == asked
 
 
@@ -115,7 +115,7 @@ def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer(
     watch.mark_unreachable([OTHER])
     assert (watch.unreachable(OTHER), watch.end(OTHER)) == (True, None)
     ends.hold.set()
-    soon("its end", lambda: not watch._asking.is_alive())
+    soon("its end", lambda: not watch._request.is_alive())
     assert watch.end(ONE) == 7
     assert not watch.reachable(OTHER), "nobody has asked it since"
     soon("an answer", asked)
