@@ -110,6 +110,8 @@ class TopicNames:
             "retention.ms": str(input_retention_ms),
             "max.message.bytes": str(MAX_REPORTS_BYTES),
         }
+        # Small segments and a low dirty ratio let the broker compact soon, because a restart reads
+        # the whole topic. Tombstones stay for a day, so that slow readers see them.
         compacted = {
             "cleanup.policy": "compact",
             "max.message.bytes": str(_COMPACTED_BYTES),

@@ -1,7 +1,9 @@
-"""The access rules that each role of a plan needs.
+"""The access rules that each role of a plan needs in Kafka.
 
-The rules are data, so that they can be printed, applied and tested. In Kafka READ and WRITE include
-DESCRIBE; an idempotent producer needs nothing beyond WRITE.
+A role is a kind of process: ``edge`` sends reports, ``tally`` counts them, ``publisher`` publishes
+the tables, ``subscriber`` reads them, ``replay`` counts a log again, and ``operator`` creates and
+deletes topics. The rules are data, so that they can be printed, applied and tested. In Kafka, READ
+and WRITE include DESCRIBE, and an idempotent producer needs nothing beyond WRITE.
 """
 
 from __future__ import annotations

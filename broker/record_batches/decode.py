@@ -28,6 +28,7 @@ MAX_RECORDS = 1 << 16
 _RUN_RECORDS = 1 << 14
 """A run ends when it has this many records: enough for fast arrays, small enough for memory."""
 
+# Reasons of damage that are found in the records.
 _NOT_FILLED = "the stated records do not fill the batch"
 _BAD_FIELD = "a record does not hold the fields that it states"
 

@@ -14,8 +14,8 @@ RELEASES = MetricDefinition(
     "counter",
     "releases",
     ("plan",),
-    "Releases that left since the aggregator started.",
-    "Flat while windows end: look at its log and at the budget.",
+    "Releases sent since the aggregator started.",
+    "Flat while windows end: look at the aggregator's log and at the budget.",
 )
 REFUSED = MetricDefinition(
     "calmstream_central_refused_total",
@@ -23,24 +23,24 @@ REFUSED = MetricDefinition(
     "releases",
     ("plan",),
     "Releases refused because the privacy budget is spent.",
-    "Not a fault: the plan has published all that it promised to.",
+    "Above 0: the plan's budget is spent as planned; this is not a fault.",
 )
 SPENT = MetricDefinition(
     "calmstream_central_budget_spent_ratio",
     "gauge",
     "ratio",
     ("plan",),
-    "Part of the plan's rho that is spent, releases begun and lost included.",
-    "Ahead of the windows that have passed: releases were lost to crashes.",
+    "Spent part of the plan's rho, its privacy budget; releases lost in crashes included.",
+    "Larger than the part of windows that have passed: releases were lost in crashes.",
 )
 SKIPPED = MetricDefinition(
     "calmstream_central_skipped_total",
     "counter",
     "windows",
     ("plan",),
-    "Windows left out: claimed by another aggregator or by one that died, or older than raw "
+    "Windows left out: claimed by another aggregator or by one that failed, or older than raw "
     "records are kept.",
-    "Is there a second aggregator? Did this one die or stand still? Its log names the windows.",
+    "Above 0: a second aggregator runs, or this one failed or stood still; see its log.",
 )
 
 

@@ -13,6 +13,7 @@ from consumer.metrics.registry import Metrics, known_labels
 from estimators.plan import Plan
 from estimators.plan.loss import loss_plan
 
+# What to do about a metric that never changes.
 _NEVER = "Constant."
 
 STARTED = MetricDefinition(
@@ -21,7 +22,7 @@ STARTED = MetricDefinition(
     "seconds since the epoch",
     ("plan",),
     "When this process of the service started.",
-    "Changes often: it fails and is restarted; read the last lines of its log.",
+    "Changes often: the process fails and is restarted; read the last lines of its log.",
 )
 PLAN_STARTS = MetricDefinition(
     "calmstream_plan_start_timestamp_seconds",
@@ -60,7 +61,7 @@ PLAN_REPORTS = MetricDefinition(
     "gauge",
     "reports",
     ("plan",),
-    "Reports expected per window; the published errors were planned for so many.",
+    "Reports expected in each window; the plan's expected errors are for this number.",
     _NEVER,
 )
 PLAN_PARTITIONS = MetricDefinition(
@@ -69,14 +70,14 @@ PLAN_PARTITIONS = MetricDefinition(
     "partitions",
     ("plan",),
     "Partitions of all reports topics together.",
-    "The measure for the assigned partitions.",
+    "Compare the sum of the assigned partitions with it.",
 )
 PLAN_EPSILON = MetricDefinition(
     "calmstream_plan_report_epsilon",
     "gauge",
     "nats",
     ("plan",),
-    "Privacy loss of one report, all of its attributes together.",
+    "Privacy loss of one report, for all of its attributes together.",
     _NEVER,
 )
 PLAN_LOSS = MetricDefinition(
@@ -84,7 +85,7 @@ PLAN_LOSS = MetricDefinition(
     "gauge",
     "nats",
     ("plan",),
-    "Most that one device can spend over the whole plan.",
+    "Maximum privacy loss of one device over the whole plan.",
     "Constant. Under w-event it grows with the plan's life: make that life short.",
 )
 

@@ -1,4 +1,8 @@
-"""Definitions of the metrics of a publisher: name, kind, unit, labels, help, what to do."""
+"""Definitions of the metrics of a publisher.
+
+Each has a name, a kind, a unit, its labels, a help text, and a last text for the operator. The last
+text usually has the form "unusual value: what it means; what to do".
+"""
 
 from __future__ import annotations
 
@@ -40,7 +44,7 @@ RUNNING_TOTAL_PUBLISHED = MetricDefinition(
     "sets",
     ("plan",),
     "Running-total sets written and acknowledged.",
-    "Goes with the finals, one for each.",
+    "Rises together with the finals, one for each.",
 )
 LAST_SNAPSHOT = MetricDefinition(
     "calmstream_last_snapshot_timestamp_seconds",
@@ -55,7 +59,7 @@ WINDOWS_FINAL = MetricDefinition(
     "gauge",
     "windows",
     ("plan",),
-    "Windows whose final set was found complete in the snapshots topic.",
+    "Windows whose final set was read complete in the snapshots topic.",
     "Should follow the windows that the partitions have closed.",
 )
 WINDOWS_WAITING = MetricDefinition(
@@ -63,7 +67,7 @@ WINDOWS_WAITING = MetricDefinition(
     "gauge",
     "windows",
     ("plan",),
-    "Windows that a partition says it has closed while its closed record was not read.",
+    "Windows that a partition has closed, but whose closed record was not read.",
     "Above 0 for minutes: closed records are missing from the state topic.",
 )
 FOREIGN = MetricDefinition(
@@ -71,7 +75,7 @@ FOREIGN = MetricDefinition(
     "counter",
     "records",
     ("plan",),
-    "Records of the state and snapshots topics that calmstream did not write; they are passed.",
+    "Records of the state and snapshots topics that calmstream did not write; they are skipped.",
     "Above 0: somebody else may write to these topics; see the access rules.",
 )
 ESTIMATE_DURATION = MetricDefinition(
@@ -98,38 +102,38 @@ STANDARD_ERROR = MetricDefinition(
     "probability",
     ("plan",),
     "Root mean square of the standard errors of all cells of the latest final, 0 before the first.",
-    "Near the probabilities themselves: the tables are noise; more reports or a larger epsilon.",
+    "Near the probabilities themselves: mostly noise; plan more reports or a larger epsilon.",
 )
 SHARE_OBSERVED = MetricDefinition(
     "calmstream_group_share_observed",
     "gauge",
     "proportion",
     ("plan", "group"),
-    "The group's part of all reports, through the latest final window.",
-    "Compare with the planned share: groups are drawn by devices, a skew can be forgery.",
+    "The group's share of all reports, up to the latest final window.",
+    "Far from the planned share: devices draw groups at random, so reports may be forged.",
 )
 SHARE_PLANNED = MetricDefinition(
     "calmstream_group_share_planned",
     "gauge",
     "proportion",
     ("plan", "group"),
-    "The group's part of all reports by the plan.",
-    "Constant; the measure for the observed share.",
+    "The group's share of all reports that the plan states.",
+    "Constant. Compare the observed share with it.",
 )
 SHARE_DEVIATION = MetricDefinition(
     "calmstream_group_share_deviation",
     "gauge",
     "standard deviations",
     ("plan", "group"),
-    "Observed minus planned share, in standard deviations of honest drawing at that many reports.",
-    "Beyond 5 either way: chance does not do that; look for forged or misdirected reports.",
+    "Observed minus planned share, in standard deviations of a random draw of as many reports.",
+    "Above 5 or below -5: this is not chance; look for forged or misdirected reports.",
 )
 OPEN_REPORTS = MetricDefinition(
     "calmstream_open_window_reports",
     "gauge",
     "reports",
     ("plan",),
-    "Reports in the latest early set: how far the running window has filled.",
+    "Reports in the latest early set, which is of a window that is still open.",
     "Compare with the planned reports of a window; 0 before the first early set.",
 )
 FINAL_REPORTS = MetricDefinition(
@@ -145,8 +149,8 @@ SUSPECTED = MetricDefinition(
     "gauge",
     "windows",
     ("plan",),
-    "1 if the counts of the latest final window are such as honest reports hardly ever give.",
-    "Read the field poisoning of its manifest: it names the tests; withhold the window until then.",
+    "1 if the counts of the latest final window are very unlikely for honest reports, else 0.",
+    "1: read the field poisoning of its manifest, which names the tests, before using the window.",
 )
 SUSPICIOUS = MetricDefinition(
     "calmstream_poisoning_suspicious_windows_total",
@@ -154,7 +158,7 @@ SUSPICIOUS = MetricDefinition(
     "windows",
     ("plan",),
     "Final windows read by this active publisher whose manifest says that they are suspicious.",
-    "By chance one of 10,000 windows; more is an attack, or a plan that devices do not follow.",
+    "More than one of 10,000 windows: an attack, or devices that do not follow the plan.",
 )
 TOMBSTONES = MetricDefinition(
     "calmstream_publisher_tombstones_total",
@@ -162,15 +166,15 @@ TOMBSTONES = MetricDefinition(
     "records",
     ("plan",),
     "Closed records and outdated early records deleted.",
-    "Flat for long after input retention: the state topic grows; is the input trimmed at all?",
+    "Flat for longer than reports are kept: the state topic grows; does the broker delete reports?",
 )
 FAILURES = MetricDefinition(
     "calmstream_publisher_failures_total",
     "counter",
     "failures",
     ("plan",),
-    "Broker failures that were or will be tried again.",
-    "Steady: look at the brokers; the publisher stops when its budget is spent.",
+    "Rounds that failed because of the broker and are repeated.",
+    "Rising steadily: look at the brokers; the publisher stops when they fail for the retry time.",
 )
 
 PUBLISHER_METRICS: tuple[MetricDefinition, ...] = (

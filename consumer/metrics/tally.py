@@ -1,4 +1,8 @@
-"""Definitions of the metrics of a tally worker: name, kind, unit, labels, help, what to do."""
+"""Definitions of the metrics of a tally worker.
+
+Each has a name, a kind, a unit, its labels, a help text, and a last text for the operator. The last
+text usually has the form "unusual value: what it means; what to do".
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ RECORDS_READ = MetricDefinition(
     "counter",
     "records",
     ("plan", "group"),
-    "Records folded by this worker, ticks and rejected ones included.",
+    "Records processed by this worker, ticks and rejected ones included.",
     "Compare with batches accepted: the difference is rejections and ticks.",
 )
 REJECTIONS = MetricDefinition(
@@ -53,7 +57,7 @@ LAG_SECONDS = MetricDefinition(
     "gauge",
     "seconds",
     ("plan", "topic", "partition"),
-    "Age of the log's clock while records wait to be read; 0 at the end or where not owned.",
+    "Time since the log's clock while records wait to be read; 0 at the end or where not owned.",
     "Above the grace: finals appear late; add workers.",
 )
 PARTITION_CLOCK = MetricDefinition(
@@ -61,7 +65,7 @@ PARTITION_CLOCK = MetricDefinition(
     "gauge",
     "seconds since the epoch",
     ("plan", "topic", "partition"),
-    "Running maximum of the broker's append times as folded; 0 where not owned.",
+    "The log's clock: largest append time of the records processed; 0 where not owned.",
     "Standing still on an owned partition: neither reports nor ticks arrive.",
 )
 CLOSED_THROUGH = MetricDefinition(
@@ -94,7 +98,7 @@ CLOSED_RECORDS = MetricDefinition(
     "counter",
     "records",
     ("plan",),
-    "Closed-window records handed to the state topic, rewritten ones included.",
+    "Records of closed windows sent to the state topic, repeated ones included.",
     "Every window needs one per partition before it becomes final.",
 )
 RESTORES = MetricDefinition(
@@ -119,8 +123,8 @@ REBALANCES = MetricDefinition(
     "counter",
     "changes",
     ("plan",),
-    "Assignment changes that this worker saw.",
-    "More than starts and stops of workers explain: sessions time out.",
+    "Changes of the partitions that this worker owns.",
+    "More often than workers start and stop: group sessions time out.",
 )
 TICKS = MetricDefinition(
     "calmstream_ticks_total",
@@ -128,7 +132,7 @@ TICKS = MetricDefinition(
     "records",
     ("plan",),
     "Ticks appended to idle partitions so that their windows close.",
-    "Many a minute and partition: this worker's clock runs ahead of the broker's.",
+    "Many in a minute for one partition: this worker's clock is ahead of the broker's.",
 )
 DEAD_LETTERS = MetricDefinition(
     "calmstream_dead_letters_total",
@@ -159,8 +163,8 @@ SEND_RETRIES = MetricDefinition(
     "counter",
     "records",
     ("plan",),
-    "Sends repeated because the broker failed them for a passing reason.",
-    "Steady: look at the brokers; the worker stops when its retry budget is spent.",
+    "Sends repeated after a temporary failure of the broker.",
+    "Rising steadily: look at the brokers; the worker stops when they fail for the retry time.",
 )
 LAST_POLL = MetricDefinition(
     "calmstream_last_poll_timestamp_seconds",

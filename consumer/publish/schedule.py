@@ -82,7 +82,8 @@ class Schedule:
         if attempts >= _QUICK_ATTEMPTS:
             self._rewrite_at[set_id] = self._clock.monotonic() + self._config.rewrite_seconds
             self._log.error(
-                "a set was written and not found complete; who else writes to the snapshots topic?",
+                "a set was written and not read back complete; does another program write to the "
+                "snapshots topic?",
                 window=merged.window,
                 kind=merged.kind.value,
                 attempts=attempts,

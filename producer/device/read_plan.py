@@ -121,10 +121,11 @@ def _check_work(groups: tuple[Group, ...], epsilon: str) -> None:
         _limit(g, "comparisons with those of the groups before", comparisons, MAX_COMPARISONS)
 
 
-def _limit(g: int, what: str, amount: int, most: int) -> None:
-    if amount > most:
+def _limit(g: int, what: str, amount: int, maximum: int) -> None:
+    """Check that the work for group ``g`` is at most the maximum; ``what`` names its unit."""
+    if amount > maximum:
         raise PlanError(
-            f"groups[{g}]: a report takes {amount:,} {what}; a device takes {most:,} at most"
+            f"groups[{g}]: a report takes {amount:,} {what}; a device takes {maximum:,} at most"
         )
 
 

@@ -57,7 +57,7 @@ class AcceptedBatches:
     def __len__(self) -> int:
         return sum(map(len, self._ids.values()))
 
-    def seen(self, period: int, batch_id: bytes) -> bool:
+    def contains(self, period: int, batch_id: bytes) -> bool:
         """Return whether a batch with this id was accepted into this window."""
         return batch_id in self._ids.get(period, ())
 
@@ -155,7 +155,7 @@ class AdmissionControl:
         batch = decode_batch(self._plan, self._group, key, value)
         assert key is not None, "a decoded batch has an id"
         check_period(self._plan, batch.period, self.clock, self.closed_through)
-        if self.batches.seen(batch.period, key):
+        if self.batches.contains(batch.period, key):
             raise Rejection(Reason.DUPLICATE, "this batch id was accepted before in this window")
         self._check_limits(batch)
         self.batches.add(batch.period, key, record.offset, self._before)
