@@ -1,5 +1,5 @@
-"""Numerical procedures that do not depend on plans.
+"""Numerical procedures that do not depend on plans; they take arrays and sets of attributes.
 
-Here are projections onto consistent and non-negative tables, maximum entropy, covering designs,
-transforms, likelihoods and counts of subsets. They take arrays and attribute sets.
+The package has projections onto consistent and non-negative tables, maximum entropy, covering
+designs, transforms, likelihoods and counts of subsets. docs/concepts.md explains the terms.
 """

@@ -1,12 +1,13 @@
-"""The castell inverse: undo randomised response one axis at a time.
+"""The inverse of randomised response on blocks of attributes, one block at a time (Castell).
 
-A block of attributes passes through ``P = (p - q) I + q J``. Restricted to some of the block's
-attributes it has the same form with fewer cells, ``p - q`` unchanged and q scaled up. Its inverse
-is closed: diagonal ``(1 - q) / (p - q)``, elsewhere ``-q / (p - q)``. The Kronecker product of the
-blocks' matrices is inverted by applying each inverse along its own axis (Kikuchi et al.,
-Algorithm 3), in O(axes · cells) because ``P^-1 t = (t - q · sum(t)) / (p - q)`` along an axis.
+A block is a set of attributes that one randomised response perturbs together, with probability p of
+the true cell and q of any other. Its transition matrix is ``P = (p - q) I + q J``, where J has all
+entries 1. For a part of the block's attributes the matrix has the same form, with fewer cells, the
+same ``p - q`` and a larger q. The inverse has ``(1 - q) / (p - q)`` on the diagonal and
+``-q / (p - q)`` elsewhere. For several blocks, each inverse is applied along its own axes (Kikuchi
+et al., Algorithm 3), in O(axes · cells), because ``P^-1 t = (t - q · sum(t)) / (p - q)``.
 
-All functions are linear or quadratic in the observed frequencies; nothing is clipped here.
+All results are linear or quadratic in the observed frequencies; negative values are not corrected.
 """
 
 from __future__ import annotations
@@ -26,40 +27,40 @@ Floats = NDArray[np.float64]
 
 
 class BlockResponse(Protocol):
-    """Randomised response of a record block by block, as far as its inverse needs to know.
+    """The properties of a mechanism with randomised response on blocks that the inverse needs.
 
-    A mechanism fits without being named here, so that mechanisms may use the inverse themselves.
+    It is a protocol, so that this module need not import mechanisms, which use it themselves.
     """
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """Cardinalities of a record's attributes."""
+        """Number of values of each attribute of a record."""
         ...
 
     @property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
-        """Ascending axis numbers of each block."""
+        """Ascending positions of the attributes of each block."""
         ...
 
     @property
     def block_cells(self) -> tuple[int, ...]:
-        """Cells of each block."""
+        """Number of cells of each block."""
         ...
 
     def probabilities(self, block: int) -> tuple[Fraction, Fraction]:
-        """Exact probabilities of a block's true cell and of one given other cell."""
+        """Return the exact probabilities of a block's true cell and of one other cell."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AxisChannel:
-    """Randomised response on some axes of a table, taken together.
+    """Randomised response on some axes of a table together (the part of one block).
 
     Attributes:
-        axes: positions within the table that is to be unmixed.
-        cells: their joint cells.
-        gap: p - q, in (0, 1).
-        q: probability of one given other cell.
+        axes: positions of the axes in the table.
+        cells: number of cells of these axes together.
+        gap: p - q, above 0 and below 1.
+        q: probability of one other cell.
     """
 
     axes: tuple[int, ...]
@@ -79,29 +80,30 @@ class AxisChannel:
 
     @property
     def moment(self) -> float:
-        """M = sum over cells of the squared inverse entries; the same for every report."""
+        """Sum M of the squares of a column of the inverse, which is the same for every report."""
         return self.diagonal**2 + (self.cells - 1) * self.off**2
 
 
 def channels(mechanism: BlockResponse, attributes: Sequence[int]) -> tuple[AxisChannel, ...]:
-    """Return the channel of a table over ascending ``attributes``: a factor per block."""
-    found = []
+    """Return the channel of a table over ascending ``attributes``, one factor per block."""
+    factors = []
     for b, block in enumerate(mechanism.blocks):
         axes = tuple(j for j, i in enumerate(attributes) if i in block)
         if axes:
             p, q = mechanism.probabilities(b)
             cells = prod(mechanism.axes[attributes[j]] for j in axes)
-            wider = mechanism.block_cells[b] // cells
-            found.append(AxisChannel(axes, cells, float(p - q), float(q * wider)))
-    return tuple(found)
+            # Each cell of the table is a sum of this number of cells of the block.
+            merged = mechanism.block_cells[b] // cells
+            factors.append(AxisChannel(axes, cells, float(p - q), float(q * merged)))
+    return tuple(factors)
 
 
 def unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
     """Return unbiased joint frequencies from observed ones.
 
     Args:
-        observed: shape of the table, frequencies of randomised records, sum 1.
-        factors: one per block; together they hold every axis once.
+        observed: frequencies of randomised records, one axis per attribute, sum 1.
+        factors: one per block; together they contain every axis once.
 
     Returns:
         The same shape; sums to 1 up to rounding, may be negative.
@@ -113,7 +115,7 @@ def unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
 
 
 def _square_unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
-    """As :func:`unmix` with every entry of the inverse squared."""
+    """Apply the inverse with every entry squared, otherwise as :func:`unmix`."""
     out = observed
     for f in factors:
         off, diagonal = f.off**2, f.diagonal**2
@@ -124,15 +126,23 @@ def _square_unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
 def noise(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Floats:
     """Return an unbiased estimate of each cell's variance, from observed frequencies.
 
-    A report adds ``g(y, x) / n`` to cell x, g the inverse's entry; given the data the variance is
-    ``(E g^2 - f) / n``. Shape of the table; cut off at 0, which an estimate can fall below.
+    A report y adds ``g(y, x) / n`` to cell x, where g is the entry of the inverse. Given the data,
+    the variance is ``(E g^2 - f) / n`` with the true frequency f. Negative estimates become 0.
+
+    Args:
+        observed: frequencies of randomised records, one axis per attribute, sum 1.
+        factors: one per block.
+        n: number of reports, at least 1.
+
+    Returns:
+        The variance of each cell, in the shape of ``observed``.
     """
     variance: Floats = _square_unmix(observed, factors) - unmix(observed, factors)
     return np.maximum(variance, 0.0) / n
 
 
 def noise_given_truth(truth: Floats, factors: Sequence[AxisChannel], n: int) -> Floats:
-    """Exact variance of each cell's estimate given true frequencies ``truth``."""
+    """Return the exact variance of each cell's estimate, given true frequencies ``truth``."""
     mixed = truth
     for f in factors:
         mixed = f.gap * mixed + f.q * mixed.sum(axis=f.axes, keepdims=True)
@@ -141,14 +151,14 @@ def noise_given_truth(truth: Floats, factors: Sequence[AxisChannel], n: int) -> 
 
 
 def expected_sse(factors: Sequence[AxisChannel], n: int) -> float:
-    """Exact expected sum of squared errors of a joint estimate, for any data.
+    """Return the exact expected sum of squared errors of a joint estimate, for any data.
 
-    ``(prod M - 1) / n``: the squared entries sum to prod M whatever was reported
-    (docs/methods/whole-records.md).
+    It is ``(prod M - 1) / n``, because the squared entries of the inverse add up to prod M for
+    every report (docs/methods/whole-records.md).
     """
     return (prod(f.moment for f in factors) - 1.0) / n
 
 
 def fold_axis(cube: Floats, axis: int, matrix: Floats) -> Floats:
-    """Apply ``matrix`` along one axis, whose length becomes the matrix's rows."""
+    """Multiply one axis by a matrix; the length of the axis becomes the matrix's number of rows."""
     return np.moveaxis(np.tensordot(matrix, cube, axes=(1, axis)), 0, axis)

@@ -1,10 +1,11 @@
-"""Make overlapping tables agree on what they share, many tables at once.
+"""Make overlapping tables consistent: equal marginals over the attributes that they share.
 
-All tables of a plan lie one after another in one flat vector. A *closed* attribute set is the
-intersection of all views that contain it, and lies in two views or more; these are exactly the
-pairwise intersections closed under intersection. Sets of one size never contain one another and
-agree on their own intersections by the time they are treated, so a whole size is one vectorised
-step. One pass over the sizes is the weighted least-squares projection onto consistent tables.
+A view is a set of attributes with an estimated table. All tables of a plan are in one flat vector,
+one after another. A *closed* set is a set of attributes in two views or more that equals the
+intersection of all views that contain it. It suffices to make the marginals over closed sets equal,
+from the smallest sets to the largest. Sets of the same size do not contain each other, and their
+intersections have been treated before, so all sets of one size are one vectorised step. One pass
+over all sizes is the weighted least-squares projection onto consistent tables.
 """
 
 from __future__ import annotations
@@ -29,21 +30,25 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 MAX_ROUNDS = 300
+"""Maximum number of rounds of `reconcile`; it bounds the time."""
+
 TOLERANCE = 1e-10
+"""Difference of shared frequencies at which `reconcile` stops, far below any standard error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Level:
-    """All (view, shared set) pairs whose sets have one size.
+    """All pairs of a view and a shared set, for shared sets of one size.
 
-    A *slot* is one cell of one projection, a *pool* one cell of one shared set.
+    A *slot* is one cell of the marginal of one view over a shared set. A *pool* is one cell of a
+    shared set; its slots, one per view, should be equal.
 
     Attributes:
-        cell: shape (incidences,): index into the flat vector.
-        slot: shape (incidences,): slot that the cell is summed into.
-        pool: shape (slots,): pool that the slot belongs to.
-        view: shape (slots,): view that the slot belongs to.
-        summed: shape (slots,): number of cells summed into the slot.
+        cell: shape (cells of all pairs,): index of each cell in the flat vector.
+        slot: shape (cells of all pairs,): slot to which the cell contributes.
+        pool: shape (slots,): pool to which the slot belongs.
+        view: shape (slots,): view to which the slot belongs.
+        summed: shape (slots,): number of cells that are summed in the slot.
     """
 
     cell: Indices
@@ -59,10 +64,10 @@ class Structure:
 
     Attributes:
         views: attribute sets, in the plan's order.
-        cardinalities: of all attributes of the domain.
-        offsets: shape (views + 1,): where each table starts in the flat vector; its length last.
-        levels: by ascending size of the shared sets, the empty set left out.
-        widths: for every distinct table size, the views that have it.
+        cardinalities: number of values of every attribute of the domain.
+        offsets: shape (views + 1,): start of each table in the flat vector, and its total length.
+        levels: one per size of the shared sets, ascending, without the empty set.
+        widths: for every number of cells of a table, the views with tables of that size.
     """
 
     views: tuple[Attributes, ...]
@@ -80,22 +85,22 @@ class Structure:
         return flat[self.offsets[view] : self.offsets[view + 1]]
 
     def shape(self, view: int) -> tuple[int, ...]:
-        """Cardinalities of one view's attributes."""
+        """Return the number of values of each attribute of a view."""
         return tuple(self.cardinalities[i] for i in self.views[view])
 
     def rows(self) -> Iterator[Indices]:
-        """Return the index arrays of the tables of each size: shape (views of that size, cells)."""
+        """Yield for each size the indices of its tables: shape (views of that size, cells)."""
         for width, views in self.widths:
             yield self.offsets[views][:, None] + np.arange(width)
 
 
 @lru_cache(maxsize=32)
 def structure(views: tuple[Attributes, ...], cardinalities: tuple[int, ...]) -> Structure:
-    """Return the index arrays for a family of views. Cached: a plan's views never change.
+    """Return the index arrays for a family of views; they are cached.
 
     Args:
-        views: ascending attribute positions each.
-        cardinalities: of all attributes of the domain.
+        views: ascending positions of the attributes of each view.
+        cardinalities: number of values of every attribute of the domain.
 
     Cost: O(total cells · number of shared subsets of a view) time and memory.
     """
@@ -133,6 +138,15 @@ def _level(
     cardinalities: tuple[int, ...],
     offsets: Indices,
 ) -> _Level:
+    """Return the pairs of views and shared sets, for sets of one size.
+
+    Args:
+        sets: the shared sets.
+        holders: for each set the numbers of the views that contain it.
+        views: all views.
+        cardinalities: number of values of every attribute.
+        offsets: start of each table in the flat vector.
+    """
     cell, slot, pool, view, summed = [], [], [], [], []
     slots = pools = 0
     for attributes, numbers in zip(sets, holders, strict=True):
@@ -161,19 +175,21 @@ def projection(view: Attributes, attributes: Attributes, cardinalities: tuple[in
 
 
 def harmonise(shared: Structure, flat: Floats, precision: Floats) -> tuple[Floats, float]:
-    """Make one pass of weighted least squares: totals 1, then all shared projections averaged.
+    """Make tables consistent, with totals 1, by one pass of weighted least squares.
+
+    Shared marginals become the weighted average of the views' marginals.
 
     Args:
-        shared: of the views.
-        flat: shape (total cells,).
+        shared: index arrays of the views.
+        flat: shape (total cells,), all tables.
         precision: shape (views,), positive: inverse variance of one cell of each view's table. The
-            weight of a projection is this divided by the number of cells summed.
+            weight of a cell of a marginal is this, divided by the number of cells in the sum.
 
     Returns:
         The consistent tables nearest to ``flat`` in ``sum_v precision_v |change_v|²``, and the
-        largest disagreement found: between a total and 1, or a projection and its average.
+        largest difference before: of a total from 1, or of a marginal from the average.
 
-    Cost: O(incidences).
+    Cost: linear in the cells of all pairs of a view and a shared set.
     """
     flat = flat.copy()
     gap = 0.0
@@ -202,17 +218,17 @@ def non_negative(shared: Structure, flat: Floats) -> Floats:
 def reconcile(shared: Structure, flat: Floats, precision: Floats) -> Floats:
     """Return tables that agree, are non-negative and sum to 1, close to the given ones.
 
-    Alternates `harmonise` and `non_negative` until the largest disagreement is below
-    ``TOLERANCE`` or ``MAX_ROUNDS`` rounds; then one more `harmonise`, and one common mixture with
-    the uniform tables (which agree with one another) just strong enough to lift every cell to 0.
+    `harmonise` and `non_negative` alternate until the largest difference is below ``TOLERANCE``,
+    or for ``MAX_ROUNDS`` rounds. Then `harmonise` runs once more, and all tables are mixed with
+    uniform tables, which are consistent, with the smallest weight that makes every cell at least 0.
 
     Args:
-        shared: of the views.
-        flat: shape (total cells,).
+        shared: index arrays of the views.
+        flat: shape (total cells,), all tables.
         precision: shape (views,), as in `harmonise`.
 
     Returns:
-        Shape of ``flat``. Shared projections agree and tables sum to 1 to rounding.
+        All tables, in the shape of ``flat``. They are consistent and sum to 1 up to rounding.
 
     Cost: at most ``MAX_ROUNDS`` passes; deterministic.
     """
@@ -228,6 +244,7 @@ def reconcile(shared: Structure, flat: Floats, precision: Floats) -> Floats:
 
 
 def _lift(shared: Structure, flat: Floats) -> Floats:
+    """Mix all tables with uniform tables until no cell is negative."""
     uniform = np.repeat(1.0 / np.diff(shared.offsets), np.diff(shared.offsets))
     below = np.minimum(flat, 0.0)
     share = float((-below / (uniform - below)).max())

@@ -1,8 +1,9 @@
-"""Choose attribute sets to collect: covering designs and balanced families of views.
+"""Choose sets of attributes on which devices report: covering designs and balanced families.
 
-A (d, l, k) *covering design* is a family of l-subsets of d attributes such that every k-subset lies
-in at least one of them; C(d, l, k) is the size of the smallest. Everything here is deterministic:
-ties go to the lexicographically first set, and effort is bounded by counts, not by time.
+A (d, l, k) *covering design* is a family of l-subsets of d attributes such that every k-subset is
+in at least one of them; C(d, l, k) is the size of the smallest. All results are deterministic: of
+equally good sets the lexicographically first one is chosen, and the work is limited by counts, not
+by time. `l` is the symbol of the papers.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ Sets = NDArray[np.int64]
 """Shape (number, size): one ascending attribute set per row."""
 
 MAX_INCIDENCES = 1 << 23
-"""Most pairs (l-set, k-subset of it) for which every l-set is a candidate in every step."""
+"""Maximum number of pairs of an l-set and one of its k-subsets for which every step compares all
+l-sets; it limits memory and time."""
 
 MAX_TARGETS = 1 << 21
-"""Most k-sets that are covered at all; beyond it no design is looked for."""
+"""Maximum number of k-sets to be covered; with more, no design is computed."""
 
 MAX_LOOKUPS = 1 << 28
-"""Most look-ups that growing sets one attribute at a time may cost."""
+"""Maximum number of table look-ups while sets grow by one attribute at a time; a few seconds."""
 
 
 def schoenheim(d: int, k: int, l: int) -> int:  # noqa: E741 - the papers' symbol
-    """Schönheim's lower bound of C(d, l, k), for k <= l <= d."""
+    """Return Schönheim's lower bound of C(d, l, k), for k <= l <= d."""
     bound = 1
     for i in range(k - 1, -1, -1):
         bound = -(-(d - i) * bound // (l - i))
@@ -43,19 +45,19 @@ def schoenheim(d: int, k: int, l: int) -> int:  # noqa: E741 - the papers' symbo
 def covering(d: int, k: int, l: int, limit: int) -> tuple[Attributes, ...] | None:  # noqa: E741
     """Return a greedy covering design of at most ``limit`` sets.
 
-    Every step takes the l-set that holds most k-sets not yet covered, the lexicographically first
-    of them. Where there are too many l-sets for that, a set grows from the first uncovered k-set by
-    the attribute that covers most. Sets that others made redundant are dropped at the end.
+    Every step chooses the l-set that contains the most uncovered k-sets. If there are too many
+    l-sets for that, a set starts as the first uncovered k-set and grows by the attribute that
+    covers most. At the end, sets that the others make redundant are dropped.
 
     Args:
         d: number of attributes.
         k: size of the sets to cover, 1 to l.
         l: size of the sets to choose, k to d.
-        limit: most sets that are of use to the caller.
+        limit: maximum number of sets that the caller can use.
 
     Returns:
-        The sets in lexicographic order, or None where the greedy design has more than ``limit``
-        sets or the search would exceed this module's bounds.
+        The sets in lexicographic order, or None if the greedy design has more than ``limit`` sets
+        or the search would exceed the limits of this module.
 
     Cost: O(C(d, l)) a set when all are candidates, bounded by ``MAX_INCIDENCES`` in total for
     bookkeeping; else O((l - k) d C(l, k - 1)) a set, bounded by ``MAX_LOOKUPS`` in total.
@@ -75,7 +77,7 @@ def covering(d: int, k: int, l: int, limit: int) -> tuple[Attributes, ...] | Non
 
 
 def _prune(d: int, k: int, chosen: list[Attributes]) -> list[Attributes]:
-    """Drop, the latest first, every set whose k-subsets all lie in other sets."""
+    """Drop every set whose k-subsets are all in other sets, from the last chosen to the first."""
     sets = np.array(chosen)
     held = _Ranks(d, k)(sets[:, _subsets(sets.shape[1], k)])
     times = np.bincount(held.ravel(), minlength=comb(d, k))
@@ -89,6 +91,7 @@ def _prune(d: int, k: int, chosen: list[Attributes]) -> list[Attributes]:
 
 
 def _greedy(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # noqa: E741
+    """Choose l-sets by comparing all of them in every step; None if ``limit`` is too small."""
     sets, targets, inner = _subsets(d, l), _Ranks(d, k), _subsets(l, k)
     supersets = _Supersets(d, k, l)
     gain = np.full(len(sets), comb(l, k), np.int64)
@@ -108,6 +111,7 @@ def _greedy(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # n
 
 
 def _grow(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # noqa: E741
+    """Choose l-sets that grow by one attribute at a time; None if ``limit`` is too small."""
     every, rank, inner = _subsets(d, k), _Ranks(d, k), _subsets(l, k)
     is_open = np.ones(len(every), bool)
     chosen: list[Attributes] = []
@@ -137,20 +141,21 @@ def _grow(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # noq
 def balanced(d: int, l: int, m: int) -> tuple[Attributes, ...]:  # noqa: E741
     """Choose m of the C(d, l) sets so that attributes, then pairs, appear equally often.
 
-    Greedy: each step takes the set whose attributes have been used least in sum, then whose pairs
-    have, then the lexicographically first, and no set twice. NE of CALM assumes m·l/d sets per
-    attribute; the counts differ by at most one here.
+    It is greedy: each step chooses a new set whose attributes have been used the fewest times in
+    total; among equals, one whose pairs have been used the fewest times. CALM's noise error assumes
+    m·l/d sets per attribute; here the numbers of sets per attribute differ by at most one.
 
     Args:
         d: number of attributes.
         l: size of the sets, 1 to d.
-        m: how many, 1 to C(d, l).
+        m: number of sets, 1 to C(d, l).
 
     Returns:
-        The sets in lexicographic order. Every attribute is in some set as soon as m·l >= d.
+        The sets in lexicographic order. If m·l >= d, every attribute is in some set.
 
-    Cost: O(C(d, l) l²) a set up to ``MAX_INCIDENCES`` look-ups, else O(d l) a set, grown one
-    attribute at a time (then fewer than m sets come out where the last choices all existed).
+    Cost: O(C(d, l) l²) per set, if all l-sets can be compared within ``MAX_INCIDENCES``. Otherwise
+    a set grows by one attribute at a time in O(d l); then there can be fewer than m sets, because a
+    set that exists already is not added again.
     """
     if not (1 <= l <= d and 1 <= m <= comb(d, l)):
         raise ValueError(f"there are no {m} sets of {l} out of {d} attributes")
@@ -161,6 +166,7 @@ def balanced(d: int, l: int, m: int) -> tuple[Attributes, ...]:  # noqa: E741
 
 
 def _pick_among_all(d: int, l: int, m: int) -> list[Attributes]:  # noqa: E741
+    """Choose m sets by comparing all l-sets in every step."""
     sets, pairs = _subsets(d, l), _subsets(l, 2)
     use = np.zeros(d, np.int64)
     together = np.zeros((d, d), np.int64)
@@ -179,6 +185,7 @@ def _pick_among_all(d: int, l: int, m: int) -> list[Attributes]:  # noqa: E741
 
 
 def _pick_growing(d: int, l: int, m: int) -> list[Attributes]:  # noqa: E741
+    """Choose at most m sets that grow by one attribute at a time."""
     use = np.zeros(d, np.int64)
     together = np.zeros((d, d), np.int64)
     chosen: set[Attributes] = set()
@@ -214,7 +221,7 @@ class _Ranks:
         ).reshape(size, d)
 
     def __call__(self, sets: NDArray[Any]) -> NDArray[np.int64]:
-        """Shape (..., size) to shape (...)."""
+        """Return the ranks of ascending sets: shape (..., size) becomes shape (...)."""
         positions = np.arange(self._table.shape[0])
         ranks: NDArray[np.int64] = self._last - self._table[positions, sets].sum(axis=-1)
         return ranks
@@ -227,7 +234,7 @@ class _Supersets:
         self._d, self._rank, self._others = d, _Ranks(d, l), _subsets(d - k, l - k)
 
     def __call__(self, sets: Sets) -> NDArray[np.int64]:
-        """Shape (number, k) to shape (number · C(d - k, l - k),)."""
+        """Return the ranks of all l-sets: shape (number, k) becomes (number · C(d - k, l - k),)."""
         inside = np.zeros((len(sets), self._d), bool)
         np.put_along_axis(inside, sets, values=True, axis=1)
         rest = np.nonzero(~inside)[1].reshape(len(sets), -1)

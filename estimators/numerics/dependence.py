@@ -1,4 +1,4 @@
-"""Cramér's V and the clusters of RR-Clusters that follow from it."""
+"""Cramér's V, a measure of the dependence of two attributes, and clusters by it for RR-Clusters."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Floats = NDArray[np.float64]
 
 
 def cramers_v(table: Floats, variance: Floats | None = None) -> float:
-    """Return Cramér's V of a 2-way table of frequencies: 0 for independent attributes, 1 at most.
+    """Return Cramér's V of a 2-way table: 0 for independent attributes, at most 1.
 
-    Of a table with noise, the expected contribution of the noise to chi-square is subtracted, so
-    that pure noise does not pass for dependence. There a cell's expected frequency counts as one
-    standard error at least, because the few cells near zero would otherwise decide.
+    For a table with noise, the expected contribution of the noise to chi-square is subtracted, so
+    that noise alone does not look like dependence. The expected frequency of a cell then counts as
+    at least one standard error, because otherwise a few cells near zero would dominate the sum.
 
     Args:
         table: shape (r, s), frequencies or counts, exact or unbiased estimates.
-        variance: of each cell, from noise; None for exact tables.
+        variance: shape (r, s), variance of each cell by noise; None for exact tables.
 
     Returns:
-        In [0, 1]; 0 where an attribute has only one value, or where noise explains everything.
+        From 0 to 1; 0 if an attribute has only one value, or if noise explains all dependence.
     """
     cells = np.asarray(table, np.float64)
     total = float(cells.sum())
@@ -37,8 +37,8 @@ def cramers_v(table: Floats, variance: Floats | None = None) -> float:
     rows, columns = (np.maximum(cells.sum(axis=axis), 0.0) for axis in (1, 0))
     expected = np.outer(rows, columns)
     floor = np.maximum(expected, np.sqrt(noise))
-    seen = floor > 0.0
-    chi = float(((np.square(cells - expected) - noise)[seen] / floor[seen]).sum())
+    positive = floor > 0.0
+    chi = float(((np.square(cells - expected) - noise)[positive] / floor[positive]).sum())
     return sqrt(min(max(chi, 0.0) / (min(cells.shape) - 1), 1.0))
 
 
@@ -54,10 +54,10 @@ def cluster(
     attributes are merged unless the merged domain is too large.
 
     Args:
-        dependence: Cramér's V of each ascending pair of attributes; pairs left out count as 0.
-        cardinalities: of all attributes.
-        threshold: least V that merges.
-        max_cells: most cells of a cluster's joint domain.
+        dependence: Cramér's V of each ascending pair of attributes; missing pairs count as 0.
+        cardinalities: number of values of all attributes.
+        threshold: minimum V of a pair whose clusters are merged.
+        max_cells: maximum number of cells of a cluster.
 
     Returns:
         Ascending attribute positions of each cluster, in order of their first attribute; every
@@ -78,6 +78,7 @@ def cluster(
 
 
 def _size(attributes: set[int], cardinalities: Sequence[int]) -> int:
+    """Return the number of cells of a cluster."""
     size = 1
     for i in attributes:
         size *= cardinalities[i]

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from estimators.domain import Attributes, Domain
 
 SAMPLED = 24
-"""Most marginals of one size that are looked at, unless the method asks for more."""
+"""Default of the maximum number of marginals of one size over which the mean is taken."""
 
 MAX_SIZE = 4
-"""Largest marginals that are looked at, unless the method sets another limit."""
+"""Default of the maximum number of attributes of a marginal, because larger ones cost much time."""
 
 MAX_MARGINAL_CELLS = 1 << 12
-"""Larger marginals are left out, unless the method sets another limit."""
+"""Default of the maximum number of cells of a marginal, for the same reason."""
 
 
 def mean_error(
@@ -33,12 +33,12 @@ def mean_error(
     """Return the mean of ``error`` by marginal size, from 1 to k, over an even sample.
 
     Args:
-        domain: of the marginals.
-        k: largest size.
-        error: expected sum of squared errors of one marginal.
-        sampled: most marginals of one size.
-        max_size: larger sizes are left out.
-        max_cells: larger marginals are left out, and sizes without any other.
+        domain: attributes of a record.
+        k: maximum number of attributes of a marginal.
+        error: returns the expected sum of squared errors of one marginal.
+        sampled: maximum number of marginals of one size in the mean.
+        max_size: sizes above this are left out.
+        max_cells: marginals with more cells are left out, and sizes that have only such marginals.
     """
     expected = {}
     for size in range(1, min(k, max_size) + 1):
@@ -52,16 +52,16 @@ def mean_error(
 def by_cardinalities(
     domain: Domain, error: Callable[[Attributes], float]
 ) -> Callable[[Attributes], float]:
-    """Return the same error function, computed once for each combination of cardinalities.
+    """Return the same function, computed once for each combination of numbers of values.
 
-    For designs that treat attributes of one cardinality alike.
+    It is for designs that treat attributes with the same number of values in the same way.
     """
-    known: dict[tuple[int, ...], float] = {}
+    cache: dict[tuple[int, ...], float] = {}
 
-    def asked(attributes: Attributes) -> float:
+    def cached_error(attributes: Attributes) -> float:
         shape = tuple(sorted(domain.shape(attributes)))
-        if shape not in known:
-            known[shape] = error(attributes)
-        return known[shape]
+        if shape not in cache:
+            cache[shape] = error(attributes)
+        return cache[shape]
 
-    return asked
+    return cached_error

@@ -1,4 +1,8 @@
-"""The Walsh-Hadamard transform; chi_a(x) = (-1)^<a, x>, <a, x> the parity of a & x."""
+"""The Walsh-Hadamard transform.
+
+Its matrix has the entries chi_a(x) = (-1)^parity(a & x): -1 if the binary numbers a and x have an
+odd number of common ones, otherwise +1.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,21 @@ from numpy.typing import NDArray
 
 
 def parity(words: NDArray[Any]) -> NDArray[np.uint8]:
-    """1 where a non-negative integer has an odd number of ones: chi is +1 at 0, -1 at 1."""
+    """Return 1 for every non-negative integer with an odd number of binary ones, else 0."""
     odd: NDArray[np.uint8] = np.bitwise_count(words) & np.uint8(1)
     return odd
 
 
 def transform(table: NDArray[Any]) -> NDArray[Any]:
-    """``sum over x of chi_a(x) · table[..., x]`` for every a, unscaled and so its own inverse / K.
+    """Return ``sum over x of chi_a(x) · table[..., x]`` for every a.
+
+    The sum is not scaled, so two transforms multiply a table by K.
 
     Args:
-        table: last axis of length K, a power of two; integers or floats.
+        table: integers or floats; its last axis has the length K, a power of two.
 
     Returns:
-        Same shape and kind; integer results are exact. Cost O(K log K) per row.
+        An array of the same shape and type; integer results are exact. Cost O(K log K) per row.
     """
     size = table.shape[-1]
     out = table.copy()

@@ -1,10 +1,11 @@
 """Maximum likelihood of a small table whose attributes were randomised one by one (InpEM).
 
-The observed table is ``m = P pi`` plus noise, P the product of the axes' randomised responses. The
-likelihood of a distribution pi is concave. There are three rules to stop before its maximum:
-expectation-maximisation until no cell changes (Cormode et al., after Fanti et al. 2016); Newton's
-method under a logarithmic barrier until the gain that is left is negligible, or until the table
-explains the reports as well as the truth would.
+The observed table is ``m = P pi`` plus noise, where P is the product of the attributes' randomised
+responses, and pi the true table. The log-likelihood of pi is concave. There are three rules to stop
+before its maximum. One is expectation-maximisation until no cell changes (Cormode et al., after
+Fanti et al. 2016). The other two use Newton's method with a logarithmic barrier, and stop when the
+log-likelihood can grow only negligibly, or when the table fits the reports as well as the true one
+is expected to.
 """
 
 from __future__ import annotations
@@ -25,26 +26,39 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 CHANGE = 1e-5
-"""The paper's Omega: stop when no cell of the guess changes by more."""
+"""The paper's Omega: expectation-maximisation stops when no cell changes by more."""
 
 MAX_STEPS = 100_000
-"""Most steps of expectation-maximisation."""
+"""Maximum number of steps of expectation-maximisation; it bounds the time."""
 
 GAIN = 0.01
-"""Log-likelihood of all reports together that may be left to gain."""
+"""Newton's method stops when the log-likelihood of all reports can grow by at most this much."""
 
 MAX_NEWTON = 200
+"""Maximum number of steps of Newton's method; tens of them are usual."""
+
 _BOUNDARY = 0.95
+"""Maximum share of the way to the nearest zero cell that one step goes, so that cells stay
+positive."""
+
 _SHRINK = 0.5
+"""Factor of the barrier's weight from one maximum to the next."""
+
+_CENTRED = 0.1
+"""A table counts as the maximum under a barrier if the next step promises less than this share of
+the gain that the barrier costs."""
+
+_SHORTEST_STEP = 1e-12
+"""Length of a damped step below which it is not halved any more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """A maximum-likelihood table.
+    """A fitted table.
 
     Attributes:
-        table: shape of the observed table, non-negative, sum 1.
-        steps: taken; 1 means that the start was almost the result.
+        table: in the shape of the observed table, non-negative, sum 1.
+        steps: number of steps; 1 means that the result is almost the uniform table.
     """
 
     table: Floats
@@ -52,7 +66,7 @@ class Fit:
 
 
 def _mix(table: Floats, factors: Sequence[AxisChannel]) -> Floats:
-    """Apply P, which is symmetric on every axis."""
+    """Apply P, the randomised responses of all axes."""
     out = table
     for f in factors:
         out = f.gap * out + f.q * out.sum(axis=f.axes, keepdims=True)
@@ -62,11 +76,12 @@ def _mix(table: Floats, factors: Sequence[AxisChannel]) -> Floats:
 def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -> Fit:
     """Iterate from the uniform table until no cell changes by more than 1e-5.
 
-    For a small epsilon per attribute the very first step is that small: the result is the uniform
-    table, however far from the truth. The paper's Table 3 counts these failures.
+    For a small epsilon per attribute the first step changes no cell by more than that, so the
+    result is nearly the uniform table, however different the true one is. The paper's Table 3
+    counts such failures.
 
     Args:
-        observed: frequencies of randomised records, sum 1.
+        observed: frequencies of randomised records, one axis per attribute, sum 1.
         factors: one channel per axis.
 
     Cost: O(steps · axes · cells), at most 100,000 steps.
@@ -85,16 +100,17 @@ def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -
 
 
 def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit:
-    """Maximise the log-likelihood of the n reports to within 0.01, certified.
+    """Maximise the log-likelihood of the n reports, up to a certified difference of 0.01.
 
-    A non-negative castell inverse is the maximum itself. Otherwise Newton's method maximises
-    ``mean log-likelihood + mu sum log pi`` for falling mu; at such a maximum at most ``n · cells ·
-    mu`` is left to gain, whatever epsilon, n and the table's size: that is the stop rule.
+    If the unbiased inverse has no negative cell, it is the maximum. Otherwise Newton's method
+    maximises ``mean log-likelihood + mu sum log pi`` for decreasing mu. At such a maximum the
+    log-likelihood can grow by at most ``n · cells · mu``, for any epsilon, n and table; so the
+    method stops when this is below 0.01.
 
     Args:
-        observed: frequencies of randomised records, sum 1.
+        observed: frequencies of randomised records, one axis per attribute, sum 1.
         factors: one channel per axis.
-        n: reports, at least 1.
+        n: number of reports, at least 1.
 
     Cost: tens of steps of O(cells^3).
     """
@@ -105,22 +121,29 @@ def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit:
 
 
 def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Fit:
-    """Return the smoothest table that explains the reports about as well as the truth.
+    """Return the smoothest table that fits the reports about as well as the true table.
 
-    The most likely table fits the noise too. Of the tables on the way from uniform to it (the
-    maxima of `barrier` for falling mu) this is the first whose deviance, twice the log-likelihood
-    that a free choice of frequencies would gain, is at most the median of the chi-square with
-    ``cells - 1`` degrees of freedom, which is the distribution of the deviance of the true table
-    (Morozov's discrepancy principle). If no table reaches that, the result is the most likely one.
+    The most likely table fits the noise too. The maxima of `barrier` for decreasing mu lead from
+    the uniform table to the most likely one. The result is the first of them whose deviance is at
+    most the median of the deviance of the true table (Morozov's discrepancy principle), or the most
+    likely table if there is none. The deviance is twice the log-likelihood that unrestricted
+    frequencies would gain; for the true table it has the chi-square distribution with ``cells - 1``
+    degrees of freedom.
 
-    Args, cost: as `barrier`.
+    Args:
+        observed: frequencies of randomised records, one axis per attribute, sum 1.
+        factors: one channel per axis.
+        n: number of reports, at least 1.
+
+    Cost: as `barrier`.
     """
     freedom = observed.size - 1
+    # The median of chi-square by the approximation of Wilson and Hilferty.
     return _central_path(observed, factors, n, freedom * (1.0 - 2.0 / (9.0 * freedom)) ** 3)
 
 
 def _central_path(observed: Floats, factors: Sequence[AxisChannel], n: int, deviance: float) -> Fit:
-    """Follow the maxima under a falling barrier to the deviance or the certificate."""
+    """Follow the maxima for decreasing mu until the deviance is small enough or mu is minimal."""
     cells, shape = observed.size, observed.shape
     matrix = _mix(np.eye(cells).reshape(cells, *shape), _shifted(factors)).reshape(cells, cells)
     seen = observed.ravel()
@@ -131,7 +154,7 @@ def _central_path(observed: Floats, factors: Sequence[AxisChannel], n: int, devi
     while steps < MAX_NEWTON:
         steps += 1
         table, promised = _newton(table, seen, matrix, mu)
-        if promised < 0.1 * cells * mu:
+        if promised < _CENTRED * cells * mu:
             missing = best - float(seen @ np.log(matrix @ table))
             if mu <= least or 2.0 * n * missing <= deviance:
                 break
@@ -140,7 +163,17 @@ def _central_path(observed: Floats, factors: Sequence[AxisChannel], n: int, devi
 
 
 def _newton(table: Floats, seen: Floats, matrix: Floats, mu: float) -> tuple[Floats, float]:
-    """Make one damped step on the simplex; also return the gain by the quadratic model."""
+    """Make one damped Newton step on distributions.
+
+    Args:
+        table: shape (cells,), positive, sum 1.
+        seen: shape (cells,), observed frequencies.
+        matrix: shape (cells, cells), the matrix P.
+        mu: weight of the barrier.
+
+    Returns:
+        The new table, and the gain that the quadratic approximation predicts for the step.
+    """
     mixed = matrix @ table
     slope = matrix @ (seen / mixed) + mu / table
     curvature = (matrix * (seen / mixed**2)) @ matrix + np.diag(mu / table**2)
@@ -152,13 +185,14 @@ def _newton(table: Floats, seen: Floats, matrix: Floats, mu: float) -> tuple[Flo
     if falling.any():
         length = min(1.0, _BOUNDARY * float((table[falling] / -step[falling]).min()))
     before = _value(table, seen, matrix, mu)
-    while length > 1e-12 and _value(table + length * step, seen, matrix, mu) < before:
+    while length > _SHORTEST_STEP and _value(table + length * step, seen, matrix, mu) < before:
         length /= 2.0
     moved = table + length * step
     return moved / moved.sum(), promised
 
 
 def _value(table: Floats, seen: Floats, matrix: Floats, mu: float) -> float:
+    """Return the mean log-likelihood of a table plus the barrier."""
     return float(seen @ np.log(matrix @ table) + mu * np.log(table).sum())
 
 

@@ -1,4 +1,8 @@
-"""Maximum entropy over a query's cells, given some of its projections."""
+"""The table of maximum entropy with given marginals, by iterative proportional fitting.
+
+A table that no view contains is reconstructed in this way from the tables over some of its
+attributes, which are called projections here.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,14 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MAX_ROUNDS = 300
+"""Maximum number of rounds of scaling; it bounds the time."""
+
 TOLERANCE = 1e-9
+"""Difference from a projection at which the fitting stops, far below any standard error."""
 
 MANY_CELLS = 1 << 12
-"""Above this tables are summed and scaled along their axes, below by a list of cells."""
+"""Number of cells above which a table is summed and scaled along its axes; for smaller tables, a
+list of the cells of each projection is faster."""
 
 
 def maximum_entropy(
@@ -25,18 +33,18 @@ def maximum_entropy(
 ) -> Floats:
     """Return the distribution of largest entropy with the given projections.
 
-    Iterative proportional fitting from the uniform table: scale the table to each projection in
-    turn until none is missed by more than ``TOLERANCE`` in any cell, or ``MAX_ROUNDS`` rounds.
-    (Projections that agree with one another may still have no common table; the last round's table
-    is then returned, which is a distribution all the same.)
+    The fitting starts from the uniform table and scales it to each projection in turn, until every
+    cell of every projection is met up to ``TOLERANCE``, or for ``MAX_ROUNDS`` rounds. Projections
+    that are consistent with each other may still have no common table. Then the result is the table
+    after the last round, which is a distribution too.
 
     Args:
-        shape: cardinalities of the query's attributes.
-        projections: ascending axes of the query with a distribution over them, row-major; they
-            agree on shared axes. None of them makes the answer uniform.
+        shape: number of values of each attribute of the table.
+        projections: ascending axes of the table, with a distribution over them, row-major; the
+            distributions are consistent. Without any, the result is the uniform table.
 
     Returns:
-        Shape (cells,), non-negative, sum 1.
+        A distribution, shape (cells,).
 
     Cost: O(rounds · projections · cells); one round when no two projections share an axis.
     """
@@ -59,15 +67,15 @@ def maximum_entropy(
 def _ratio(wanted: Floats, found: Floats) -> Floats:
     """Return the factors that scale one projection to another.
 
-    A cell that was scaled to 0 stays 0. If that contradicts a projection, no factor can repair it;
-    the division is guarded, and the final normalisation makes the sum 1.
+    A cell of 0 stays 0, even if another projection requires a positive value there: no factor can
+    change that. Division by 0 is avoided, and the final normalisation makes the sum 1.
     """
     ratio: Floats = wanted / np.where(found > 0.0, found, 1.0)
     return ratio
 
 
 class _Indexed:
-    """A projection of a small table: the cell of the projection that each cell falls into."""
+    """A projection of a small table, by the list of the projection's cell of each cell."""
 
     __slots__ = ("into", "wanted")
 
@@ -78,14 +86,18 @@ class _Indexed:
         self.wanted = wanted.ravel()
 
     def scale(self, table: Floats) -> Floats:
-        """Scale to the projection, in place; return the projection before."""
+        """Scale the table to the projection, in place, and return its projection before."""
         found = np.bincount(self.into, table, self.wanted.size).astype(np.float64, copy=False)
         table *= _ratio(self.wanted, found)[self.into]
         return found
 
 
 class _Strided:
-    """A projection of a large table: its runs of kept and of summed axes, largest axis last."""
+    """A projection of a large table, by sums along axes.
+
+    Adjacent axes that are all in the projection, or all not in it, are merged into one axis. The
+    table has its largest axis last, because sums along long contiguous axes are fast.
+    """
 
     __slots__ = ("runs", "summed", "wanted")
 
@@ -107,9 +119,9 @@ class _Strided:
         self.wanted = wanted.reshape([shape[i] for i in axes]).transpose(places).reshape(sizes)
 
     def scale(self, table: Floats) -> Floats:
-        """As `_Indexed.scale`."""
+        """Scale the table to the projection, in place, and return its projection before."""
         cube = found = table.reshape(self.runs)
-        # One axis at a time: a sum over several at once walks the table in small steps.
+        # One axis at a time, because a sum over several axes reads memory in small steps.
         for axis in self.summed:
             found = found.sum(axis=axis, keepdims=True)
         if found is cube:
@@ -121,6 +133,7 @@ class _Strided:
 def _target(
     shape: tuple[int, ...], order: list[int] | None, axes: tuple[int, ...], wanted: Floats
 ) -> _Indexed | _Strided:
+    """Return a projection in the form for small tables, or for large ones if ``order`` is given."""
     if order is None:
         return _Indexed(shape, axes, np.asarray(wanted))
     return _Strided(shape, order, axes, np.asarray(wanted))

@@ -1,7 +1,7 @@
-"""Euclidean projection onto the probability simplex: how tables are made non-negative.
+"""Euclidean projection onto the probability simplex, by which tables are made non-negative.
 
-With total 1 it is the limit of iterative Norm-Sub: set negatives to 0, subtract the same amount
-from every positive cell so that the sum is 1 again, repeat.
+It is the limit of the procedure Norm-Sub: set negative cells to 0, subtract the same amount from
+every positive cell so that the sum is 1 again, and repeat.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ def project(tables: Floats) -> Floats:
     """Return the nearest distribution to every row.
 
     Args:
-        tables: shape (rows, cells), finite, any sign and sum.
+        tables: shape (rows, cells), finite numbers with any sign and sum.
 
     Returns:
-        Same shape: entries >= 0, rows sum to 1 (to rounding), closest in Euclidean distance.
+        For each row, the distribution with the smallest Euclidean distance, in the same shape.
 
     Source: Held, Wolfe and Crowder 1974; sorting form. Cost O(rows · cells log cells).
     """

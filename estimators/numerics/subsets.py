@@ -10,8 +10,14 @@ from math import comb
 def elementary(values: Iterable[int], largest: int) -> list[int]:
     """Return the elementary symmetric polynomials of degree 0 to ``largest``.
 
-    Entry s is the sum, over all subsets of s values, of the product of their values: the number of
-    cells of all tables of s attributes if the values are cardinalities. Cost O(values · largest).
+    Entry s is the sum, over all subsets of s values, of the product of the subset. If the values
+    are numbers of labels of attributes, that is the number of cells of all tables of s attributes.
+
+    Args:
+        values: the values.
+        largest: the largest degree.
+
+    Cost: O(values · largest).
     """
     sums = [1] + [0] * largest
     for value in values:
@@ -20,13 +26,13 @@ def elementary(values: Iterable[int], largest: int) -> list[int]:
     return sums
 
 
-def even_sample(d: int, size: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Return at most ``most`` subsets of ``size`` of d positions, evenly spaced in their order.
+def even_sample(d: int, size: int, limit: int) -> Iterator[tuple[int, ...]]:
+    """Return at most ``limit`` subsets of d positions, evenly spaced in lexicographic order.
 
     Args:
         d: number of positions.
-        size: of every subset, at most d.
-        most: at least 1; all subsets are returned if there are no more than that.
+        size: number of positions of every subset, at most d.
+        limit: maximum number of subsets, at least 1; if there are fewer, all are returned.
     """
-    step = -(-comb(d, size) // most)
+    step = -(-comb(d, size) // limit)
     return islice(combinations(range(d), size), 0, None, step)

@@ -103,7 +103,7 @@ def test_impossible_variances_are_refused(wanted: Fraction) -> None:
 
 
 def test_an_unrounded_variance_is_refused() -> None:
-    with pytest.raises(ValueError, match="form"):
+    with pytest.raises(ValueError, match="not a result of round_variance"):
         discrete_gaussian(Fraction(1, 3), 1, SeededRandomness(7))
 
 
