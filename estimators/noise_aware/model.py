@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, prod
 from typing import Protocol
 
 import numpy as np
@@ -13,13 +13,13 @@ from estimators.domain import Attributes
 from estimators.errors import InvalidInput
 from estimators.marginal import Marginal, is_noise, uniform
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features, cells_of
+from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics, collect
 from estimators.noise_aware.models import joint, latent_traits, low_rank, third_moments
 from estimators.noise_aware.priors import LOGLINEAR_SHARE, LOGLINEAR_SHARE_SMALL
 from estimators.noise_aware.tables.intervals import INFLATION, INFLATION_TRAITS
-from estimators.noise_aware.tables.mixed import MOST_SURE, MixedTables, MomentTables, share_of_joint
-from estimators.noise_aware.tables.raking import outer
+from estimators.noise_aware.tables.mixed import MOST_SURE, MixedTables, share_of_joint
+from estimators.noise_aware.tables.moments import MomentTables
 from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally
 
@@ -69,10 +69,9 @@ class Regime:
         if self.joint_share is None:
             return moments
         found = joint.fit(statistics)
-        share = share_of_joint(found, statistics, posterior, third, k, self.joint_share)
-        known = share.known if self.share_decides else 0.0
-        most_sure = MOST_SURE + (1.0 - MOST_SURE) * known
-        return MixedTables(found, moments, share.value, most_sure)
+        share, known = share_of_joint(found, statistics, posterior, third, k, self.joint_share)
+        most_sure = MOST_SURE + (1.0 - MOST_SURE) * (known if self.share_decides else 0.0)
+        return MixedTables(found, moments, share, most_sure)
 
 
 REGIMES = (
@@ -149,7 +148,7 @@ class NoiseAwareModel:
         Raises:
             InvalidInput: more than 2^22 cells.
         """
-        cells = cells_of(self._features.cardinalities, attributes)
+        cells = prod(self._features.cardinalities[i] for i in attributes)
         if cells > MAX_CELLS:
             raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_CELLS:,} are made")
         in_view = self._in_view[:, attributes]
@@ -164,8 +163,3 @@ class NoiseAwareModel:
             flags.append("noise")
         stderr = np.minimum(stderr, np.maximum(table, 1.0 - table) / 1.96)  # [0, 1] is all there is
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
-
-    def product(self, attributes: Attributes) -> Floats:
-        """Return the product of the model's own margins, which its tables have to improve on."""
-        margins = [self.marginal((i,)).table[None] for i in attributes]
-        return np.asarray(outer(margins)[0].ravel(), np.float64)

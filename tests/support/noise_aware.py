@@ -9,6 +9,7 @@ import numpy as np
 from calmstream.evaluation.population import collect
 from estimators.domain import Attribute, Domain
 from estimators.methods.noise_aware import NoiseAware
+from estimators.noise_aware.input.features import Features
 from estimators.plan import Plan
 from estimators.plan.request import Request
 from estimators.planning import default_marginals
@@ -25,6 +26,12 @@ def domain_of(*cardinalities: int) -> Domain:
             Attribute(f"a{i}", tuple(str(c) for c in range(r))) for i, r in enumerate(cardinalities)
         )
     )
+
+
+def crossed(features: Features) -> NDArray[np.bool_]:
+    """Return whether two features belong to different attributes: shape (size, size)."""
+    owner = np.repeat(np.arange(len(features.cardinalities)), features.widths)
+    return np.asarray(owner[:, None] != owner[None])
 
 
 def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:

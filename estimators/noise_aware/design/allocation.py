@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, compress
 from math import comb, exp
 from typing import cast
 
@@ -21,6 +21,7 @@ from estimators.mechanisms import best_oracle
 from estimators.mechanisms.base import Mechanism
 from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.design.exchangeable import Scenario, variances
+from estimators.noise_aware.input.features import sets_up_to
 from estimators.noise_aware.input.statistics import cell_variance
 from estimators.noise_aware.models.joint import MAX_ATTRIBUTES, MAX_ORDER, READ_ORDER, SMALL
 from estimators.noise_aware.priors import SCENARIO_MEANS, PriorScales
@@ -137,17 +138,10 @@ class _Problem:
             one, two = one / total, two / total
         one, two = one * (1 - FLOOR), two * (1 - FLOOR) + FLOOR / i.size
         a, b = self._precision(one, two)
-        views = [(int(x),) for x in range(self.d)] + [
-            (int(x), int(y)) for x, y in zip(i, j, strict=True)
-        ]
         shares = np.concatenate([one, two])
-        kept = shares > 1e-4 / shares.size
-        return Allocation(
-            tuple(v for v, keep in zip(views, kept, strict=True) if keep),
-            shares[kept] / shares[kept].sum(),
-            2,
-            self.expected(a, b, k),
-        )
+        kept = shares > 1e-4 / shares.size  # smaller shares would be hardly a user
+        views = tuple(compress(sets_up_to(self.d, 2).members, kept.tolist()))
+        return Allocation(views, shares[kept] / shares[kept].sum(), 2, self.expected(a, b, k))
 
     def _precision(self, one: Floats, two: Floats) -> tuple[Floats, Floats]:
         i, j = self.upper

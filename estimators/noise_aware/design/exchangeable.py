@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import comb
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats, Indices
+from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.priors import DESIGN_FIELD, FIELD_CENTRE
 
 
@@ -28,6 +27,28 @@ class Scenario:
     scales: tuple[float, ...]
     top: int  # Highest order of a moment that is read or wanted
 
+    def slope(self, s: int, t: int, both: int) -> float:
+        """Return the derivative of a moment of order s by a weight of order t.
+
+        ``both`` is the number of attributes that the two sets share.
+        """
+        m = self.mean
+        moved = m ** (s + t - 2 * both) - m ** (s + t)
+        if t == 2:  # single attributes' weights compensate: pairs hardly move margins
+            moved -= m * both * (m ** (s - 1) - m ** (s + 1))
+        return float(moved)
+
+    def prior(self, s: int, t: int, both: int) -> float:
+        """Return the prior covariance of two weights of these orders; ``both`` as in `slope`."""
+        if s != t:
+            return 0.0
+        if s == 1:
+            return FIELD_CENTRE**2 + DESIGN_FIELD**2 * both
+        square = self.scales[s - 2] ** 2
+        if s == 2:  # half a pair's own, half common to its attributes or all pairs
+            return square * (0.5 * (both == 2) + 0.125 * both + 0.25)
+        return square * (both == s)
+
 
 def variances(scenario: Scenario, precision: Floats) -> Floats:
     """Return the posterior variance of a moment, summed by order 1 to top: shape (designs, top).
@@ -35,61 +56,25 @@ def variances(scenario: Scenario, precision: Floats) -> Floats:
     ``precision``, shape (designs, orders read), is the inverse noise variance of every moment of an
     order. Cost: O(designs top^4).
     """
+    d, highest = scenario.attributes, 1 + len(scenario.scales)
     total: Floats = np.zeros((len(precision), scenario.top))
-    for part in _parts(scenario):
-        read = precision[:, part.orders[part.orders <= precision.shape[1]] - 1]
-        count = read.shape[1]
-        pull = part.back[:, :count] * read[:, None, :] @ part.slope[:count]
-        spread = np.linalg.solve(part.inverse_prior + pull, part.back[None])
-        own = np.einsum("om,dmo->do", part.slope, spread)
-        total[:, part.orders - 1] += part.dimension * own
-    return total
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """One irreducible part: rows are orders of moments, columns those of weights."""
-
-    dimension: int
-    orders: Indices
-    slope: Floats
-    back: Floats
-    inverse_prior: Floats
-
-
-@lru_cache(maxsize=1024)
-def _parts(scenario: Scenario) -> tuple[_Part, ...]:
-    d, m = scenario.attributes, scenario.mean
-    highest = 1 + len(scenario.scales)
-
-    def slope(s: int, t: int, both: int) -> float:
-        moved = m ** (s + t - 2 * both) - m ** (s + t)
-        if t == 2:  # single attributes' weights compensate: pairs hardly move margins
-            moved -= m * both * (m ** (s - 1) - m ** (s + 1))
-        return float(moved)
-
-    def prior(s: int, t: int, both: int) -> float:
-        if s != t:
-            return 0.0
-        if s == 1:
-            return FIELD_CENTRE**2 + DESIGN_FIELD**2 * both
-        square = scenario.scales[s - 2] ** 2
-        if s == 2:  # half a pair's own, half common to its attributes or all pairs
-            return square * (0.5 * (both == 2) + 0.125 * both + 0.25)
-        return square * (both == s)
-
-    out = []
     for j in range(min(highest, d // 2) + 1):
+        # One irreducible part: rows are orders of moments, columns those of weights.
         rows = [o for o in range(max(j, 1), scenario.top + 1) if o <= d - j]
         columns = [o for o in rows if o <= highest]
         if not columns:
             continue
+        slope = _block(scenario.slope, d, j, rows, columns)
+        back = _block(lambda t, s, both: scenario.slope(s, t, both), d, j, columns, rows)
+        inverse_prior = np.linalg.inv(_block(scenario.prior, d, j, columns, columns))
+        orders = np.array(rows)
+        read = precision[:, orders[orders <= precision.shape[1]] - 1]
+        count = read.shape[1]
+        pull = back[:, :count] * read[:, None, :] @ slope[:count]
+        spread = np.linalg.solve(inverse_prior + pull, back[None])
         dimension = comb(d, j) - (comb(d, j - 1) if j else 0)
-        back = _block(lambda t, s, both: slope(s, t, both), d, j, columns, rows)
-        inverse = np.asarray(np.linalg.inv(_block(prior, d, j, columns, columns)), np.float64)
-        found = _block(slope, d, j, rows, columns)
-        out.append(_Part(dimension, np.array(rows), found, back, inverse))
-    return tuple(out)
+        total[:, orders - 1] += dimension * np.einsum("om,dmo->do", slope, spread)
+    return total
 
 
 def _block(

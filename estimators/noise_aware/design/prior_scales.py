@@ -31,7 +31,11 @@ def learn_scales(plan: CollectionPlan, tallies: Sequence[Tally]) -> list[Any]:
     features = Features(plan.domain.cardinalities)
     statistics = collect(plan, tallies, features)
     free = np.array([r - 1 for r in features.cardinalities], np.float64)
-    energy, noise = _singles(features, statistics)
+    starts = [own.start for own in features.slices]
+    precision = statistics.mean_precision[starts]
+    energy = np.add.reduceat(np.square(statistics.means), starts)
+    # Noise of one direction of an attribute, inf without estimate.
+    noise = np.where(precision > 0, 1.0 / np.where(precision > 0, precision, 1.0), np.inf)
     first, second, *rest = PriorScales().scales
     prior_one, prior_two = stated_scale(first), stated_scale(second)
     one = _posterior(energy, noise, free, prior_one)
@@ -40,15 +44,6 @@ def learn_scales(plan: CollectionPlan, tallies: Sequence[Tally]) -> list[Any]:
     likely = [_rounded(_quantile(two, share, prior_two)) for share in (1 / 6, 1 / 2, 5 / 6)]
     higher = [_rounded(scale * middle / second) for scale in rest]
     return [_rounded(_quantile(one, 1 / 2, prior_one)), likely, *higher]
-
-
-def _singles(features: Features, statistics: Statistics) -> tuple[Floats, Floats]:
-    """Energy of every attribute's estimates and noise of one direction, inf without estimate."""
-    starts = [own.start for own in features.slices]
-    precision = statistics.mean_precision[starts]
-    energy = np.add.reduceat(np.square(statistics.means), starts)
-    noise = np.where(precision > 0, 1.0 / np.where(precision > 0, precision, 1.0), np.inf)
-    return energy, noise
 
 
 def _pairs(
@@ -99,25 +94,24 @@ def read_scales(value: Any) -> PriorScales:
     name, most = "parameter prior_sizes", len(PriorScales().scales)
     if not isinstance(value, list) or not 1 <= len(value) <= most:
         raise PlanError(f"{name}: expected 1 to {most} numbers, of order 1, 2 and so on")
-    value = [[*map(as_number, v)] if isinstance(v, list) else as_number(v) for v in value]
-    several = len(value) > 1 and isinstance(value[1], list)
-    pairs = value[1] if several else value[1:2]
-    if several and not 1 <= len(pairs) <= MAX_LIKELY:
-        raise PlanError(f"{name}: of order 2: expected a number or 1 to {MAX_LIKELY} of them")
-    for order, size in [*enumerate(value, 1), *((2, size) for size in pairs)]:
-        if not (several and size is pairs):
-            _check(f"{name}: of order {order}", size)
-    if not any([*value[:1], *pairs, *value[2:]]):
+    orders = [list(v) if o == 2 and isinstance(v, list) else [v] for o, v in enumerate(value, 1)]
+    for order, likely in enumerate(orders, 1):
+        if not 1 <= len(likely) <= MAX_LIKELY:
+            raise PlanError(f"{name}: of order 2: expected a number or 1 to {MAX_LIKELY} of them")
+        likely[:] = [_size(f"{name}: of order {order}", size) for size in likely]
+    if not any(map(any, orders)):
         raise PlanError(f"{name}: all are 0, so there would be nothing to learn")
+    pairs = orders[1] if len(orders) > 1 else []
     mean = sum(pairs) / len(pairs) if pairs else 0.0
-    return PriorScales.of([value[0], mean, *value[2:]], pairs)
+    return PriorScales.of([*orders[0], mean, *(likely[0] for likely in orders[2:])], pairs)
 
 
-def _check(where: str, size: Any) -> None:
-    number = isinstance(size, int | float) and not isinstance(size, bool)
-    if not number or not isfinite(size):
+def _size(where: str, given: Any) -> float:
+    size = as_number(given)
+    if not isinstance(size, int | float) or isinstance(size, bool) or not isfinite(size):
         raise PlanError(f"{where}: expected a number, got {size!r}")
     if size < 0:
         raise PlanError(f"{where}: a standard deviation is not negative, got {size}")
     if size > 1:
         raise PlanError(f"{where}: no coefficient is above 1, got {size}")
+    return size

@@ -1,15 +1,15 @@
 """A coding of categories in which noise is isotropic and a table splits into its interactions.
 
-A binary attribute has one feature, +1 for code 0 and -1 for code 1. One with r > 2 categories has
-r features ``sqrt(r) (1[x = c] - 1/r)``: one is redundant, but all are alike. The interactions are
-those of Efron and Stein; see noise-aware.md, section 2.
+A binary attribute has one feature, its sign: +1 for code 0 and -1 for code 1. Of binary attributes
+the interaction of a set is the mean product of their signs (its moment), which a Walsh-Hadamard
+transform gives. See noise-aware.md, section 2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import combinations
 from math import sqrt
 
 import numpy as np
@@ -41,19 +41,9 @@ class Features:
         return sum(self.widths)
 
     @cached_property
-    def owner(self) -> Indices:
-        """Attribute of each feature: shape (size,)."""
-        return np.repeat(np.arange(len(self.cardinalities)), self.widths)
-
-    @cached_property
-    def crossed(self) -> Flags:
-        """Whether two features belong to different attributes: shape (size, size)."""
-        return np.asarray(self.owner[:, None] != self.owner[None])
-
-    @cached_property
     def categories(self) -> Floats:
         """Number of categories of each feature's attribute: shape (size,)."""
-        return np.array(self.cardinalities, np.float64)[self.owner]
+        return np.repeat(np.array(self.cardinalities, np.float64), self.widths)
 
     @cached_property
     def binary(self) -> Flags:
@@ -90,18 +80,15 @@ class Features:
 
     def variance(self, means: Floats) -> Floats:
         """Return the variance of each feature, given the feature means: shape (..., size) both."""
-        share = 1.0 / self.categories + means / np.sqrt(self.categories)
-        spread = np.where(
-            self.binary, 1.0 - np.square(means), self.categories * share * (1.0 - share)
-        )
+        r = self.categories
+        share = 1.0 / r + means / np.sqrt(r)
+        spread = np.where(self.binary, 1.0 - np.square(means), r * share * (1.0 - share))
         return np.asarray(spread, np.float64)
 
     def margin(self, i: int, means: Floats) -> Floats:
         """Return the attribute's table: shape (..., categories), sums to 1."""
-        own = means[..., self.slices[i]]
-        table: Floats = (1.0 + own @ self.codes[i].T) / self.cardinalities[i]
-        if self.cardinalities[i] > 2:
-            table = 1.0 / self.cardinalities[i] + own / sqrt(self.cardinalities[i])
+        r, own = self.cardinalities[i], means[..., self.slices[i]]
+        table: Floats = (1.0 + own @ self.codes[i].T) / r if r == 2 else 1.0 / r + own / sqrt(r)
         return table
 
     def pair(
@@ -112,8 +99,7 @@ class Features:
         Shapes (..., r_i, r_j) of means (..., size), products (..., size, size) and margins of
         `margin`.
         """
-        a, b = margins
-        si, sj = self.slices[i], self.slices[j]
+        (a, b), si, sj = margins, self.slices[i], self.slices[j]
         own = products[..., si, sj] - means[..., si, None] * means[..., None, sj]
         left = self.codes[i] / self.cardinalities[i]
         right = self.codes[j] / self.cardinalities[j]
@@ -121,6 +107,22 @@ class Features:
         return table
 
 
-def cells_of(cardinalities: Sequence[int], attributes: Attributes) -> int:
-    """Return the number of cells of the table over ``attributes``."""
-    return int(np.prod([cardinalities[i] for i in attributes]))
+@dataclass(frozen=True, slots=True, eq=False)
+class AttributeSets:
+    """Sets of d binary attributes; in a cell's index the first attribute is the highest bit."""
+
+    attributes: int  # D
+    members: tuple[Attributes, ...]  # The sets, by size, then in lexicographic order
+    index: Indices  # (sets,): cell of the Walsh-Hadamard transform that holds the set's moment
+    order: Indices  # (sets,): sizes
+    crossed: Indices  # (sets, sets): cell of the symmetric difference of two sets
+
+
+@lru_cache(maxsize=32)
+def sets_up_to(d: int, order: int) -> AttributeSets:
+    """Return all sets of one to ``order`` of d attributes."""
+    members = tuple(s for o in range(1, order + 1) for s in combinations(range(d), o))
+    index = np.array([sum(1 << (d - 1 - i) for i in s) for s in members])
+    return AttributeSets(
+        d, members, index, np.array([len(s) for s in members]), index[:, None] ^ index
+    )

@@ -1,26 +1,21 @@
 """Unbiased estimates of every interaction, with known variances, from the tallies.
 
-Each view's unbiased table is split into its interactions (`features`). A coefficient of a view of L
-cells of variance v has variance L v, so the generalised-least-squares estimate of an interaction is
-the average over all views that hold its attributes, weighted by 1 / (L v). See noise-aware.md,
-section 2.
+The estimate of an interaction is the average over all views that hold its attributes, weighted by
+inverse variance. See noise-aware.md, section 2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimators.domain import Attributes
 from estimators.mechanisms.base import Mechanism
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.input.walsh import sets_up_to
+from estimators.noise_aware.input.features import Features, sets_up_to
 from estimators.numerics.hadamard import transform
 from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally
@@ -38,10 +33,9 @@ class Statistics:
     mean_precision: Floats  # (size,): inverse variances, 0 where there is no estimate
     # (size, size), symmetric: second-order estimates; blocks of one attribute with itself are 0.
     products: Floats
-    product_precision: Floats  # (size, size), inverse variances
+    product_precision: Floats  # (size, size): inverse variances, 0 where there is no estimate
     # Third and higher orders of binary attributes: (estimate, precision) by set.
     higher: dict[Attributes, tuple[float, float]]
-    reports: NDArray[np.int64]  # (attributes,): reports of views that hold the attribute
 
     def of(self, sets: Sequence[Attributes]) -> tuple[Floats, Floats]:
         """Return estimates and precisions of sets of binary attributes: shape (sets,) both."""
@@ -80,39 +74,33 @@ class _Sums:
     def add(self, attributes: Attributes, table: Floats, variance: float) -> None:
         """Add one view's unbiased table, whose cells have that variance."""
         weight = 1.0 / (table.size * variance)
-        if table.size == 1 << len(attributes):
-            self._add_binary(attributes, table, weight)
-            return
-        parts = self.features.interactions(attributes, table)
-        slices, count = [self.features.slices[i] for i in attributes], len(attributes)
-        for a in range(count):
-            part = parts[tuple(slice(1, None) if x == a else 0 for x in range(count))]
-            self.one[slices[a]] += weight * part
-            self.one_weight[slices[a]] += weight
-        for a, b in combinations(range(count), 2):
-            part = parts[tuple(slice(1, None) if x in (a, b) else 0 for x in range(count))]
-            for i, j, block in ((a, b, part), (b, a, part.T)):
-                self.two[slices[i], slices[j]] += weight * block
-                self.two_weight[slices[i], slices[j]] += weight
-
-    def _add_binary(self, attributes: Attributes, table: Floats, weight: float) -> None:
-        """Add the same by one transform, which gives all interactions of binary attributes."""
-        sets = sets_up_to(len(attributes), min(len(attributes), max(2, self.orders)))
-        values = (weight * transform(table)[sets.index]).tolist()
-        place = [self.features.slices[i].start for i in attributes]
-        for members, value in zip(sets.members, values, strict=True):
-            where = [place[a] for a in members]
+        slices = [self.features.slices[i] for i in attributes]
+        for members, part in self._interactions(attributes, table):
+            value, where = weight * part, [slices[a] for a in members]
             if len(members) == 1:
                 self.one[where[0]] += value
                 self.one_weight[where[0]] += weight
             elif len(members) == 2:
-                for i, j in (where, where[::-1]):
-                    self.two[i, j] += value
+                for (i, j), block in ((where, value), (where[::-1], value.T)):
+                    self.two[i, j] += block
                     self.two_weight[i, j] += weight
             else:
                 total = self.more.setdefault(tuple(attributes[a] for a in members), [0.0, 0.0])
-                total[0] += value
+                total[0] += float(value)
                 total[1] += weight
+
+    def _interactions(
+        self, attributes: Attributes, table: Floats
+    ) -> Iterator[tuple[Attributes, Floats]]:
+        """Yield sets of positions in ``attributes`` and their interactions, up to `orders`."""
+        count = len(attributes)
+        if table.size == 1 << count:  # one transform gives all interactions of binary attributes
+            sets = sets_up_to(count, min(count, max(2, self.orders)))
+            yield from zip(sets.members, transform(table)[sets.index], strict=True)
+            return
+        parts = self.features.interactions(attributes, table)
+        for members in sets_up_to(count, min(count, 2)).members:
+            yield members, parts[tuple(slice(1, None) if a in members else 0 for a in range(count))]
 
 
 def collect(
@@ -123,21 +111,17 @@ def collect(
     Cost: O(views · cells · 2^attributes of a view).
     """
     sums = _Sums(features, orders)
-    reports = np.zeros(len(plan.domain), np.int64)
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
         variance = cell_variance(mechanism)
-        for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True):
+        for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
             if n > 0:
-                table = mechanism.estimate(counts, int(n))
-                sums.add(view.attributes, table, variance / int(n))
-                reports[list(view.attributes)] += n
+                sums.add(view.attributes, mechanism.estimate(counts, n), variance / n)
     return Statistics(
         _ratio(sums.one, sums.one_weight),
         sums.one_weight,
         _ratio(sums.two, sums.two_weight),
         sums.two_weight,
         {key: (total / weight, weight) for key, (total, weight) in sums.more.items()},
-        reports,
     )
 
 

@@ -7,11 +7,13 @@ conditionals, for all blocks of all chains at once. See noise-aware.md, section 
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
 from estimators.noise_aware.arrays import Flags, Floats
 from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.priors import BLOCK_SCALE, BLOCK_SIZE
+from estimators.noise_aware.priors import BLOCK_SCALE, BLOCK_SIZE, half_cauchy
 from estimators.noise_aware.sampling.draws import choose
 
 
@@ -35,8 +37,7 @@ class Blocks:
         starts, widths = [s.start for s in features.slices], features.widths
         pairs = [
             (i, j)
-            for i in range(len(widths))
-            for j in range(i + 1, len(widths))
+            for i, j in combinations(range(len(widths)), 2)
             if widths[i] * widths[j] > 1 and known[starts[i], starts[j]]
         ]
         self.count = len(pairs)
@@ -91,8 +92,7 @@ class Blocks:
         """Draw the sizes of blocks, then their common scale."""
         sizes, scales = BLOCK_SIZE.points, BLOCK_SCALE.points
         grid = np.concatenate([[0.0], sizes])
-        prior = np.log(sizes / self._scale[:, None])
-        prior -= np.log1p(np.square(sizes / self._scale[:, None]))
+        prior = np.log(half_cauchy(sizes / self._scale[:, None]))
         prior -= np.log(np.exp(prior).sum(axis=1, keepdims=True))
         prior = np.concatenate([np.zeros((len(prior), 1)), prior], axis=1)
         likely = score[:, :, None] * grid - 0.5 * information[:, :, None] * np.square(grid)

@@ -28,10 +28,9 @@ class Concentrations:
         self, cardinalities: Sequence[int], chains: int, random: np.random.Generator
     ) -> None:
         """Start every attribute at the uniform distribution."""
-        self._random, prior = random, CONCENTRATION
+        self._random, prior, grid = random, CONCENTRATION, np.log(CONCENTRATION.points)
         self._several = np.array(cardinalities) > 2
         self.values = np.ones((chains, len(cardinalities)))
-        grid = np.linspace(np.log(prior.low), np.log(prior.high), prior.count)
         levels, centre = np.linspace(grid[0], grid[-1], 21), np.log(prior.median)
         score = -0.5 * np.square((grid - levels[:, None]) / prior.spread)
         norm = np.log(np.exp(score).sum(axis=1, keepdims=True))

@@ -10,14 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from estimators.noise_aware import priors
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.priors import (
-    RESIDUAL_RATIO,
-    RESIDUAL_SCALE,
-    HalfNormal,
-    LogGrid,
-    half_cauchy,
-)
 from estimators.noise_aware.sampling.draws import choose
 
 
@@ -42,30 +36,29 @@ def draw_scales(
     Returns:
         Scales, shape (chains,), and squares of kappa, shape (chains, pairs).
     """
-    scales, ratios = RESIDUAL_SCALE.points, RESIDUAL_RATIO.points
+    scales, ratios = priors.RESIDUAL_SCALE.points, priors.RESIDUAL_RATIO.points
     square, own = square[:, None], unit[:, None]
-    variance = np.square(scales)[:, None] * own
-    variance = variance * kappa2[:, None]
-    score = -0.5 * _energy(square, noise, variance, most).sum(axis=2) + RESIDUAL_SCALE.on_grid
+    variance = np.square(scales)[:, None] * own * kappa2[:, None]
+    score = (
+        -0.5 * _energy(square, noise, variance, most).sum(axis=2) + priors.RESIDUAL_SCALE.on_grid
+    )
     scale = scales[choose(random, score, axis=1)]
     variance = np.square(ratios)[:, None] * (own * np.square(scale)[:, None, None])
-    prior = np.log(half_cauchy(ratios))[:, None]
+    prior = np.log(priors.half_cauchy(ratios))[:, None]
     score = -0.5 * _energy(square, noise, variance, most) + prior
     return scale, np.square(ratios[choose(random, score, axis=1)])
 
 
-def gains(
-    effects: Floats, variances: Floats, size: float, nothing: float = 0.0
-) -> tuple[Floats, Floats]:
+def gains(effects: Floats, variances: Floats, size: float) -> tuple[Floats, Floats]:
     """Average the gain ``s^2 kappa^2 / (s^2 kappa^2 + variance)`` of each effect over s and kappa.
 
-    The prior of s is half-normal of that size, even in the logarithm from 0.001 on, or there is no
-    effect at all with probability ``nothing``. Shape (count,) all: gains, and the variance that
-    their uncertainty adds to ``gain * variance`` of the shrunk effects. Cost: 252 count.
+    With probability 1/2 there is no effect at all. Else the prior of s is half-normal of that size,
+    even in the logarithm from 0.001 on. Shape (count,) all: gains, and the variance that their
+    uncertainty adds to ``gain * variance`` of the shrunk effects. Cost: 252 count.
     """
-    scales = HalfNormal(1e-3, 1.5, 28, size)
-    ratios = LogGrid(0.1, 10.0, 9).points
-    kappa = half_cauchy(ratios)
+    scales = priors.HalfNormal(1e-3, 1.5, 28, size)
+    ratios = priors.LogGrid(0.1, 10.0, 9).points
+    kappa = priors.half_cauchy(ratios)
     prior = np.square(scales.points[:, None] * ratios[None])[:, :, None]
     total = variances + prior
     score = -0.5 * (np.square(effects) / total + np.log(total))
@@ -75,12 +68,10 @@ def gains(
     mass = likely.sum(axis=1)
     evidence = (np.log(mass) + top[:, 0]).sum(axis=1) + scales.on_grid
     weight = np.exp(evidence - evidence.max())
-    absent = 0.0
-    if nothing > 0.0:  # weight of no effect, in units of exp(the largest evidence)
-        without = -0.5 * float((np.square(effects) / variances + np.log(variances)).sum())
-        odds = nothing / (1.0 - nothing) * float(np.exp(scales.on_grid).sum())
-        absent = float(odds * np.exp(min(without - float(evidence.max()), 600.0)))
-    weight /= weight.sum() + absent
+    # Weight of no effect, in units of exp(the largest evidence).
+    without = -0.5 * float((np.square(effects) / variances + np.log(variances)).sum())
+    lead = min(without - float(evidence.max()), 600.0)  # exp overflows above 709
+    weight /= weight.sum() + float(np.exp(scales.on_grid).sum()) * np.exp(lead)
     ratio = prior / total
     gain = weight @ ((likely * ratio).sum(axis=1) / mass)
     square = weight @ ((likely * np.square(ratio)).sum(axis=1) / mass)

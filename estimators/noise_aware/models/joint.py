@@ -13,8 +13,8 @@ import numpy as np
 
 from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Floats, Singles
+from estimators.noise_aware.input.features import sets_up_to
 from estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
-from estimators.noise_aware.input.walsh import sets_up_to
 from estimators.noise_aware.models.loglinear import LogLinear
 from estimators.noise_aware.models.parities import PairParities, Parities
 from estimators.noise_aware.sampling.hamiltonian import draw
@@ -66,7 +66,8 @@ def fit(statistics: Statistics) -> Joint:
     order = min(highest, max([2, *map(len, statistics.higher)]), d)
     chains = min((1 << 18) >> d, 8)  # few where tables are large
     parities = PairParities(d) if order == 2 else Parities(d, order)
-    observed = Parities(d, READ_ORDER) if d > SMALL and _knows_triples(statistics) else parities
+    triples = any(len(s) == 3 and known > 0 for s, (_, known) in statistics.higher.items())
+    observed = Parities(d, READ_ORDER) if d > SMALL and triples else parities
     estimates, precision = statistics.of(observed.sets.members)
     precision = np.minimum(precision, MOST_PRECISE)
     random = np.random.default_rng(20181015)  # fixed: equal tallies give equal answers
@@ -82,10 +83,6 @@ def fit(statistics: Statistics) -> Joint:
     coefficients = transform(table.ravel())[sets.index]
     kept = tables[:: max(tables.size >> 22, 1)]  # at most 16 MB, twice that at worst
     return Joint(table, kept, sets.members, coefficients, sensitivity)
-
-
-def _knows_triples(statistics: Statistics) -> bool:
-    return any(len(s) == 3 and precision > 0 for s, (_, precision) in statistics.higher.items())
 
 
 @lru_cache(maxsize=1024)

@@ -1,36 +1,22 @@
 """Latent traits: a Bayesian model of the moments of any number of binary attributes.
 
 A record has a few unobserved traits z ~ N(0, I), and given these attributes are independent with
-``E[x_i | z] = tanh(a_i + b_i . z)`` (item response theory). Estimates of first, second and third
-moments are normal about the model's, with sparse residuals of pairs (`horseshoe`) and a common
-excess delta of triples. Fields a_i lie about a common centre, loadings b_iq about a mean beta_q
-alpha_q. All scales are drawn with everything else: by Hamiltonian Monte Carlo, from exact
-conditionals on grids, and alpha also together with its loadings. See noise-aware.md, section 5.
+``E[x_i | z] = tanh(a_i + b_i . z)`` (item response theory). So a few numbers describe all pairs.
+Fields a and loadings b are drawn by Hamiltonian Monte Carlo. Their scales, and those of the
+residuals of pairs (`horseshoe`) and triples (delta), are drawn from exact conditionals on grids;
+alpha is also moved together with its loadings. See noise-aware.md, section 5.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from estimators.noise_aware import priors
 from estimators.noise_aware.arrays import Floats, Indices
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models.horseshoe import draw_scales
-from estimators.noise_aware.models.mixture import Gaps, Mixtures, Weights
-from estimators.noise_aware.models.posterior import (
-    DRAWS,
-    PairEstimates,
-    Posterior,
-    PosteriorAccumulator,
-    Sweep,
-)
-from estimators.noise_aware.priors import (
-    FIELD_CENTRE,
-    TRAIT_COMMON,
-    TRAIT_EXCESS,
-    TRAIT_FIELD_SCALE,
-    TRAIT_FREEDOM,
-    TRAIT_LOADING,
-)
+from estimators.noise_aware.models.mixture import ByOrder, Mixtures, likelihood
+from estimators.noise_aware.models.posterior import DRAWS, Posterior, PosteriorAccumulator
 from estimators.noise_aware.sampling.draws import choose
 from estimators.noise_aware.sampling.hamiltonian import draw
 
@@ -51,12 +37,12 @@ def fit(statistics: Statistics, sweeps: int = SWEEPS) -> Posterior:
     """
     random = np.random.default_rng(20041203)  # fixed: equal tallies give equal answers
     model = Traits(statistics, random)
-    own, size = model.mixtures, model.mixtures.d
-    i, j = np.indices((size, size)).reshape(2, -1)
-    estimates = PairEstimates(own.pair_estimates, own.pair_noise, own.known, (i, j))
-    kept = PosteriorAccumulator(estimates, random)
+    own = model.mixtures
+    estimates = (own.pair_estimates, own.pair_noise, own.known)
+    kept = PosteriorAccumulator(estimates, np.ones(own.d, bool), random)
     for number, means in enumerate(draw(model, random, WARM_UP, sweeps)):
-        kept.add(model.sweep(means), draw=number * DRAWS % sweeps < DRAWS)
+        take = number * DRAWS % sweeps < DRAWS
+        kept.add(*own.first_two(means), model.residual(), model.tau, draw=take)
     return kept.posterior()
 
 
@@ -75,12 +61,12 @@ class Traits:
         precision = self.mixtures.precision
         shrunk = np.clip(self.mixtures.estimates * precision / (precision + 3.0), -0.95, 0.95)
         self._variance, self._sweeps = 1.0 - np.square(shrunk), 0
-        self._sigma = np.full(CHAINS, TRAIT_FIELD_SCALE.median)
+        self._sigma = np.full(CHAINS, priors.TRAIT_FIELD_SCALE.median)
         self._alpha = np.full((CHAINS, TRAITS), 0.2)
-        self._tau = np.full(CHAINS, 0.02)
+        self.tau = np.full(CHAINS, 0.02)
         self._kappa2 = np.ones((CHAINS, d, d))
-        self._delta = np.full(CHAINS, TRAIT_EXCESS.size)
-        variance = self.mixtures.triple_noise + np.square(TRAIT_EXCESS.points)[:, None]
+        self._delta = np.full(CHAINS, priors.TRAIT_EXCESS.size)
+        variance = self.mixtures.triple_noise + np.square(priors.TRAIT_EXCESS.points)[:, None]
         self._by_delta, self._delta_cost = (1.0 / variance).T, np.log(variance).sum(axis=1)
         fields = np.arctanh(shrunk)
         self.state = np.zeros((CHAINS, self._own + 1 + TRAITS))
@@ -89,22 +75,17 @@ class Traits:
         self.state[:, self._own] = fields.mean()
         self._set_weights()
 
-    def _residual(self) -> Floats:
-        """Prior variances of residual second moments: (chains, d, d)."""
-        scales = self._kappa2 * np.square(self._tau)[:, None, None]
+    def residual(self) -> Floats:
+        """Return the prior variances of residual second moments: (chains, d, d)."""
+        scales = self._kappa2 * np.square(self.tau)[:, None, None]
         return np.asarray(scales * np.outer(self._variance, self._variance))
 
     def _set_weights(self) -> None:
         """Set the inverse variances of the estimates about the traits' predictions."""
         m = self.mixtures
-        two = np.where(m.known, 1.0 / (m.pair_noise + self._residual()), 0.0)
+        two = np.where(m.known, 1.0 / (m.pair_noise + self.residual()), 0.0)
         three = 1.0 / (m.triple_noise + np.square(self._delta)[:, None])
-        self._weights = Weights(m.precision, two, three)
-
-    def sweep(self, means: Floats) -> Sweep:
-        """Return the sweep that has these means given nodes."""
-        one, two = self.mixtures.first_two(means)
-        return Sweep(one, two, self._residual(), self._tau)
+        self._weights = ByOrder(m.precision, two, three)
 
     def _parameters(self, state: Floats) -> Floats:
         """Fields and loadings: shape (chains, 1 + traits, d)."""
@@ -116,7 +97,7 @@ class Traits:
         value, slope, means = self.mixtures.density(self._parameters(state), self._weights)
         gradient = np.hstack([slope.reshape(len(state), -1), slope.sum(axis=2)])
         scale = self._prior_scales()
-        z, fields, nu = state / scale, slice(0, self.mixtures.d), TRAIT_FREEDOM
+        z, fields, nu = state / scale, slice(0, self.mixtures.d), priors.TRAIT_FREEDOM
         square = np.square(z)
         z[:, fields] *= (nu + 1.0) / (nu + square[:, fields])
         square[:, fields] = (nu + 1.0) * np.log1p(square[:, fields] / nu)
@@ -126,13 +107,13 @@ class Traits:
         d = self.mixtures.d
         fields = np.repeat(self._sigma[:, None], d, axis=1)
         loadings = np.repeat(self._alpha, d, axis=1)
-        centre = np.full((CHAINS, 1), FIELD_CENTRE)
-        return np.hstack([fields, loadings, centre, TRAIT_COMMON * self._alpha])
+        centre = np.full((CHAINS, 1), priors.FIELD_CENTRE)
+        return np.hstack([fields, loadings, centre, priors.TRAIT_COMMON * self._alpha])
 
     def prior_curvature(self) -> Floats:
         """Return the prior's diagonal curvature; see `hamiltonian`."""
         out = np.square(self._prior_scales())
-        out[:, : self.mixtures.d] *= (TRAIT_FREEDOM + 3.0) / (TRAIT_FREEDOM + 1.0)
+        out[:, : self.mixtures.d] *= (priors.TRAIT_FREEDOM + 3.0) / (priors.TRAIT_FREEDOM + 1.0)
         return np.asarray(1.0 / out)
 
     def curvature(self) -> Floats:
@@ -142,21 +123,24 @@ class Traits:
         chart = np.hstack([np.eye(self._own), np.repeat(np.eye(1 + TRAITS), d, axis=0)])
         return np.asarray(chart.T @ own @ chart)
 
-    def _gaps(self, state: Floats) -> Gaps:
-        return self.mixtures.gaps(self.mixtures.given_nodes(self._parameters(state)))
+    def _gaps(self, state: Floats) -> ByOrder:
+        return self.mixtures.gaps(self.mixtures.given_nodes(self._parameters(state)))[0]
 
     def draw_scales(self) -> None:
         """Draw delta, tau, kappa, sigma and alpha."""
         gaps = self._gaps(self.state)
         self._sweeps += 1
         if self._sweeps <= WARM_UP:
-            self._follow_margins(self.mixtures.estimates - gaps.one)
+            # s^2 follows the chains' margins; only while warming up, as it bends the density.
+            margins = np.square(self.mixtures.estimates - gaps.one)
+            now = np.maximum(1.0 - margins, 1e-4).mean(axis=0)
+            self._variance = self._variance + 0.2 * (now - self._variance)
         if gaps.three.size:
             score = np.square(gaps.three) @ self._by_delta + self._delta_cost
-            chosen = choose(self._random, TRAIT_EXCESS.on_grid - 0.5 * score)
-            self._delta = TRAIT_EXCESS.points[chosen]
+            chosen = choose(self._random, priors.TRAIT_EXCESS.on_grid - 0.5 * score)
+            self._delta = priors.TRAIT_EXCESS.points[chosen]
         i, j = self.mixtures.pairs
-        self._tau, kappa2 = draw_scales(
+        self.tau, kappa2 = draw_scales(
             self._random,
             np.square(gaps.two[:, i, j]),
             self.mixtures.pair_noise[i, j],
@@ -168,42 +152,37 @@ class Traits:
         self._draw_sigma()
         for q in range(TRAITS):
             self._draw_alpha(q)
-        self._stretch(int(self._random.integers(TRAITS)), self._weights.likelihood(gaps))
+        self._stretch(int(self._random.integers(TRAITS)), likelihood(gaps, self._weights))
 
     def _draw_sigma(self) -> None:
-        d, nu, grid = self.mixtures.d, TRAIT_FREEDOM, TRAIT_FIELD_SCALE.points
+        d, nu, grid = self.mixtures.d, priors.TRAIT_FREEDOM, priors.TRAIT_FIELD_SCALE.points
         square = np.square(self.state[:, None, :d] / grid[:, None])
         score = 0.5 * (nu + 1.0) * np.log1p(square / nu).sum(axis=2)
-        prior = TRAIT_FIELD_SCALE.on_grid - d * np.log(grid)
+        prior = priors.TRAIT_FIELD_SCALE.on_grid - d * np.log(grid)
         self._sigma = grid[choose(self._random, prior - score)]
 
     def _draw_alpha(self, q: int) -> None:
-        own, grid = self._scaled(q), TRAIT_LOADING.points
-        unit = np.append(np.ones(self.mixtures.d), TRAIT_COMMON)
+        own, grid = self._scaled(q), priors.TRAIT_LOADING.points
+        unit = np.append(np.ones(self.mixtures.d), priors.TRAIT_COMMON)
         energy = np.square(self.state[:, own] / unit).sum(axis=1)
         score = 0.5 * energy[:, None] / np.square(grid) + own.size * np.log(grid)
-        self._alpha[:, q] = grid[choose(self._random, TRAIT_LOADING.on_grid - score)]
-
-    def _follow_margins(self, means: Floats) -> None:
-        """Let s^2 follow the chains' margins; only while warming up, as it bends the density."""
-        now = np.maximum(1.0 - np.square(means), 1e-4).mean(axis=0)
-        self._variance = self._variance + 0.2 * (now - self._variance)
+        self._alpha[:, q] = grid[choose(self._random, priors.TRAIT_LOADING.on_grid - score)]
 
     def _scaled(self, q: int) -> Indices:
         """Positions in a state that alpha_q scales: a trait's loadings, then beta."""
         d = self.mixtures.d
         return np.append(np.arange((1 + q) * d, (2 + q) * d), self._own + 1 + q)
 
-    def _stretch(self, q: int, likelihood: Floats) -> None:
+    def _stretch(self, q: int, before: Floats) -> None:
         """Move alpha with all that it scales by a Metropolis step."""
-        own, old, grid = self._scaled(q), self._alpha[:, q], TRAIT_LOADING.points
+        own, old, grid = self._scaled(q), self._alpha[:, q], priors.TRAIT_LOADING.points
         steps = (0.3, 1.0, 2.5)  # of log alpha; the best depends on noise, so one at random
         step = steps[self._random.integers(len(steps))]
         factor = np.exp(step * self._random.normal(size=CHAINS))
         state, new = self.state.copy(), old * factor
         state[:, own] *= factor[:, None]
-        gain = self._weights.likelihood(self._gaps(state)) - likelihood
-        gain -= 0.5 * (np.square(new) - np.square(old)) / TRAIT_LOADING.size**2
+        gain = likelihood(self._gaps(state), self._weights) - before
+        gain -= 0.5 * (np.square(new) - np.square(old)) / priors.TRAIT_LOADING.size**2
         taken = np.log(self._random.random(CHAINS)) < gain
         taken &= (new > grid[0]) & (new < grid[-1])
         self.state[taken], self._alpha[taken, q] = state[taken], new[taken]

@@ -17,18 +17,9 @@ from math import lgamma, log
 
 import numpy as np
 
+from estimators.noise_aware import priors
 from estimators.noise_aware.arrays import Floats, Indices, Singles
 from estimators.noise_aware.models.parities import Parities
-from estimators.noise_aware.priors import (
-    EXCESS,
-    FIELD_CENTRE,
-    FIELD_SCALE,
-    INTERACTION_SCALES,
-    SOCIABILITY,
-    TAIL_FREEDOMS,
-    HalfNormal,
-    LogNormal,
-)
 from estimators.noise_aware.sampling.draws import choose
 
 
@@ -48,14 +39,14 @@ class LogLinear:
         precision: Floats,
         chains: int,
         random: np.random.Generator,
-        observed: Parities | None = None,
+        observed: Parities,
     ) -> None:
         """Start every chain near the posterior's mode.
 
         ``estimates`` and ``precision`` have shape (observed sets,), with precision 0 without
-        estimate; ``observed`` has the same or a higher order than ``parities``, None: the same.
+        estimate; ``observed`` has the same or a higher order than ``parities``.
         """
-        self.parities, self.observed = parities, observed or parities
+        self.parities, self.observed = parities, observed
         self._estimates, self._random = estimates, random
         order = parities.sets.order
         self._d, self._sets, self._order = parities.sets.attributes, order.size, order
@@ -67,25 +58,25 @@ class LogLinear:
         self.size = self._sets + self._d + 2
         self._lay_out_precision(precision, chains)
         self._chart = self._charted(members)
-        self._sigma = np.full(chains, FIELD_SCALE.median)
+        self._sigma = np.full(chains, priors.FIELD_SCALE.median)
         self._alpha = np.full(chains, 0.1)
         self._tau = np.full((chains, max(int(order.max()) - 1, 1)), 0.1)
-        self._freedom = np.full((chains, int(order.max())), TAIL_FREEDOMS[1])
+        self._freedom = np.full((chains, int(order.max())), priors.TAIL_FREEDOMS[1])
         self.state = self._start(chains)
 
     def _lay_out_precision(self, precision: Floats, chains: int) -> None:
         """Set the precisions of each chain, and what they are and score at every delta."""
-        grid, beyond = EXCESS.points, precision[self._sets :]
+        grid, beyond = priors.EXCESS.points, precision[self._sets :]
         rows = chains if beyond.size else 1  # one row where no delta distinguishes the chains
         self._precision = np.tile(precision, (rows, 1))
         self._by_delta = beyond / (1.0 + beyond * np.square(grid)[:, None])
         known = self._by_delta[:, beyond > 0]
-        self._delta_score = 0.5 * (np.log(known).sum(axis=1) - np.square(grid / EXCESS.size))
-        self._set_delta(np.full(rows, np.searchsorted(grid, EXCESS.size)))
+        self._delta_score = 0.5 * (np.log(known).sum(axis=1) - np.square(grid / priors.EXCESS.size))
+        self._set_delta(np.full(rows, np.searchsorted(grid, priors.EXCESS.size)))
 
     def _set_delta(self, places: Indices) -> None:
         """Set each chain's delta to the one at its place in the grid."""
-        self.delta = EXCESS.points[places]
+        self.delta = priors.EXCESS.points[places]
         self._precision[:, self._sets :] = self._by_delta[places]
 
     def _charted(self, members: Indices) -> Floats:
@@ -144,7 +135,7 @@ class LogLinear:
         common = np.repeat(self._alpha[:, None], self._d + 1, axis=1)
         common[:, -1] *= 2.0
         taus = self._tau[:, self._order[self._d :] - 2]
-        centre = np.full((len(singles), 1), FIELD_CENTRE)
+        centre = np.full((len(singles), 1), priors.FIELD_CENTRE)
         return np.concatenate([singles, taus, common, centre], axis=1)
 
     def _prior(self, state: Floats) -> tuple[Floats, Floats]:
@@ -186,20 +177,18 @@ class LogLinear:
         for order in range(1, int(self._order.max()) + 1):
             own = np.nonzero(self._order == order)[0]
             scale = self._sigma if order == 1 else self._tau[:, order - 2]
-            prior = FIELD_SCALE if order == 1 else INTERACTION_SCALES[order - 2]
+            prior = priors.FIELD_SCALE if order == 1 else priors.INTERACTION_SCALES[order - 2]
             self._draw_scale(self.state[:, None, own], scale, order, prior)
             likelihood = self._move(own, scale, prior, likelihood)
-        own, grid = np.arange(self._sets, self.size - 1), SOCIABILITY.points
+        own, grid = np.arange(self._sets, self.size - 1), priors.SOCIABILITY.points
         energy = np.square(self.state[:, own]).sum(axis=1) - 0.75 * np.square(self.state[:, -2])
         score = -0.5 * energy[:, None] / np.square(grid) - own.size * np.log(grid)
-        self._alpha[:] = grid[choose(self._random, score + SOCIABILITY.on_grid)]
-        self._move(own, self._alpha, SOCIABILITY, likelihood)
+        self._alpha[:] = grid[choose(self._random, score + priors.SOCIABILITY.on_grid)]
+        self._move(own, self._alpha, priors.SOCIABILITY, likelihood)
 
-    def _draw_scale(
-        self, state: Floats, scale: Floats, order: int, prior: HalfNormal | LogNormal
-    ) -> None:
+    def _draw_scale(self, state: Floats, scale: Floats, order: int, prior: priors.LogGrid) -> None:
         """Draw nu and scale of one order given the state, shape (chains, 1, sets), in place."""
-        count, grid, nus = state.shape[2], prior.points, TAIL_FREEDOMS
+        count, grid, nus = state.shape[2], prior.points, priors.TAIL_FREEDOMS
         norm = np.array([lgamma((f + 1.0) / 2.0) - lgamma(f / 2.0) - 0.5 * log(f) for f in nus])
         score = _student(state / scale[:, None, None], nus[:, None]) + count * norm
         freedom = nus[choose(self._random, score)]
@@ -209,7 +198,7 @@ class LogLinear:
         scale[:] = grid[choose(self._random, score)]
 
     def _move(
-        self, own: Indices, scale: Floats, prior: HalfNormal | LogNormal, likelihood: Floats
+        self, own: Indices, scale: Floats, prior: priors.LogGrid, likelihood: Floats
     ) -> Floats:
         """Stretch a part of the state with its scale by Metropolis steps, in place."""
         # Steps of the scale's logarithm: the best depends on noise, so all are tried.

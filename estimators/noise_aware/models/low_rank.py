@@ -5,9 +5,9 @@ For attributes i, j with feature means m and feature deviations s (a function of
     M_ij = m_i m_j + s_i s_j (u_i . u_j + b_ij + r_ij),   u_iq ~ N(0, alpha_q^2),
 
 with sparse residuals r (`horseshoe`) and blocks b of two categorical attributes (`blocks`). Gibbs
-sampling with exact conditionals, on grids where they have no standard form; residuals are
-integrated out, and of categorical attributes conditional means are averaged instead of draws. See
-noise-aware.md, section 5.
+sampling draws from exact conditionals, on grids where they have no standard form. Residuals are
+integrated out. For categorical attributes conditional means are averaged instead of draws, as they
+are less noisy. See noise-aware.md, section 5.
 """
 
 from __future__ import annotations
@@ -22,15 +22,10 @@ from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models.blocks import Blocks
 from estimators.noise_aware.models.concentration import Concentrations
 from estimators.noise_aware.models.horseshoe import draw_scales
-from estimators.noise_aware.models.posterior import (
-    PairEstimates,
-    Posterior,
-    PosteriorAccumulator,
-    Sweep,
-)
+from estimators.noise_aware.models.posterior import Posterior, PosteriorAccumulator
 from estimators.noise_aware.priors import FACTOR_LOADING, LARGEST_RESIDUAL, MEAN_SHAPES
 from estimators.noise_aware.sampling.draws import choose
-from estimators.noise_aware.sampling.quadratic_form import QuadraticForm, layout, refined
+from estimators.noise_aware.sampling.quadratic_form import QuadraticForm, refined
 
 CHAINS, RANK = 4, 4
 """Chains side by side; factors, of which alpha switches off those that data do not support."""
@@ -51,14 +46,13 @@ def fit(features: Features, statistics: Statistics) -> Posterior:
     warm_up, sweeps = (30, 50) if features.size <= LARGE else (20, 25)
     for _ in range(warm_up):
         sampler.sweep()
-    bounded = np.nonzero(features.binary[:, None] & features.binary[None])
-    estimates = PairEstimates(sampler.estimates, sampler.noise, sampler.known, bounded)
-    kept = PosteriorAccumulator(estimates, sampler.random)
+    estimates = (sampler.estimates, sampler.noise, sampler.known)
+    kept = PosteriorAccumulator(estimates, features.binary, sampler.random)
+    expected = sampler.expected if sampler.several else None
     for number in range(sweeps):
         sampler.sweep()
-        sweep = Sweep(sampler.m, sampler.low(), sampler.residual(), sampler.tau)
-        expected = sampler.expected if sampler.several else None
-        kept.add(sweep, expected, draw=number % 5 < 4)
+        draw, low, residual = number % 5 < 4, sampler.low(), sampler.residual()
+        kept.add(sampler.m, low, residual, sampler.tau, expected, draw=draw)
     return kept.posterior()
 
 
@@ -66,7 +60,7 @@ class _Sampler:
     def __init__(self, features: Features, statistics: Statistics) -> None:
         self.features = features
         self.random = np.random.default_rng(20140926)  # fixed: equal tallies give equal answers
-        self.known = (statistics.product_precision > 0) & features.crossed
+        self.known = statistics.product_precision > 0
         precision = np.where(self.known, statistics.product_precision, 1.0)
         self.noise = 1.0 / precision
         self.estimates = np.where(self.known, statistics.products, 0.0)
@@ -85,7 +79,6 @@ class _Sampler:
         self.factors = np.zeros_like(self.kappa2)
         self.ceiling = np.square(LARGEST_RESIDUAL / (features.unit[:, None] * features.unit))
         self.blocks = Blocks(features, self.known, CHAINS, self.random)
-        self.mean_grid = layout(np.tanh(MEAN_GRID), 1.0 / np.cosh(MEAN_GRID))
         self.levers = np.empty((*shape, RANK))
         self.squares = np.empty((*shape, RANK * RANK))
 
@@ -173,15 +166,13 @@ class _Sampler:
             return
         # The beta density of (1 + m) / 2 = exp(z) / (2 cosh z), m = tanh z, times dm / dz.
         skew, total = self.beta[:, :1] - self.beta[:, 1:], self.beta.sum(axis=1)[:, None]
-        grid = MEAN_GRID
 
         def score(z: Floats) -> Floats:
             wide = np.cosh(z)
             likely = form.score(0, np.tanh(z), 1.0 / wide)
             return np.asarray(likely + skew * z - total * np.log(wide))
 
-        coarse = form.on(0, self.mean_grid) + skew * grid - total * np.log(np.cosh(grid))
-        m = refined(self.random, coarse, score, grid)
+        m = refined(self.random, score, MEAN_GRID)
         self.m[:, own.start] = m
         self.s[:, own.start] = np.sqrt(np.maximum(1.0 - np.square(m), 1e-4))
 
@@ -214,7 +205,7 @@ class _Sampler:
                     total = total + form.score(c, sqrt(r) * (p - 1.0 / r), s)
                 return total
 
-            drawn = refined(self.random, split(grid), split, grid)
+            drawn = refined(self.random, split, grid)
             chosen = (1.0 + drawn) / 2.0
             share[:, a], share[:, b] = both * chosen, both * (1.0 - chosen)
         self.m[:, own] = sqrt(r) * (share - 1.0 / r)

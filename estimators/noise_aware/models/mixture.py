@@ -1,14 +1,14 @@
 """Mixtures of independent binary attributes: moments, likelihood of estimates, derivatives.
 
 Given one of a few nodes z_t (of weight w_t) attributes are independent with means ``m_i(t) =
-tanh(a_i + b_i . z_t)``, so moments are ``theta_S = sum_t w_t prod_{i in S} m_i(t)``. The
-nodes are those of Gauss and Hermite for a normal z. See noise-aware.md, section 5.
+tanh(a_i + b_i . z_t)``, so moments are ``theta_S = sum_t w_t prod_{i in S} m_i(t)``. The nodes are
+those of Gauss and Hermite for a normal z. See noise-aware.md, section 5.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,35 +22,25 @@ def nodes(traits: int, each: int) -> tuple[Floats, Floats]:
     Shapes (nodes, 1 + traits), its first column 1, and (nodes,), of sum 1.
     """
     x, w = np.polynomial.hermite_e.hermegauss(each)
-    grid = np.stack(np.meshgrid(*[x] * traits, indexing="ij"), axis=-1).reshape(-1, traits)
-    weights = np.stack(np.meshgrid(*[w / w.sum()] * traits, indexing="ij"), axis=-1)
-    weight = weights.reshape(-1, traits).prod(axis=1)
+    grid = np.array(list(product(x, repeat=traits)))
+    weight = np.array(list(product(w / w.sum(), repeat=traits))).prod(axis=1)
     return np.hstack([np.ones((len(grid), 1)), grid]), weight
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Gaps:
-    """Estimates less moments: shapes (chains, d), (chains, d, d) and (chains, triples)."""
+class ByOrder(NamedTuple):
+    """Values of the estimates of each order, such as their gaps to the model, or their weights."""
 
-    one: Floats
-    two: Floats
-    three: Floats
+    one: Floats  # (chains, d), or (d,) where all chains have the same
+    two: Floats  # (chains, d, d)
+    three: Floats  # (chains, triples)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weights:
-    """Inverse variances, 0 without estimate: shapes (d,), (chains, d, d), (chains, triples)."""
-
-    one: Floats
-    two: Floats
-    three: Floats
-
-    def likelihood(self, gaps: Gaps) -> Floats:
-        """Return the log likelihood, up to a function of the weights: shape (chains,)."""
-        out = (self.one * np.square(gaps.one)).sum(axis=1)
-        out += 0.5 * (self.two * np.square(gaps.two)).sum(axis=(1, 2))
-        out += (self.three * np.square(gaps.three)).sum(axis=1)
-        return np.asarray(-0.5 * out, np.float64)
+def likelihood(gaps: ByOrder, weights: ByOrder) -> Floats:
+    """Return the log likelihood of gaps, up to a function of the inverse variances: (chains,)."""
+    out = (weights.one * np.square(gaps.one)).sum(axis=1)
+    out += 0.5 * (weights.two * np.square(gaps.two)).sum(axis=(1, 2))
+    out += (weights.three * np.square(gaps.three)).sum(axis=1)
+    return np.asarray(-0.5 * out, np.float64)
 
 
 class Mixtures:
@@ -95,34 +85,28 @@ class Mixtures:
         weighted = means * self._weight
         return weighted.sum(axis=2), weighted @ means.transpose(0, 2, 1)
 
-    def gaps(self, means: Floats) -> Gaps:
-        """Return estimates less moments; cost O(chains d^2 nodes), d times that with triples."""
-        return self._gaps_and_products(means)[0]
+    def gaps(self, means: Floats) -> tuple[ByOrder, Singles | None]:
+        """Return estimates less moments and, where there are triples, products of pairs.
 
-    def _gaps_and_products(self, means: Floats) -> tuple[Gaps, Singles | None]:
-        """The same, and products of pairs given nodes where there are triples."""
+        Products given nodes have shape (chains, pairs, nodes) and single precision: third moments
+        are never estimated more precisely. Cost: O(chains d^2 nodes), d times that with triples.
+        """
         one, two = self.first_two(means)
         three, products = np.zeros((len(means), 0)), None
         if self.triple_noise.size:
-            three, products = self._third(means.astype(np.float32))
+            single = means.astype(np.float32)
+            products = single.take(self._j, axis=1)
+            products *= single.take(self._k, axis=1)
+            moments = (single * self._weight.astype(np.float32)) @ products.transpose(0, 2, 1)
+            own = self._places[: self.triple_noise.size]
+            three = moments.reshape(len(means), -1).take(own, axis=1).astype(np.float64)
         pairs, triples = self.pair_estimates - two, self._triple_estimates - three
-        return Gaps(self.estimates - one, pairs, triples), products
+        return ByOrder(self.estimates - one, pairs, triples), products
 
-    def _third(self, means: Singles) -> tuple[Floats, Singles]:
-        """Third moments of the triples, and products of pairs given nodes: (chains, pairs, nodes).
-
-        In single precision: third moments are never estimated more precisely.
-        """
-        products = means.take(self._j, axis=1)
-        products *= means.take(self._k, axis=1)
-        moments = (means * self._weight.astype(np.float32)) @ products.transpose(0, 2, 1)
-        own = self._places[: self.triple_noise.size]
-        return moments.reshape(len(means), -1).take(own, axis=1).astype(np.float64), products
-
-    def density(self, parameters: Floats, weights: Weights) -> tuple[Floats, Floats, Floats]:
+    def density(self, parameters: Floats, weights: ByOrder) -> tuple[Floats, Floats, Floats]:
         """Return log likelihood (chains,), its gradient, and means given nodes."""
         means = self.given_nodes(parameters)
-        gaps, products = self._gaps_and_products(means)
+        gaps, products = self.gaps(means)
         pull = np.zeros_like(means)
         if products is not None:
             spread = np.zeros((len(means), self.d * self._j.size), np.float32)
@@ -131,9 +115,9 @@ class Mixtures:
         pull += (weights.two * gaps.two) @ means
         pull += (weights.one * gaps.one)[:, :, None]
         pull *= (1.0 - np.square(means)) * self._weight
-        return weights.likelihood(gaps), (pull @ self._basis).transpose(0, 2, 1), means
+        return likelihood(gaps, weights), (pull @ self._basis).transpose(0, 2, 1), means
 
-    def curvature(self, parameters: Floats, weights: Weights) -> Floats:
+    def curvature(self, parameters: Floats, weights: ByOrder) -> Floats:
         """Return the expected curvature of minus the log likelihood, mean over chains.
 
         Shape (parameters, parameters). Cost: O(chains (d^2 + triples) traits (traits + nodes)).

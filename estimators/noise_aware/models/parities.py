@@ -14,7 +14,7 @@ import numpy as np
 
 from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Floats, Singles
-from estimators.noise_aware.input.walsh import sets_up_to
+from estimators.noise_aware.input.features import sets_up_to
 from estimators.numerics.hadamard import transform
 
 
@@ -22,7 +22,7 @@ class Parities:
     """The parities of all sets of up to ``order`` of d attributes.
 
     Attributes:
-        sets: see `walsh.sets_up_to`.
+        sets: see `features.sets_up_to`.
     """
 
     def __init__(self, d: int, order: int) -> None:

@@ -1,8 +1,6 @@
 """Posterior of first and second moments, whatever model draws them: means, variances, draws.
 
-A model draws means and second moments up to residuals of known prior variance. Given the estimates
-a residual is normal, so its mean and variance are exact (Rao and Blackwell). Second moments of two
-binary attributes are kept within Frechet's bounds. See noise-aware.md, section 4.
+`PosteriorAccumulator` builds it from a model's sweeps. See noise-aware.md, section 4.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Flags, Floats, Indices
+from estimators.noise_aware.arrays import Flags, Floats
 from estimators.noise_aware.sampling.draws import truncated
 
 DRAWS = 40
@@ -37,84 +35,80 @@ def draws_for(cells: int) -> int:
     return max(8, min(DRAWS, (1 << 18) // cells))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PairEstimates:
-    """The estimates that every sweep's residuals are measured against."""
-
-    values: Floats  # (size, size): estimates of second moments
-    noise: Floats  # (size, size): their variances
-    known: Flags  # (size, size): whether there is an estimate
-    bounded: tuple[Indices, ...]  # Rows and columns of binary pairs
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sweep:
-    """One sweep of all chains."""
-
-    means: Floats  # (chains, size)
-    low: Floats  # (chains, size, size): second moments without residuals
-    residual: Floats  # (chains, size, size): prior variances of residuals
-    tau: Floats  # (chains,): their scale
-
-
 class PosteriorAccumulator:
-    """Running sums over the kept sweeps."""
+    """Running sums over the kept sweeps of a model that draws moments up to residuals of pairs.
 
-    def __init__(self, estimates: PairEstimates, random: np.random.Generator) -> None:
-        """Start with no sweep."""
-        size = len(estimates.values)
+    Given the estimates a residual is normal, so its mean and variance are exact (Rao and
+    Blackwell). Second moments of two binary attributes are kept within Frechet's bounds.
+    """
+
+    def __init__(
+        self, estimates: tuple[Floats, Floats, Flags], binary: Flags, random: np.random.Generator
+    ) -> None:
+        """Start with no sweep.
+
+        Of second moments: estimates, variances, and whether there is one, shape (size, size) all.
+        ``binary``, shape (size,), says which features are those of binary attributes.
+        """
         self._estimates, self._random = estimates, random
-        self._count = 0
-        self._means, self._mean_squares = np.zeros(size), np.zeros(size)
-        self._products, self._product_squares = np.zeros((size, size)), np.zeros((size, size))
-        self._tau = 0.0
+        self._bounded = np.nonzero(binary[:, None] & binary)
+        self._count, self._sums = 0, [np.zeros(())] * 5
         self._drawn: list[tuple[Floats, Floats]] = []
 
     def add(
-        self, sweep: Sweep, expected: Callable[[Floats], Floats] | None = None, *, draw: bool
+        self,
+        means: Floats,
+        low: Floats,
+        residual: Floats,
+        tau: Floats,
+        expected: Callable[[Floats], Floats] | None = None,
+        *,
+        draw: bool,
     ) -> None:
-        """Add one sweep, and if ``draw`` a draw of one chain.
+        """Add one sweep of all chains, and if ``draw`` a draw of one chain.
 
-        ``expected`` maps gains of residuals to conditional means of second moments, where these are
-        less noisy than the sweep's own; shape (chains, size, size) both.
+        Args:
+            means: shape (chains, size).
+            low: shape (chains, size, size): second moments without residuals.
+            residual: the same shape: prior variances of residuals.
+            tau: shape (chains,): the scale of residuals.
+            expected: maps gains of residuals to conditional means of second moments, where these
+                are less noisy than the sweep's own; shape (chains, size, size) both.
+            draw: whether to keep a draw.
         """
-        own, means = self._estimates, sweep.means
-        gain = np.where(own.known, sweep.residual / (sweep.residual + own.noise), 0.0)
-        mean = sweep.low + gain * (own.values - sweep.low)
-        spread = sweep.residual * (1.0 - gain)
-        i, j = own.bounded
+        values, noise, known = self._estimates
+        gain = np.where(known, residual / (residual + noise), 0.0)
+        mean = low + gain * (values - low)
+        spread = residual * (1.0 - gain)
+        i, j = self._bounded
         a, b = means[:, i], means[:, j]
         floor, ceiling = np.abs(a + b) - 1.0, 1.0 - np.abs(a - b)  # Frechet's
         mean[:, i, j], spread[:, i, j] = truncated(
             mean[:, i, j], np.sqrt(spread[:, i, j]) + 1e-9, floor, ceiling
         )
-        chains = len(means)
-        self._count += chains
-        self._means += means.sum(axis=0)
-        self._mean_squares += np.square(means).sum(axis=0)
         best = mean
         if expected is not None:
             best = expected(gain)
             best[:, i, j] = mean[:, i, j]
-        self._products += best.sum(axis=0)
-        self._product_squares += (np.square(mean) + spread).sum(axis=0)
-        self._tau += float(sweep.tau.sum())
+        terms = (means, np.square(means), best, np.square(mean) + spread, tau)
+        self._sums = [own + term.sum(axis=0) for own, term in zip(self._sums, terms, strict=True)]
+        self._count += len(means)
         if draw:
-            c = len(self._drawn) % chains  # every chain: within one, draws resemble each other
-            noise = np.triu(self._random.normal(size=mean[c].shape), 1)
-            drawn = mean[c] + np.sqrt(spread[c]) * (noise + noise.T)
+            c = len(self._drawn) % len(means)  # every chain: within one, draws are alike
+            normal = np.triu(self._random.normal(size=mean[c].shape), 1)
+            drawn = mean[c] + np.sqrt(spread[c]) * (normal + normal.T)
             drawn[i, j] = np.clip(drawn[i, j], floor[c], ceiling[c])
             self._drawn.append((means[c].copy(), drawn))
 
     def posterior(self) -> Posterior:
         """Return the posterior from all sweeps so far."""
-        means, products = self._means / self._count, self._products / self._count
+        means, squares, products, product_squares, tau = (s / self._count for s in self._sums)
         return Posterior(
             means,
-            np.maximum(self._mean_squares / self._count - np.square(means), 0.0),
+            np.maximum(squares - np.square(means), 0.0),
             products,
-            np.maximum(self._product_squares / self._count - np.square(products), 0.0),
-            self._tau / self._count,
+            np.maximum(product_squares - np.square(products), 0.0),
+            float(tau),
             np.array([m for m, _ in self._drawn]),
             np.array([p for _, p in self._drawn]),
         )

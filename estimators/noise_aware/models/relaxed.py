@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.walsh import AttributeSets
+from estimators.noise_aware.input.features import AttributeSets
 from estimators.numerics.hadamard import transform
 
 LEAST_VARIANCE = 1e-7

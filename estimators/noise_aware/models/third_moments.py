@@ -15,8 +15,8 @@ import numpy as np
 
 from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Flags, Floats, Indices
+from estimators.noise_aware.input.features import sets_up_to
 from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.input.walsh import sets_up_to
 from estimators.noise_aware.models import relaxed
 from estimators.noise_aware.models.horseshoe import gains
 from estimators.noise_aware.models.posterior import Posterior
@@ -85,17 +85,12 @@ def fit(statistics: Statistics, posterior: Posterior) -> ThirdMoments | None:
     noise = 1.0 / precision[known] + triples.drawn.var(axis=0)[known]
     residual = (estimates - triples.predicted)[known]
     random = np.random.default_rng(20140927)  # fixed: equal tallies give equal answers
-    shift, variance, drawn = _pool(
-        [
-            _regress(residual, noise, known, scale, triples)
-            for scale in (triples.scale, triples.ease)
-        ],
-        random,
-        len(triples.drawn),
-    )
+    scales = (triples.scale, triples.ease)
+    regressions = [_regress(residual, noise, known, scale, triples) for scale in scales]
+    shift, variance, drawn = _pool(regressions, random, len(triples.drawn))
     own = triples.scale[known]
     left = residual - shift[known]
-    gain, doubt = gains(left / own, noise / np.square(own), LONE_RESIDUAL, nothing=0.5)
+    gain, doubt = gains(left / own, noise / np.square(own), LONE_RESIDUAL)
     lone = gain * noise + doubt * np.square(own)
     shift[known] += gain * left
     variance[known] += lone
@@ -172,9 +167,7 @@ def _regress(
     """
     regressors = _regressors(triples, scale)
     x, own, sigma2 = regressors[known], scale[known], np.square(CUMULANT.points)
-    scores: list[Floats] = []
-    means: list[Floats] = []
-    covariances: list[Floats] = []
+    by_tau: list[tuple[Floats, Floats, Floats]] = []  # scores, means and covariances by sigma
     for tau in np.concatenate([[0.0], REMAINDER.points]):
         d = noise + np.square(tau * own)
         weighted = x.T / d
@@ -186,16 +179,16 @@ def _regress(
         shrunk = 1.0 / (values + 1.0 / sigma2[:, None])
         gain = 0.5 * (shrunk * np.square(along)).sum(axis=1)
         loss = 0.5 * np.log1p(sigma2[:, None] * values).sum(axis=1)
-        scores.append(base + gain - loss + CUMULANT.on_grid)
-        means.append((shrunk * along) @ vectors.T)
-        covariances.append(np.einsum("iq,sq,jq->sij", vectors, shrunk, vectors))
-    score, mean = np.concatenate(scores), np.concatenate(means)
+        covariance = np.einsum("iq,sq,jq->sij", vectors, shrunk, vectors)
+        score = base + gain - loss + CUMULANT.on_grid
+        by_tau.append((score, (shrunk * along) @ vectors.T, covariance))
+    score, mean, covariances = map(np.concatenate, zip(*by_tau, strict=True))
     weight = np.exp(score - score.max())
     evidence = float(score.max() + np.log(weight.sum()))
     weight /= weight.sum()
     centre = weight @ mean
     apart = mean - centre
-    covariance = np.einsum("s,sij->ij", weight, np.concatenate(covariances))
+    covariance = np.einsum("s,sij->ij", weight, covariances)
     covariance += (apart * weight[:, None]).T @ apart
     return evidence, regressors, centre, covariance
 

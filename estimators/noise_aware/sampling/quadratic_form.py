@@ -44,35 +44,22 @@ class QuadraticForm:
 
     def score(self, c: int, m: Floats, s: Floats) -> Floats:
         """Evaluate feature c at m and s, shape (grid,) or (chains, grid): (chains, grid)."""
-        mm, ms, ss, m_linear, s_linear = self._terms(c)[:, :, None].transpose(1, 0, 2)
+        places = [0, 1, 4, 2, 5]  # of the 3 x 3 matrix: mm, ms, ss, m and s with the estimates
+        terms = self.products[:, c].reshape(-1, 9).take(places, 1)
+        mm, ms, ss, m_linear, s_linear = terms[:, :, None].transpose(1, 0, 2)
         return np.asarray(m * (m_linear - 0.5 * mm * m - ms * s) + s * (s_linear - 0.5 * ss * s))
 
-    def on(self, c: int, grid: Floats) -> Floats:
-        """Evaluate feature c on a fixed grid, laid out by `layout`: (chains, grid)."""
-        return self._terms(c) @ grid
 
-    def _terms(self, c: int) -> Floats:
-        places = [0, 1, 4, 2, 5]  # of the 3 x 3 matrix: mm, ms, ss, m and s with the estimates
-        return self.products[:, c].reshape(-1, 9).take(places, 1)
-
-
-def layout(m: Floats, s: Floats) -> Floats:
-    """Lay out a grid of means and deviations, shape (grid,), for `QuadraticForm.on`: (5, grid)."""
-    return np.stack([-0.5 * m * m, -m * s, -0.5 * s * s, m, s])
-
-
-def refined(
-    random: np.random.Generator, coarse: Floats, score: Callable[[Floats], Floats], grid: Floats
-) -> Floats:
+def refined(random: np.random.Generator, score: Callable[[Floats], Floats], grid: Floats) -> Floats:
     """Draw tanh(z) for each chain: z from an even grid, then from a finer one about it.
 
-    ``coarse`` are scores on the grid, (chains, grid); ``score`` returns those of any z, (chains,
-    points). Where nearly all mass is on one point of the finer grid, a still finer one follows.
+    ``score`` maps z, shape (grid,) or (chains, points), to log densities, (chains, points). Where
+    nearly all mass is on one point of the finer grid, a still finer one follows.
     """
     within = np.linspace(-0.6, 0.6, 25)  # the fine grid, in steps of the coarse one
     sharp, finest = 4.0, 1e-7  # a lead (nats) that needs a finer grid; the least step
-    z, step = grid[choose(random, coarse)], grid[1] - grid[0]
-    chains = np.arange(len(coarse))
+    z, step = grid[choose(random, score(grid))], grid[1] - grid[0]
+    chains = np.arange(z.size)
     while True:
         near = z[:, None] + step * within
         value = score(near)

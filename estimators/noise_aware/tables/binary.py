@@ -8,12 +8,11 @@ import numpy as np
 
 from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.walsh import sets_up_to
+from estimators.noise_aware.input.features import sets_up_to
 from estimators.noise_aware.models import relaxed
 from estimators.noise_aware.models.posterior import Posterior, draws_for
 from estimators.noise_aware.models.third_moments import ThirdMoments, moments
 from estimators.noise_aware.priors import LARGEST_DECAY
-from estimators.noise_aware.tables.intervals import INFLATION
 from estimators.numerics.hadamard import transform
 
 MAX_WITH_TRIPLES = 16
@@ -23,14 +22,11 @@ MAX_WITH_TRIPLES = 16
 class BinaryTables:
     """Relaxed maximum entropy given pairs and, where there are estimates, triples."""
 
-    def __init__(
-        self, posterior: Posterior, third: ThirdMoments | None, inflation: float = INFLATION
-    ) -> None:
+    def __init__(self, posterior: Posterior, third: ThirdMoments | None, inflation: float) -> None:
         """Keep the posteriors; draws are moved away from their mean by ``inflation``."""
         self._posterior, self._third, self._inflation = posterior, third, inflation
-        size = posterior.means.size
         spread = np.maximum(1.0 - np.square(posterior.means), 1e-4)
-        above = np.triu_indices(size, 1)
+        above = np.triu_indices(spread.size, 1)
         own = (posterior.products - np.outer(posterior.means, posterior.means))[above]
         scale = np.outer(spread, spread)[above]
         square = (np.square(own) + posterior.product_variance[above]) / scale
@@ -41,57 +37,47 @@ class BinaryTables:
 
         Of three or more ascending attributes. Cost: O(draws (sets^3 + cells · attributes)).
         """
-        found, changes = self._with_pairs(attributes)
+        post, k, members = self._posterior, len(attributes), np.array([attributes], np.intp)
+        draws = draws_for(1 << k)
+        targets = moments(post.means, post.products, members)
+        variances = moments(post.mean_variance, post.product_variance, members)
+        drawn = moments(post.drawn_means[:draws], post.drawn_products[:draws], members)[:, 0]
+        changes = drawn - drawn.mean(axis=0)
+        found = relaxed.fit(sets_up_to(k, 2), targets, variances)
         third = self._third_of(attributes)
         if third is not None:
-            found, changes = self._with_triples(attributes, found, changes, third)
+            more, doubt, shift = self._triples(attributes, found, third, draws)
+            found = relaxed.fit(
+                sets_up_to(k, 3),
+                np.hstack([targets, more[None]]),
+                np.hstack([variances, doubt[None]]),
+                np.hstack([found.weights, np.zeros((1, more.size))]),
+            )
+            changes = np.hstack([changes, shift])
         drawn = found.again(self._inflation * changes)
         random = np.random.default_rng(20150301)  # fixed: equal tallies give equal answers
         drawn += random.normal(size=drawn.shape) * np.sqrt(self.unmodelled(attributes))
-        return found.tables[0].reshape((2,) * len(attributes)), np.maximum(drawn, 0.0)
-
-    def _with_pairs(self, attributes: Attributes) -> tuple[relaxed.Relaxed, Floats]:
-        """Table given first and second moments, and deviations of their draws."""
-        post, k = self._posterior, len(attributes)
-        draws = draws_for(1 << k)
-        members = np.array([attributes], np.intp)
-        found = relaxed.fit(
-            sets_up_to(k, 2),
-            moments(post.means, post.products, members),
-            moments(post.mean_variance, post.product_variance, members),
-        )
-        drawn = moments(post.drawn_means[:draws], post.drawn_products[:draws], members)[:, 0]
-        return found, drawn - drawn.mean(axis=0)
-
-    def _with_triples(
-        self, attributes: Attributes, pairs: relaxed.Relaxed, changes: Floats, third: ThirdMoments
-    ) -> tuple[relaxed.Relaxed, Floats]:
-        """Table given third moments too: each is its residual plus a prediction.
-
-        The triple's own pairs predict it, from which the residual was measured, or all pairs of the
-        table, which is better where no residual is known: the known share of the residuals weighs
-        the two.
-        """
-        k, c = len(attributes), third.known
-        sets = sets_up_to(k, 3)
-        place = np.array([third.position[t] for t in combinations(attributes, 3)], np.intp)
-        of_all_pairs = transform(pairs.tables)[0, sets.index[sets.order == 3]]
-        predicted = c * third.triples.predicted[place] + (1.0 - c) * of_all_pairs
-        drawn = third.drawn[: len(changes), place]
-        doubt = third.variance[place] + c * third.triples.drawn[:, place].var(axis=0)
-        post, members = self._posterior, np.array([attributes], np.intp)
-        one = moments(post.means, post.products, members)[0]
-        noise = moments(post.mean_variance, post.product_variance, members)[0]
-        found = relaxed.fit(
-            sets,
-            np.concatenate([one, predicted + third.shift[place]])[None],
-            np.concatenate([noise, doubt])[None],
-            np.concatenate([pairs.weights[0], np.zeros(place.size)])[None],
-        )
-        return found, np.hstack([changes, drawn])
+        return found.tables[0].reshape((2,) * k), np.maximum(drawn, 0.0)
 
     def _third_of(self, attributes: Attributes) -> ThirdMoments | None:
         return self._third if len(attributes) <= MAX_WITH_TRIPLES else None
+
+    @staticmethod
+    def _triples(
+        attributes: Attributes, pairs: relaxed.Relaxed, third: ThirdMoments, draws: int
+    ) -> tuple[Floats, Floats, Floats]:
+        """Targets, variances and deviations of draws of third moments.
+
+        Each is its residual plus a prediction. The triple's own pairs predict it, from which the
+        residual was measured, or all pairs of the table, which is better where no residual is
+        known: the known share of the residuals weighs the two.
+        """
+        sets, c = sets_up_to(len(attributes), 3), third.known
+        place = np.array([third.position[t] for t in combinations(attributes, 3)], np.intp)
+        of_all_pairs = transform(pairs.tables)[0, sets.index[sets.order == 3]]
+        predicted = c * third.triples.predicted[place] + (1.0 - c) * of_all_pairs
+        doubt = third.variance[place] + c * third.triples.drawn[:, place].var(axis=0)
+        return predicted + third.shift[place], doubt, third.drawn[:draws, place]
 
     def unmodelled(self, attributes: Attributes) -> Floats:
         """Return the variance of each cell from orders without any estimate: shape (cells,).
@@ -102,7 +88,6 @@ class BinaryTables:
         k, third = len(attributes), self._third_of(attributes)
         largest = third.size if third is not None else self._posterior.residual
         ratio = min(LARGEST_DECAY, largest / max(self._pair_size, 1e-9))
-        first = 4 if third is not None else 3
         share = (1.0 + np.outer(self._posterior.means[list(attributes)], [1.0, -1.0])) / 2.0
         share = np.clip(share, 1e-3, 1.0 - 1e-3)
         product = np.ones(1)
@@ -110,11 +95,11 @@ class BinaryTables:
         symmetric[0] = 1.0
         for own in share:
             product = np.outer(product, own).ravel()
-            old = np.repeat(symmetric, 2, axis=1)
             added = np.tile((1.0 - own) / own, symmetric.shape[1])
+            old = np.repeat(symmetric, 2, axis=1)
             symmetric = old.copy()
             symmetric[1:] += old[:-1] * added
         total = np.zeros(product.size)
-        for order in range(first, k + 1):
+        for order in range(3 if third is None else 4, k + 1):
             total += (largest * ratio ** (order - 3)) ** 2 * symmetric[order]
         return np.asarray(np.square(product) * total, np.float64)

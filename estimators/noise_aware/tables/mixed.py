@@ -1,4 +1,4 @@
-"""Tables with standard errors: of one posterior of moments, or mixed with a log-linear model."""
+"""Tables with standard errors that mix the log-linear model with a posterior of moments."""
 
 from __future__ import annotations
 
@@ -8,42 +8,17 @@ import numpy as np
 
 from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models.joint import Joint
 from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.models.third_moments import ThirdMoments
-from estimators.noise_aware.tables.binary import BinaryTables
-from estimators.noise_aware.tables.intervals import half_width, log_normal_stderr
-from estimators.noise_aware.tables.pairs import PairTables
-from estimators.noise_aware.tables.risk import Candidate, Share, share_of_first
+from estimators.noise_aware.priors import SHARE_VARIANCE
+from estimators.noise_aware.tables.intervals import log_normal_stderr
+from estimators.noise_aware.tables.moments import MomentTables
 
 MOST_SURE = 0.75
 """Standard errors take neither of two models for more likely than this where the statistics do not
 decide their share: a prior share is no evidence, and a model errs in ways its draws do not know."""
-
-
-class MomentTables:
-    """Tables from one posterior of moments; ``binary`` makes those over three and more bits."""
-
-    def __init__(
-        self, features: Features, posterior: Posterior, third: ThirdMoments | None, inflation: float
-    ) -> None:
-        """Prepare both ways to make tables; for ``inflation`` see `intervals`."""
-        self._pairs, self._inflation = PairTables(features, posterior), inflation
-        all_binary = bool(features.binary.all())
-        self.binary = BinaryTables(posterior, third, inflation) if all_binary else None
-
-    def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """Return a table and standard errors; see `model.MomentModel`."""
-        if self.binary is not None and len(attributes) > 2:
-            table, drawn = self.binary.answer(attributes)
-            return table, half_width(table.ravel(), drawn).reshape(table.shape) / 1.96
-        table = self._pairs.table(attributes)
-        deviation = self._pairs.deviation(attributes, table)
-        if len(attributes) > 2:
-            return table, log_normal_stderr(table, deviation)
-        return table, self._inflation * deviation
 
 
 class MixedTables:
@@ -81,34 +56,50 @@ def share_of_joint(
     third: ThirdMoments | None,
     k: int,
     prior: float,
-) -> Share:
-    """Return the share of the log-linear model, by the estimated error on orders one to three.
+) -> tuple[float, float]:
+    """Return `share_of_first` for the log-linear model, by its error on orders one to three.
 
-    ``k`` is the size of the marginals that matter, ``prior`` the share where statistics cannot
-    decide.
+    ``k`` is the size of the marginals that matter.
     """
     d, k = posterior.means.size, max(k, 2)
-    members = [s for s in joint.members if len(s) <= 3]
-    estimates, precision = statistics.of(members)
-    other, variance = np.zeros(estimates.size), np.zeros(estimates.size)
-    weight = np.array([comb(k, len(s)) / comb(d, len(s)) for s in members])
     pairs = np.triu_indices(d, 1)
-    cut, end = d, d + len(pairs[0])
-    for into, one, two in (
-        (other, posterior.means, posterior.products),
-        (variance, posterior.mean_variance, posterior.product_variance),
-    ):
-        into[:cut], into[cut:end] = one, two[pairs]
+    values = [posterior.means, posterior.products[pairs]]
+    variances = [posterior.mean_variance, posterior.product_variance[pairs]]
     if third is not None:
-        rows = slice(end, end + len(third.shift))
-        other[rows] = third.triples.predicted + third.shift
-        variance[rows] = third.variance
-    size = estimates.size
-    return share_of_first(
-        Candidate(joint.coefficients[:size], joint.sensitivity[:size]),
-        Candidate(other, variance * precision),
-        estimates,
-        precision,
-        weight,
-        prior=prior,
-    )
+        values.append(third.triples.predicted + third.shift)
+        variances.append(third.variance)
+    other, variance = np.concatenate(values), np.concatenate(variances)
+    members, size = joint.members[: other.size], other.size
+    estimates, precision = statistics.of(members)
+    weight = np.array([comb(k, len(s)) / comb(d, len(s)) for s in members])
+    first = (joint.coefficients[:size], joint.sensitivity[:size])
+    second = (other, variance * precision)
+    return share_of_first(first, second, estimates, precision, weight, prior)
+
+
+def share_of_first(
+    first: tuple[Floats, Floats],
+    second: tuple[Floats, Floats],
+    estimates: Floats,
+    precision: Floats,
+    weight: Floats,
+    prior: float,
+) -> tuple[float, float]:
+    """Return the share of the first of two models in their mixture, by Stein's estimate of error.
+
+    Shape (statistics,) all: of each model its values and their derivatives by their own statistics,
+    the statistics with inverse variances (those with 0 are left out), and the weights of errors.
+    ``prior`` is the share when the statistics cannot decide; how far they do, from 0 to 1, is
+    returned next to the share. See noise-aware.md, section 7.
+    """
+    known = precision > 0
+    v = 1.0 / precision[known]
+    f, g, t, w = first[0][known], second[0][known], estimates[known], weight[known]
+    apart = float((w * np.square(f - g)).sum())
+    if apart <= 0.0:
+        return prior, 0.0
+    slope = first[1][known] - second[1][known]
+    best = float((w * ((f - g) * (t - g) - v * slope)).sum()) / apart
+    variance = float((np.square(w) * v * np.square(f - g)).sum()) / apart**2
+    gain = SHARE_VARIANCE / (variance + SHARE_VARIANCE)
+    return float(np.clip(gain * best + (1.0 - gain) * prior, 0.0, 1.0)), gain

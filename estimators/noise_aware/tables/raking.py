@@ -10,10 +10,7 @@ from estimators.noise_aware.arrays import Floats
 
 
 def rake(
-    start: Floats,
-    targets: Sequence[tuple[tuple[int, ...], Floats]],
-    rounds: int = 40,
-    tolerance: float = 1e-6,
+    start: Floats, targets: Sequence[tuple[tuple[int, ...], Floats]], rounds: int = 40
 ) -> Floats:
     """Scale tables to margins in turn: the nearest table in relative entropy, if there is one.
 
@@ -22,8 +19,8 @@ def rake(
     Args:
         start: shape (batch, *shape), non-negative, sums to 1, as does the result.
         targets: axes (of one table, ascending) and margins, shape (batch or 1, *their shape).
-        rounds: most passes over all targets.
-        tolerance: a pass that moves no margin by more ends it.
+        rounds: maximum number of passes over all targets; a pass that moves no margin by more than
+            1e-6 is the last.
     """
     axes = start.ndim - 1
     aligned = []
@@ -38,7 +35,7 @@ def rake(
             found = table.sum(axis=others, keepdims=True)
             missed = max(missed, float(np.abs(found - wanted).max()))
             table = table * (wanted / np.where(found > 0.0, found, 1.0))
-        if missed < tolerance:
+        if missed < 1e-6:
             break
     total = table.sum(axis=tuple(range(1, axes + 1)), keepdims=True)
     even = np.full(start.shape, 1.0 / start[0].size)

@@ -9,6 +9,7 @@ from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models import low_rank
 from estimators.noise_aware.models.blocks import Blocks
+from tests.support.noise_aware import crossed
 
 CARDINALITIES = (5, 4, 2, 6)
 
@@ -29,10 +30,9 @@ def observed(
     return Statistics(
         means + noise * random.normal(size=size),
         np.full(size, noise**-2),
-        products + noise * (symmetric + symmetric.T) * features.crossed,
-        np.where(features.crossed, noise**-2, 0.0),
+        products + noise * (symmetric + symmetric.T) * crossed(features),
+        np.where(crossed(features), noise**-2, 0.0),
         {},
-        np.full(len(features.cardinalities), 1000, np.int64),
     )
 
 
@@ -105,7 +105,7 @@ def test_margins_of_several_categories_are_not_pulled_towards_their_first_codes(
 
 def test_all_binary_domains_have_no_blocks() -> None:
     features = Features((2, 2, 2))
-    blocks = Blocks(features, features.crossed, 2, np.random.default_rng(1))
+    blocks = Blocks(features, crossed(features), 2, np.random.default_rng(1))
     ones = np.ones((2, 3, 3))
     blocks.sweep(ones, ones, ones)
     assert not blocks.table.any()

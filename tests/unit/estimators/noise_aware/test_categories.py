@@ -12,6 +12,7 @@ from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models import low_rank
 from estimators.noise_aware.models.blocks import Blocks
 from estimators.noise_aware.models.concentration import Concentrations
+from tests.support.noise_aware import crossed
 
 
 def observed(
@@ -30,10 +31,9 @@ def observed(
     return Statistics(
         means + deviation * random.normal(size=features.size),
         deviation**-2,
-        products * features.crossed,
-        np.where(features.crossed, (10 * noise) ** -2, 0.0),
+        products * crossed(features),
+        np.where(crossed(features), (10 * noise) ** -2, 0.0),
         {},
-        np.full(len(margins), 1000, np.int64),
     )
 
 
@@ -63,7 +63,7 @@ def test_pairs_that_drown_in_noise_add_nothing_to_the_product_of_the_margins() -
     features = Features((3, 8, 5, 6, 2, 4))
     random = np.random.default_rng(2)
     margins = [random.dirichlet(np.full(r, 2.0)) for r in features.cardinalities]
-    own = features.crossed
+    own = crossed(features)
     added, spread = [], []
     for seed in range(3):
         post = low_rank.fit(features, observed(features, margins, 0.3, seed))
@@ -88,7 +88,7 @@ def test_sampled_moments_and_their_conditional_means_agree() -> None:
         gain = np.where(sampler.known, residual / (residual + sampler.noise), 0.0)
         drawn.append((low + gain * (sampler.estimates - low)).mean(axis=0))
         smooth.append(sampler.expected(gain).mean(axis=0))
-    own = features.crossed
+    own = crossed(features)
     batches = np.array([np.array(drawn) - np.array(smooth)]).reshape(20, -1, *own.shape)
     gap = batches.mean(axis=1)
     error = gap.std(axis=0, ddof=1) / np.sqrt(20)
@@ -100,7 +100,7 @@ def test_sampled_moments_and_their_conditional_means_agree() -> None:
 def test_expected_blocks_are_what_draws_average_to() -> None:
     features = Features((4, 3))
     random = np.random.default_rng(5)
-    blocks = Blocks(features, features.crossed, 4, random)
+    blocks = Blocks(features, crossed(features), 4, random)
     size = features.size
     truth = np.zeros((size, size))
     truth[:4, 4:] = 0.3 * np.outer(random.normal(size=4), random.normal(size=3))
@@ -112,7 +112,7 @@ def test_expected_blocks_are_what_draws_average_to() -> None:
         table.append(blocks.table.mean(axis=0))
         expected.append(blocks.expected.mean(axis=0))
     np.testing.assert_allclose(np.mean(table, axis=0), np.mean(expected, axis=0), atol=0.006)
-    assert not np.mean(expected, axis=0)[~features.crossed].any()
+    assert not np.mean(expected, axis=0)[~crossed(features)].any()
 
 
 def test_concentrations_follow_their_conditional() -> None:

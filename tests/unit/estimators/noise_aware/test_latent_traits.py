@@ -21,7 +21,7 @@ from estimators.noise_aware.model import REGIMES, NoiseAwareModel
 from estimators.noise_aware.models import horseshoe, low_rank
 from estimators.noise_aware.models import latent_traits as traits
 from estimators.noise_aware.models import third_moments as third
-from estimators.noise_aware.models.mixture import Mixtures, Weights, nodes
+from estimators.noise_aware.models.mixture import ByOrder, Mixtures, nodes
 from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.priors import (
     FIELD_CENTRE,
@@ -34,7 +34,9 @@ from estimators.noise_aware.priors import (
     TRAIT_LOADING,
 )
 from estimators.noise_aware.tables.binary import BinaryTables
-from estimators.noise_aware.tables.mixed import MixedTables, MomentTables
+from estimators.noise_aware.tables.intervals import INFLATION
+from estimators.noise_aware.tables.mixed import MixedTables
+from estimators.noise_aware.tables.moments import MomentTables
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of
 
 Floats = NDArray[np.float64]
@@ -55,7 +57,6 @@ def statistics() -> Statistics:
         (products + products.T) * 0.2,
         (precisions + precisions.T) * (1.0 - np.eye(D)),
         {t: (float(random.normal()), float(random.uniform(5.0, 50.0))) for t in SETS},
-        np.full(D, 1000, np.int64),
     )
 
 
@@ -135,7 +136,7 @@ def test_the_density_is_prior_times_likelihood(
             )
             for i, j in combinations(range(D), 2):
                 if statistics.product_precision[i, j] > 0:
-                    v = 1.0 / statistics.product_precision[i, j] + model._residual()[c, i, j]
+                    v = 1.0 / statistics.product_precision[i, j] + model.residual()[c, i, j]
                     loss += (statistics.products[i, j] - _moment(model, c, (i, j))) ** 2 / v
             for t, (estimate, p) in statistics.higher.items():
                 loss += (estimate - _moment(model, c, t)) ** 2 / (1.0 / p + model._delta[c] ** 2)
@@ -177,7 +178,7 @@ def test_the_curvature_is_that_of_squared_gaps(model: traits.Traits) -> None:
         j_of = np.array(slopes)
         weight = np.concatenate([weights.one, weights.two[c, i, j]])
         expected += (j_of * weight) @ j_of.T / CHAINS
-    none = Weights(weights.one, weights.two, np.zeros_like(weights.three))
+    none = ByOrder(weights.one, weights.two, np.zeros_like(weights.three))
     model._weights = none  # third moments are single precision: no differences of them
     np.testing.assert_allclose(model.curvature(), expected, rtol=1e-4, atol=1e-4)
 
@@ -198,7 +199,7 @@ def test_the_curvature_counts_third_moments(model: traits.Traits) -> None:
                 row[:, place] = (bend[place] * means[others].prod(axis=0)) @ basis
         wide = slopes.reshape(len(SETS), -1)
         expected += (wide.T * own) @ wide / CHAINS
-    alone = Weights(np.zeros(D), np.zeros((CHAINS, D, D)), model._weights.three)
+    alone = ByOrder(np.zeros(D), np.zeros((CHAINS, D, D)), model._weights.three)
     np.testing.assert_allclose(
         model.mixtures.curvature(parameters, alone), expected, rtol=1e-9, atol=1e-12
     )
@@ -236,7 +237,7 @@ def test_a_stretch_keeps_the_distribution_of_alpha(
     """Where nothing is known it moves alpha by its prior alone: even in the logarithm, but cut."""
     monkeypatch.setattr(traits, "CHAINS", 1000)
     nothing = np.zeros((D, D))
-    unknown = Statistics(np.zeros(D), np.zeros(D), nothing, nothing, {}, statistics.reports)
+    unknown = Statistics(np.zeros(D), np.zeros(D), nothing, nothing, {})
     model = traits.Traits(unknown, np.random.default_rng(7))
     model.state[:] = 0.0
     low, high = np.log(TRAIT_LOADING.points[[0, -1]])
@@ -330,7 +331,6 @@ def _noisy(
         (signs.T @ signs / n + two * (noise + noise.T)) * apart,
         two**-2 * apart,
         higher,
-        np.full(d, n, np.int64),
     )
 
 
@@ -399,7 +399,6 @@ def test_contradicting_statistics_are_accepted(deviation: float) -> None:
         np.triu(products, 1) + np.triu(products, 1).T,
         deviation**-2 * (1.0 - np.eye(d)),
         {(0, 1, 2): (1.4, deviation**-2), (2, 4, 6): (-1.4, deviation**-2)},
-        np.full(d, 1000, np.int64),
     )
     post = traits.fit(statistics)
     assert (np.abs(post.means) <= 1.0).all()
@@ -412,7 +411,7 @@ def test_contradicting_statistics_are_accepted(deviation: float) -> None:
         mean = 1.0 + a * post.means[i] + b * post.means[j] + a * b * post.products[i, j]
         assert mean.min() > -1e-9
     assert np.isfinite(post.product_variance[i, j]).all()
-    table, drawn = BinaryTables(post, third.fit(statistics, post)).answer((0, 1, 2, 5))
+    table, drawn = BinaryTables(post, third.fit(statistics, post), INFLATION).answer((0, 1, 2, 5))
     assert table.min() >= 0.0
     assert table.sum() == pytest.approx(1.0)
     assert np.isfinite(drawn).all()
@@ -437,9 +436,7 @@ def test_equal_tallies_give_equal_answers(statistics: Statistics) -> None:
 
 def test_one_attribute_alone() -> None:
     none = np.zeros((1, 1))
-    statistics = Statistics(
-        np.array([0.3]), np.array([1e4]), none, none, {}, np.array([1000], np.int64)
-    )
+    statistics = Statistics(np.array([0.3]), np.array([1e4]), none, none, {})
     assert traits.fit(statistics).means[0] == pytest.approx(0.3, abs=0.02)
 
 
@@ -472,7 +469,7 @@ def _fitted(d: int) -> tuple[NoiseAwareModel, Statistics]:
 def _posterior_of(model: NoiseAwareModel) -> Posterior:
     moments = model.fitted._moments if isinstance(model.fitted, MixedTables) else model.fitted
     assert isinstance(moments, MomentTables)
-    return moments._pairs._posterior
+    return moments._posterior
 
 
 def test_only_triples_that_are_known_are_read() -> None:

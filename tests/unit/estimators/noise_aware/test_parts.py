@@ -13,8 +13,8 @@ from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import cell_variance, collect
 from estimators.noise_aware.models.horseshoe import gains
 from estimators.noise_aware.sampling.draws import erf, truncated
+from estimators.noise_aware.tables.mixed import share_of_first
 from estimators.noise_aware.tables.raking import outer, rake, valid_pair
-from estimators.noise_aware.tables.risk import Candidate, Share, share_of_first
 from estimators.numerics.hadamard import transform
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
@@ -113,38 +113,37 @@ def test_risk_prefers_the_estimate_that_is_nearer_the_truth() -> None:
     random = np.random.default_rng(4)
     theta = random.normal(0, 1, 400)
     estimates = theta + random.normal(0, 1, 400)
-    half = Candidate(estimates / 2, np.full(400, 0.5))
-    raw, zero = Candidate(estimates, np.ones(400)), Candidate(0 * estimates, np.zeros(400))
+    half = (estimates / 2, np.full(400, 0.5))
+    raw, zero = (estimates, np.ones(400)), (0 * estimates, np.zeros(400))
     ones = np.ones(400)
-    assert share_of_first(half, raw, estimates, ones, ones, 0.5).value > 0.85
-    assert share_of_first(half, zero, estimates, ones, ones, 0.5).value > 0.85
-    assert share_of_first(raw, zero, estimates, ones, ones, 0.5).value == pytest.approx(
-        0.5, abs=0.12
-    )
-    assert share_of_first(half, half, estimates, ones, ones, 0.3) == Share(0.3, 0.0)
+    assert share_of_first(half, raw, estimates, ones, ones, 0.5)[0] > 0.85
+    assert share_of_first(half, zero, estimates, ones, ones, 0.5)[0] > 0.85
+    assert share_of_first(raw, zero, estimates, ones, ones, 0.5)[0] == pytest.approx(0.5, abs=0.12)
+    assert share_of_first(half, half, estimates, ones, ones, 0.3) == (0.3, 0.0)
 
 
 def test_a_share_is_known_as_far_as_statistics_decide_it() -> None:
     random = np.random.default_rng(5)
     theta = random.normal(0, 1, 400)
-    first, second = Candidate(theta, np.zeros(400)), Candidate(0 * theta, np.zeros(400))
+    first, second = (theta, np.zeros(400)), (0 * theta, np.zeros(400))
     ones = np.ones(400)
     shares = []
     for precision in (1e-4, 1.0, 1e4):
         estimates = theta + random.normal(0, 1, 400) / np.sqrt(precision)
-        share = share_of_first(first, second, estimates, precision * ones, ones, 0.5)
+        _, decided = share_of_first(first, second, estimates, precision * ones, ones, 0.5)
         # The estimate's variance is 1 / (precision sum theta^2), the prior's 1/4.
-        assert share.known == pytest.approx(0.25 / (0.25 + 1 / (precision * (theta @ theta))))
-        shares.append(share.known)
+        assert decided == pytest.approx(0.25 / (0.25 + 1 / (precision * (theta @ theta))))
+        shares.append(decided)
     assert shares[0] < 0.02
     assert shares[2] > 0.999
 
 
 def test_risk_falls_back_on_the_prior_when_noise_hides_everything() -> None:
-    first, second = Candidate(np.array([0.01]), np.zeros(1)), Candidate(np.zeros(1), np.zeros(1))
-    share = share_of_first(first, second, np.array([50.0]), np.array([1e-6]), np.ones(1), 0.5)
-    assert share.known < 0.01
-    assert share.value == pytest.approx(0.5, abs=0.02)
+    first, second = (np.array([0.01]), np.zeros(1)), (np.zeros(1), np.zeros(1))
+    estimate, precision = np.array([50.0]), np.array([1e-6])
+    share, known = share_of_first(first, second, estimate, precision, np.ones(1), 0.5)
+    assert known < 0.01
+    assert share == pytest.approx(0.5, abs=0.02)
 
 
 def test_walsh_hadamard_is_its_definition() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from estimators.noise_aware.input.features import sets_up_to
 from estimators.noise_aware.input.statistics import Statistics
-from estimators.noise_aware.input.walsh import sets_up_to
 from estimators.noise_aware.models import relaxed
 from estimators.noise_aware.models import third_moments as third
 from estimators.noise_aware.models.horseshoe import gains
@@ -63,7 +63,7 @@ def _third_moments(table: Floats, d: int) -> dict[tuple[int, ...], float]:
 
 def _statistics(d: int, higher: dict[tuple[int, ...], tuple[float, float]]) -> Statistics:
     flat, square = np.zeros(d), np.zeros((d, d))
-    return Statistics(flat, flat, square, square, higher, np.ones(d, np.int64))
+    return Statistics(flat, flat, square, square, higher)
 
 
 def _margin(table: Floats, d: int, attributes: tuple[int, ...]) -> Floats:
@@ -150,7 +150,7 @@ def test_exact_statistics_give_back_triples_of_lone_interactions() -> None:
     assert fitted is not None
     reached = fitted.triples.predicted + fitted.shift
     np.testing.assert_allclose(reached, list(truth.values()), atol=1e-3)
-    answer, _ = BinaryTables(post, fitted).answer((0, 1, 2))
+    answer, _ = BinaryTables(post, fitted, INFLATION).answer((0, 1, 2))
     np.testing.assert_allclose(answer, _margin(table, d, (0, 1, 2)), atol=1e-3)
 
 
@@ -161,7 +161,7 @@ def test_exact_statistics_give_back_every_triple_of_a_mixture() -> None:
     higher = {t: (v, EXACT) for t, v in _third_moments(table, d).items()}
     fitted = third.fit(_statistics(d, higher), post)
     assert fitted is not None
-    tables = BinaryTables(post, fitted)
+    tables = BinaryTables(post, fitted, INFLATION)
     for attributes in combinations(range(d), 3):
         answer, _ = tables.answer(attributes)
         np.testing.assert_allclose(answer, _margin(table, d, attributes), atol=2e-3)
@@ -188,21 +188,21 @@ def test_residuals_of_zero_and_noise_leave_the_answer_of_the_pairs() -> None:
     post = _posterior(table, d, 1e-6)
     predicted = third.predict(post).predicted
     noise = 0.3 * np.random.default_rng(8).normal(size=predicted.size)
-    pairs, _ = BinaryTables(post, None).answer((0, 2, 4, 5))
+    pairs, _ = BinaryTables(post, None, INFLATION).answer((0, 2, 4, 5))
     for scale, precision in ((0.0, 1e4), (1.0, 1 / 0.09)):
         higher = {
             t: (float(p + scale * e), precision)
             for t, p, e in zip(combinations(range(d), 3), predicted, noise, strict=True)
         }
         fitted = third.fit(_statistics(d, higher), post)
-        answer, _ = BinaryTables(post, fitted).answer((0, 2, 4, 5))
+        answer, _ = BinaryTables(post, fitted, INFLATION).answer((0, 2, 4, 5))
         np.testing.assert_allclose(answer, pairs, atol=3e-3)
 
 
 def test_no_views_of_three_no_third_order() -> None:
     post = _posterior(_mixture(4, 9), 4, 1e-4)
     assert third.fit(_statistics(4, {}), post) is None
-    answer, drawn = BinaryTables(post, None).answer((0, 1, 3))
+    answer, drawn = BinaryTables(post, None, INFLATION).answer((0, 1, 3))
     assert answer.sum() == pytest.approx(1.0)
     assert (drawn >= 0).all()
     assert (drawn.std(axis=0) > 0).all()
@@ -210,8 +210,8 @@ def test_no_views_of_three_no_third_order() -> None:
 
 def test_the_part_that_no_report_covers_widens_intervals() -> None:
     post = _posterior(_mixture(6, 10), 6, 1e-6)
-    one, narrow = BinaryTables(replace(post, residual=0.0), None).answer((0, 1, 2, 3))
-    two, wide = BinaryTables(replace(post, residual=0.2), None).answer((0, 1, 2, 3))
+    one, narrow = BinaryTables(replace(post, residual=0.0), None, INFLATION).answer((0, 1, 2, 3))
+    two, wide = BinaryTables(replace(post, residual=0.2), None, INFLATION).answer((0, 1, 2, 3))
     np.testing.assert_array_equal(one, two)
     assert (half_width(two.ravel(), wide) > 1.5 * half_width(one.ravel(), narrow)).mean() > 0.8
 
@@ -222,20 +222,29 @@ def test_deviations_of_moments_are_widened_before_tables_are_made() -> None:
     drawn = post.means + 0.003 * random.normal(size=(40, 6))
     products = np.broadcast_to(post.products, (40, 6, 6))
     post = replace(post, drawn_means=drawn, drawn_products=products, residual=0.0)
-    _, tables = BinaryTables(post, None).answer((0, 1, 2))
+    _, tables = BinaryTables(post, None, INFLATION).answer((0, 1, 2))
     one = tables.reshape(40, 2, 2, 2).sum(axis=(2, 3))
     shares = np.stack([1.0 + drawn[:, 0], 1.0 - drawn[:, 0]], axis=1) / 2.0
     assert one.std(axis=0) == pytest.approx(INFLATION * shares.std(axis=0), rel=0.1)
 
 
-def test_nothing_at_all_is_believed_by_its_odds() -> None:
-    random = np.random.default_rng(11)
-    variances = np.full(200, 0.01)
-    noise = 0.1 * random.normal(size=200)
-    always, _ = gains(noise, variances, 0.1)
-    doubted, _ = gains(noise, variances, 0.1, nothing=0.9)
-    assert doubted.max() < always.max()
-    large = noise + random.choice([0.0, 1.0], 200)
-    np.testing.assert_allclose(
-        gains(large, variances, 0.1, nothing=0.9), gains(large, variances, 0.1)
-    )
+def _gain_if_there_is_an_effect(effect: float, variance: float, size: float) -> tuple[float, float]:
+    """Integrate the gain of one effect over both grids; also return the evidence of an effect."""
+    scales = np.exp(np.linspace(np.log(0.001), np.log(1.5), 28))
+    ratios = np.exp(np.linspace(np.log(0.1), np.log(10.0), 9))
+    kappa = ratios / (1.0 + np.square(ratios))
+    prior = np.exp(-0.5 * np.square(scales / size))
+    weight = np.outer(prior / prior.sum(), kappa / kappa.sum())
+    square = np.square(np.outer(scales, ratios))
+    weight *= np.exp(-0.5 * effect**2 / (square + variance)) / np.sqrt(square + variance)
+    gain = float((weight * square / (square + variance)).sum() / weight.sum())
+    return gain, float(weight.sum())
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.1, 0.3, 1.0])
+def test_no_effect_at_all_is_as_likely_beforehand_as_some_effect(effect: float) -> None:
+    variance, size = 0.01, 0.1
+    some, evidence = _gain_if_there_is_an_effect(effect, variance, size)
+    none = np.exp(-0.5 * effect**2 / variance) / np.sqrt(variance)
+    found, _ = gains(np.array([effect]), np.array([variance]), size)
+    assert found[0] == pytest.approx(some * evidence / (evidence + none))

@@ -1,0 +1,83 @@
+"""Tables with standard errors of any attributes, from one posterior of moments."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from estimators.domain import Attributes
+from estimators.noise_aware.arrays import Floats
+from estimators.noise_aware.input.features import Features
+from estimators.noise_aware.models.posterior import Posterior, draws_for
+from estimators.noise_aware.models.third_moments import ThirdMoments
+from estimators.noise_aware.tables.binary import BinaryTables
+from estimators.noise_aware.tables.intervals import half_width, log_normal_stderr
+from estimators.noise_aware.tables.raking import outer, rake, valid_pair
+
+
+class MomentTables:
+    """Tables of pairs, and larger ones: ``binary`` makes those of bits, others are raked to pairs.
+
+    See noise-aware.md, section 7.
+    """
+
+    def __init__(
+        self, features: Features, posterior: Posterior, third: ThirdMoments | None, inflation: float
+    ) -> None:
+        """Keep the moments; for ``inflation`` see `intervals`."""
+        self._features, self._posterior, self._inflation = features, posterior, inflation
+        all_binary = bool(features.binary.all())
+        self.binary = BinaryTables(posterior, third, inflation) if all_binary else None
+
+    def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
+        """Return a table and standard errors; see `model.MomentModel`."""
+        if self.binary is not None and len(attributes) > 2:
+            table, drawn = self.binary.answer(attributes)
+            return table, half_width(table.ravel(), drawn).reshape(table.shape) / 1.96
+        post = self._posterior
+        table = self._tables(attributes, post.means[None], post.products[None])[0]
+        draws = draws_for(table.size)
+        means, products = post.drawn_means[:draws], post.drawn_products[:draws]
+        drawn = self._tables(attributes, means, products, table)
+        if len(attributes) > 2:
+            variance = drawn.var(axis=0) + self._unmodelled(attributes)
+            return table, log_normal_stderr(table, np.sqrt(variance))
+        return table, self._inflation * drawn.std(axis=0)
+
+    def _tables(
+        self, attributes: Attributes, means: Floats, products: Floats, near: Floats | None = None
+    ) -> Floats:
+        """Tables of several sets of moments: (batch, *cardinalities).
+
+        Those over three attributes and more are raked to their pairs, from the product of the
+        margins or, in few rounds, from a table that is close.
+        """
+        margins = [self._features.margin(i, means) for i in attributes]
+        if len(attributes) == 1:
+            return margins[0]
+        targets = []
+        for a, b in combinations(range(len(attributes)), 2):
+            own = (margins[a], margins[b])
+            pair = self._features.pair(attributes[a], attributes[b], own, means, products)
+            targets.append(((a, b), valid_pair(pair, *own)))
+        if len(attributes) == 2:
+            return targets[0][1]
+        if near is None:
+            return rake(outer(margins), targets)
+        return rake(np.broadcast_to(near, (len(means), *near.shape)), targets, 3)
+
+    def _unmodelled(self, attributes: Attributes) -> Floats:
+        """Variance from interactions of three: as large as pairs' residuals, in their units."""
+        margins = [self._features.margin(i, self._posterior.means[None]) for i in attributes]
+        starts = [self._features.slices[i].start for i in attributes]
+        scales = np.square(self._features.unit[starts])
+        product = outer(margins)[0]
+        total = np.zeros_like(product)
+        for members in combinations(range(len(attributes)), 3):
+            inverse = [
+                scale / np.maximum(m, 1e-3) if a in members else np.ones_like(m)
+                for a, (m, scale) in enumerate(zip(margins, scales, strict=True))
+            ]
+            total += outer(inverse)[0]
+        return np.asarray(self._posterior.residual**2 * np.square(product) * total)
