@@ -1,4 +1,7 @@
-"""From tallies to any marginal table with standard errors: the regime is chosen by one table."""
+"""From tallies to any marginal table with standard errors.
+
+`REGIMES` says which models are fitted to which domain, with the reasons.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,18 @@ from estimators.noise_aware.input.statistics import Statistics, collect
 from estimators.noise_aware.models import joint, latent_traits, low_rank, third_moments
 from estimators.noise_aware.priors import LOGLINEAR_SHARE, LOGLINEAR_SHARE_SMALL
 from estimators.noise_aware.tables.intervals import INFLATION, INFLATION_TRAITS
-from estimators.noise_aware.tables.mixed import MOST_SURE, MixedTables, share_of_joint
+from estimators.noise_aware.tables.mixed import MixedTables, share_of_joint
 from estimators.noise_aware.tables.moments import MomentTables
 from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally
 
 MAX_CELLS = 1 << 22
-"""Largest table that is made: 32 MB, and eight draws of it."""
+"""Maximum number of cells of a table: 32 MB for the table, eight times that for its draws."""
+
+MOST_SURE = 0.75
+"""Largest weight of one of two models in standard errors, as far as the statistics do not decide
+between them: a prior share is no evidence, and a model has errors that its own draws do not show.
+"""
 
 
 class MomentModel(Protocol):
@@ -43,15 +51,17 @@ class Regime:
 
     binary: bool  # Whether all attributes are binary
     orders: int  # Highest order of the estimates that are read
-    most_attributes: float = inf  # Of the domain
-    most_in_view: float = inf  # Attributes of the largest view with reports
-    sweeps: int = 0  # Kept sweeps of latent traits; 0: the low-rank model is fitted instead
+    most_attributes: float = inf  # Largest number of attributes of the domain
+    most_in_view: float = inf  # Largest number of attributes of a view with reports
+    sweeps: int = 0  # Kept sweeps of the latent traits; 0: the low-rank model is fitted instead
     joint_share: float | None = None  # Prior share of the log-linear model; None: not fitted
-    share_decides: bool = False  # Whether errors may be as sure of one model as statistics are
-    inflation: float = INFLATION  # Interval inflation of the moments' posterior
+    # Whether the largest weight of a model in standard errors grows beyond `MOST_SURE` as far as
+    # the statistics decide between the models.
+    share_decides: bool = False
+    inflation: float = INFLATION  # Interval inflation of the posterior of moments
 
     def serves(self, features: Features, in_view: int) -> bool:
-        """Return whether the row serves these attributes and views of so many."""
+        """Return whether the row serves these attributes, with so many in the largest view."""
         return (
             self.binary == bool(features.binary.all())
             and len(features.cardinalities) <= self.most_attributes
@@ -59,7 +69,10 @@ class Regime:
         )
 
     def fit(self, features: Features, statistics: Statistics, k: int) -> MomentModel:
-        """Fit the posterior of moments and, where it is affordable, the log-linear model."""
+        """Fit the posterior of moments and, if the row has a share for it, the log-linear model.
+
+        ``k`` is the number of attributes of the marginals whose error is minimised.
+        """
         if self.sweeps:
             posterior = latent_traits.fit(statistics, self.sweeps)
         else:
@@ -68,16 +81,16 @@ class Regime:
         moments = MomentTables(features, posterior, third, self.inflation)
         if self.joint_share is None:
             return moments
-        found = joint.fit(statistics)
-        share, known = share_of_joint(found, statistics, posterior, third, k, self.joint_share)
-        most_sure = MOST_SURE + (1.0 - MOST_SURE) * (known if self.share_decides else 0.0)
-        return MixedTables(found, moments, share, most_sure)
+        whole = joint.fit(statistics)
+        share, decided = share_of_joint(whole, statistics, posterior, third, k, self.joint_share)
+        most_sure = MOST_SURE + (1.0 - MOST_SURE) * (decided if self.share_decides else 0.0)
+        return MixedTables(whole, moments, share, most_sure)
 
 
 REGIMES = (
-    # One attribute has no interactions: a second model would add nothing.
+    # One attribute has no interactions, so a second model would add nothing.
     Regime(binary=True, most_attributes=1, orders=1, sweeps=latent_traits.SWEEPS),
-    # 2^9 cells are few: the log-linear model can have interactions of up to four attributes.
+    # At most 2^9 cells: the log-linear model can have interactions of up to four attributes.
     Regime(
         binary=True,
         most_attributes=joint.SMALL,
@@ -86,7 +99,8 @@ REGIMES = (
         joint_share=LOGLINEAR_SHARE_SMALL,
         share_decides=True,
     ),
-    # 2^16 cells allow pairs alone, which would leave most of the estimates of larger views unused.
+    # At most 2^16 cells leave time for interactions of pairs only. Views of more than three
+    # attributes would be badly used: most of their estimates are of higher orders.
     Regime(
         binary=True,
         most_attributes=joint.MAX_ATTRIBUTES,
@@ -96,7 +110,8 @@ REGIMES = (
         joint_share=LOGLINEAR_SHARE,
         inflation=INFLATION_TRAITS,
     ),
-    # A joint table is too large. Whitening costs the cube of the attributes: seconds for 128.
+    # A joint table would be too large. The cost of whitening (`sampling.hamiltonian`) grows with
+    # the cube of the number of attributes: seconds for 128.
     Regime(
         binary=True,
         most_attributes=128,
@@ -104,12 +119,12 @@ REGIMES = (
         sweeps=latent_traits.SWEEPS,
         inflation=INFLATION_TRAITS,
     ),
-    # Gibbs steps of the low-rank model cost the square of the attributes only.
+    # The cost of a sweep of the low-rank model grows with the square of that number only.
     Regime(binary=True, orders=3, inflation=INFLATION_TRAITS),
-    # Only the low-rank model has categories, and pairs are its highest order.
+    # Only the low-rank model has attributes of more than two categories; it has no triples.
     Regime(binary=False, orders=2),
 )
-"""The first row that serves a domain is taken."""
+"""The dispatch table: the first row that serves a domain is used."""
 
 
 class NoiseAwareModel:
@@ -119,10 +134,10 @@ class NoiseAwareModel:
         "pooling by inverse variance",
         "shrinkage as far as known noise demands",
         "maximum entropy within the pair tables",
-    )  # Steps from the raw estimates to the answers
+    )  # Steps from the raw estimates to the answers, for the reader of a result
 
     def __init__(self, plan: CollectionPlan, tallies: Sequence[Tally]) -> None:
-        """Fit; the cost is that of the regime's models."""
+        """Fit the tallies, one for each group of the plan; the cost is that of the models."""
         self._features = Features(plan.domain.cardinalities)
         views = [view.attributes for group in plan.groups for view in group.views]
         reports = np.concatenate([tally.n for tally in tallies])
@@ -161,5 +176,6 @@ class NoiseAwareModel:
             flags.append("covered")
         if is_noise(table, stderr):
             flags.append("noise")
-        stderr = np.minimum(stderr, np.maximum(table, 1.0 - table) / 1.96)  # [0, 1] is all there is
+        # An interval this wide contains all of [0, 1].
+        stderr = np.minimum(stderr, np.maximum(table, 1.0 - table) / 1.96)
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))

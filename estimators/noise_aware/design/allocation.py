@@ -1,8 +1,9 @@
-"""Views and the share of users on each: least expected posterior error of the workload.
+"""Views and the share of users on each, with the least expected posterior error of the answers.
 
-Categorical attributes: all single ones and all pairs, by a convex problem in the shares. Binary
-attributes: all pairs, triples or sets of four, with single attributes in nine proportions, by the
-geometric mean of the error over scenarios. See noise-aware.md, section 3.
+Categorical domains have all single attributes and all pairs as views; their shares solve a convex
+problem. Binary domains have all pairs, triples or sets of four, with a share of single attributes
+that is chosen from nine, by the geometric mean of the error over scenarios. See noise-aware.md,
+section 3.
 """
 
 from __future__ import annotations
@@ -28,16 +29,17 @@ from estimators.noise_aware.priors import SCENARIO_MEANS, PriorScales
 from estimators.numerics.covering import balanced
 
 FLOOR = 0.05
-"""Least share of users on pairs, so that their scale can be learnt whatever the prior says."""
+"""Smallest share of users on pairs, so that their scale can be learnt whatever the prior says."""
 
 LARGEST_SET = 4
-"""Attributes of the largest view while orders of four are modelled; 3 beyond."""
+"""Number of attributes of the largest view where order four is modelled; it is 3 elsewhere."""
 
 LARGEST_GAIN = 0.03
-"""Gain of log error that the largest views have to promise: below it they are worse in practice."""
+"""Expected gain in log error from which on the largest views are chosen; with a smaller expected
+gain they are worse in practice."""
 
 MAX_SETS = 1024
-"""Most sets of three or four attributes: a plan and its counters stay small."""
+"""Maximum number of views of several attributes, so that a plan and its counters stay small."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,16 +48,19 @@ class Allocation:
 
     views: tuple[Attributes, ...]  # Attribute sets
     shares: Floats  # (views,)
-    size: int  # Attributes of the larger views
-    # Expected posterior sum of squared errors by size of marginal, 1 to 3 and k, mean over the
-    # prior; of binary attributes in the scenario nearest to uniform.
+    size: int  # Number of attributes of the larger views
+    # Expected sum of squared errors of a marginal by its number of attributes, 1 to 3 and k: mean
+    # over the prior, for binary domains in the scenario with means nearest to uniform.
     expected: dict[int, float]
 
 
 def allocate(
     cardinalities: Sequence[int], users: int, epsilon: str, k: int, prior: PriorScales | None = None
 ) -> Allocation:
-    """Return the best allocation of so many users; ``prior`` None: the default scales."""
+    """Return the allocation with the least expected error of marginals of ``k`` attributes.
+
+    ``prior`` None stands for the default scales.
+    """
     problem = _Problem(tuple(cardinalities), users, epsilon, prior or PriorScales())
     d = len(cardinalities)
     if d == 1:
@@ -65,12 +70,17 @@ def allocate(
 
 @lru_cache(maxsize=4096)
 def oracle(epsilon: str, cells: int) -> tuple[Mechanism, float]:
-    """Return the best oracle over ``cells`` and one report's information on a coefficient."""
+    """Return the best mechanism for a table of ``cells``, and its precision of a coefficient.
+
+    The precision (inverse variance) is that of one report.
+    """
     mechanism = cast("Mechanism", best_oracle(epsilon, cells))
     return mechanism, 1.0 / (cells * cell_variance(mechanism))
 
 
 class _Problem:
+    """The expected error as a function of views and shares, and its minimum."""
+
     def __init__(
         self, cardinalities: tuple[int, ...], users: int, epsilon: str, prior: PriorScales
     ) -> None:
@@ -87,9 +97,10 @@ class _Problem:
         return oracle(self.epsilon, round(cells))[1]
 
     def error(self, one: Floats, two: Floats, k: int) -> tuple[float, Floats, Floats]:
-        """Return the expected error of a k-way table and its derivatives by the precisions.
+        """Return the expected error of a k-way table and minus its slopes by the precisions.
 
         ``one`` and ``two`` are the precisions of coefficients of order 1, (d,), and 2, (pairs,).
+        Half of the prior energy of pairs counts as common to ``d / 2`` pairs.
         """
         d, (i, j) = self.d, self.upper
         weight1 = k / d * (self.r - 1) / self.r * self.mean_cells ** (1 - k)
@@ -125,10 +136,10 @@ class _Problem:
         return total
 
     def pairs(self, k: int) -> Allocation:
-        """Return shares of all single attributes and pairs, by multiplicative steps."""
+        """Return the best shares of all single attributes and pairs, by multiplicative steps."""
         i, j = self.upper
         one, two = np.full(self.d, 0.5 / self.d), np.full(i.size, 0.5 / i.size)
-        for _ in range(60):
+        for _ in range(60):  # enough for shares that hardly change
             a, b = self._precision(one, two)
             _, slope1, slope2 = self.error(a, b, k)
             from_pairs = slope1[i] + slope1[j] + slope2
@@ -139,7 +150,7 @@ class _Problem:
         one, two = one * (1 - FLOOR), two * (1 - FLOOR) + FLOOR / i.size
         a, b = self._precision(one, two)
         shares = np.concatenate([one, two])
-        kept = shares > 1e-4 / shares.size  # smaller shares would be hardly a user
+        kept = shares > 1e-4 / shares.size  # smaller shares stand for next to no user
         views = tuple(compress(sets_up_to(self.d, 2).members, kept.tolist()))
         return Allocation(views, shares[kept] / shares[kept].sum(), 2, self.expected(a, b, k))
 
@@ -151,9 +162,10 @@ class _Problem:
         return first, second
 
     def sets(self, k: int) -> Allocation:
-        """Return sets of binary attributes, all alike, with the best share of single ones.
+        """Return the best size of sets of binary attributes and the best share of single ones.
 
-        Cost: designs, at most 27, times 16 scenarios times a few small matrices.
+        All sets of a size have equal shares. Cost: a few small matrices for each of at most 27
+        designs in each of 16 scenarios.
         """
         d = self.d
         largest = LARGEST_SET if d <= SMALL else 3
@@ -168,17 +180,17 @@ class _Problem:
         best = int(np.argmin(score))
         single, size = designs[best]
         views, shares = _views(d, size, single)
-        even = variance[: len(self.prior.pairs), best].mean(axis=0)  # over the first scenarios
+        even = variance[: len(self.prior.pairs), best].mean(axis=0)  # scenarios of the first mean
         expected = {t: float(even @ self._weights(t, max(sizes))) for t in sizes}
         return Allocation(views, shares, size, expected)
 
     def _weights(self, k: int, top: int) -> Floats:
-        """Weight of an order's summed variance in the error of k-way tables: (top,)."""
+        """Return the weight of each order's variance in the error of k-way tables: (top,)."""
         orders = range(1, top + 1)
         return np.array([comb(k, o) / comb(self.d, o) for o in orders]) / 2.0**k
 
     def _precisions(self, single: float, size: int) -> Floats:
-        """Inverse noise variances of a moment of order 1, 2 and so on."""
+        """Return the inverse noise variance of a moment of order 1, 2 and so on."""
         information = self.users * self._information(2.0**size)
         held = [comb(size, o) / comb(self.d, o) for o in range(1, min(LARGEST_SET, self.d) + 1)]
         out = (1.0 - single) * information * np.array(held)
@@ -186,7 +198,7 @@ class _Problem:
         return out
 
     def _in_scenarios(self, precision: Floats, top: int) -> Floats:
-        """Posterior variances summed by order, 1 to ``top``: shape (scenarios, designs, top)."""
+        """Return posterior variances summed by order 1 to ``top``: (scenarios, designs, top)."""
         d, scales = self.d, self.prior.scales
         usual, largest_mean = PriorScales().scales[0], 0.97
         strong = 2.0 * max(self.prior.pairs)  # strong dependence punishes single attributes most
@@ -208,7 +220,10 @@ class _Problem:
 
 
 def _views(d: int, size: int, single: float) -> tuple[tuple[Attributes, ...], Floats]:
-    """All sets of that size, or many spread evenly, with single attributes; shares."""
+    """Return views and shares: all sets of a size, or many that are spread evenly, and singles.
+
+    ``single`` is the share of all single attributes together; if it is 0 they are left out.
+    """
     sets = (
         tuple(combinations(range(d), size))
         if comb(d, size) <= MAX_SETS
@@ -221,7 +236,7 @@ def _views(d: int, size: int, single: float) -> tuple[tuple[Attributes, ...], Fl
 
 
 def _posterior(precision: Floats, prior: float, weight: Floats) -> tuple[float, Floats]:
-    """``sum weight prior / (1 + prior precision)`` and minus its slope by the precision."""
+    """Return ``sum weight prior / (1 + prior precision)`` and minus its slope by the precision."""
     shrink = prior / (1.0 + prior * precision)
     return float((weight * shrink).sum()), weight * np.square(shrink)
 

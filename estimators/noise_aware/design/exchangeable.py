@@ -1,8 +1,9 @@
-"""The error to expect of binary attributes that are all alike, before collection.
+"""The expected error of a design for binary attributes that are all alike, before collection.
 
-Where all attributes have mean m and are independent, moments are linear in small changes of the
-log-linear weights. All matrices depend on |S|, |T| and |S and T| alone, so they split into small
-blocks along the irreducible parts of the symmetric group. See noise-aware.md, section 3.
+About attributes that are independent and all have mean m, moments are linear in small changes of
+the log-linear weights. All matrices depend only on the sizes of two sets S, T and of their common
+part. So they split into small blocks along the irreducible representations of the symmetric group,
+and the cost does not depend on the number of attributes. See noise-aware.md, section 3.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from estimators.noise_aware.priors import DESIGN_FIELD, FIELD_CENTRE
 class Scenario:
     """One assumption about the attributes."""
 
-    attributes: int  # Their number
-    mean: float  # Of every attribute's sign, between -1 and 1
-    # Prior deviations of lambda of order 2, 3 and so on; higher orders are not modelled.
+    attributes: int  # Number of attributes
+    mean: float  # Mean of the sign of every attribute, between -1 and 1
+    # Prior deviations of log-linear weights of order 2, 3 and so on; others are not modelled.
     scales: tuple[float, ...]
-    top: int  # Highest order of a moment that is read or wanted
+    top: int  # Highest order of a moment that is read or of interest
 
     def slope(self, s: int, t: int, both: int) -> float:
         """Return the derivative of a moment of order s by a weight of order t.
@@ -51,7 +52,7 @@ class Scenario:
 
 
 def variances(scenario: Scenario, precision: Floats) -> Floats:
-    """Return the posterior variance of a moment, summed by order 1 to top: shape (designs, top).
+    """Return the posterior variances of all moments, summed by order 1 to top: (designs, top).
 
     ``precision``, shape (designs, orders read), is the inverse noise variance of every moment of an
     order. Cost: O(designs top^4).
@@ -84,10 +85,11 @@ def _block(
     rows: Sequence[int],
     columns: Sequence[int],
 ) -> Floats:
-    """A matrix over attribute sets, restricted to part j.
+    """Return a matrix over attribute sets, restricted to irreducible part j: (rows, columns).
 
-    The part's vector of order o has the coefficients of ``(x_1 - x_2) (x_3 - x_4) ...``, j factors,
-    times the sum of all products of o - j other attributes.
+    ``entry`` gives its values by the sizes of two sets and of their common part. The part's vector
+    of order o has the coefficients of ``(x_1 - x_2) (x_3 - x_4) ...``, of j factors, times the sum
+    of all products of o - j other attributes.
     """
     out = np.zeros((len(rows), len(columns)))
     for a, s in enumerate(rows):

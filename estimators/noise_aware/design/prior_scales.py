@@ -1,4 +1,7 @@
-"""Prior scales of interactions: learnt from an earlier collection, or stated by the user."""
+"""Prior scales of interactions: learnt from the counts of an earlier plan, or stated by the user.
+
+The design of the next plan uses them; see noise-aware.md, section 3.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,15 @@ from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally
 
 MAX_LIKELY = 16
-"""Most equally likely scales of pairs: the design evaluates every scenario with each of them."""
+"""Maximum number of equally likely scales of pairs; the design evaluates scenarios with each."""
 
 
 def learn_scales(plan: CollectionPlan, tallies: Sequence[Tally]) -> list[Any]:
-    """Learn the parameter ``prior_sizes`` from counts: a scale, three scales, a scale, a scale.
+    """Learn the parameter ``prior_sizes`` from counts, one tally a group of the plan.
 
-    Scales of order 1 and 2 are posterior quantiles; of pairs, three equally likely ones. Scales
-    above order 2 keep their default ratio to it. See noise-aware.md, section 3. Cost: O(200 pairs).
+    Its first entry is the posterior median of the scale of order 1. The second is a list of three
+    equally likely scales of pairs: the middles of the thirds of their posterior distribution. The
+    others, of order 3 and 4, keep their default ratio to order 2. Cost: O(200 pairs).
     """
     features = Features(plan.domain.cardinalities)
     statistics = collect(plan, tallies, features)
@@ -49,9 +53,9 @@ def learn_scales(plan: CollectionPlan, tallies: Sequence[Tally]) -> list[Any]:
 def _pairs(
     features: Features, statistics: Statistics, energy: Floats, noise: Floats, free: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Energy, noise of one direction, and free directions of every pair with an estimate."""
+    """Return energy, noise of one direction and number of directions of pairs with an estimate."""
     rows = []
-    # Energy of the means themselves: noise may exceed what a mean can be.
+    # Energy of the means without noise, clipped to what a mean can have.
     known = np.clip(energy - np.where(np.isfinite(noise), noise, 0.0) * free, 0.0, free) / free
     for i, j in combinations(range(len(free)), 2):
         a, b = features.slices[i], features.slices[j]
@@ -66,7 +70,7 @@ def _pairs(
 
 
 def _posterior(energy: Floats, noise: Floats, free: Floats, prior: LogNormal) -> Floats:
-    """Weights of the scales on the grid; sum 1."""
+    """Return the posterior weights of the scales on the grid: of sum 1."""
     known = np.isfinite(noise)
     total = np.square(prior.points)[:, None] + noise[known]
     likely = 0.5 * (free[known] * np.log(total) + energy[known] / total).sum(axis=1)
@@ -84,12 +88,12 @@ def _rounded(size: float) -> float:
 
 
 def read_scales(value: Any) -> PriorScales:
-    """Read the parameter ``prior_sizes``: one number per order from 1 on, up to 4.
+    """Read the parameter ``prior_sizes``: one number for each order from 1 up to at most 4.
 
-    A list in place of the number of order 2 states several that are equally likely.
+    The entry of order 2 may be a list of numbers that are equally likely.
 
     Raises:
-        PlanError: anything else, negative or above 1 (no coefficient is larger), or all 0.
+        PlanError: something else, a negative number, one above 1, or only zeros.
     """
     name, most = "parameter prior_sizes", len(PriorScales().scales)
     if not isinstance(value, list) or not 1 <= len(value) <= most:

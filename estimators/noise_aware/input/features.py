@@ -1,8 +1,9 @@
-"""A coding of categories in which noise is isotropic and a table splits into its interactions.
+"""Features: a coding of categories in which noise is isotropic and interactions are separate.
 
-A binary attribute has one feature, its sign: +1 for code 0 and -1 for code 1. Of binary attributes
-the interaction of a set is the mean product of their signs (its moment), which a Walsh-Hadamard
-transform gives. See noise-aware.md, section 2.
+A binary attribute has one feature, its sign: +1 for code 0 and -1 for code 1. Other attributes have
+one feature for each category. The interaction of a set of attributes is the mean product of their
+features. For binary attributes that is a moment, and a Walsh-Hadamard transform of the table gives
+all of them. See noise-aware.md, section 2.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Features:
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """Features per attribute."""
+        """Number of features of each attribute."""
         return tuple(1 if r == 2 else r for r in self.cardinalities)
 
     @cached_property
@@ -47,14 +48,15 @@ class Features:
 
     @cached_property
     def binary(self) -> Flags:
-        """Which features belong to binary attributes: shape (size,)."""
+        """Whether each feature belongs to a binary attribute: shape (size,)."""
         return np.asarray(self.categories == 2)
 
     @cached_property
     def unit(self) -> Floats:
-        """Unit of a category's correlations, (categories - 1)^-1/4: shape (size,).
+        """Unit of the correlations of each feature, (categories - 1)^-1/4: shape (size,).
 
-        In it their mean square is Tschuprow's T^2, at most 1 for any numbers of categories.
+        In these units the mean square correlation of two attributes is Tschuprow's T^2, which is at
+        most 1 for any numbers of categories.
         """
         return np.asarray((self.categories - 1.0) ** -0.25, np.float64)
 
@@ -67,10 +69,10 @@ class Features:
         )
 
     def interactions(self, attributes: Attributes, table: Floats) -> Floats:
-        """Return all interactions of a table over ascending attributes, given row-major.
+        """Return all interactions of a table over ascending attributes.
 
-        Shape (1 + width of each attribute): index 0 along an axis sums the attribute out, the
-        others are its features.
+        The table is given row-major. The result has one axis for each attribute, of length 1 + its
+        width: index 0 sums the attribute out, the others are its features.
         """
         out = table.reshape([self.cardinalities[i] for i in attributes])
         for axis, i in enumerate(attributes):
@@ -86,7 +88,7 @@ class Features:
         return np.asarray(spread, np.float64)
 
     def margin(self, i: int, means: Floats) -> Floats:
-        """Return the attribute's table: shape (..., categories), sums to 1."""
+        """Return the table of attribute i: shape (..., categories), of sum 1."""
         r, own = self.cardinalities[i], means[..., self.slices[i]]
         table: Floats = (1.0 + own @ self.codes[i].T) / r if r == 2 else 1.0 / r + own / sqrt(r)
         return table
@@ -94,10 +96,10 @@ class Features:
     def pair(
         self, i: int, j: int, margins: tuple[Floats, Floats], means: Floats, products: Floats
     ) -> Floats:
-        """Return the table over attributes i < j; sums to 1, may be negative.
+        """Return the table over attributes i < j: shape (..., r_i, r_j), of sum 1.
 
-        Shapes (..., r_i, r_j) of means (..., size), products (..., size, size) and margins of
-        `margin`.
+        Cells may be negative. ``margins`` are those of `margin`; shapes of the moments are
+        (..., size) and (..., size, size).
         """
         (a, b), si, sj = margins, self.slices[i], self.slices[j]
         own = products[..., si, sj] - means[..., si, None] * means[..., None, sj]
@@ -109,9 +111,9 @@ class Features:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttributeSets:
-    """Sets of d binary attributes; in a cell's index the first attribute is the highest bit."""
+    """Sets of some of d binary attributes; in a cell's index the first is the highest bit."""
 
-    attributes: int  # D
+    attributes: int  # Their number d
     members: tuple[Attributes, ...]  # The sets, by size, then in lexicographic order
     index: Indices  # (sets,): cell of the Walsh-Hadamard transform that holds the set's moment
     order: Indices  # (sets,): sizes

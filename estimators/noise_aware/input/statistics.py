@@ -1,7 +1,7 @@
 """Unbiased estimates of every interaction, with known variances, from the tallies.
 
-The estimate of an interaction is the average over all views that hold its attributes, weighted by
-inverse variance. See noise-aware.md, section 2.
+The estimate of an interaction is the average over all views (sets of attributes that are reported
+together) that contain its attributes, weighted by inverse variance. See noise-aware.md, section 2.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally
 
 MOST_PRECISE = 1e10
-"""Largest precision that models which draw use: single precision represents no moment better, and
-from 1e12 on the curvatures of contradicting statistics cannot always be factored."""
+"""Largest precision (inverse variance) that the samplers use. Single-precision numbers represent no
+moment better, and from 1e12 on the curvature of contradicting statistics may not be factorable."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:
-    """The sufficient statistics of all later steps."""
+    """Estimates and precisions of all interactions, which all later steps use."""
 
     means: Floats  # (size,): first-order estimates, 0 where there is none
     mean_precision: Floats  # (size,): inverse variances, 0 where there is no estimate
     # (size, size), symmetric: second-order estimates; blocks of one attribute with itself are 0.
     products: Floats
     product_precision: Floats  # (size, size): inverse variances, 0 where there is no estimate
-    # Third and higher orders of binary attributes: (estimate, precision) by set.
+    # Third and higher orders of binary attributes: set to (estimate, precision).
     higher: dict[Attributes, tuple[float, float]]
 
     def of(self, sets: Sequence[Attributes]) -> tuple[Floats, Floats]:
@@ -44,7 +44,7 @@ class Statistics:
         return estimates, precisions
 
     def valid_means(self, features: Features) -> Floats:
-        """Return first-order estimates shrunk to margins without empty cells: shape (size,)."""
+        """Return first-order estimates, shrunk so that no margin has an empty cell: (size,)."""
         shrunk = self.means * self.mean_precision / (self.mean_precision + 3.0)
         out = np.zeros(features.size)
         for i, r in enumerate(features.cardinalities):
@@ -65,6 +65,8 @@ class Statistics:
 
 
 class _Sums:
+    """Sums of estimates times weights, and of weights, over views; orders 1, 2 and above."""
+
     def __init__(self, features: Features, orders: int) -> None:
         self.features, self.orders, size = features, orders, features.size
         self.more: dict[Attributes, list[float]] = {}
@@ -92,7 +94,7 @@ class _Sums:
     def _interactions(
         self, attributes: Attributes, table: Floats
     ) -> Iterator[tuple[Attributes, Floats]]:
-        """Yield sets of positions in ``attributes`` and their interactions, up to `orders`."""
+        """Yield sets of positions in ``attributes`` with their interactions, up to `orders`."""
         count = len(attributes)
         if table.size == 1 << count:  # one transform gives all interactions of binary attributes
             sets = sets_up_to(count, min(count, max(2, self.orders)))
@@ -106,9 +108,9 @@ class _Sums:
 def collect(
     plan: CollectionPlan, tallies: Sequence[Tally], features: Features, orders: int = 2
 ) -> Statistics:
-    """Pool the estimates of all views, of kind ``cell``, up to an order (above 2 of bits only).
+    """Pool the estimates of all views, up to an order; above 2 of binary attributes only.
 
-    Cost: O(views · cells · 2^attributes of a view).
+    There is one tally a group of the plan. Cost: O(views · cells · 2^attributes of a view).
     """
     sums = _Sums(features, orders)
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
@@ -128,8 +130,8 @@ def collect(
 def cell_variance(mechanism: Mechanism) -> float:
     """Return the variance of one cell of a uniform table for one report: noise and sampling.
 
-    Where the estimates always add up to 1, the noise of the other L - 1 directions is L / (L - 1)
-    times the mean.
+    If the estimates of the L cells always add up to 1, there is no noise in that direction, and the
+    noise in each of the other L - 1 directions is L / (L - 1) times the mean.
     """
     cells = mechanism.cells
     noise = float(np.mean(mechanism.variance(1)))

@@ -1,8 +1,9 @@
-"""Dependence of two categorical attributes beyond the common factors: a block of rank one.
+"""Blocks: the dependence of two categorical attributes beyond that of the common factors.
 
-The block of attributes i and j is ``sigma_ij a b^T`` with a and b standard normal and sigma_ij 0
-with probability 1/2, else half-Cauchy about a common scale. The steps are Gibbs draws from exact
-conditionals, for all blocks of all chains at once. See noise-aware.md, section 5.
+The block of attributes i and j is the matrix ``sigma_ij a b^T`` of rank one. Vectors a and b are
+standard normal; the size sigma_ij is 0 with probability 1/2, else half-Cauchy of a common scale.
+All blocks of all chains are drawn at once, from exact conditional distributions (Gibbs sampling).
+See noise-aware.md, section 5.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from estimators.noise_aware.sampling.draws import choose
 
 
 class Blocks:
-    """Blocks of all pairs of attributes of which one at least has more than two categories.
+    """Blocks of all pairs of attributes of which at least one has more than two categories.
 
-    ``table`` is the present draw and ``expected`` its mean given all but one side of each block:
-    shape (chains, size, size), symmetric, 0 outside of the ``count`` blocks.
+    Attributes:
+        table: last draw, shape (chains, size, size), symmetric, 0 outside of the blocks.
+        expected: mean of `table` given all but one side of each block; of the same shape.
+        count: number of blocks.
     """
 
     def __init__(
@@ -58,8 +61,8 @@ class Blocks:
     def sweep(self, gap: Floats, weight: Floats, scale: Floats) -> None:
         """Draw every block once; cost O(chains · blocks · width²).
 
-        Shape (chains, size, size) all: the gap is the estimates less everything but the blocks,
-        with weight its precision and scale the products of the features' deviations.
+        ``gap`` holds the estimates less all parts of the model but the blocks, ``weight`` their
+        precisions, ``scale`` products of the features' deviations: (chains, size, size) each.
         """
         scaled = self._read(scale)
         w = np.where(self._inside, self._read(weight), 0.0)

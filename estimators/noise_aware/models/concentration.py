@@ -1,8 +1,8 @@
-"""Prior of the margins of categorical attributes: Dirichlet, its concentration drawn for each.
+"""Concentrations of the Dirichlet priors of the margins of categorical attributes.
 
-``log a_i ~ N(mu, 1)`` with a common mu, so attributes with many reports also say how even the
-margins of the others are. Both are drawn from exact conditionals on grids. See noise-aware.md,
-section 5.
+Attribute i has concentration a_i with ``log a_i ~ N(mu, 1)`` and a common mu, so well-known margins
+say how even the others are. a_i and mu are drawn from exact conditional distributions on grids. See
+noise-aware.md, section 5.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from estimators.noise_aware.sampling.draws import choose
 
 
 class Concentrations:
-    """The present draw for all attributes of all chains.
+    """The last draw for all attributes of all chains.
 
-    ``values`` has shape (chains, attributes) and is 1 for binary attributes, which have another
-    prior.
+    Attributes:
+        values: concentrations, shape (chains, attributes); 1 for binary attributes, which have
+            another prior.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Concentrations:
         self._level = np.full(chains, int(np.abs(levels - centre).argmin()))
 
     def draw(self, i: int, share: Floats) -> None:
-        """Draw that of attribute i of r > 2 categories, given its margins: shape (chains, r)."""
+        """Draw the concentration of attribute i, of r > 2 categories, given margins (chains, r)."""
         r, grid = share.shape[1], CONCENTRATION.points
         norm = np.array([lgamma(r * a) - r * lgamma(a) for a in grid])
         logs = np.log(np.maximum(share, 1e-12)).sum(axis=1)[:, None]
@@ -49,7 +50,7 @@ class Concentrations:
         self.values[:, i] = grid[self._at[:, i]]
 
     def draw_level(self) -> None:
-        """Draw the common level, if any attribute is categorical."""
+        """Draw the common level, if any attribute has more than two categories."""
         if self._several.any():
             likely = self._given_level[:, self._at[:, self._several]].sum(axis=2).T
             self._level = choose(self._random, likely + self._level_prior)

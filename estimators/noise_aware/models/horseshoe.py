@@ -1,9 +1,9 @@
 """The horseshoe: many effects of which most are nearly 0 and a few are not.
 
-Effect a is ``N(0, s^2 kappa_a^2)`` with one half-normal scale s and half-Cauchy kappa_a (Carvalho,
-Polson and Scott 2010), observed with normal noise. With the effect integrated out, s and every
-kappa have exact conditionals on grids. `draw_scales` draws them inside a sampler; `gains`
-integrates over them. See noise-aware.md, section 4.
+Effect a is ``N(0, s^2 kappa_a^2)`` with one half-normal scale s for all and a half-Cauchy kappa_a
+for each (Carvalho, Polson and Scott 2010). It is observed with normal noise. With the effects
+integrated out, s and every kappa have exact conditional distributions on grids. `draw_scales` draws
+them inside a sampler; `gains` integrates over them. See noise-aware.md, section 4.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def draw_scales(
         square: shape (chains, pairs): squares of estimates less predictions.
         noise: shape (pairs,): variances of the estimates.
         unit: shape (chains, pairs) or (1, pairs): variances of an effect of 1.
-        kappa2: shape (chains, pairs): present squares of kappa.
+        kappa2: shape (chains, pairs): squares of kappa before the draw.
         most: shape (chains, pairs): upper limit of an effect's variance; None: no limit.
 
     Returns:
@@ -80,7 +80,7 @@ def gains(effects: Floats, variances: Floats, size: float) -> tuple[Floats, Floa
 
 
 def _energy(square: Floats, noise: Floats, variance: Floats, most: Floats | None) -> Floats:
-    """Minus twice the normal log likelihood; overwrites ``variance``, which is a large array."""
+    """Return minus twice the normal log likelihood; ``variance``, a large array, is overwritten."""
     if most is not None:
         np.minimum(variance, most[:, None], out=variance)
     variance += noise

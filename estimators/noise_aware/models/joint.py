@@ -1,7 +1,8 @@
 """The joint distribution of up to 16 binary attributes, from draws of the log-linear model.
 
-Up to `SMALL` attributes it has interactions of up to four attributes, beyond that pairs alone. But
-triples are read there too: mostly pairs predict them, so they say something about pairs.
+Domains of up to `SMALL` attributes have interactions of up to four attributes, larger ones pairs
+only. Estimates of triples are read in both: pairs mostly predict them, so they say something about
+pairs.
 """
 
 from __future__ import annotations
@@ -21,30 +22,30 @@ from estimators.noise_aware.sampling.hamiltonian import draw
 from estimators.numerics.hadamard import transform
 
 MAX_ATTRIBUTES = 16
-"""65,536 cells: a fit takes seconds; each further attribute doubles it."""
+"""Maximum number of attributes: fitting 65,536 cells takes seconds, twice that for one more."""
 
 SMALL, MAX_ORDER = 9, 4
-"""Up to so many attributes interactions of so many are modelled: 255 weights of 512 cells."""
+"""Up to `SMALL` attributes, interactions of up to `MAX_ORDER`: 255 weights for 512 cells."""
 
 READ_ORDER = 3
-"""Highest order of the estimates that are read of more than `SMALL` attributes."""
+"""Highest order of the estimates that are read for more than `SMALL` attributes."""
 
 WARM_UP, SWEEPS = 40, 60
-"""Dropped and kept sweeps of each chain."""
+"""Dropped and kept sweeps of each chain; a sweep computes some 18 tables."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint:
     """Posterior of the joint distribution; a table is a matrix as in `parities`."""
 
-    table: Floats  # (rows, columns): its mean
-    drawn: Singles  # (draws, rows, columns)
-    members: tuple[Attributes, ...]  # Sets of up to three attributes at least
+    table: Floats  # (rows, columns): posterior mean
+    drawn: Singles  # (draws, rows, columns): posterior draws
+    members: tuple[Attributes, ...]  # All sets of up to three attributes or more
     coefficients: Floats  # (sets,): moments of the mean table
     sensitivity: Floats  # (sets,): derivative of each coefficient by its own estimate
 
     def marginal(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """Return table and variance of each cell: shape (2,) * attributes both.
+        """Return a table and the variance of each cell: shape (2,) * attributes both.
 
         Cost: O(draws 2^(d + k/2)).
         """
@@ -57,7 +58,7 @@ class Joint:
 
 
 def fit(statistics: Statistics) -> Joint:
-    """Fit all attributes, which are binary and at most `MAX_ATTRIBUTES`.
+    """Fit the log-linear model to at most `MAX_ATTRIBUTES` binary attributes.
 
     Cost: some 1,800 tables of each chain.
     """
@@ -78,7 +79,7 @@ def fit(statistics: Statistics) -> Joint:
     sets = sets_up_to(d, min(max(order, 3), d))
     sensitivity = np.zeros(len(sets.members))
     spread = observed.moments(tables).var(axis=0)
-    # Above 1 is the draws' own noise. With delta a triple would move its own coefficient less.
+    # Values above 1 are noise of the draws. Delta is ignored here: it would lower those of triples.
     sensitivity[: estimates.size] = np.minimum(spread * precision, 1.0)
     coefficients = transform(table.ravel())[sets.index]
     kept = tables[:: max(tables.size >> 22, 1)]  # at most 16 MB, twice that at worst
@@ -87,7 +88,7 @@ def fit(statistics: Statistics) -> Joint:
 
 @lru_cache(maxsize=1024)
 def _adding(d: int, kept: Attributes) -> Singles:
-    """Ones where a cell over ``kept`` contains a cell over d attributes: (cells, 2^d)."""
+    """Return the matrix that sums cells over d attributes to those over ``kept``: (cells, 2^d)."""
     cells = np.arange(1 << d)
     into = np.zeros(1 << d, np.intp)
     for i in kept:

@@ -21,19 +21,20 @@ from estimators.noise_aware.sampling.draws import choose
 from estimators.noise_aware.sampling.hamiltonian import draw
 
 CHAINS = 4
-"""Enough that every tenth of the draws comes from a run of its own; all are one array."""
+"""Independent chains, which are drawn as one array: each gives ten of the posterior draws."""
 
 TRAITS, NODES = 3, 3
-"""Dimensions of z, and nodes along each: 27 classes."""
+"""Number of traits, and of nodes along each, which approximate its distribution: 27 in all."""
 
 WARM_UP, SWEEPS, LONG_SWEEPS = 30, 45, 150
-"""Dropped and kept sweeps; long where the log-linear model, which takes longer, is fitted too."""
+"""Dropped and kept sweeps; more are kept where the slower log-linear model is fitted too."""
 
 
 def fit(statistics: Statistics, sweeps: int = SWEEPS) -> Posterior:
-    """Return the posterior of first and second moments of bits, given estimates up to the third.
+    """Return the posterior of first and second moments of binary attributes.
 
-    Cost: some 800 densities of `mixture`, twice that of `LONG_SWEEPS`.
+    ``statistics`` are read up to order three. Cost: some 800 densities of `mixture`, twice as many
+    with `LONG_SWEEPS`.
     """
     random = np.random.default_rng(20041203)  # fixed: equal tallies give equal answers
     model = Traits(statistics, random)
@@ -47,14 +48,14 @@ def fit(statistics: Statistics, sweeps: int = SWEEPS) -> Posterior:
 
 
 class Traits:
-    """Chains of the posterior of `mixtures`.
+    """Chains of the posterior of the parameters of `mixtures`.
 
-    A state, shape (chains, (1 + traits) (d + 1)), holds fields less their centre, loadings less
-    their mean trait by trait, then centre and means.
+    A state, shape (chains, (1 + traits) (d + 1)), holds fields less their centre, then trait by
+    trait loadings less their mean, then the centre and these means.
     """
 
     def __init__(self, statistics: Statistics, random: np.random.Generator) -> None:
-        """Start every chain at shrunk margins and hardly any dependence."""
+        """Start every chain at shrunk margins and next to no dependence."""
         self.mixtures = Mixtures(statistics, TRAITS, NODES)
         self._random, d = random, self.mixtures.d
         self._own = (1 + TRAITS) * d
@@ -81,14 +82,14 @@ class Traits:
         return np.asarray(scales * np.outer(self._variance, self._variance))
 
     def _set_weights(self) -> None:
-        """Set the inverse variances of the estimates about the traits' predictions."""
+        """Set the inverse variances of the estimates' distances from the traits' predictions."""
         m = self.mixtures
         two = np.where(m.known, 1.0 / (m.pair_noise + self.residual()), 0.0)
         three = 1.0 / (m.triple_noise + np.square(self._delta)[:, None])
         self._weights = ByOrder(m.precision, two, three)
 
     def _parameters(self, state: Floats) -> Floats:
-        """Fields and loadings: shape (chains, 1 + traits, d)."""
+        """Return fields and loadings: shape (chains, 1 + traits, d)."""
         own = state[:, : self._own].reshape(len(state), 1 + TRAITS, -1)
         return np.asarray(own + state[:, self._own :, None], np.float64)
 
@@ -127,11 +128,12 @@ class Traits:
         return self.mixtures.gaps(self.mixtures.given_nodes(self._parameters(state)))[0]
 
     def draw_scales(self) -> None:
-        """Draw delta, tau, kappa, sigma and alpha."""
+        """Draw the scales delta, tau, kappa, sigma and alpha; see noise-aware.md, section 5."""
         gaps = self._gaps(self.state)
         self._sweeps += 1
         if self._sweeps <= WARM_UP:
-            # s^2 follows the chains' margins; only while warming up, as it bends the density.
+            # The unit of residuals follows the margins. It changes the density, so only while
+            # warming up.
             margins = np.square(self.mixtures.estimates - gaps.one)
             now = np.maximum(1.0 - margins, 1e-4).mean(axis=0)
             self._variance = self._variance + 0.2 * (now - self._variance)
@@ -169,14 +171,17 @@ class Traits:
         self._alpha[:, q] = grid[choose(self._random, priors.TRAIT_LOADING.on_grid - score)]
 
     def _scaled(self, q: int) -> Indices:
-        """Positions in a state that alpha_q scales: a trait's loadings, then beta."""
+        """Return the positions in a state that alpha_q scales: a trait's loadings, their mean."""
         d = self.mixtures.d
         return np.append(np.arange((1 + q) * d, (2 + q) * d), self._own + 1 + q)
 
     def _stretch(self, q: int, before: Floats) -> None:
-        """Move alpha with all that it scales by a Metropolis step."""
+        """Multiply alpha_q and all that it scales by a random factor, in a Metropolis step.
+
+        ``before``, shape (chains,), is the log likelihood of the states.
+        """
         own, old, grid = self._scaled(q), self._alpha[:, q], priors.TRAIT_LOADING.points
-        steps = (0.3, 1.0, 2.5)  # of log alpha; the best depends on noise, so one at random
+        steps = (0.3, 1.0, 2.5)  # of log alpha; the best one depends on the noise
         step = steps[self._random.integers(len(steps))]
         factor = np.exp(step * self._random.normal(size=CHAINS))
         state, new = self.state.copy(), old * factor

@@ -1,4 +1,4 @@
-"""A Bayesian log-linear model of binary attributes: its prior, its posterior, its first guess.
+"""A Bayesian log-linear model of binary attributes: its prior, its posterior and its start.
 
 ``p(x) = exp(sum_S lambda_S chi_S(x)) / Z`` over all cells (`parities`), with
 
@@ -6,9 +6,9 @@
     lambda_ij               = m + a_i + a_j + r_ij,   a_i ~ N(0, alpha^2),  m ~ N(0, (2 alpha)^2)
     r_ij, lambda_ijk, ...   ~ tau_order T,   T Student's t of nu_order degrees of freedom,
 
-and c_j the estimated mean of attribute j, so that pairs hardly move the margins. Estimates beyond
-the modelled orders lie about the model's moments with deviation delta. See noise-aware.md, section
-5.
+and c_j the estimated mean of attribute j, so that pairs hardly move the margins. Moments of orders
+that are read but not modelled are normal about the model's with deviation delta. See
+noise-aware.md, section 5.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from estimators.noise_aware.sampling.draws import choose
 
 
 class LogLinear:
-    """Chains of the posterior side by side.
+    """Chains of the posterior, drawn as one array.
 
-    The state of a chain, shape (``size``,), holds g - mu, r and higher lambda, a, m, mu.
-    ``parities`` are the sets that are modelled, ``observed`` those whose estimates are read (first
-    the modelled ones), and ``delta``, shape (chains,), the deviation of moments that are read but
-    not modelled.
+    Attributes:
+        state: shape (chains, size): g - mu, r and higher lambda, a, m, mu of each chain.
+        parities: the sets that are modelled.
+        observed: the sets whose estimates are read, the modelled ones first.
+        delta: shape (chains,): deviation of moments that are read but not modelled.
     """
 
     def __init__(
@@ -43,8 +44,8 @@ class LogLinear:
     ) -> None:
         """Start every chain near the posterior's mode.
 
-        ``estimates`` and ``precision`` have shape (observed sets,), with precision 0 without
-        estimate; ``observed`` has the same or a higher order than ``parities``.
+        ``estimates`` and ``precision`` have shape (observed sets,); precision 0 stands for no
+        estimate. ``observed`` has the same or a higher order than ``parities``.
         """
         self.parities, self.observed = parities, observed
         self._estimates, self._random = estimates, random
@@ -65,7 +66,7 @@ class LogLinear:
         self.state = self._start(chains)
 
     def _lay_out_precision(self, precision: Floats, chains: int) -> None:
-        """Set the precisions of each chain, and what they are and score at every delta."""
+        """Set the precisions of each chain, and what they are and contribute at every delta."""
         grid, beyond = priors.EXCESS.points, precision[self._sets :]
         rows = chains if beyond.size else 1  # one row where no delta distinguishes the chains
         self._precision = np.tile(precision, (rows, 1))
@@ -80,7 +81,7 @@ class LogLinear:
         self._precision[:, self._sets :] = self._by_delta[places]
 
     def _charted(self, members: Indices) -> Floats:
-        """Lambda as a linear function of the state: shape (sets, size)."""
+        """Return the matrix of lambda as a linear function of the state: shape (sets, size)."""
         centre = np.tanh(self._first_fields())
         chart = np.eye(self._sets, self.size)
         chart[: self._d, -1] = 1.0
@@ -91,7 +92,7 @@ class LogLinear:
         return chart
 
     def _first_fields(self) -> Floats:
-        """Single attributes' lambda if they were independent, from shrunk estimates."""
+        """Return lambda of single attributes as if they were independent, from shrunk estimates."""
         precision = self._precision[0, : self._d]
         known = precision / (precision + 3.0)
         return np.asarray(np.arctanh(np.clip(self._estimates[: self._d] * known, -0.97, 0.97)))
@@ -139,7 +140,7 @@ class LogLinear:
         return np.concatenate([singles, taus, common, centre], axis=1)
 
     def _prior(self, state: Floats) -> tuple[Floats, Floats]:
-        """Log prior of the states, up to a function of the scales, and its gradient."""
+        """Return log prior of the states, up to a function of the scales, and its gradient."""
         scale = self._prior_scales()
         z = state / scale
         heavy = slice(0, self._sets)  # of Student's t
@@ -150,11 +151,11 @@ class LogLinear:
         return -value.sum(axis=1), gradient
 
     def _gap(self, weights: Floats) -> Floats:
-        """Estimates less moments: shape (batch, sets) to (batch, observed sets)."""
+        """Return estimates less moments: shape (batch, sets) to (batch, observed sets)."""
         return self._estimates - self.observed.moments(self.parities.tables(weights))
 
     def _likelihood(self, gap: Floats) -> Floats:
-        """Log likelihood, shape (chains,), up to a function of delta."""
+        """Return the log likelihood up to a function of delta: shape (chains,)."""
         square, own = np.square(gap), self._sets
         beyond = (square[:, own:] * self._precision[:, own:]).sum(axis=1)
         return np.asarray(-0.5 * (square[:, :own] @ self._precision[0, :own] + beyond))
@@ -165,10 +166,10 @@ class LogLinear:
         self._set_delta(choose(self._random, self._delta_score - 0.5 * left))
 
     def draw_scales(self) -> None:
-        """Draw delta, the nus, sigma, the taus and alpha.
+        """Draw delta, degrees of freedom nu and the scales sigma, tau and alpha.
 
-        Each scale is drawn given the state, which mixes well where noise is low, and then with the
-        state along, which mixes well where it is high.
+        Each scale is drawn given the state, which mixes well where noise is low, and then together
+        with the state, which mixes well where it is high.
         """
         gap = self._gap(self.weights(self.state))
         if self._sets < self._estimates.size:
@@ -200,8 +201,11 @@ class LogLinear:
     def _move(
         self, own: Indices, scale: Floats, prior: priors.LogGrid, likelihood: Floats
     ) -> Floats:
-        """Stretch a part of the state with its scale by Metropolis steps, in place."""
-        # Steps of the scale's logarithm: the best depends on noise, so all are tried.
+        """Multiply a scale and what it scales by random factors, in Metropolis steps, in place.
+
+        ``own`` are its positions in a state; log likelihoods before and after are (chains,).
+        """
+        # Steps of the scale's logarithm: the best depends on the noise, so all are tried.
         for step in (0.3, 1.0, 2.5) if own.size else ():
             factor = np.exp(step * self._random.normal(size=scale.size))
             state, new = self.state.copy(), scale * factor
@@ -216,7 +220,7 @@ class LogLinear:
         return likelihood
 
     def _start(self, chains: int) -> Floats:
-        """The mode, with its scales."""
+        """Return the mode as every chain's state, and set the scales to fit it."""
         mode = self._mode()
         pairs = mode[self._pairs]
         ridge = np.diag(np.append(np.ones(self._d), 0.1))
@@ -234,8 +238,11 @@ class LogLinear:
         return np.tile(state, (chains, 1))
 
     def _mode(self) -> Floats:
-        """Lambda by Gauss-Newton steps under a fixed wide prior, the estimates eased in."""
-        deviations = np.array([2.0, 0.2, 0.1, 0.05])  # by order
+        """Return lambda of the posterior's mode under a fixed wide prior, by Gauss-Newton steps.
+
+        In the first three steps the estimates have lower weights.
+        """
+        deviations = np.array([2.0, 0.2, 0.1, 0.05])  # prior deviations by order
         prior, eased = 1.0 / np.square(deviations[self._order - 1]), 3
         lam = np.zeros(self._sets)
         lam[: self._d] = self._first_fields()
@@ -253,7 +260,7 @@ class LogLinear:
         return lam
 
     def _descend(self, lam: Floats, step: Floats, weight: Floats, prior: Floats) -> Floats:
-        """The longest of the step, its half, quarter and so on that does not raise the loss."""
+        """Return lambda after the longest of step, step / 2, ... that does not raise the loss."""
         lengths = np.append(0.5 ** np.arange(6), 0.0)
         tried = lam - lengths[:, None] * step
         gap = self._gap(tried)
@@ -262,6 +269,6 @@ class LogLinear:
 
 
 def _student(z: Floats, freedom: Floats) -> Floats:
-    """Log density of Student's t, up to a function of the freedom, summed along the last axis."""
+    """Return log densities of Student's t, up to a constant in z, summed along the last axis."""
     logs = (freedom + 1.0) * np.log1p(np.square(z) / freedom)
     return np.asarray(-0.5 * logs.sum(axis=-1))

@@ -28,16 +28,16 @@ from estimators.noise_aware.sampling.draws import choose
 from estimators.noise_aware.sampling.quadratic_form import QuadraticForm, refined
 
 CHAINS, RANK = 4, 4
-"""Chains side by side; factors, of which alpha switches off those that data do not support."""
+"""Numbers of chains and of factors; a small alpha switches off a factor that data do not need."""
 
 LARGE = 256
-"""Features above which half as many sweeps are enough: many pairs determine every scale."""
+"""Above this number of features half as many sweeps are enough: many pairs determine each scale."""
 
 MOST_PAIRS = 1 << 14
-"""Pairs of features whose residuals determine scales in one sweep; of more, as many at random."""
+"""Maximum number of pairs of features that determine scales in a sweep; a random sample of more."""
 
 MEAN_GRID = np.linspace(-4.2, 4.2, 161)
-"""Grid of atanh of a binary mean: means up to 0.9995."""
+"""Grid of the atanh of a binary mean, for means up to 0.9995."""
 
 
 def fit(features: Features, statistics: Statistics) -> Posterior:
@@ -57,6 +57,8 @@ def fit(features: Features, statistics: Statistics) -> Posterior:
 
 
 class _Sampler:
+    """Chains of all parameters; symbols are those of the module's formula."""
+
     def __init__(self, features: Features, statistics: Statistics) -> None:
         self.features = features
         self.random = np.random.default_rng(20140926)  # fixed: equal tallies give equal answers
@@ -111,14 +113,14 @@ class _Sampler:
         return np.asarray(low + gain * (self.estimates - low) + 0.5 * both, np.float64)
 
     def store_levers(self, own: slice = slice(None)) -> None:
-        """Store s u of some features and its products, as later steps read them."""
+        """Store s u of some features, and products of its elements, for the steps that follow."""
         levers = self.s[:, own, None] * self.u[:, own]
         self.levers[:, own] = levers
         squares = levers[:, :, :, None] * levers[:, :, None, :]
         self.squares[:, own] = squares.reshape(*levers.shape[:2], -1)
 
     def sweep(self) -> None:
-        """Draw everything once."""
+        """Draw all parameters once."""
         self.store_levers()
         weight = np.where(self.known, 1.0 / (self.noise + self.residual()), 0.0)
         for i in range(len(self.features.cardinalities)):
@@ -147,7 +149,7 @@ class _Sampler:
         self.u[:, own] = np.linalg.solve(back, half)[..., 0]
 
     def _of_pairs(self, own: slice, w: Floats) -> tuple[Floats, Floats]:
-        """Normal equations of an attribute's loadings: (chains, features, rank[, rank])."""
+        """Return normal equations of an attribute's loadings: (chains, features, rank[, rank])."""
         s = self.s[:, own]
         info = (w @ self.squares).reshape(CHAINS, -1, RANK, RANK)
         rest = self.m[:, own, None] * self.m[:, None, :]
@@ -177,7 +179,7 @@ class _Sampler:
         self.s[:, own.start] = np.sqrt(np.maximum(1.0 - np.square(m), 1e-4))
 
     def _form(self, own: slice, w: Floats) -> QuadraticForm:
-        """The log-likelihood of the means of an attribute."""
+        """Return the log-likelihood of the means of an attribute."""
         levers = self.u[:, own] @ self.levers.transpose(0, 2, 1)
         if self.blocks.count:
             levers += self.s[:, None, :] * self.blocks.table[:, own]
@@ -186,7 +188,7 @@ class _Sampler:
         return form
 
     def _splits(self, i: int, form: QuadraticForm) -> None:
-        """Draw how each two categories in turn split their mass."""
+        """Draw how two categories split their mass, for each two neighbours in a random cycle."""
         own, r = self.features.slices[i], self.features.cardinalities[i]
         grid = np.linspace(-3.5, 3.5, 41)  # of atanh(how two categories split their mass)
         share = 1.0 / r + self.m[:, own] / sqrt(r)
@@ -212,7 +214,7 @@ class _Sampler:
         self.concentration.draw(i, share)
 
     def _alphas(self) -> None:
-        """Draw alpha given u / alpha, which mixes well in noise, then given u."""
+        """Draw alpha given u / alpha, which mixes well where noise is high, then given u."""
         (i, j), grid2, prior = self.upper, np.square(FACTOR_LOADING.points), FACTOR_LOADING.on_grid
         low = self.low()
         weight = 1.0 / (self.noise[i, j] + self.residual()[:, i, j])

@@ -44,16 +44,16 @@ def likelihood(gaps: ByOrder, weights: ByOrder) -> Floats:
 
 
 class Mixtures:
-    """One mixture a chain, next to the estimates of moments up to the third.
+    """One mixture for each chain, with the estimates of moments of order one to three.
 
     Parameters have shape (chains, 1 + traits, d): fields a, then loadings b of each trait. Means
     given nodes have shape (chains, d, nodes). Estimates have precisions (first moments) or noise
-    variances; of second moments ``known`` says which there are, ``pairs`` lists those above the
+    variances. ``known`` says which second moments have an estimate, ``pairs`` lists those above the
     diagonal.
     """
 
     def __init__(self, statistics: Statistics, traits: int, each: int) -> None:
-        """Arrange the estimates; for the other arguments see `nodes`."""
+        """Arrange the estimates; ``traits`` and ``each`` are those of `nodes`."""
         self._basis, self._weight = nodes(traits, each)
         self.d = d = statistics.means.size
         self.estimates = statistics.means
@@ -77,7 +77,7 @@ class Mixtures:
         self._places = self._triples.ravel() * self._j.size + across
 
     def given_nodes(self, parameters: Floats) -> Floats:
-        """Return the means of attributes given nodes."""
+        """Return the means of attributes given nodes: shape (chains, d, nodes)."""
         return np.asarray(np.tanh(parameters.transpose(0, 2, 1) @ self._basis.T), np.float64)
 
     def first_two(self, means: Floats) -> tuple[Floats, Floats]:
@@ -86,10 +86,10 @@ class Mixtures:
         return weighted.sum(axis=2), weighted @ means.transpose(0, 2, 1)
 
     def gaps(self, means: Floats) -> tuple[ByOrder, Singles | None]:
-        """Return estimates less moments and, where there are triples, products of pairs.
+        """Return estimates less moments and, where there are triples, products of pairs of means.
 
-        Products given nodes have shape (chains, pairs, nodes) and single precision: third moments
-        are never estimated more precisely. Cost: O(chains d^2 nodes), d times that with triples.
+        Products have shape (chains, pairs, nodes) and single precision: third moments are never
+        estimated more precisely. Cost: O(chains d^2 nodes), d times that with triples.
         """
         one, two = self.first_two(means)
         three, products = np.zeros((len(means), 0)), None
@@ -104,7 +104,7 @@ class Mixtures:
         return ByOrder(self.estimates - one, pairs, triples), products
 
     def density(self, parameters: Floats, weights: ByOrder) -> tuple[Floats, Floats, Floats]:
-        """Return log likelihood (chains,), its gradient, and means given nodes."""
+        """Return the log likelihood (chains,), its gradient, and the means given nodes."""
         means = self.given_nodes(parameters)
         gaps, products = self.gaps(means)
         pull = np.zeros_like(means)
@@ -118,7 +118,7 @@ class Mixtures:
         return likelihood(gaps, weights), (pull @ self._basis).transpose(0, 2, 1), means
 
     def curvature(self, parameters: Floats, weights: ByOrder) -> Floats:
-        """Return the expected curvature of minus the log likelihood, mean over chains.
+        """Return the expected curvature of minus the log likelihood, a mean over chains.
 
         Shape (parameters, parameters). Cost: O(chains (d^2 + triples) traits (traits + nodes)).
         """
@@ -139,7 +139,10 @@ class Mixtures:
         return np.asarray(blocks.transpose(0, 2, 1, 3).reshape(size, size) / len(means))
 
     def _of_triples(self, turned: Floats, means: Floats, weight: Floats) -> Floats:
-        """Curvature by triples: (1 + traits, 1 + traits, d, d), sum over chains."""
+        """Return the triples' part of the curvature, summed over chains.
+
+        Shape (1 + traits, 1 + traits, d, d).
+        """
         slopes = []
         for turn in range(3):
             i, j, k = np.roll(self._triples, turn, axis=0)

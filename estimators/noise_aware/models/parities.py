@@ -1,9 +1,9 @@
-"""Log-linear tables of binary attributes, many side by side, and their moments.
+"""Log-linear tables of binary attributes, several at once, and their moments.
 
-``p(x) = exp(sum_S lambda_S chi_S(x)) / Z``, with chi_S the product of the signs of S. A table is a
-matrix: cells of the first half of the attributes by cells of the second. A parity is a product of
-one of either half, so energies and moments are products of small matrices. Tables are single
-precision: no moment is estimated to seven digits.
+``p(x) = exp(sum_S lambda_S chi_S(x)) / Z``, with the parity chi_S(x) the product of the signs of S.
+A table is a matrix: cells of the first half of the attributes by cells of the second half. A parity
+is the product of one parity of each half, so energies and moments are products of small matrices.
+Tables have single precision: no moment is estimated to seven digits.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Parities:
 
 
 class PairParities(Parities):
-    """Parities of order two, with a third of the work: halves meet in single signs only."""
+    """Parities of order two, with a third of the work: only pairs contain signs of both halves."""
 
     def __init__(self, d: int) -> None:
         """Prepare both halves and the pairs that cross them."""
@@ -87,7 +87,7 @@ class PairParities(Parities):
         self._meeting = np.hstack([self._signs_second, ones])
 
     def energy(self, weights: Floats) -> Singles:
-        """As `Parities.energy`."""
+        """Return the same as `Parities.energy`."""
         light = weights.astype(np.float32)
         first = light[:, self._one] @ self._own_first.T
         second = light[:, self._two] @ self._own_second.T
@@ -102,7 +102,7 @@ class PairParities(Parities):
         return np.asarray(left @ right)
 
     def moments(self, tables: Singles) -> Floats:
-        """As `Parities.moments`."""
+        """Return the same as `Parities.moments`."""
         meeting = tables @ self._meeting
         out = np.empty((len(tables), len(self.sets.members)))
         out[:, self._both] = self._signs_first.T @ meeting[:, :, :-1]
@@ -112,7 +112,10 @@ class PairParities(Parities):
 
 
 def _signs(d: int, order: int) -> tuple[Singles, dict[Attributes, int]]:
-    """Parities of up to ``order`` of d attributes, the empty set's first: (cells, sets)."""
+    """Return parities of up to ``order`` of d attributes, that of the empty set first.
+
+    Shape (cells, sets), and the column of each set.
+    """
     cells = np.arange(1 << d)
     sign = 1 - 2 * ((cells[:, None] >> np.arange(d)[::-1]) & 1)
     members = [s for o in range(order + 1) for s in combinations(range(d), o)]

@@ -14,7 +14,7 @@ from estimators.noise_aware.arrays import Flags, Floats
 from estimators.noise_aware.sampling.draws import truncated
 
 DRAWS = 40
-"""Posterior draws kept for intervals: a 95 % quantile then lies between two of them."""
+"""Posterior draws that are kept for intervals: enough for a 95 % quantile to lie between two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,9 +23,9 @@ class Posterior:
 
     means: Floats  # (size,)
     mean_variance: Floats  # (size,)
-    products: Floats  # (size, size); blocks of one attribute with itself have no meaning
+    products: Floats  # (size, size); blocks of an attribute with itself have no meaning
     product_variance: Floats  # (size, size)
-    residual: float  # Posterior mean of the residuals' scale
+    residual: float  # Posterior mean of the scale of the residuals
     drawn_means: Floats  # (draws, size)
     drawn_products: Floats  # (draws, size, size)
 
@@ -36,19 +36,21 @@ def draws_for(cells: int) -> int:
 
 
 class PosteriorAccumulator:
-    """Running sums over the kept sweeps of a model that draws moments up to residuals of pairs.
+    """Sums over the kept sweeps of a model, which draws all but the residuals of second moments.
 
-    Given the estimates a residual is normal, so its mean and variance are exact (Rao and
-    Blackwell). Second moments of two binary attributes are kept within Frechet's bounds.
+    Given the estimates a residual is normal. So its mean and variance, which are known exactly,
+    replace its draw (Rao and Blackwell). Second moments of two binary attributes are kept within
+    Frechet's bounds.
     """
 
     def __init__(
         self, estimates: tuple[Floats, Floats, Flags], binary: Flags, random: np.random.Generator
     ) -> None:
-        """Start with no sweep.
+        """Start without sweeps.
 
-        Of second moments: estimates, variances, and whether there is one, shape (size, size) all.
-        ``binary``, shape (size,), says which features are those of binary attributes.
+        ``estimates`` of second moments are values, variances, and whether there is one, of shape
+        (size, size) each. ``binary``, shape (size,), says which features are those of binary
+        attributes.
         """
         self._estimates, self._random = estimates, random
         self._bounded = np.nonzero(binary[:, None] & binary)
@@ -65,16 +67,16 @@ class PosteriorAccumulator:
         *,
         draw: bool,
     ) -> None:
-        """Add one sweep of all chains, and if ``draw`` a draw of one chain.
+        """Add one sweep of all chains.
 
         Args:
-            means: shape (chains, size).
-            low: shape (chains, size, size): second moments without residuals.
-            residual: the same shape: prior variances of residuals.
-            tau: shape (chains,): the scale of residuals.
-            expected: maps gains of residuals to conditional means of second moments, where these
-                are less noisy than the sweep's own; shape (chains, size, size) both.
-            draw: whether to keep a draw.
+            means: first moments: shape (chains, size).
+            low: second moments without residuals: shape (chains, size, size).
+            residual: prior variances of residuals, of the same shape.
+            tau: scale of residuals: shape (chains,).
+            expected: maps the gains of residuals to conditional means of second moments, shape
+                (chains, size, size) both, if these are less noisy than those of the sweep.
+            draw: whether to keep this sweep of one chain as a posterior draw.
         """
         values, noise, known = self._estimates
         gain = np.where(known, residual / (residual + noise), 0.0)
@@ -94,7 +96,7 @@ class PosteriorAccumulator:
         self._sums = [own + term.sum(axis=0) for own, term in zip(self._sums, terms, strict=True)]
         self._count += len(means)
         if draw:
-            c = len(self._drawn) % len(means)  # every chain: within one, draws are alike
+            c = len(self._drawn) % len(means)  # chains in turn: draws of one are alike
             normal = np.triu(self._random.normal(size=mean[c].shape), 1)
             drawn = mean[c] + np.sqrt(spread[c]) * (normal + normal.T)
             drawn[i, j] = np.clip(drawn[i, j], floor[c], ceiling[c])

@@ -1,7 +1,7 @@
-"""Maximum entropy for binary attributes with every constraint loosened by its variance.
+"""Relaxed maximum entropy for binary attributes: moments are met as far as they are known.
 
-Of moments theta_S = E[chi_S] only estimates t_S of variance v_S are known. The table is ``p =
-exp(sum_S lambda_S chi_S) / Z`` with lambda the minimum of the strictly convex
+Moments theta_S = E[chi_S] have estimates t_S of variance v_S. The table is ``p = exp(sum_S lambda_S
+chi_S) / Z`` with lambda the minimum of the strictly convex
 
     log Z(lambda) - lambda . t + sum_S v_S lambda_S^2 / 2,
 
@@ -26,7 +26,7 @@ LEAST_VARIANCE = 1e-7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relaxed:
-    """Fitted tables."""
+    """Fitted tables; symbols are those of the module's formula."""
 
     sets: AttributeSets  # The constraints
     targets: Floats  # (batch, sets): t
@@ -42,14 +42,14 @@ class Relaxed:
     def again(self, changes: Floats) -> Floats:
         """Solve for changed targets of the only table: shape (draws, sets) to (draws, cells).
 
-        A first-order change would not do: a nearly empty cell cannot move as far down as up. At
-        most 6 steps: hardly any table meets changes that need more, and the unfinished answer
-        widens intervals.
+        A linear approximation is not enough: a nearly empty cell cannot move as far down as up.
+        There are at most 6 steps, as hardly any table can meet changes that need more; an
+        unfinished answer widens intervals.
         """
         variances = np.broadcast_to(self.variances, changes.shape)
         start = np.broadcast_to(self.weights, changes.shape)
         targets = self.targets + changes
-        # A small change needs its first step, and has too small a decrement to ask for it.
+        # At least one step: the decrement of a small change is below the limit from the start.
         return fit(self.sets, targets, variances, start, steps=6, settled=1e-3, least=1).tables
 
 
@@ -66,13 +66,13 @@ def fit(
     """Fit tables that meet the targets as closely as their variances demand.
 
     Args:
-        sets: constraints; the first ones are the attributes themselves.
+        sets: the constraints; the first ones are single attributes.
         targets: shape (batch, sets): t.
         variances: shape (batch, sets): v, not negative.
-        start: shape (batch, sets): lambda to start from; by default independent attributes.
-        steps: most steps, of O(batch (sets^3 + cells log cells)); 4 are usual.
-        settled: largest decrement (of the loss, twice) at which steps end.
-        least: least number of steps.
+        start: shape (batch, sets): lambda to start from; None: independent attributes.
+        steps: maximum number of steps, each O(batch (sets^3 + cells log cells)); 4 are usual.
+        settled: steps end when twice the expected decrease of the loss is at most this.
+        least: minimum number of steps.
     """
     v = variances + LEAST_VARIANCE
     d = sets.attributes
@@ -101,7 +101,7 @@ def _search(
     step: Floats,
     decrement: Floats,
 ) -> tuple[Floats, Floats, Floats, bool]:
-    """Halve each step until it lowers the loss; the new state, and whether no step did."""
+    """Halve each step until it lowers the loss; return the new state and whether none did."""
     sets, targets, v = problem
     lam, tables, loss = at
     length = np.ones(len(lam))
@@ -120,7 +120,7 @@ def _search(
 def _state(
     sets: AttributeSets, lam: Floats, targets: Floats, variances: Floats
 ) -> tuple[Floats, Floats]:
-    """Tables and the value that is minimised."""
+    """Return the tables of lambda and the values of the loss, which is minimised."""
     spread = np.zeros((len(lam), 1 << sets.attributes))
     spread[:, sets.index] = lam
     energy = transform(spread)
@@ -133,7 +133,7 @@ def _state(
 
 
 def _derivatives(sets: AttributeSets, tables: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Moments and Hessian."""
+    """Return the moments of tables and the Hessian of the loss."""
     theta = transform(tables)
     own = theta[:, sets.index]
     hessian = theta[:, sets.crossed] - own[:, :, None] * own[:, None, :]

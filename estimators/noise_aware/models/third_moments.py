@@ -1,8 +1,9 @@
 """Third moments of binary attributes, where views of three or more attributes estimate them.
 
-Maximum entropy given the pairs predicts the third moment of a triple. The residuals of all triples
-are regressed on products of the pairs' factor loadings, with prior scales averaged by their
-evidence; what is left of each is shrunk by a horseshoe. See noise-aware.md, section 6.
+The table of maximum entropy given its pairs predicts the third moment of a triple. The residuals of
+all triples are regressed on products of factor loadings, which come from the pairs. Prior scales
+are averaged by their evidence. What the regression leaves of each residual is shrunk by a
+horseshoe. See noise-aware.md, section 6.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from estimators.noise_aware.priors import CUMULANT, LONE_RESIDUAL, REMAINDER
 from estimators.numerics.hadamard import transform
 
 RANK = 4
-"""Factors: 20 third cumulants, few enough for a hundred triples to estimate."""
+"""Number of factors: they have 20 third cumulants, few enough to estimate from 100 triples."""
 
 
-# Log evidence, regressors, mean and covariance of the cumulants.
+# Log evidence, regressors (triples, cumulants), mean and covariance of the cumulants.
 _Regression = tuple[float, Floats, Floats, Floats]
 
 
@@ -124,9 +125,9 @@ def predict(posterior: Posterior) -> Triples:
 
 
 def moments(one: Floats, two: Floats, members: Indices) -> Floats:
-    """Return first- and second-order values of sets of attributes, in the order of `sets_up_to`.
+    """Return values of order one and two of sets of attributes, in the order of `sets_up_to`.
 
-    Of one (..., attributes), two (..., attributes, attributes) and members (sets, k) the shape is
+    Shapes (..., attributes), (..., attributes, attributes) and (sets, k) give
     (..., sets, k + k (k - 1) / 2).
     """
     a, b = np.triu_indices(members.shape[1], 1)
@@ -134,7 +135,10 @@ def moments(one: Floats, two: Floats, members: Indices) -> Floats:
 
 
 def _loadings(posterior: Posterior, spread: Floats) -> Floats:
-    """Principal factors of the correlations, communalities by iteration."""
+    """Return principal factors of the correlations: shape (attributes, `RANK`).
+
+    The diagonal holds communalities, the variances that factors explain, found by iteration.
+    """
     correlations = posterior.products - np.outer(posterior.means, posterior.means)
     correlations = correlations / np.outer(spread, spread)
     np.fill_diagonal(correlations, 0.0)
@@ -149,7 +153,7 @@ def _loadings(posterior: Posterior, spread: Floats) -> Floats:
 
 
 def _regressors(triples: Triples, scale: Floats) -> Floats:
-    """Products of loadings for every third cumulant: shape (triples, cumulants)."""
+    """Return the products of loadings for every third cumulant: shape (triples, cumulants)."""
     i, j, k = triples.loadings[triples.members].transpose(1, 2, 0)
     columns = [
         sum(i[q] * j[r] * k[t] for q, r, t in set(permutations(which)))
@@ -161,9 +165,10 @@ def _regressors(triples: Triples, scale: Floats) -> Floats:
 def _regress(
     residual: Floats, noise: Floats, known: Flags, scale: Floats, triples: Triples
 ) -> _Regression:
-    """Bayesian linear regression, averaged over the scales of cumulants and remainder.
+    """Regress the residuals linearly, averaged over the scales of cumulants and remainder.
 
-    One eigendecomposition of X' D^-1 X, D noise and remainder, serves all scales of cumulants.
+    One eigendecomposition of X' D^-1 X, where D is noise plus remainder, serves all scales of
+    cumulants.
     """
     regressors = _regressors(triples, scale)
     x, own, sigma2 = regressors[known], scale[known], np.square(CUMULANT.points)
@@ -196,7 +201,7 @@ def _regress(
 def _pool(
     found: list[_Regression], random: np.random.Generator, draws: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Mean, variance and draws of deviations of what factors explain, averaged by evidence."""
+    """Average what factors explain by evidence: its mean, variance and deviations of draws."""
     evidence = np.array([each[0] for each in found])
     weight = np.exp(evidence - evidence.max())
     weight /= weight.sum()

@@ -1,4 +1,4 @@
-"""Draws from scores, and the normal distribution without scipy."""
+"""Draws by log probabilities, and truncated normal variables (without scipy)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from estimators.noise_aware.arrays import Floats, Indices
 def choose(random: np.random.Generator, score: Floats, axis: int = -1) -> Indices:
     """Draw indices along an axis, each with probability proportional to exp(score).
 
-    The largest score wins after Gumbel noise ``-log(-log(1 - x))`` of uniform x. This is what
-    numpy's ``gumbel`` computes, in a third of its time.
+    Gumbel noise ``-log(-log(1 - x))`` of uniform x is added to each score; the largest sum is
+    drawn. The noise is that of numpy's ``gumbel``, in a third of its time.
     """
-    step = 2.0**-53  # of the generator: 0 has no logarithm
+    step = 2.0**-53  # smallest step of the generator, in place of 0, which has no logarithm
     noise = np.maximum(random.random(size=score.shape), step)
     np.log(np.subtract(1.0, noise, out=noise), out=noise)
     np.log(np.negative(noise, out=noise), out=noise)
@@ -34,8 +34,8 @@ def erf(x: Floats) -> Floats:
 def truncated(mean: Floats, deviation: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return mean and variance of a normal variable given that it lies in [low, high].
 
-    Where that is next to impossible: the nearer end and 0. All arguments have one shape, deviations
-    are positive and ``low <= high``.
+    Where the probability of that is below 1e-4, they are the nearer end and 0. All arguments have
+    the same shape, deviations are positive and ``low <= high``.
     """
     a, b = (low - mean) / deviation, (high - mean) / deviation
     mass = 0.5 * (erf(b / np.sqrt(2.0)) - erf(a / np.sqrt(2.0)))

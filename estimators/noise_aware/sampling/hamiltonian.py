@@ -1,8 +1,9 @@
-"""Hamiltonian Monte Carlo: draws from a density with a known gradient, chains side by side.
+"""Hamiltonian Monte Carlo: draws from a density with a known gradient, for several chains at once.
 
-Coordinates are whitened by an expected curvature that does not change along a trajectory, so the
-draws keep the density. The step size is set by dual averaging (Hoffman and Gelman, JMLR 2014,
-section 3.2), one for all chains. See noise-aware.md, section 10.
+Coordinates are whitened: scaled so that the expected curvature is 1 in all directions. The
+curvature does not change along a trajectory, so the draws keep the density. All chains have one
+step size, set by dual averaging (Hoffman and Gelman, JMLR 2014, section 3.2). See noise-aware.md,
+section 10.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Kept = TypeVar("Kept", bound=NDArray[np.floating[Any]])
 Kept_co = TypeVar("Kept_co", bound=NDArray[np.floating[Any]], covariant=True)
 
 LEAPS = 8
-"""Steps of a trajectory: enough to cross the whitened posterior at the usual step size."""
+"""Steps of a trajectory: enough to cross the posterior at the usual step size."""
 
 
 class Target(Protocol[Kept_co]):
@@ -29,26 +30,31 @@ class Target(Protocol[Kept_co]):
     state: Floats
 
     def density(self, state: Floats) -> tuple[Floats, Floats, Kept_co]:
-        """Return log density (chains,), gradient (chains, size) and a by-product to keep."""
+        """Return log density (chains,), gradient (chains, size) and a by-product that is kept.
+
+        All chains are along the first axis of the by-product.
+        """
 
     def curvature(self) -> Floats:
-        """Return that of minus the log likelihood, for all chains: shape (size, size)."""
+        """Return the curvature of minus the log likelihood, one for all chains: (size, size)."""
 
     def prior_curvature(self) -> Floats:
-        """Return the diagonal, of minus the log prior, positive: shape (chains, size)."""
+        """Return the diagonal of the curvature of minus the log prior: positive, (chains, size)."""
 
     def draw_scales(self) -> None:
-        """Draw everything that the density takes as given."""
+        """Draw all parameters that the density takes as given, such as prior scales."""
 
 
 def draw(
     target: Target[Kept], random: np.random.Generator, warm_up: int, sweeps: int
 ) -> Iterator[Kept]:
-    """Yield the density's by-product once per kept sweep, after sweeps that adapt and are dropped.
+    """Yield the density's by-product once per kept sweep.
 
+    The first ``warm_up`` sweeps adapt the step size and are dropped, ``sweeps`` are kept.
     Cost: (warm_up + sweeps) (LEAPS + 1) densities, and a curvature every 5 sweeps of the warm-up.
     """
-    first, largest, accepted_share = -1.2, 0.3, 0.8  # log steps; the share dual averaging aims at
+    first, largest = -1.2, 0.3  # logarithms of the step size
+    accepted_share = 0.8  # of trajectories, which dual averaging aims at
     likelihood = target.curvature()
     white = _whitening(likelihood, target)
     target.state = target.state + 0.5 * _times(white, random.normal(size=target.state.shape))
@@ -73,9 +79,11 @@ def draw(
 def _trajectory(
     target: Target[Kept], random: np.random.Generator, white: Floats, length: float
 ) -> tuple[Kept, float]:
-    """Move every chain along one trajectory, or leave it; return by-product and acceptance."""
+    """Move each chain along a trajectory or keep it; return by-product and mean acceptance."""
     chains = len(target.state)
-    step = length * random.uniform(0.6, 1.4, size=(chains, 1))  # varied, against periodic orbits
+    step = length * random.uniform(
+        0.6, 1.4, size=(chains, 1)
+    )  # random: a fixed one may give periodic orbits
     back = white.transpose(0, 2, 1)
     momentum = random.normal(size=target.state.shape)
     before, gradient, old = target.density(target.state)
@@ -95,7 +103,7 @@ def _trajectory(
 
 
 def _whitening(likelihood: Floats, target: Target[Any]) -> Floats:
-    """W with W W^T the inverse curvature: shape (chains, size, size)."""
+    """Return W with W W^T the inverse of the curvature: shape (chains, size, size)."""
     prior = target.prior_curvature()
     both = np.repeat(likelihood[None], len(prior), axis=0)
     along = np.arange(len(likelihood))
@@ -105,9 +113,9 @@ def _whitening(likelihood: Floats, target: Target[Any]) -> Floats:
 
 
 def inverse_of_triangle(root: Floats) -> Floats:
-    """Invert lower triangular matrices by halves, a sixth of the work of a general inverse."""
+    """Invert lower triangular matrices by halves, in a sixth of the work of a general inverse."""
     size = root.shape[1]
-    if size <= 24:  # halving costs more below
+    if size <= 24:  # a general inverse is faster
         return np.asarray(np.linalg.inv(root))
     half = size // 2
     out = np.zeros_like(root)

@@ -1,6 +1,6 @@
-"""The log-likelihood of one attribute's means and deviations given all others, and draws.
+"""The log-likelihood of the mean of one feature given all others, and draws of the mean.
 
-Second moments are linear in an attribute's mean m and deviation s, ``M_ij = m m_j + s lever_j``, so
+Second moments are linear in a feature's mean m and deviation s: ``M_ij = m m_j + s lever_j``. So
 their log-likelihood is a quadratic form in (m, s); see noise-aware.md, section 5.
 """
 
@@ -18,18 +18,20 @@ from estimators.noise_aware.sampling.draws import choose
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuadraticForm:
-    """Quadratic in the mean and deviation of each feature of an attribute."""
+    """A quadratic form in the mean and deviation of each feature of an attribute."""
 
-    # (chains, features, 3, 3): weighted products of the factors of m and of s and of the estimates,
-    # in this order.
+    # (chains, features, 3, 3): weighted products of the factors of m, those of s and the estimates.
     products: Floats
 
     @classmethod
     def of_pairs(cls, others: Floats, levers: Floats, estimates: Floats, weight: Floats) -> Self:
-        """Sum over the features of other attributes; cost O(chains · features · size).
+        """Sum over the features of all attributes; cost O(chains · features · size).
 
-        Their means are (chains, size), the factors of s and the weights (chains, features, size),
-        and the estimates (features, size).
+        Args:
+            others: means of all features, the factors of m: shape (chains, size).
+            levers: factors of s: shape (chains, features, size).
+            estimates: estimated second moments: shape (features, size).
+            weight: their precisions, 0 within an attribute: shape (chains, features, size).
         """
         rows = np.empty((*levers.shape[:2], 3, levers.shape[2]))
         rows[:, :, 0] = others[:, None]
@@ -38,7 +40,7 @@ class QuadraticForm:
         return cls((rows * weight[:, :, None]) @ rows.transpose(0, 1, 3, 2))
 
     def add_mean(self, precision: Floats, estimates: Floats) -> None:
-        """Add estimates of the means themselves: shape (features,) both."""
+        """Add estimates of the means themselves with their precisions: shape (features,) both."""
         self.products[:, :, 0, 0] += precision
         self.products[:, :, 0, 2] += precision * estimates
 
@@ -57,7 +59,8 @@ def refined(random: np.random.Generator, score: Callable[[Floats], Floats], grid
     nearly all mass is on one point of the finer grid, a still finer one follows.
     """
     within = np.linspace(-0.6, 0.6, 25)  # the fine grid, in steps of the coarse one
-    sharp, finest = 4.0, 1e-7  # a lead (nats) that needs a finer grid; the least step
+    sharp = 4.0  # lead of the best point in log density from which on a finer grid is needed
+    finest = 1e-7  # smallest step of a grid
     z, step = grid[choose(random, score(grid))], grid[1] - grid[0]
     chains = np.arange(z.size)
     while True:

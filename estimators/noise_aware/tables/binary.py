@@ -1,4 +1,8 @@
-"""Tables over three and more binary attributes, from posterior moments, and draws of them."""
+"""Tables over three and more binary attributes, and draws of them, from posterior moments.
+
+A table has maximum entropy given its pairs and triples, whose targets need not be met exactly
+(`models.relaxed`). See noise-aware.md, sections 7 and 8.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,17 @@ from estimators.noise_aware.priors import LARGEST_DECAY
 from estimators.numerics.hadamard import transform
 
 MAX_WITH_TRIPLES = 16
-"""Larger tables use pairs alone: the Newton step's cost is cubic in the number of triples."""
+"""Tables of more attributes use pairs only: a Newton step costs the cube of the constraints."""
 
 
 class BinaryTables:
-    """Relaxed maximum entropy given pairs and, where there are estimates, triples."""
+    """Tables by relaxed maximum entropy, given pairs and, where there are estimates, triples."""
 
     def __init__(self, posterior: Posterior, third: ThirdMoments | None, inflation: float) -> None:
-        """Keep the posteriors; draws are moved away from their mean by ``inflation``."""
+        """Keep the posteriors; ``third`` is None where no view has three attributes.
+
+        The distance of a draw of the moments from the mean draw is multiplied by ``inflation``.
+        """
         self._posterior, self._third, self._inflation = posterior, third, inflation
         spread = np.maximum(1.0 - np.square(posterior.means), 1e-4)
         above = np.triu_indices(spread.size, 1)
@@ -33,9 +40,9 @@ class BinaryTables:
         self._pair_size = float(np.sqrt(square.mean())) if square.size else 0.0
 
     def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """Return table and draws of its cells: shapes (2,) * attributes and (draws, cells).
+        """Return the table of three or more ascending attributes, and draws of its cells.
 
-        Of three or more ascending attributes. Cost: O(draws (sets^3 + cells · attributes)).
+        Shapes (2,) * attributes and (draws, cells). Cost: O(draws (sets^3 + cells · attributes)).
         """
         post, k, members = self._posterior, len(attributes), np.array([attributes], np.intp)
         draws = draws_for(1 << k)
@@ -66,11 +73,11 @@ class BinaryTables:
     def _triples(
         attributes: Attributes, pairs: relaxed.Relaxed, third: ThirdMoments, draws: int
     ) -> tuple[Floats, Floats, Floats]:
-        """Targets, variances and deviations of draws of third moments.
+        """Return targets and variances of the third moments, and deviations of their draws.
 
-        Each is its residual plus a prediction. The triple's own pairs predict it, from which the
-        residual was measured, or all pairs of the table, which is better where no residual is
-        known: the known share of the residuals weighs the two.
+        A target is the residual of the moment plus a prediction. There are two predictions: by the
+        triple's own pairs, against which the residual was measured, and by all pairs of the table,
+        which is better where no residual is known. `ThirdMoments.known` weighs the two.
         """
         sets, c = sets_up_to(len(attributes), 3), third.known
         place = np.array([third.position[t] for t in combinations(attributes, 3)], np.intp)
@@ -82,8 +89,9 @@ class BinaryTables:
     def unmodelled(self, attributes: Attributes) -> Floats:
         """Return the variance of each cell from orders without any estimate: shape (cells,).
 
-        The sum over all sets of an order is an elementary symmetric polynomial of the squared
-        standardised features; see noise-aware.md, section 8.
+        The size of an interaction decays from one order to the next as it does from pairs to
+        triples. The sum over all sets of an order is an elementary symmetric polynomial of the
+        squared standardised features, row by row in ``symmetric``.
         """
         k, third = len(attributes), self._third_of(attributes)
         largest = third.size if third is not None else self._posterior.residual

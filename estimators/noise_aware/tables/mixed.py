@@ -1,4 +1,8 @@
-"""Tables with standard errors that mix the log-linear model with a posterior of moments."""
+"""Tables with standard errors that mix two models: the log-linear one, and one of the moments.
+
+`share_of_joint` estimates which share of each gives the smallest error. See noise-aware.md,
+section 7.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +20,12 @@ from estimators.noise_aware.priors import SHARE_VARIANCE
 from estimators.noise_aware.tables.intervals import log_normal_stderr
 from estimators.noise_aware.tables.moments import MomentTables
 
-MOST_SURE = 0.75
-"""Standard errors take neither of two models for more likely than this where the statistics do not
-decide their share: a prior share is no evidence, and a model errs in ways its draws do not know."""
-
 
 class MixedTables:
     """Mixture of the log-linear model's tables with those of a posterior of moments.
 
-    ``share`` is that of the log-linear model, ``most_sure`` the largest probability of either model
-    in standard errors.
+    ``share``, 0 to 1, is the weight of the log-linear model. In standard errors the weight of
+    either model is at most ``most_sure``, so that the other one still counts.
     """
 
     def __init__(self, joint: Joint, moments: MomentTables, share: float, most_sure: float) -> None:
@@ -34,19 +34,21 @@ class MixedTables:
         self.share, self.most_sure = share, most_sure
 
     def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """Return a table and standard errors; see `model.MomentModel`.
+        """Return the table over ascending attributes and standard errors of its cells.
 
-        The variance of a mixture is the mean of both variances and their disagreement.
+        Shape of the attributes' cardinalities both. The variance of a mixture is the weighted mean
+        of both variances plus a term for the difference of the two tables.
         """
-        table, stderr = self._moments.answer(attributes)
-        own, variance = self._joint.marginal(attributes)
+        by_moments, stderr = self._moments.answer(attributes)
+        by_joint, variance = self._joint.marginal(attributes)
         if self._moments.binary is not None and len(attributes) > 2:
-            variance = variance + self._moments.binary.unmodelled(attributes).reshape(own.shape)
-        variance = np.square(log_normal_stderr(own, np.sqrt(variance)))
-        sure = float(np.clip(self.share, 1.0 - self.most_sure, self.most_sure))
-        spread = sure * variance + (1.0 - sure) * np.square(stderr)
-        spread += sure * (1.0 - sure) * np.square(own - table)
-        return self.share * own + (1.0 - self.share) * table, np.sqrt(spread)
+            unmodelled = self._moments.binary.unmodelled(attributes)
+            variance = variance + unmodelled.reshape(by_joint.shape)
+        variance = np.square(log_normal_stderr(by_joint, np.sqrt(variance)))
+        weight = float(np.clip(self.share, 1.0 - self.most_sure, self.most_sure))
+        total = weight * variance + (1.0 - weight) * np.square(stderr)
+        total += weight * (1.0 - weight) * np.square(by_joint - by_moments)
+        return self.share * by_joint + (1.0 - self.share) * by_moments, np.sqrt(total)
 
 
 def share_of_joint(
@@ -57,9 +59,11 @@ def share_of_joint(
     k: int,
     prior: float,
 ) -> tuple[float, float]:
-    """Return `share_of_first` for the log-linear model, by its error on orders one to three.
+    """Return `share_of_first` with the log-linear model as first, the moments as second model.
 
-    ``k`` is the size of the marginals that matter.
+    The error is that of the moments of order one to three, each weighted by the share of the
+    marginals of ``k`` attributes (at least two) that contain it. ``prior`` is the share where the
+    statistics cannot decide.
     """
     d, k = posterior.means.size, max(k, 2)
     pairs = np.triu_indices(d, 1)
@@ -68,12 +72,12 @@ def share_of_joint(
     if third is not None:
         values.append(third.triples.predicted + third.shift)
         variances.append(third.variance)
-    other, variance = np.concatenate(values), np.concatenate(variances)
-    members, size = joint.members[: other.size], other.size
+    moments, variance = np.concatenate(values), np.concatenate(variances)
+    members, size = joint.members[: moments.size], moments.size
     estimates, precision = statistics.of(members)
     weight = np.array([comb(k, len(s)) / comb(d, len(s)) for s in members])
     first = (joint.coefficients[:size], joint.sensitivity[:size])
-    second = (other, variance * precision)
+    second = (moments, variance * precision)
     return share_of_first(first, second, estimates, precision, weight, prior)
 
 
@@ -87,18 +91,26 @@ def share_of_first(
 ) -> tuple[float, float]:
     """Return the share of the first of two models in their mixture, by Stein's estimate of error.
 
-    Shape (statistics,) all: of each model its values and their derivatives by their own statistics,
-    the statistics with inverse variances (those with 0 are left out), and the weights of errors.
-    ``prior`` is the share when the statistics cannot decide; how far they do, from 0 to 1, is
-    returned next to the share. See noise-aware.md, section 7.
+    Symbols are those of noise-aware.md, section 7.
+
+    Args:
+        first: values of the first model and their derivatives by their own statistics.
+        second: the same of the second model.
+        estimates: the statistics.
+        precision: their inverse variances; statistics with 0 are left out.
+        weight: cost of an error of each value; shape (statistics,) all so far.
+        prior: the share where the statistics cannot decide.
+
+    Returns:
+        The share, and how far the statistics decide it, both from 0 to 1.
     """
-    known = precision > 0
-    v = 1.0 / precision[known]
-    f, g, t, w = first[0][known], second[0][known], estimates[known], weight[known]
+    used = precision > 0
+    v = 1.0 / precision[used]
+    f, g, t, w = first[0][used], second[0][used], estimates[used], weight[used]
     apart = float((w * np.square(f - g)).sum())
     if apart <= 0.0:
         return prior, 0.0
-    slope = first[1][known] - second[1][known]
+    slope = first[1][used] - second[1][used]
     best = float((w * ((f - g) * (t - g) - v * slope)).sum()) / apart
     variance = float((np.square(w) * v * np.square(f - g)).sum()) / apart**2
     gain = SHARE_VARIANCE / (variance + SHARE_VARIANCE)

@@ -1,4 +1,8 @@
-"""Tables with standard errors of any attributes, from one posterior of moments."""
+"""Tables with standard errors of any attributes, from the posterior of their moments.
+
+Tables of one and two attributes follow from first and second moments. Larger ones are estimated
+from their pair tables. See noise-aware.md, sections 7 and 8.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +21,26 @@ from estimators.noise_aware.tables.raking import outer, rake, valid_pair
 
 
 class MomentTables:
-    """Tables of pairs, and larger ones: ``binary`` makes those of bits, others are raked to pairs.
+    """Tables with standard errors, of any attributes.
 
-    See noise-aware.md, section 7.
+    Attributes:
+        binary: makes tables of three and more attributes if all are binary; None otherwise, and
+            then such tables are raked (`raking`) to their pair tables.
     """
 
     def __init__(
         self, features: Features, posterior: Posterior, third: ThirdMoments | None, inflation: float
     ) -> None:
-        """Keep the moments; for ``inflation`` see `intervals`."""
+        """Keep the moments; ``inflation`` multiplies deviations, see `intervals.INFLATION`."""
         self._features, self._posterior, self._inflation = features, posterior, inflation
         all_binary = bool(features.binary.all())
         self.binary = BinaryTables(posterior, third, inflation) if all_binary else None
 
     def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """Return a table and standard errors; see `model.MomentModel`."""
+        """Return the table over ascending attributes and standard errors of its cells.
+
+        Shape of the attributes' cardinalities both.
+        """
         if self.binary is not None and len(attributes) > 2:
             table, drawn = self.binary.answer(attributes)
             return table, half_width(table.ravel(), drawn).reshape(table.shape) / 1.96
@@ -48,10 +57,11 @@ class MomentTables:
     def _tables(
         self, attributes: Attributes, means: Floats, products: Floats, near: Floats | None = None
     ) -> Floats:
-        """Tables of several sets of moments: (batch, *cardinalities).
+        """Return the tables that several sets of moments give: (batch, *cardinalities).
 
-        Those over three attributes and more are raked to their pairs, from the product of the
-        margins or, in few rounds, from a table that is close.
+        Shapes (batch, size) and (batch, size, size). Tables over three and more attributes are
+        raked to their pairs: from the product of the margins, or in 3 rounds from the table
+        ``near``, which the posterior mean gives and which is close.
         """
         margins = [self._features.margin(i, means) for i in attributes]
         if len(attributes) == 1:
@@ -68,7 +78,11 @@ class MomentTables:
         return rake(np.broadcast_to(near, (len(means), *near.shape)), targets, 3)
 
     def _unmodelled(self, attributes: Attributes) -> Floats:
-        """Variance from interactions of three: as large as pairs' residuals, in their units."""
+        """Return the variance of each cell from interactions of three attributes.
+
+        They have no estimate. They are taken to be as large as the residuals of pairs, in units of
+        the product of the attributes' deviations.
+        """
         margins = [self._features.margin(i, self._posterior.means[None]) for i in attributes]
         starts = [self._features.slices[i].start for i in attributes]
         scales = np.square(self._features.unit[starts])

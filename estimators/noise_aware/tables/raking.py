@@ -1,4 +1,4 @@
-"""Iterative proportional fitting (raking) of batches of tables to given margins."""
+"""Raking (iterative proportional fitting): tables are scaled until they have given margins."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from estimators.noise_aware.arrays import Floats
 def rake(
     start: Floats, targets: Sequence[tuple[tuple[int, ...], Floats]], rounds: int = 40
 ) -> Floats:
-    """Scale tables to margins in turn: the nearest table in relative entropy, if there is one.
+    """Scale tables to each of several margins in turn, until they have all of them.
 
-    Margins without a common table give the last round's table, which is valid too.
+    The result is the table with these margins that is nearest to the start in relative entropy. If
+    no table has all of them, it is the table of the last round, non-negative and of sum 1 too.
 
     Args:
-        start: shape (batch, *shape), non-negative, sums to 1, as does the result.
-        targets: axes (of one table, ascending) and margins, shape (batch or 1, *their shape).
+        start: tables to start from, shape (batch, *shape), non-negative, of sum 1.
+        targets: ascending axes of a table with the margins over them, of shape (batch or 1, *the
+            shape of these axes).
         rounds: maximum number of passes over all targets; a pass that moves no margin by more than
             1e-6 is the last.
     """
@@ -51,9 +53,10 @@ def outer(margins: Sequence[Floats]) -> Floats:
 
 
 def valid_pair(table: Floats, first: Floats, second: Floats) -> Floats:
-    """Return pair tables (batch, r, q) without negative cells that keep their two margins.
+    """Return pair tables (batch, r, q) without negative cells and with the same two margins.
 
-    Cells below a thousandth of the product's are raised to it, then the table is raked.
+    If any cell is negative, cells below a thousandth of the product of the margins are raised to
+    it, and all tables are raked to their margins.
     """
     if (table >= 0.0).all():
         return table

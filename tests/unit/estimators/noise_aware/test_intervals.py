@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from estimators.methods.noise_aware import NoiseAware
+from estimators.noise_aware.model import MOST_SURE
 from estimators.noise_aware.tables.intervals import FEW_DRAWS, half_width, log_normal_stderr
-from estimators.noise_aware.tables.mixed import MOST_SURE, MixedTables
+from estimators.noise_aware.tables.mixed import MixedTables
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
 
