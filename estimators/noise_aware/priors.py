@@ -116,7 +116,7 @@ FIELD_CENTRE = 1.0
 DESIGN_FIELD = 0.7
 # The same in the log-linear model; a factor of e either way covers equal and very unequal means.
 FIELD_SCALE = LogNormal(0.05, 2.5, 30, median=0.5, spread=1.0)
-# The same in the latent traits, on a finer grid that reaches further down.
+# The same in the latent traits, on a grid that reaches further down.
 TRAIT_FIELD_SCALE = LogNormal(2e-4, 2.5, 64, FIELD_SCALE.median, FIELD_SCALE.spread)
 # Log-linear weights of order 2, 3 and 4. Each order has half the scale of the one below, as higher
 # interactions are rarer. Order 2 is level, as pairs decide most intervals.

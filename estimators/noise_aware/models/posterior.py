@@ -74,8 +74,8 @@ class PosteriorAccumulator:
             low: second moments without residuals: shape (chains, size, size).
             residual: prior variances of residuals, of the same shape.
             tau: scale of residuals: shape (chains,).
-            expected: maps the gains of residuals to conditional means of second moments, shape
-                (chains, size, size) both, if these are less noisy than those of the sweep.
+            expected: maps gains of residuals to less noisy conditional means of second moments,
+                shape (chains, size, size) both; None: there are none.
             draw: whether to keep this sweep of one chain as a posterior draw.
         """
         values, noise, known = self._estimates
@@ -84,23 +84,26 @@ class PosteriorAccumulator:
         spread = residual * (1.0 - gain)
         i, j = self._bounded
         a, b = means[:, i], means[:, j]
-        floor, ceiling = np.abs(a + b) - 1.0, 1.0 - np.abs(a - b)  # Frechet's
+        floor, ceiling = np.abs(a + b) - 1.0, 1.0 - np.abs(a - b)  # Frechet's bounds
         mean[:, i, j], spread[:, i, j] = truncated(
             mean[:, i, j], np.sqrt(spread[:, i, j]) + 1e-9, floor, ceiling
         )
-        best = mean
-        if expected is not None:
-            best = expected(gain)
-            best[:, i, j] = mean[:, i, j]
+        best = mean if expected is None else expected(gain)
+        best[:, i, j] = mean[:, i, j]
         terms = (means, np.square(means), best, np.square(mean) + spread, tau)
         self._sums = [own + term.sum(axis=0) for own, term in zip(self._sums, terms, strict=True)]
         self._count += len(means)
         if draw:
             c = len(self._drawn) % len(means)  # chains in turn: draws of one are alike
-            normal = np.triu(self._random.normal(size=mean[c].shape), 1)
-            drawn = mean[c] + np.sqrt(spread[c]) * (normal + normal.T)
-            drawn[i, j] = np.clip(drawn[i, j], floor[c], ceiling[c])
+            drawn = self._draw(mean[c], spread[c], floor[c], ceiling[c])
             self._drawn.append((means[c].copy(), drawn))
+
+    def _draw(self, mean: Floats, variance: Floats, floor: Floats, ceiling: Floats) -> Floats:
+        """Draw second moments of one chain, within the bounds: shape (size, size)."""
+        normal = np.triu(self._random.normal(size=mean.shape), 1)
+        drawn = mean + np.sqrt(variance) * (normal + normal.T)
+        drawn[self._bounded] = np.clip(drawn[self._bounded], floor, ceiling)
+        return np.asarray(drawn, np.float64)
 
     def posterior(self) -> Posterior:
         """Return the posterior from all sweeps so far."""
