@@ -59,8 +59,8 @@ class ManualClock:
     """A clock that moves only when the caller moves it; for tests and demonstrations.
 
     Attributes:
-        wall_ms: what :meth:`now_ms` returns.
-        seconds: what :meth:`monotonic` returns.
+        wall_ms: the wall clock in milliseconds since the epoch, which :meth:`now_ms` returns.
+        seconds: the time in seconds that :meth:`monotonic` returns.
     """
 
     def __init__(self, wall_ms: int = 0, seconds: float = 0.0) -> None:

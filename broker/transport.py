@@ -63,7 +63,7 @@ class Record:
         append_time: True if the broker set the timestamp (LogAppendTime), False if the sender did.
         key: the key's bytes or None; always None with damage.
         value: the value's bytes, or None for a tombstone; with damage the undecodable bytes.
-        headers: in the order in which the sender gave them; empty if they cannot be decoded.
+        headers: the record's headers in their order; empty if they cannot be decoded.
         damage: None for a record that was decoded.
     """
 

@@ -1,4 +1,4 @@
-"""Sending to an in-process broker."""
+"""Sending to an in-process broker; a send completes at once unless its partition is stalled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from estimators.errors import CalmstreamError, FatalError, RecoverableError
 
 
 class InProcessDelivery:
-    """The result of one send; see :class:`broker.transport.Delivery`."""
+    """The result of one send; see :class:`broker.transport.Delivery`.
+
+    Args:
+        topic: name of the topic, for error messages.
+        monitor: the broker's lock, on which :meth:`wait` waits.
+    """
 
     def __init__(self, topic: str, monitor: Monitor) -> None:
         self._topic = topic

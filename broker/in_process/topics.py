@@ -1,4 +1,4 @@
-"""Administration of an in-process broker."""
+"""Administration of topics in an in-process broker: create, describe, trim, alter, delete."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from consumer.central.claims import Claims
-from consumer.central.publication import Publication, unspoken
+from consumer.central.publication import Publication, hide_error_texts
 from consumer.central.windows import KEY_BYTES, RawWindows
 from consumer.runtime.health import RoleHealth
 from consumer.runtime.retry import RetryBudget
@@ -125,7 +125,7 @@ class Aggregator:
     @property
     def finished(self) -> bool:
         """Whether all windows of the plan are done and all paid releases were sent."""
-        return self._next >= self._plan.releases and not self._publication.owes
+        return self._next >= self._plan.releases and not self._publication.has_unsent_release
 
     @property
     def held_bytes(self) -> int:
@@ -153,9 +153,9 @@ class Aggregator:
                     retries.succeeded()
                 except RecoverableError:
                     spent = retries.failed()
-                    if spent and not self._publication.owes:
+                    if spent and not self._publication.has_unsent_release:
                         raise
-                    if self._publication.owes:
+                    if self._publication.has_unsent_release:
                         # A restart would lose the paid release, so the process must stay alive.
                         self.health.turned()
                     stop.wait(POLL_SECONDS)
@@ -231,7 +231,7 @@ class Aggregator:
         """
         self._listen(behind)
         records = self._reader.poll(self._poll_seconds)
-        with unspoken("reading raw records"):
+        with hide_error_texts("reading raw records"):
             for record in records:
                 self._windows.read(record)
         if not records:

@@ -41,7 +41,7 @@ Prepared = tuple[int, "Records", tuple[list[bytes], ...]]
 
 
 @contextmanager
-def unspoken(doing: str) -> Iterator[None]:
+def hide_error_texts(doing: str) -> Iterator[None]:
     """Hide the texts of foreign errors in a ``with`` block that works on raw records.
 
     Errors are logged, and the texts of foreign errors can contain parts of records. Our own errors,
@@ -113,7 +113,7 @@ class Publication:
         return str(window) not in self._paid and not self._claims.taken(window)
 
     @property
-    def owes(self) -> bool:
+    def has_unsent_release(self) -> bool:
         """Whether a release is paid for and was not sent yet."""
         return self._sending is not None
 
@@ -134,7 +134,7 @@ class Publication:
         if self._prepared is None:
             if self.wants(window):
                 self._check_budget(window)
-            rows = take(window)
+            rows = take(window)  # also if they are not released, so that they are forgotten
             if not self.wants(window):
                 self._skip(window)
                 return
@@ -175,7 +175,7 @@ class Publication:
         The memory for the release is allocated once now, so that a lack of memory shows before the
         payment.
         """
-        with unspoken("preparing a release"):
+        with hide_error_texts("preparing a release"):
             records, labels = code_records(rows, len(self._plan.columns), self._alive)
             reserve(working_bytes(records, self._plan.levels))
             return records, labels
@@ -213,7 +213,7 @@ class Publication:
         _, records, labels = self._prepared
         self._prepared = None
         plan = self._plan
-        with unspoken("making a release"):
+        with hide_error_texts("making a release"):
             released = release(
                 records, plan.allocation, plan.settings, self._randomness, self._alive
             )

@@ -183,7 +183,7 @@ class _Recount:
                 )
 
     def read(self, record: Record) -> None:
-        """Fold one record."""
+        """Count one record of the first reading, with the code of a tally worker."""
         fold = self._folds[record.partition]
         if fold.next_offset == 0 and record.offset > 0:
             self._check_beginning(record)
