@@ -1,7 +1,8 @@
-"""Use of marginals: association, tests of independence, dependence trees, forged reports.
+"""Analysis of published marginals: association, tests of independence, trees, forged reports.
 
 All functions take tables, counts or plans and return numbers; none changes what is published.
-`poisoning` and `leverage` describe the effect of forged reports (docs/methods/poisoning.md).
+`poisoning` detects forged reports in counts, `leverage` computes how far they can change a table
+(docs/methods/poisoning.md). docs/concepts.md explains the terms.
 """
 
 from estimators.analysis.association import conditional, mutual_information

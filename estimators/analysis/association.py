@@ -9,21 +9,24 @@ Floats = NDArray[np.float64]
 
 
 def mutual_information(table: Floats) -> float:
-    """Return the mutual information of two attributes in nats: 0 when independent.
+    """Return the mutual information of two attributes in nats: 0 if they are independent.
+
+    Noise increases it, so a test of independence should be read together with it.
 
     Args:
         table: shape (r, s), non-negative, any positive sum.
 
     Returns:
-        At least 0. Noise adds to it: it has to be read beside a test of independence.
+        A number of at least 0.
     """
     cells = np.asarray(table, np.float64)
     if cells.sum() <= 0.0:
         return 0.0
     cells = cells / cells.sum()
     expected = np.outer(cells.sum(axis=1), cells.sum(axis=0))
-    seen = cells > 0.0
-    return max(float((cells[seen] * np.log(cells[seen] / expected[seen])).sum()), 0.0)
+    positive = cells > 0.0
+    ratio = cells[positive] / expected[positive]
+    return max(float((cells[positive] * np.log(ratio)).sum()), 0.0)
 
 
 def conditional(table: Floats, given: int) -> Floats:
@@ -31,15 +34,15 @@ def conditional(table: Floats, given: int) -> Floats:
 
     Args:
         table: shape (r_1, ..., r_k), non-negative.
-        given: axis of the attribute that is known.
+        given: axis of the one attribute.
 
     Returns:
-        The same shape; sums to 1 over the other axes, or is uniform there for a value that does
-        not occur.
+        A table of the same shape that sums to 1 over the other axes. For a value that does not
+        occur, it is uniform over the other axes.
     """
     cells = np.asarray(table, np.float64)
     others = tuple(axis for axis in range(cells.ndim) if axis != given)
-    known = cells.sum(axis=others, keepdims=True)
+    sums = cells.sum(axis=others, keepdims=True)
     even = 1.0 / (cells.size // cells.shape[given])
-    shares: Floats = np.where(known > 0.0, cells / np.where(known > 0.0, known, 1.0), even)
+    shares: Floats = np.where(sums > 0.0, cells / np.where(sums > 0.0, sums, 1.0), even)
     return shares

@@ -1,11 +1,12 @@
-"""Test of independence on a table with noise.
+"""Test of independence of two attributes, on a table with noise.
 
-The statistic is Pearson's, as in Cormode et al. §6.1. Under independence it is a weighted sum of
-squared normals whose weights are the eigenvalues of the noise of the interaction: with mechanism
-noise many times what Pearson assumes. Comparing it with the usual critical value (as the paper
-does) rejects nearly always; here the critical value is that of the weighted sum, by Satterthwaite's
-approximation, which for two binary attributes (one weight) is exact. Gaboardi et al. 2016 treat the
-central model; Rao and Scott 1981 the same problem in surveys.
+The statistic is Pearson's chi-square, as in Cormode et al., section 6.1. For independent attributes
+it is a weighted sum of squared normal variables. The weights are the eigenvalues of the covariance
+of the interaction (the table minus the product of its margins), and the mechanism's noise makes
+them much larger than Pearson assumes. So a comparison with the usual critical value, as in the
+paper, rejects independence nearly always. Here the critical value is that of the weighted sum, by
+Satterthwaite's approximation, which is exact for two binary attributes. Gaboardi et al. 2016 treat
+the central model, Rao and Scott 1981 the same problem in surveys.
 """
 
 from __future__ import annotations
@@ -20,18 +21,20 @@ from estimators.analysis.distribution import critical_value, tail
 Floats = NDArray[np.float64]
 
 LEVEL = 0.05
+"""Default probability of rejecting independence although it holds, the usual choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Independence:
-    """One test.
+    """The result of one test.
 
     Attributes:
         statistic: Pearson's chi-square, n times the squared relative interaction.
-        critical: value exceeded with probability `level` by an independent pair, noise included.
-        p_value: how likely an independent pair gives at least this statistic.
+        critical: value that the statistic of independent attributes exceeds with probability
+            `level`, with the noise.
+        p_value: probability that independent attributes give at least this statistic.
         uncorrected: critical value without noise, as the paper uses it.
-        level: 0.05 by default.
+        level: probability of rejecting independence although it holds.
     """
 
     statistic: float
@@ -52,13 +55,15 @@ def independence(
     """Test independence of the two attributes of a table.
 
     Args:
-        table: shape (r, s), unbiased, may be negative: clipping would shift the statistic.
-        covariance: shape (r s, r s), of the table's cells row-major, against the population that
-            the devices stand for.
-        margins: plausible distributions of the two attributes, shapes (r,) and (s,).
-        n: reports, at least 1.
-        level: probability of rejecting independence where it holds.
+        table: shape (r, s), unbiased; cells may be negative, because a correction would change the
+            distribution of the statistic.
+        covariance: shape (r s, r s), covariance of the cells, row-major, including that the devices
+            are a sample of a population.
+        margins: distributions of the two attributes, shapes (r,) and (s,), non-negative.
+        n: number of reports, at least 1.
+        level: probability of rejecting independence although it holds.
     """
+    # Half a report per value avoids a division by 0 for values that do not occur.
     rows, columns = (np.maximum(m, 0.5 / n) for m in margins)
     rows, columns = rows / rows.sum(), columns / columns.sum()
     expected = np.outer(rows, columns)
@@ -66,34 +71,41 @@ def independence(
     slope = _slope(rows, columns) / np.sqrt(expected).reshape(-1, 1)
     spread = n * (slope @ covariance @ slope.T)
     total, squares = float(np.trace(spread)), float(np.square(spread).sum())
-    found = float(n * np.square(gap).sum())
+    chi = float(n * np.square(gap).sum())
     plain = critical_value(level, (len(rows) - 1) * (len(columns) - 1))
     if total <= 0.0:
-        return Independence(found, plain, tail(found, 1), plain, level)
+        return Independence(chi, plain, tail(chi, 1), plain, level)
+    # Satterthwaite: the scaled chi-square with the same mean and variance as the weighted sum.
     scale, freedom = squares / total, total**2 / squares
     return Independence(
-        found, scale * critical_value(level, freedom), tail(found / scale, freedom), plain, level
+        chi, scale * critical_value(level, freedom), tail(chi / scale, freedom), plain, level
     )
 
 
 def statistic(table: Floats, n: int) -> float:
-    """Pearson's chi-square of exact frequencies: what a test without privacy would see."""
+    """Return Pearson's chi-square of exact frequencies, as a test without privacy uses it.
+
+    Args:
+        table: shape (r, s), frequencies.
+        n: number of records.
+    """
     expected = np.outer(table.sum(axis=1), table.sum(axis=0))
-    seen = expected > 0.0
-    return float(n * (np.square(_interaction(table))[seen] / expected[seen]).sum())
+    positive = expected > 0.0
+    return float(n * (np.square(_interaction(table))[positive] / expected[positive]).sum())
 
 
 def _interaction(table: Floats) -> Floats:
-    """Table less the product of its margins; the table may sum to something near 1."""
+    """Return the table minus the product of its margins; its sum need not be exactly 1."""
     total = table.sum()
     gap: Floats = table - np.outer(table.sum(axis=1), table.sum(axis=0)) / total
     return gap
 
 
 def _slope(rows: Floats, columns: Floats) -> Floats:
-    """Derivative of the interaction by every cell, at an independent table: (cells, cells).
+    """Return the derivative of the interaction by every cell, for independent attributes.
 
-    It projects out both margins: ``(I - p 1^T) (x) (I - q 1^T)``.
+    It is the Kronecker product of ``I - p 1^T`` and ``I - q 1^T``, where p and q are the margins:
+    shape (cells, cells).
     """
     out = [np.eye(len(m)) - np.outer(m, np.ones(len(m))) for m in (rows, columns)]
     return np.asarray(np.kron(*out), np.float64)

@@ -1,7 +1,7 @@
-"""The chi-square distribution with any positive, also fractional, degrees of freedom.
+"""The chi-square distribution, for any positive number of degrees of freedom, also fractional.
 
-It is written here because scipy, for these two functions, would triple the size of the installed
-numerical packages and more than double the time that importing them takes.
+scipy has these two functions. But it would triple the size of the installed numerical packages and
+more than double the time of their import, so they are implemented here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 
 _TERMS = 10_000
+"""Maximum number of terms of a series or a fraction; enough for 10^5 degrees of freedom."""
+
 _ENOUGH = 1e-15
+"""Relative change at which a series or a fraction ends, near the precision of float64."""
 
 
 def tail(x: float, freedom: float) -> float:
@@ -18,12 +21,12 @@ def tail(x: float, freedom: float) -> float:
     It is the regularised upper incomplete gamma function Q(freedom / 2, x / 2).
 
     Args:
-        x: any.
-        freedom: above 0, up to some 10^5.
+        x: any number.
+        freedom: degrees of freedom, above 0 and at most about 10^5.
 
     Returns:
-        In [0, 1], to about 1e-12. The series below the mean, Lentz's continued fraction above
-        (DLMF 8.11.4 and 8.9.2).
+        A probability, accurate to about 1e-12. For x below the mean it is computed by a series
+        (DLMF 8.11.4), above by Lentz's algorithm for a continued fraction (DLMF 8.9.2).
     """
     if x <= 0.0:
         return 1.0
@@ -39,7 +42,7 @@ def tail(x: float, freedom: float) -> float:
         return max(1.0 - front * total, 0.0)
     b = half + 1.0 - a
     d = fraction = 1.0 / b
-    c = 1e300
+    c = 1e300  # stands for infinity at the start of Lentz's algorithm
     for i in range(1, _TERMS):
         step = i * (a - i)
         b += 2.0
@@ -52,11 +55,13 @@ def tail(x: float, freedom: float) -> float:
 
 
 def critical_value(alpha: float, freedom: float) -> float:
-    """Return the value that chi-square exceeds with probability alpha, by bisection to 1e-10.
+    """Return the value that chi-square exceeds with probability alpha.
+
+    It is found by bisection, with a relative accuracy of 1e-10.
 
     Args:
-        alpha: in (0, 1).
-        freedom: above 0.
+        alpha: probability, above 0 and below 1.
+        freedom: degrees of freedom, above 0.
     """
     low, high = 0.0, freedom + 10.0
     while tail(high, freedom) > alpha:

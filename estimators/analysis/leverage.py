@@ -1,15 +1,15 @@
-"""How far forged reports can move a published table.
+"""The largest change of a published table that forged reports can cause (its leverage).
 
-A forger chooses the view and the report. If a share b of all reports is forged and
-all of it sits in a view whose planned share is f, then of that view
-``b' = (b / f) / (1 - b + b / f)`` is forged. An estimate is a mean over a view's reports, so a cell
-moves by ``b'`` times the difference between its estimates from the forged report and from honest
-ones. The *leverage* of a table is the largest such move over its cells, over the views
-that contribute to it, over all reports that can be sent and over all honest populations, in either
-direction, and at most 1.
+A forger chooses a view (what a device reports on) and a report. If a share b of all reports is
+forged, and all of them are in a view whose planned share of the reports is f, then the share
+``b' = (b / f) / (1 - b + b / f)`` of that view's reports is forged. An estimate is a mean over the
+reports of a view, so a cell changes by ``b'`` times the difference between its estimate from the
+forged report and that from honest ones. The leverage of a table is the maximum of this change over
+its cells, the views that contribute to it, all possible reports and all honest populations, in
+either direction; it is at most 1.
 
-Exact for answers that are linear in the views' estimates. Answers that are fitted, or made
-plausible, are described by the unbiased estimate that they start from, and are flagged approximate.
+The result is exact for answers that are linear in the views' estimates. For answers that are fitted
+or corrected, it is that of the unbiased estimate from which they start, and is marked approximate.
 """
 
 from __future__ import annotations
@@ -40,19 +40,20 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 FORGED_SHARE = 0.01
-"""Share of all reports that is taken to be forged by default."""
+"""Default of the share of all reports that are forged."""
 
 REFERENCE_REPORTS = 1 << 20
-"""Only ratios between views matter; this many reports a plan stand for any number."""
+"""Number of reports for which weights of views are computed; only their ratios matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leverage:
-    """What forged reports can do to one table.
+    """The largest change of one table by forged reports.
 
     Attributes:
-        reach: the most that a cell can move, 0 to 1.
-        approximate: whether the answer is more than the linear estimate that this is about.
+        reach: maximum change of a cell, 0 to 1.
+        approximate: whether the published table is corrected or fitted, so that ``reach`` is only
+            that of the linear estimate before.
     """
 
     reach: float
@@ -63,19 +64,20 @@ def leverages(plan: Plan, forged: float = FORGED_SHARE) -> tuple[Leverage, ...]:
     """Return the leverage of every published table, in the plan's order, by the plan alone.
 
     Args:
-        plan: its views, their shares and mechanisms, its method, and what it publishes.
+        plan: the plan, with its views, shares, mechanisms, method and published tables.
         forged: share of all reports that is forged, above 0 and below 1.
 
-    Cost: O(views that share attributes with a table · 2^attributes shared) for each table.
+    Cost: for each table O(views that share attributes with it · 2^(number of shared attributes)).
     """
     key = f"leverages of {forged!r}"
     if key not in plan.derived:
         plan.derived[key] = _leverages(plan, forged)
-    found: tuple[Leverage, ...] = plan.derived[key]
-    return found
+    result: tuple[Leverage, ...] = plan.derived[key]
+    return result
 
 
 def _leverages(plan: Plan, forged: float) -> tuple[Leverage, ...]:
+    """Compute `leverages`."""
     kind = methods.get(plan.method).answers
     if kind == "fitted":
         return (Leverage(1.0, approximate=True),) * len(plan.marginals)
@@ -83,23 +85,25 @@ def _leverages(plan: Plan, forged: float) -> tuple[Leverage, ...]:
         return tuple(Leverage(_of_blocks(plan, a, forged), False) for a in plan.marginals)
     views = _Views.of(plan, forged)
     frame = _FRAMES[kind](plan, views)
-    found = []
+    results = []
     for attributes in plan.marginals:
         reach = max((views.reach(part) for part in frame.parts(attributes)), default=0.0)
-        found.append(Leverage(min(1.0, reach), approximate=kind == "interactions"))
-    return tuple(found)
+        results.append(Leverage(min(1.0, reach), approximate=kind == "interactions"))
+    return tuple(results)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Views:
-    """All views of a plan, flat.
+    """All views of all groups of a plan, in one list.
 
     Attributes:
-        views, mechanisms: of each.
-        share: shape (views,), planned share of each among all reports.
-        forged: shape (views,), share of a view's reports that is forged if all forged go there.
-        known: reaches of parts that were met before: many tables are alike.
-        noises: variances of mechanisms that were met before.
+        views: the views.
+        mechanisms: the mechanism of each view.
+        share: shape (views,), planned share of all reports.
+        forged: shape (views,), share of a view's reports that is forged if all forged reports are
+            in that view.
+        known: cache of `reach`, because many tables have equal parts.
+        noises: cache of the variances of mechanisms.
     """
 
     views: tuple[View, ...]
@@ -128,7 +132,7 @@ class _Views:
         )
 
     def reach(self, part: _Part) -> float:
-        """How far a cell moves when all forged reports go to this part's view."""
+        """Return the change of a cell if all forged reports are in the view of this part."""
         mechanism, forged = self.mechanisms[part.view], float(self.forged[part.view])
         key = (mechanism, forged, part.weights.tobytes(), part.times.tobytes())
         if key not in self.known:
@@ -139,7 +143,10 @@ class _Views:
         return self.known[key]
 
     def noise(self, view: int) -> float:
-        """Return a cell's variance from one of the plan's reports, apart from the total."""
+        """Return the variance of a cell of a view, divided by the view's share of the reports.
+
+        It is without the part that the total of the table determines.
+        """
         mechanism = self.mechanisms[view]
         if mechanism not in self.noises:
             even = np.full(mechanism.cells, 1.0 / mechanism.cells)
@@ -149,11 +156,12 @@ class _Views:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """One view's part in a cell of a table.
+    """The contribution of one view to a cell of a table.
 
     Attributes:
-        view: its number.
-        weights, times: shape (m,), weights of its inputs, and how many inputs have each.
+        view: number of the view.
+        weights: shape (m,), the different weights of the view's inputs in the cell.
+        times: shape (m,), number of inputs that have each weight.
     """
 
     view: int
@@ -165,11 +173,11 @@ class _Frame(Protocol):
     """The way in which tables follow from views."""
 
     def parts(self, attributes: Attributes) -> Iterator[_Part]:
-        """Yield the views' parts in the cells of a table, once for cells that are alike."""
+        """Yield the contributions of views to the cells of a table, once for equal ones."""
 
 
 class _Interactions:
-    """Each interaction is averaged over the views that hold it."""
+    """Tables of methods that average each interaction over the views that contain it."""
 
     def __init__(self, plan: Plan, views: _Views) -> None:
         self._domain = plan.domain
@@ -187,9 +195,10 @@ class _Interactions:
         self._kind = np.array([first[kind] for kind in alike])
 
     def parts(self, attributes: Attributes) -> Iterator[_Part]:
-        """A view's input weighs by where it agrees with the cell: the same for all cells.
+        """Yield the contributions of views to a cell; they are the same for all cells.
 
-        Views of one mechanism and share that hold the same of the attributes are alike.
+        The weight of an input depends on the attributes in which it equals the cell. Views with the
+        same mechanism and share that contain the same part of the attributes contribute equally.
         """
         size = self._domain.size(attributes)
         held = self._holds[:, attributes]
@@ -205,7 +214,10 @@ class _Interactions:
 
 @lru_cache(maxsize=1 << 12)
 def _agreements(shape: tuple[int, ...]) -> Floats:
-    """How many cells agree with a given one in just some axes: in the order of `subsets`."""
+    """Return, for each subset of axes, the number of cells that equal a given one just there.
+
+    Subsets are in the order of `subsets`.
+    """
     times = np.ones(1)
     for r in shape:
         times = np.kron(times, np.array([r - 1.0, 1.0]))
@@ -213,7 +225,7 @@ def _agreements(shape: tuple[int, ...]) -> Floats:
 
 
 class _Tables:
-    """The average of the views that hold the whole table."""
+    """Tables of methods that average the views which contain the whole table."""
 
     def __init__(self, plan: Plan, views: _Views) -> None:
         self._domain = plan.domain
@@ -221,7 +233,7 @@ class _Tables:
         self._members = [frozenset(view.attributes) for view in views.views]
 
     def parts(self, attributes: Attributes) -> Iterator[_Part]:
-        """A view's input weighs where it lies in the cell, and not at all elsewhere."""
+        """Yield the contributions of views; only inputs that belong to the cell have a weight."""
         wanted, size = frozenset(attributes), self._domain.size(attributes)
         holding = [v for v, members in enumerate(self._members) if wanted <= members]
         mechanisms = self._views.mechanisms
@@ -236,7 +248,7 @@ class _Tables:
 
 
 class _Coefficients:
-    """An inverse transform of the views' distributions."""
+    """Tables of methods that use an inverse transform of the views' distributions."""
 
     def __init__(self, plan: Plan, views: _Views) -> None:
         method = methods.get(plan.method)
@@ -247,13 +259,14 @@ class _Coefficients:
         self._recovery = Recovery(structure, reports, precision(views.mechanisms), _no_evidence)
 
     def parts(self, attributes: Attributes) -> Iterator[_Part]:
-        """Return every distinct row of weights of a view."""
+        """Yield the contributions of views: every different row of weights of each view."""
         for view, operator in self._recovery.operators(attributes):
             for row in np.unique(operator.round(12), axis=0):
                 yield _Part(view, row, np.ones(len(row)))
 
 
 def _no_evidence(_view: int) -> Evidence:
+    """Stand in for the estimates of views, which are not needed for weights."""
     raise AssertionError("weights do not depend on what was reported")
 
 
@@ -265,7 +278,10 @@ _FRAMES: Mapping[str, Callable[[Plan, _Views], _Frame]] = {
 
 
 def _of_blocks(plan: Plan, attributes: Attributes, forged: float) -> float:
-    """Randomised response block by block: the weight of a report is a product over the blocks."""
+    """Return the reach for randomised response on blocks.
+
+    The weight of a report in a cell is the product of entries of the blocks' inverses.
+    """
     low = high = 1.0
     for channel in channels(only_mechanism(plan, ProductGRR), attributes):
         ends = [a * b for a in (low, high) for b in (channel.off, channel.diagonal)]

@@ -1,4 +1,4 @@
-"""The association of all published pairs of one snapshot set."""
+"""The association of all published pairs of attributes, as snapshots of a window contain it."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 def analyse(
     model: Model, domain: Domain, marginals: Sequence[Attributes], n: int
 ) -> dict[str, Any]:
-    """Return how every published pair is associated, and a dependence tree over all attributes.
+    """Return the association of every published pair, and a dependence tree over all attributes.
 
     Args:
-        model: fitted.
-        domain: of the plan.
-        marginals: only those of two attributes are used.
-        n: reports, at least 1.
+        model: the fitted model of a window.
+        domain: attributes of a record.
+        marginals: the published marginals; only those of two attributes are used.
+        n: number of reports, at least 1.
 
     Returns:
-        JSON-ready: ``pairs``, each with ``attributes`` (names), ``mutual_information`` (nats),
-        ``cramers_v`` and, where the method's raw tables are unbiased with a known covariance,
-        ``chi_square`` (the fields of `Independence`); ``tree``, the edges of the Chow-Liu tree as
-        names and nats, strongest first. Names, not positions, because people read it.
+        A JSON-ready object. ``pairs`` is a list with ``attributes`` (names), ``mutual_information``
+        (nats), ``cramers_v`` and, if the method has unbiased tables with a known covariance,
+        ``chi_square`` (the fields of `Independence`). ``tree`` is the list of edges of the Chow-Liu
+        tree, strongest first, with the names of the attributes and the mutual information in nats.
     """
     pairs, information = [], {}
     for attributes in marginals:
@@ -56,9 +56,10 @@ def analyse(
 
 
 def _pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> dict[str, Any]:
+    """Return the association of one pair, JSON-ready."""
     shape = domain.shape(attributes)
-    found = model.marginal(attributes)
-    table = np.maximum(found.table, 0.0).reshape(shape)
+    published = model.marginal(attributes)
+    table = np.maximum(published.table, 0.0).reshape(shape)
     test = check_pair(model, domain, attributes, n)
     raw = table
     if isinstance(model, LinearAnswers) and test is not None:
@@ -66,7 +67,7 @@ def _pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> dict[
     pair: dict[str, Any] = {
         "attributes": [domain.names[i] for i in attributes],
         "mutual_information": mutual_information(table),
-        "cramers_v": cramers_v(raw, np.square(found.stderr).reshape(shape)),
+        "cramers_v": cramers_v(raw, np.square(published.stderr).reshape(shape)),
     }
     if test is not None:
         pair["chi_square"] = asdict(test) | {"dependent": test.dependent}
@@ -88,8 +89,9 @@ def check_pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> 
     except InvalidInput:
         return None
     if model.everyone:
-        # Noise given the devices' records; the records themselves are a sample of the population.
-        even = published.ravel()
-        spread = spread + (np.diag(even) - np.outer(even, even)) / n
+        # This covariance is that of the noise, given the records. The records are a sample of a
+        # population, which adds the multinomial covariance.
+        frequencies = published.ravel()
+        spread = spread + (np.diag(frequencies) - np.outer(frequencies, frequencies)) / n
     margins = published.sum(axis=1), published.sum(axis=0)
     return independence(raw.reshape(shape), spread, margins, n)

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One pair of attributes that depend on one another directly.
+    """One edge of a dependence tree: two attributes that depend on each other directly.
 
     Attributes:
-        first, second: positions, ascending.
-        information: their mutual information in nats.
+        first: position of the first attribute.
+        second: position of the second attribute, larger than the first.
+        information: mutual information of the two in nats.
     """
 
     first: int
@@ -24,31 +25,32 @@ class Edge:
 
 
 def chow_liu(d: int, information: Mapping[tuple[int, int], float]) -> tuple[Edge, ...]:
-    """Return the tree over d attributes whose edges carry the most mutual information together.
+    """Return the tree over d attributes whose edges have the largest sum of mutual information.
 
     The product of its edges' conditional distributions is the tree-shaped distribution nearest to
     the joint in Kullback-Leibler distance.
 
     Args:
         d: number of attributes.
-        information: by ascending pair; pairs left out are never joined, so that the result may be
-            a forest.
+        information: mutual information by ascending pair; missing pairs are never joined, so the
+            result may be a forest.
 
     Returns:
-        At most d - 1 edges, strongest first; ties go to the lexicographically first pair.
+        At most d - 1 edges, strongest first; of equal ones the lexicographically first pair.
     """
-    root = list(range(d))
+    # Kruskal's algorithm with a union-find structure: parents lead to the root of each component.
+    parent = list(range(d))
 
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = root[root[i]]
-            i = root[i]
+    def component(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
         return i
 
     edges = []
     for (i, j), value in sorted(information.items(), key=lambda item: (-item[1], item[0])):
-        a, b = find(i), find(j)
+        a, b = component(i), component(j)
         if a != b:
-            root[a] = b
+            parent[a] = b
             edges.append(Edge(i, j, value))
     return tuple(edges)

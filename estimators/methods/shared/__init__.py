@@ -1,6 +1,8 @@
 """Parts that several methods use.
 
-Designs use CALM's view sizes, the packing of views into groups, and the strict reading of a
-method's parameters. Recoveries use consistent overlapping tables with the variances of pooled
-estimates, and tables from Fourier coefficients.
+For designs these are the choice of CALM's views (`calm_size`), the distribution of views over
+groups (`packing`) and the reading of parameters (`options`). For estimates these are consistent
+tables from overlapping views (`overlapping`) with their variances (`pooled_variance`), and tables
+from Fourier coefficients (`coefficients`, `coefficient_model`). docs/concepts.md explains the
+terms.
 """

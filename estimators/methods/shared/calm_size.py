@@ -12,22 +12,24 @@ from estimators.domain import Attributes
 from estimators.numerics.covering import balanced, covering
 
 MAX_VIEWS = 8192
-"""Most views that are ever chosen, whatever theta and the number of users allow."""
+"""Maximum number of views, for any theta and any number of users."""
 
 MAX_WORK = 1 << 24
-"""Most steps of one pass of consistency: views times cells times subsets of a view. It only binds
-above l = 2 and some 10^7 users; then views are smaller or fewer than Algorithm 1 asks for."""
+"""Maximum number of steps of one pass that makes tables consistent: views times cells times subsets
+of a view. It matters only for l > 2 and more than about 10^7 users; then views are smaller or fewer
+than Algorithm 1 requires."""
 
 
 def mean_cells(cardinalities: Sequence[int], l: int) -> float:  # noqa: E741 - the paper's symbol
     """Return the mean number of cells of the tables over l attributes: 2^l when all are binary.
 
-    The mean over all C(d, l) subsets of the product of their cardinalities. Cost O(d l).
+    It is the mean, over all C(d, l) subsets, of the product of their numbers of labels. Cost:
+    O(d l).
     """
     means = np.zeros(l + 1)
     means[0] = 1.0
-    # Means instead of sums: adding the t-th attribute makes a subset of size s hold it with
-    # probability s / t, and nothing overflows.
+    # The recursion is over the first t attributes: a random subset of size s of them contains the
+    # last one with probability s / t. Means, unlike sums, cannot overflow.
     for t, r in enumerate(cardinalities, start=1):
         s = np.arange(1, l + 1)
         hold = np.minimum(s / t, 1.0)
@@ -36,10 +38,16 @@ def mean_cells(cardinalities: Sequence[int], l: int) -> float:  # noqa: E741 - t
 
 
 def noise_error(n: float, cardinalities: Sequence[int], epsilon: float, l: int) -> float:  # noqa: E741
-    """NE: expected squared error of one attribute's share of a marginal from the mechanism alone.
+    """Return NE, CALM's squared error by noise, per attribute of a marginal.
 
-    ``min(4e, L - 2 + e) / (e - 1)² · L / l · d / n``. With mixed cardinalities L is the mean
-    product of l of them (`mean_cells`), so the sets that hold the largest attributes are worse.
+    It is ``min(4e, L - 2 + e) / (e - 1)² · L / l · d / n`` with e = exp(epsilon). L is the mean
+    number of cells of a view (`mean_cells`); views with many labels have a larger error.
+
+    Args:
+        n: number of users.
+        cardinalities: number of labels of all d attributes.
+        epsilon: whole loss of one report.
+        l: number of attributes of a view.
     """
     e, cells = exp(epsilon), mean_cells(cardinalities, l)
     leading = min(4.0 * e, cells - 2.0 + e) / (e - 1.0) ** 2
@@ -49,7 +57,10 @@ def noise_error(n: float, cardinalities: Sequence[int], epsilon: float, l: int) 
 def largest_size(
     n: float, cardinalities: Sequence[int], epsilon: float, k: int, theta: float
 ) -> int:
-    """l_u: the largest l from 2 on with k·NE <= theta, without a gap; 2 (or d) if there is none."""
+    """Return l_u, the largest l up to which k·NE <= theta holds for all l from 3 on.
+
+    It is at least 2 (or d, if that is smaller), and such that there are enough affordable views.
+    """
     d = len(cardinalities)
     size = min(2, d)
     while size < d and k * noise_error(n, cardinalities, epsilon, size + 1) <= theta:
@@ -60,7 +71,7 @@ def largest_size(
 
 
 def affordable_views(cardinalities: Sequence[int], l: int) -> int:  # noqa: E741
-    """Return the most views of l attributes within ``MAX_VIEWS`` and, above two, ``MAX_WORK``."""
+    """Return the maximum number of views by ``MAX_VIEWS`` and, if l > 2, by ``MAX_WORK``."""
     if l <= 2:
         return MAX_VIEWS
     return int(min(MAX_VIEWS, MAX_WORK / (mean_cells(cardinalities, l) * 2**l)))
@@ -71,10 +82,10 @@ class Size:
     """The outcome of Algorithm 1.
 
     Attributes:
-        views: the attribute sets, m of them with l attributes each.
-        noise: k·NE of the choice.
-        sampling: SE = m / n of the choice.
-        complete: whether every k-set lies in some view.
+        views: m sets of l attributes each.
+        noise: k·NE, the squared error by noise.
+        sampling: SE = m / n, the squared error by sampling.
+        complete: whether every set of k attributes is in some view.
     """
 
     views: tuple[Attributes, ...]
@@ -94,17 +105,17 @@ class Size:
 
 
 def algorithm_1(n: int, cardinalities: Sequence[int], epsilon: float, k: int, theta: float) -> Size:
-    """Choose the views.
+    """Choose the views by Algorithm 1 of CALM.
 
-    It departs from the paper in two points: a covering design of affordable size is used also when
-    no smaller l is found; and m is never so small that an attribute would be in no view.
+    It differs from the paper in two points. A covering design of affordable size is also used if no
+    smaller l is possible. And m is large enough for every attribute to be in some view.
 
     Args:
-        n: users.
-        cardinalities: of all d attributes.
+        n: number of users.
+        cardinalities: number of labels of all d attributes.
         epsilon: whole loss of one report.
-        k: marginal size to tune for, 1 to d.
-        theta: largest acceptable error of either kind.
+        k: number of attributes of the marginals that matter, 1 to d.
+        theta: maximum acceptable squared error by noise, and by sampling.
     """
     d = len(cardinalities)
     l_u = largest_size(n, cardinalities, epsilon, k, theta)

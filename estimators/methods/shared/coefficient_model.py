@@ -1,4 +1,8 @@
-"""The common part of methods that collect coefficients: weights, errors and the model."""
+"""The common part of methods whose views are Fourier coefficients of the record.
+
+It has the weights of views, the expected errors of a design, and the fitted model. A view is what a
+device reports on, here the value of one coefficient (or of all multiples of it).
+"""
 
 from __future__ import annotations
 
@@ -34,17 +38,19 @@ if TYPE_CHECKING:
     from estimators.view import View
 
 SHARE_SCALE = 1 << 20
+"""Largest share of a view. Shares are integers; this keeps their rounding errors negligible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The views of a method, and the tables that each may serve.
+    """The views of a method, and the tables for which the reports of each may be used.
 
     Attributes:
         method: registry name.
-        k: most attributes of a marginal that can be answered.
-        views: all of them, in the plan's order.
-        owners: per view the only marginal that its reports serve, with its subsets; None: any.
+        k: maximum number of attributes of a marginal that can be answered.
+        views: all views, in the plan's order.
+        owners: for each view the only marginal for which its reports are used, and for its subsets;
+            None if reports are used for all marginals.
     """
 
     method: str
@@ -55,21 +61,24 @@ class Family:
 
 @runtime_checkable
 class CoefficientMethod(Protocol):
-    """A method that states which tables each of its views may serve."""
+    """A method that states the tables for which each of its views may be used."""
 
     def family(self, domain: Domain, k: int, views: Sequence[View]) -> Family:
-        """Return the views with the tables that each may serve."""
+        """Return the views with the tables for which each may be used."""
 
 
 def weights(request: Request, touched: Sequence[int]) -> list[int]:
-    """Return shares by the parameter ``weighting``: even, or proportional to sqrt(coverage).
+    """Return the shares of the views by the parameter ``weighting``.
+
+    They are equal (``even``), or proportional to the square root of the number of k-way marginals
+    that contain the view (``coverage``).
 
     Args:
-        request: with d, k and the parameter.
-        touched: attributes that each view touches.
+        request: the request, with the parameter.
+        touched: number of attributes on which each view depends.
 
     Raises:
-        PlanError: another weighting.
+        PlanError: the parameter has another value.
     """
     weighting = request.parameters.get("weighting", "even")
     if weighting == "even":
@@ -110,13 +119,13 @@ def expected_errors(method: CoefficientMethod, request: Request, design: Design)
 
 
 def precision(mechanisms: Sequence[Mechanism]) -> Floats:
-    """Return the inverse variance of a harmonic from one report, per view: shape (views,)."""
-    one = {m: 1.0 / float(m.variance(1).sum()) for m in set(mechanisms)}
-    return np.array([one[m] for m in mechanisms])
+    """Return for each view the inverse variance of its coefficient from one report: (views,)."""
+    precisions = {m: 1.0 / float(m.variance(1).sum()) for m in set(mechanisms)}
+    return np.array([precisions[m] for m in mechanisms])
 
 
 class CoefficientModel(LinearModel):
-    """Answers by the inverse transform."""
+    """A model that answers by the inverse transform of the estimated coefficients."""
 
     def __init__(self, domain: Domain, family: Family, recovery: Recovery) -> None:
         super().__init__(domain)
@@ -130,7 +139,13 @@ class CoefficientModel(LinearModel):
         tallies: Sequence[Tally],
         family: Callable[[Domain, int, Sequence[View]], Family],
     ) -> Self:
-        """Return the model of a plan's tallies."""
+        """Return the model of a plan's tallies.
+
+        Args:
+            plan: the plan.
+            tallies: one per group.
+            family: returns the tables for which views may be used, as `CoefficientMethod.family`.
+        """
         views = [view for group in plan.groups for view in group.views]
         roles = family(plan.domain, plan.k, views)
         mechanisms = [
@@ -149,7 +164,10 @@ class CoefficientModel(LinearModel):
         return cls(plan.domain, roles, recovery)
 
     def estimate(self, attributes: Attributes) -> Estimate:
-        """Return the raw table; with bit patterns left out it need not sum to 1."""
+        """Return the raw table.
+
+        It need not sum to 1 if an attribute has bit patterns that are no code.
+        """
         require_at_most(self._family.k, attributes, self._domain, self._family.method)
         if self._recovery.reports == 0:
             cells = self._domain.size(attributes)
@@ -164,6 +182,7 @@ class CoefficientModel(LinearModel):
 
 
 def _evidence(mechanism: Mechanism, counts: Counts, n: int) -> Evidence:
+    """Return the estimated table of one view, with its covariance."""
     if n == 0:
         even = np.full(mechanism.cells, 1.0 / mechanism.cells)
         return Evidence(np.zeros(mechanism.cells), Covariance(even, np.zeros((len(even), 1))))

@@ -1,4 +1,4 @@
-"""Reading a method's own parameters, strictly."""
+"""Strict reading of the parameters of a method, as a plan states them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def only_parameters(method: str, parameters: Mapping[str, Any], *known: str) -> None:
-    """Refuse parameters that the method does not have.
+    """Check that all parameters are ``known`` to the method.
 
     Raises:
-        PlanError: naming the parameter and those there are.
+        PlanError: a parameter is unknown; the message names it and the known ones.
     """
     unknown = sorted(set(parameters) - set(known))
     if unknown:
@@ -30,7 +30,7 @@ def number_parameter(
     """Read a number from low to high, or the string that a plan of version 2 writes for it.
 
     Raises:
-        PlanError: anything else.
+        PlanError: the parameter is not such a number.
     """
     value = as_number(parameters.get(name, default))
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):

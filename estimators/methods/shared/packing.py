@@ -1,4 +1,8 @@
-"""From views with mechanisms to groups: how many topics a method uses."""
+"""Distribution of views over groups, each of which has a topic and one mechanism.
+
+A view is what a device reports on. If a plan has fewer groups than views, several views share a
+group, and a report states its view.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +22,10 @@ if TYPE_CHECKING:
     from estimators.view import View
 
 MAX_VIEWS = 1 << 16
-"""Most views of a plan: a plan lists them, and a worker keeps a counter row of each."""
+"""Maximum number of views of a plan, which lists them; a worker keeps a row of counters of each."""
 
 PACKED = 4096
-"""Views that share a group where all views are alike."""
+"""Maximum number of views in a group, if a method uses as few groups as possible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +38,16 @@ class Assigned:
 
 
 def pack(assigned: Sequence[Assigned], max_groups: int, *, separate: bool) -> tuple[Group, ...]:
-    """Return groups of views with one mechanism each, in the given order within a mechanism.
+    """Return groups of views with one mechanism each; views of a mechanism keep their order.
 
     Args:
-        assigned: at least one view.
-        max_groups: most groups.
-        separate: a group per view while they fit; else as few groups as hold 4096 views each.
+        assigned: the views, at least one.
+        max_groups: maximum number of groups.
+        separate: True for one view per group, or as few as possible if there are too many views.
+            False for as few groups as possible, with up to 4096 views each.
 
     Raises:
-        PlanError: more different mechanisms than groups allowed.
+        PlanError: there are more different mechanisms than groups.
     """
     kinds: dict[Mechanism, list[Assigned]] = {}
     for entry in assigned:
@@ -50,7 +55,7 @@ def pack(assigned: Sequence[Assigned], max_groups: int, *, separate: bool) -> tu
     if len(kinds) > max_groups:
         raise PlanError(
             f"{len(kinds)} different table sizes need as many groups; at most {max_groups} topics "
-            "are allowed: make cardinalities equal or drop attributes"
+            "are allowed: give attributes the same number of labels, or drop attributes"
         )
     parts = dict.fromkeys(kinds, 1)
     wanted = len(assigned) if separate else sum(-(-len(own) // PACKED) for own in kinds.values())
@@ -67,14 +72,19 @@ def pack(assigned: Sequence[Assigned], max_groups: int, *, separate: bool) -> tu
 
 
 def require_views(method: str, views: int, what: str) -> None:
-    """Refuse absurd numbers of views before any is made.
+    """Check that the number of views is not too large, before any view is made.
+
+    Args:
+        method: registry name, for the message.
+        views: number of views.
+        what: what the views are, for the message.
 
     Raises:
-        PlanError: with the number.
+        PlanError: there are too many; the message states their number.
     """
     if views > MAX_VIEWS:
         raise PlanError(
-            f"method {method} would collect {views:,} {what}; at most {MAX_VIEWS:,} are planned: "
+            f"method {method} would collect {views:,} {what}; at most {MAX_VIEWS:,} are possible: "
             "lower k or drop attributes"
         )
 
