@@ -67,7 +67,7 @@ def _default_logging() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def _broker(request: pytest.FixtureRequest) -> AnswerT:
-    """Address and kind of a real broker, or the reason why there is none."""
+    """Return the address and kind of a real broker, or the reason why there is none."""
     config = request.config
     if BROKER in config.stash:
         return config.stash[BROKER].ask()
@@ -76,7 +76,7 @@ def _broker(request: pytest.FixtureRequest) -> AnswerT:
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap(_broker: AnswerT) -> str:
-    """The address of a real Kafka broker; without one, skip the test, or fail it on demand."""
+    """Return the address of a real Kafka broker; skip (or, if required, fail) without one."""
     if not isinstance(_broker, str):
         return _broker[0]
     if required():
@@ -86,7 +86,7 @@ def kafka_bootstrap(_broker: AnswerT) -> str:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The directory of shared data beside the repository; skip the test without it."""
+    """Return the directory of shared data beside the repository; skip the test without it."""
     path = ROOT.parent / "shared"
     if not path.is_dir():
         pytest.skip(f"the shared data is not there: {path}")
@@ -96,7 +96,7 @@ def shared() -> Path:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """State which broker the tests used, or loudly that they used none."""
+    """Print which broker the tests used, or that they used none."""
     answer = config.stash[BROKER].answer
     if answer is None:
         return

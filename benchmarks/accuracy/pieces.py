@@ -81,7 +81,7 @@ class Piece:
 
 
 def fig4() -> Iterator[Piece]:
-    """CALM Fig. 4: squared error against epsilon on binary data."""
+    """Yield CALM Fig. 4: squared error against epsilon on binary data."""
     for dataset in ("kosarak", "pos"):
         for d, k in ((8, 3), (16, 3), (32, 3), (16, 6), (32, 6), (32, 8)):
             for method in ("calm", "ft", "am", "fc", "inp-em", "uniform"):
@@ -93,7 +93,7 @@ def fig4() -> Iterator[Piece]:
 
 
 def fig5() -> Iterator[Piece]:
-    """CALM Fig. 5: squared error on categorical data, at most three categories."""
+    """Yield CALM Fig. 5: squared error on categorical data, at most three categories."""
     for dataset in ("adult3", "census3"):
         for method in ("calm", "characters", "inp-ht", "ft", "am", "fc", "uniform"):
             for epsilon in CALM_EPSILONS:
@@ -102,7 +102,7 @@ def fig5() -> Iterator[Piece]:
 
 
 def cormode4() -> Iterator[Piece]:
-    """Cormode Fig. 4: total variation against N on MovieLens."""
+    """Yield Cormode Fig. 4: total variation against N on MovieLens."""
     for d in (4, 8, 16):
         for k in (1, 2, 3):
             for power in (16, 17, 18, 19):
@@ -112,14 +112,14 @@ def cormode4() -> Iterator[Piece]:
 
 
 def cormode5() -> Iterator[Piece]:
-    """Cormode Fig. 5: total variation against k on taxi."""
+    """Yield Cormode Fig. 5: total variation against k on taxi."""
     for k in range(1, 8):
         for method in CORMODE:
             yield Piece("cormode-fig5", "taxi, d = 8", "taxi", 8, k, LN3, N18, method)
 
 
 def cormode6() -> Iterator[Piece]:
-    """Cormode Fig. 6: larger d by repeated columns, with InpEM by both stop rules."""
+    """Yield Cormode Fig. 6: larger d by repeated columns, with InpEM by both stop rules."""
     for epsilon in ("0.4", "0.7", LN3):
         for d in (8, 16, 24):
             panel = f"taxi, k = 2, epsilon = {float(epsilon):.1f}"
@@ -133,7 +133,7 @@ def cormode6() -> Iterator[Piece]:
 
 
 def cormode9() -> Iterator[Piece]:
-    """Cormode Fig. 9: total variation against epsilon on MovieLens."""
+    """Yield Cormode Fig. 9: total variation against epsilon on MovieLens."""
     for d in (4, 8, 16):
         for k in (1, 2, 3):
             for epsilon in ("0.4", "0.7", "1.0", "1.4"):
@@ -143,7 +143,7 @@ def cormode9() -> Iterator[Piece]:
 
 
 def cormode10() -> Iterator[Piece]:
-    """Cormode Fig. 10: frequency oracles over the whole record, k = 2."""
+    """Yield Cormode Fig. 10: frequency oracles over the whole record, k = 2."""
     for d in (4, 6, 8, 12, 16):
         for method in ("inp-ht", "inp-olh", "inp-htcms", "uniform"):
             yield Piece("cormode-fig10", "movielens, k = 2", "movielens", d, 2, LN3, N18, method)

@@ -66,8 +66,8 @@ class NativeKafka:
     """One broker. Its data directory and port stay the same over restarts.
 
     Args:
-        data: where its files live; a temporary directory, removed by `close`, when absent.
-        port: where it listens on 127.0.0.1; a free one when absent.
+        data: directory of its files; by default a temporary one, which `close` removes.
+        port: its port on 127.0.0.1; by default a free one.
         properties: more server properties, or other values; `{port}` and `{controller}` in a
             value stand for the ports, for listeners other than plain ones.
         jvm: more options for Java, as for a JAAS file.

@@ -21,8 +21,8 @@ class SecuredKafka:
     """SASL over TLS, PLAIN and SCRAM, StandardAuthorizer; ``admin`` may do everything.
 
     Attributes:
-        passwords: by user; every user may log in by PLAIN, the administrator included.
-        cafile: what clients must trust, PEM.
+        passwords: the password of each user; all users, also the administrator, log in by PLAIN.
+        cafile: file with the certificate that clients must trust, in PEM format.
     """
 
     def __init__(self, directory: Path, users: list[str]) -> None:

@@ -20,9 +20,11 @@ import lz4.frame
 from tests.support.batch_reading import Read, slow_reading
 from tests.support.batches import APPEND_TIME, CONTROL, GZIP, LZ4, SNAPPY
 
-MOST_BYTES = 32 << 20
-MOST_RECORDS = 1 << 16
-"""The limits of the wire format for a record batch; more counts as damage."""
+MAX_BYTES = 32 << 20
+"""Largest decompressed size of a record batch; a larger one counts as damaged."""
+
+MAX_RECORDS = 1 << 16
+"""Largest number of records of a record batch."""
 
 _PREFIX = struct.Struct(">qi")
 _HEADER = struct.Struct(">ibIhiqqqhii")
@@ -51,7 +53,8 @@ def stored(data: Path, topic: str, number: int, newest: int | None = None) -> It
 
     Args:
         data: a broker's data directory.
-        topic, number: of the partition.
+        topic: the topic.
+        number: number of the partition.
         newest: read only this many of the last batches.
     """
     batches: Iterable[Batch] = _batches(data / f"{topic}-{number}")
@@ -96,7 +99,7 @@ def _records(first: int, header: tuple[int, ...], payload: memoryview) -> Iterat
         return
     stamped = bool(attributes & APPEND_TIME)
     rows = None
-    if 0 <= count <= MOST_RECORDS:
+    if 0 <= count <= MAX_RECORDS:
         rows = _rows(attributes & _CODEC, bytes(payload), count, last + 1)
     if rows is None:
         yield Stored(first + last, largest, stamped, None, None, damaged=True)
@@ -114,19 +117,19 @@ def _rows(codec: int, payload: bytes, count: int, offsets: int) -> list[Read] | 
 # A bomb is sent again and again, byte for byte.
 @lru_cache(maxsize=64)
 def _expanded(codec: int, payload: bytes) -> bytes | None:
-    """Decompress at most ``MOST_BYTES`` bytes; None for more, and for bytes of another codec."""
+    """Decompress at most ``MAX_BYTES`` bytes; None for more, and for bytes of another codec."""
     try:
         plain = _plain(codec, payload)
     except (zlib.error, RuntimeError, ValueError, cramjam.DecompressionError):
         return None
-    return plain if len(plain) <= MOST_BYTES else None
+    return plain if len(plain) <= MAX_BYTES else None
 
 
 def _plain(codec: int, payload: bytes) -> bytes:
     if codec == GZIP:
-        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(payload, MOST_BYTES + 1)
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(payload, MAX_BYTES + 1)
     if codec == LZ4:
-        return lz4.frame.LZ4FrameDecompressor().decompress(payload, MOST_BYTES + 1)
+        return lz4.frame.LZ4FrameDecompressor().decompress(payload, MAX_BYTES + 1)
     if codec == SNAPPY:
         return b"".join(map(bytes, map(cramjam.snappy.decompress_raw, _blocks(payload))))
     return bytes(cramjam.zstd.decompress(payload))

@@ -39,11 +39,11 @@ class Bench:
     append_batch: Callable[[Partition, bytes], int]
 
     def name(self, stem: str = "t") -> str:
-        """A name that no other test uses."""
+        """Return a name that no other test uses."""
         return f"contract.{stem}-{uuid.uuid4().hex[:12]}"
 
     def topic(self, partitions: int = 1, **settings: str) -> str:
-        """A new topic; underscores in the settings' names stand for dots."""
+        """Return a new topic; underscores in the settings' names stand for dots."""
         name = self.name()
         dotted = {key.replace("_", "."): value for key, value in settings.items()}
         topics = self.broker.topics()
@@ -60,7 +60,7 @@ class Bench:
         return offsets
 
     def read(self, partition: Partition, start: int = 0) -> list[Record]:
-        """Everything from ``start`` to the end of a partition."""
+        """Return everything from ``start`` to the end of a partition."""
         topics, reader = self.broker.topics(), self.broker.reader()
         end = topics.log_ends([partition])[partition]
         reader.assign([partition])

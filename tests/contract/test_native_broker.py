@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at pro
 
 
 def _alive(pid: int) -> bool:
-    """Whether the process exists and is more than a zombie; it may vanish while we look."""
+    """Return whether the process exists and is more than a zombie; it may vanish while we look."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
@@ -68,7 +68,7 @@ def test_a_supervised_child_gets_sigterm_and_its_exit_code_comes_back() -> None:
 
 
 def _handles_sigterm(pid: int) -> bool:
-    """Whether the process has installed its handler, from the kernel's mask of caught signals."""
+    """Return whether the process handles SIGTERM, by the kernel's mask of caught signals."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
     return bool(caught >> (signal.SIGTERM - 1) & 1)

@@ -59,7 +59,7 @@ def _own() -> Iterator[NativeKafka]:
 
 @pytest.fixture
 def own(_own: NativeKafka) -> Iterator[NativeKafka]:
-    """A broker that may be stopped, killed and frozen; every test finds it running."""
+    """Return a broker that may be stopped, killed and frozen; every test finds it running."""
     if not _own.running():
         _own.start()
     yield _own
@@ -148,7 +148,7 @@ def test_the_first_send_to_a_topic_needs_no_answer_once_the_sink_is_prepared(
 
 
 def _delivered(sink: Sink, topic: str) -> bool:
-    """Whether a record gets through; on a busy machine one may fail in a short delivery time."""
+    """Return whether a record is delivered; on a busy machine a send may fail in a short time."""
     try:
         return sink.send(topic, b"k", b"0").wait(DEADLINE) >= 0
     except RecoverableError:

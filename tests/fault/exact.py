@@ -66,7 +66,7 @@ class Exact:
 
 
 def without_noise(plan: Plan) -> Plan:
-    """The same plan, its mechanisms replaced; its document and digest stay what they were."""
+    """Return the plan with mechanisms without noise; its document and digest do not change."""
     exact = tuple(Exact(m.epsilon, m.cells) for m in plan.mechanisms)
     plan.__dict__["mechanisms"] = exact
     return plan

@@ -69,7 +69,7 @@ def _shown(records: list[Record]) -> list[Snapshot]:
 
 
 def counts(snapshot: Snapshot) -> Counter[int]:
-    """Reports per cell of a set without noise."""
+    """Return the reports per cell of a set without noise."""
     n = snapshot.manifest.reports
     if n == 0:
         assert not snapshot.marginals

@@ -53,7 +53,7 @@ class Verdicts:
         return self
 
     def cells(self, window: int, below: int | None = None) -> list[int]:
-        """Cells accepted for a window by records below an offset."""
+        """Return the cells accepted for a window by records below an offset."""
         return [
             cell
             for offset, w, cells in self.accepted

@@ -69,14 +69,14 @@ PUBLISH = PublisherConfig(
 
 
 def generate(seed: int, length: int = 45) -> list[Operation]:
-    """A sequence of operations."""
+    """Return a sequence of operations."""
     dice = random.Random(seed)
     names = dice.choices(list(WEIGHTS), list(WEIGHTS.values()), k=length)
     return [(name, dice.randrange(1 << 30)) for name in names]
 
 
 def plan() -> Plan:
-    """One group on six bits, two partitions, three windows of ten seconds."""
+    """Return a plan with one group on six bits, two partitions and three windows of ten seconds."""
     return without_noise(
         Plan(
             name="fault-test",

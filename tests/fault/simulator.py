@@ -178,7 +178,7 @@ class Scenario:
         self._guarded(worker.turn, worker, process)
 
     def _guarded(self, step: Callable[[], None], worker: TallyWorker, process: Process) -> None:
-        """A worker that dies or stops loudly leaves; its process leaves the group like a crash."""
+        """Run a turn; a worker that dies or stops with an error leaves its group."""
         try:
             step()
         except (Crash, FatalError, RecoverableError) as error:
@@ -215,7 +215,7 @@ class Scenario:
             self._guarded(worker.turn, worker, process)
 
     def expel(self, dice: random.Random) -> None:
-        """Lose the membership and come back, as after a freeze that outlasts the session."""
+        """Let a worker lose its membership and join again, as after a long freeze."""
         worker, process = self._pick(dice)
         process.expire()
         for _ in range(dice.choice([1, 2, 4])):
@@ -223,7 +223,7 @@ class Scenario:
                 self._guarded(worker.turn, worker, process)
 
     def zombie(self, dice: random.Random) -> None:
-        """Expelled, and does not know: what it holds it may still write."""
+        """Let a worker lose its membership without knowing it; it may still write."""
         worker, process = self._pick(dice)
         process.expire()
         self.zombies.append((worker, process))
@@ -279,7 +279,7 @@ class Scenario:
             self._bury_publisher(*dice.choice(self.publishers))
 
     def second_publisher(self, _dice: random.Random) -> None:
-        """The active one is expelled without knowing, another begins."""
+        """Let the active publisher lose its membership unnoticed, and start another one."""
         if self.publishers and len(self.publishers) < 3:
             self.publishers[0][1].expire()
             self._add_publisher()
@@ -313,7 +313,7 @@ class Scenario:
         return [*self.inputs, *state, *single]
 
     def trim(self, _dice: random.Random) -> None:
-        """As retention would: below what every state record still in the topic needs."""
+        """Delete old input as retention does: only what no state record in the topic needs."""
         import orjson
 
         for number, partition in enumerate(self.inputs):
@@ -346,7 +346,7 @@ class Scenario:
         self.fatal[type(error).__name__ + ": " + str(error)[:60]] += 1
 
     def _rest(self) -> None:
-        """No more faults: one worker and one publisher finish, within seconds of virtual time."""
+        """Stop all faults; let one worker and one publisher finish within seconds."""
         self.release(random.Random(0))
         self.broker.faults._planned.clear()
         dice = random.Random(0)
@@ -410,7 +410,7 @@ def run(operations: list[Operation]) -> Scenario:
 
 
 def cut_down(operations: list[Operation]) -> list[Operation]:
-    """A shorter sequence that still fails, for a named reproduction; for use by hand."""
+    """Return a shorter sequence that still fails, for a named reproduction; used by hand."""
     size = len(operations) // 2
     while size:
         place = 0

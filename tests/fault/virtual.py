@@ -69,7 +69,7 @@ class Process:
         return _Client(self, real, self._clock)
 
     def expire(self) -> None:
-        """Its memberships end, as after a session without a heartbeat."""
+        """End the memberships of the process, as after a session without a heartbeat."""
         for member in self.members:
             member.expire()
 

@@ -35,7 +35,7 @@ MAKE_BATCH = rows.make_batch
 
 
 def failing_make_batch(*arguments: Any) -> EncodedBatch:
-    """Encoding fails for whatever holds the cell POISON."""
+    """Encode a batch; fail if it contains the cell POISON."""
     if POISON in arguments[-1].get("v", ()):
         raise OverflowError("a defect")
     return MAKE_BATCH(*arguments)
@@ -75,7 +75,7 @@ def was_acknowledged(delivery: ScriptedDelivery) -> bool:
 
 
 def reports_in(sink: ScriptedSink, chosen: Callable[[ScriptedDelivery], bool]) -> int:
-    """Reports of the batches with a chosen delivery, each batch once."""
+    """Return the reports of the batches whose delivery is chosen, each batch once."""
     batches = {
         key: decode_batch(PLAN, 0, key, value).n
         for (_, key, value), delivery in zip(sink.sends, sink.deliveries, strict=True)
@@ -85,7 +85,7 @@ def reports_in(sink: ScriptedSink, chosen: Callable[[ScriptedDelivery], bool]) -
 
 
 def taken_by(batcher: Batcher, script: list[str]) -> int:
-    """Reports that the batcher took from a script that it may interrupt; its balance holds."""
+    """Run a script that may be interrupted; check the counters and return the reports taken."""
     taken = 0
     with suppress(FatalError, RecoverableError):
         for i, step in enumerate(script):

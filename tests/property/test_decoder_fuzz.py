@@ -27,7 +27,7 @@ GROUPS = range(len(PLAN.groups))
 
 
 def check(group: int, batch: Batch) -> None:
-    """Everything that counting relies on."""
+    """Check all properties of a batch that counting depends on."""
     assert 1 <= batch.n <= MAX_BATCH_REPORTS
     views = len(PLAN.groups[group].views)
     assert (batch.view is None) == (views == 1)
@@ -69,7 +69,7 @@ def test_any_bytes_are_a_rejection(key: bytes | None, value: bytes | None) -> No
 
 
 def ones(version: int) -> tuple[Plan, list[bytes]]:
-    """Honest reports of every group, as devices encode them."""
+    """Return honest reports of every group, as devices encode them."""
     plan = plan_of(version)
     made = []
     for g, mechanism in enumerate(plan.mechanisms):
@@ -91,7 +91,7 @@ def test_a_report_is_read_as_it_was_written(version: int) -> None:
 def chain_evenly(
     one: Iterator[bytes | None], other: Iterator[bytes | None]
 ) -> Iterator[bytes | None]:
-    """By turns."""
+    """Yield items of the iterators by turns."""
     return itertools.chain.from_iterable(zip(one, other, strict=False))
 
 

@@ -100,7 +100,7 @@ def hurt(raw: bytes, seed: int) -> bytes:
 
 
 def reports(plan: Plan, secret: bytes) -> bool:
-    """Whether some device's window came; its report is then read by gateway and worker."""
+    """Return whether a device reports in some window; gateway and worker must read its report."""
     slot = place(plan, secret).slot
     if slot >= plan.windows:
         return False

@@ -102,7 +102,7 @@ class Drama:
         self.stage.broker.faults.plan(topic, *dice.choices(faults, k=2))
 
     def trim(self, _dice: random.Random) -> None:
-        """As retention would: below what every copy of the state still needs."""
+        """Delete old input as retention does: only what no copy of the state needs."""
         states = self.stage.states()
         if states:
             self._keep_log()

@@ -69,7 +69,7 @@ steps = st.lists(
 
 
 def build(plan: Plan, log: Any) -> Any:
-    """The records and the events of the reference."""
+    """Return the records and the events of the reference."""
     records, events = [], []
     now, offset = -5.0, 0
     for move, kind, period, number, cells, gap in log:
@@ -92,7 +92,7 @@ def build(plan: Plan, log: Any) -> Any:
 
 
 def restore(plan: Plan, state: PartitionState, records: list[Record]) -> Any:
-    """As a worker restores: ids from resume_from on with resume_clock, then on at next_offset."""
+    """Return the fold as a worker restores it from a state record and the log after it."""
     admission = AdmissionControl(plan, 0, state.resume_clock)
     for r in records:
         if state.resume_from <= r.offset < state.next_offset:

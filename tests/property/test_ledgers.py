@@ -103,7 +103,7 @@ def test_a_population_obeys_the_rules_of_one_device(turns: list[Turn]) -> None:
 
 
 def _within_bounds(state: DeviceState, bounds: list[str]) -> None:
-    """Where nothing is ever forgotten, all reports together keep to the smallest answered bound."""
+    """Check that all reports together keep to the smallest bound that was answered."""
     entries = state.under(LINEAGE).values()
     assert {spent.bound for spent in entries} - {""} == set(bounds)
     if bounds and all(spent.horizon == 0 for spent in entries):

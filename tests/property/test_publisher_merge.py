@@ -21,7 +21,7 @@ PLAN = published_plan(windows=WINDOWS)
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[SlotLog]:
-    """Per partition: reports of open windows (up to one ahead), and windows closed in order."""
+    """Draw, for each partition, reports of open windows and the closing of windows in order."""
     made = slot_logs(PLAN)
     for log in made:
         closed = 0
@@ -36,7 +36,7 @@ def logs(draw: st.DrawFn) -> list[SlotLog]:
 
 @st.composite
 def state_topics(draw: st.DrawFn) -> tuple[list[SlotLog], list[tuple[bytes, bytes]]]:
-    """Records as workers may leave them: any prefixes, closed records ahead, behind or twice."""
+    """Draw the records of a state topic as workers may leave them: late, early or twice."""
     made = draw(logs())
     records = []
     for log in made:
@@ -50,7 +50,7 @@ def state_topics(draw: st.DrawFn) -> tuple[list[SlotLog], list[tuple[bytes, byte
 
 
 def expected(made: list[SlotLog], merged: MergedWindow) -> list[list[int]]:
-    """The log at a vector, group by group."""
+    """Return the counts of the log up to a vector, group by group."""
     through = merged.kind is Kind.TOTAL
     cells: list[list[int]] = [[] for _ in PLAN.groups]
     for log, below in zip(made, merged.revision, strict=True):

@@ -22,7 +22,7 @@ RAW = GOOD.sign(PLAN)
 
 
 def read(raw: bytes) -> None:
-    """Raises nothing else, and accepts nothing but the plan that was signed."""
+    """Read bytes as a device does: the signed plan or a refusal is the only valid outcome."""
     try:
         accepted = read_signed_plan(raw, (GOOD.root,))
     except PlanRefused:

@@ -33,7 +33,7 @@ N = 3
 
 
 def good(group: int) -> dict[str, Any]:
-    """A batch of three reports, as the document it is on the wire."""
+    """Return a batch of three reports, as the document it is on the wire."""
     mechanism, views = PLAN.mechanisms[group], len(PLAN.groups[group].views)
     columns = mechanism.perturb(np.arange(N) % mechanism.cells, SeededRandomness(group))
     view = np.arange(N) % views if views > 1 else None
@@ -102,7 +102,7 @@ def test_bits_that_no_byte_uses_must_be_zero() -> None:
 
 
 def verdict(group: int, key: bytes | None, value: bytes | None) -> Batch | Reason:
-    """What becomes of it; anything but a batch within its ranges or a rejection is an error."""
+    """Decode a value; check that the result is a batch within its ranges or a rejection."""
     try:
         batch = decode_batch(PLAN, group, key, value)
     except Rejection as rejection:

@@ -28,7 +28,7 @@ BOUNDED = ("olh", "hadamard-response")
 
 
 def reports_of(mechanism: Mechanism) -> list[dict[str, Any]]:
-    """Every report that can be sent, in the order of the mechanism's channel."""
+    """Return every report that can be sent, in the order of the mechanism's channel."""
     columns = mechanism.columns
     if columns[0].kind == "bits":
         sets = [bits[::-1] for bits in product((0, 1), repeat=mechanism.cells)]
@@ -105,7 +105,7 @@ def test_one_report_changes_a_cell_as_much_as_documented() -> None:
 
 
 def honest(plan: Plan, record: Sequence[int]) -> list[np.ndarray]:
-    """Expected counters per view and report, of a population that holds one record."""
+    """Return the expected counters per view and report, of a population that holds one record."""
     tallies = []
     for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
         for view in group.views:
@@ -115,7 +115,7 @@ def honest(plan: Plan, record: Sequence[int]) -> list[np.ndarray]:
 
 
 def expected(mechanism: Mechanism, own: int) -> np.ndarray:
-    """Mean counters of one honest report, from the exact channel."""
+    """Return the mean counters of one honest report, from the exact channel."""
     chances = np.array(mechanism.channel()[own], np.float64)
     return chances @ np.array(worst_reports(mechanism))
 

@@ -33,7 +33,7 @@ listed_law = [k for k, s in EXAMPLES.items() if s["name"] != "olh"]
 
 
 def p_value(observed: NDArray[Any], expected: NDArray[Any]) -> float:
-    """Chi-square, with rare outcomes pooled until each is expected five times."""
+    """Return the p-value of a chi-square test; outcomes expected less than 5 times are merged."""
     order = np.argsort(expected)
     pool = int(np.searchsorted(np.cumsum(expected[order]), 5)) + 1
     rare, common = order[:pool], order[pool:]
@@ -44,7 +44,7 @@ def p_value(observed: NDArray[Any], expected: NDArray[Any]) -> float:
 
 
 def outcomes(mechanism: Mechanism, x: int, n: int, randomness: Randomness) -> NDArray[Any]:
-    """How often each output of the channel came out of the shipped perturb at input x."""
+    """Return how often perturbing input x gives each output of the channel."""
     code = codes(mechanism, mechanism.perturb(np.full(n, x), randomness))
     place = np.searchsorted(np.array(possible_codes(mechanism)), code)
     return np.bincount(place, minlength=len(possible_codes(mechanism)))
@@ -125,7 +125,7 @@ def exact_moments(
 def assert_moments(
     drawn: NDArray[Any], mean: NDArray[np.float64], covariance: NDArray[np.float64]
 ) -> None:
-    """Sample mean and covariance within five standard errors of the exact ones."""
+    """Assert that sample mean and covariance are within five standard errors of the exact ones."""
     times = len(drawn)
     spread = np.maximum(np.diag(covariance), 0.0)
     slack = 1e-9 * (1 + spread.max())
@@ -235,7 +235,7 @@ def test_table_errors_are_as_predicted(
 
 
 def skewed(n: int, cells: int) -> NDArray[np.int64]:
-    """True counts that fall off harmonically and sum to n; the last cell is empty."""
+    """Return true counts that fall off harmonically and sum to n; the last cell is empty."""
     shares = 1 / np.arange(1, cells + 1)
     shares[-1] = 0
     counts = np.floor(n * shares / shares.sum()).astype(np.int64)

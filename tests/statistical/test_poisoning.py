@@ -25,7 +25,7 @@ USERS = 60_000
 
 
 def plan_with(mechanism: str) -> Plan:
-    """Views of 4 cells at epsilon 1 get GRR, of 16 or more OUE."""
+    """Return a plan with views of these sizes; 4 cells get GRR, 16 or more OUE."""
     if mechanism == "grr":
         return draft(Domain.binary(5), "2", USERS, 2)[0]
     return draft(mixed_domain(4, 5, 3, 4), "1", USERS, 2)[0]

@@ -42,7 +42,7 @@ def model_of(plan: Plan, codes: np.ndarray, seed: tuple[int, ...]) -> LinearAnsw
 
 
 def noise(plan: Plan, codes: np.ndarray, runs: int, seed: int, size: int) -> float:
-    """Mean SSE of all marginals of one size over many collections from the same devices."""
+    """Return the mean SSE of all marginals of one size over many collections."""
     domain = plan.domain
     targets = list(combinations(range(len(domain)), size))
     truths = [domain.histogram(codes, t) / len(codes) for t in targets]
@@ -122,7 +122,7 @@ TERNARY = {
 
 
 def ternary(n: int) -> np.ndarray:
-    """Dependent attributes with three values: a walk that mostly stays where it is."""
+    """Return dependent attributes with three values; each mostly equals the one before it."""
     generator = np.random.default_rng(61)
     first = generator.choice(3, n, p=[0.5, 0.3, 0.2])
     codes = [first]

@@ -47,7 +47,7 @@ def key(seed: int) -> dict[str, str]:
 
 
 def envelopes() -> list[tuple[str, bytes, Policy, int]]:
-    """Name, bytes, policy and present time of each case."""
+    """Return name, bytes, policy and present time of each case."""
     good = A.sign(PLAN)
     lie = certify(private_key(B.root_seed), A.statement)
     cases: list[tuple[str, bytes]] = [
@@ -104,7 +104,7 @@ def envelopes() -> list[tuple[str, bytes, Policy, int]]:
 
 
 def flipped(raw: bytes, *path: str) -> bytes:
-    """Another first character in the signature at the path, by default that on the plan."""
+    """Return the envelope with another first character in the signature at the path."""
     body = json.loads(raw)
     place = body
     for name in path:
@@ -115,7 +115,7 @@ def flipped(raw: bytes, *path: str) -> bytes:
 
 
 def respelled(raw: bytes) -> bytes:
-    """The last digit of the last signature with an unused bit set."""
+    """Return the envelope with an unused bit set in the last digit of the last signature."""
     at = raw.index(b'=="', raw.index(b'"signature"')) - 1
     digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     other = digits[digits.index(raw[at : at + 1]) ^ 1]

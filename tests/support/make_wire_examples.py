@@ -45,7 +45,7 @@ def document() -> dict[str, Any]:
 
 
 def groups_of(plan: Plan) -> dict[str, int]:
-    """The first group of each mechanism."""
+    """Return the first group of each mechanism."""
     names = [mechanism.name for mechanism in plan.mechanisms]
     return {name: names.index(name) for name in sorted(set(names))}
 

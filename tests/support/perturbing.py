@@ -51,7 +51,7 @@ def uniform(bound: int, stream: Stream) -> int:
 
 
 def choice(total: int, outcome: Callable[[int], int], number: int, width: int, s: Stream) -> int:
-    """Go on from the first digit."""
+    """Return the choice that the digits determine, beginning with the first digit."""
     bits = width
     while True:
         first = outcome(number * total >> bits)

@@ -20,7 +20,7 @@ YEAR = 365 * 86_400
 
 
 def private_key(seed: int) -> bytes:
-    """The same key for the same seed."""
+    """Return the same key for the same seed."""
     key = Ed25519PrivateKey.from_private_bytes(seed.to_bytes(32, "big"))
     return key.private_bytes(
         serialization.Encoding.PEM,
@@ -53,7 +53,7 @@ class Operator:
         return certify(private_key(self.root_seed), self.statement)
 
     def plan(self, lineage_name: str = "a", **given: Any) -> Plan:
-        """A plan of this operator; ``continues`` and ``make_plan``'s arguments."""
+        """Return a plan of this operator with the arguments of ``make_plan``."""
         continues = tuple(given.pop("continues", ()))
         changed = {name: given.pop(name) for name in ("purpose",) if name in given}
         plan = make_plan(lineage=signed_lineage(self.root, lineage_name), **given)

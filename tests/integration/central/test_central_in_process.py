@@ -196,7 +196,7 @@ def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
 
 
 def _turns(bench: Bench, limit: int) -> threading.Event:
-    """An event that is set after a number of checks; time advances at each check."""
+    """Return an event that is set after a number of checks; time advances at each check."""
 
     class Looked(threading.Event):
         looks = 0

@@ -67,7 +67,7 @@ class Stage:
 
 @pytest.fixture
 def stage(kafka_bootstrap: str, tmp_path: Path) -> Stage:
-    """Four attributes of mixed cardinality, small enough for GRR; three partitions a group."""
+    """Return a plan over four attributes of mixed cardinality, with three partitions per group."""
     domain = Domain(
         (
             Attribute("region", ("north", "south")),

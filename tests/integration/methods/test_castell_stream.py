@@ -35,7 +35,7 @@ ASKED = [
 
 
 def dependent_records(n: int, seed: int) -> np.ndarray:
-    """Colour and flag depend on each other; size on neither."""
+    """Return records in which colour and flag depend on each other, and size on neither."""
     rng = np.random.default_rng(seed)
     colour = rng.choice(3, n, p=[0.5, 0.3, 0.2])
     size = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])

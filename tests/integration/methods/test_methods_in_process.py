@@ -46,7 +46,7 @@ def plan_of(method: str, domain: Domain, *, analysis: bool = False) -> Plan:
 
 
 def population(domain: Domain) -> np.ndarray:
-    """The second attribute mostly follows the first."""
+    """Return records whose second attribute mostly equals the first one."""
     generator = np.random.default_rng(3)
     columns = [generator.integers(0, r, DEVICES) for r in domain.cardinalities]
     follows = generator.random(DEVICES) < 0.8

@@ -35,10 +35,13 @@ class Kind:
     """One kind of hostile batch.
 
     Attributes:
-        payload: of a batch.
-        count: of records, as the batch states it.
-        rejected, accepted: how many rejections and counted reports follow from it.
-        codec, attributes, last_delta: of its header.
+        payload: the records of the batch, compressed or not.
+        count: number of records that the header states.
+        rejected: number of rejections that the batch causes.
+        accepted: number of reports of the batch that must be counted.
+        codec: compression codec in the header.
+        attributes: further bits of the header's attributes.
+        last_delta: last offset in the header, relative to the first.
     """
 
     payload: bytes

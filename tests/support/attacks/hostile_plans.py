@@ -19,12 +19,19 @@ import orjson
 
 ROOT = Path(__file__).parents[3]
 SIZE = 8 << 20
-MOST_RSS = 400 << 20
+"""Largest plan that a device reads, in bytes."""
+
+MAX_RSS = 400 << 20
+"""Largest memory of a process that reads such a plan and reports, in bytes."""
+
 DEADLINE = 60.0
 """Seconds after which a reader counts as hanging."""
 
 TOKENS = (1 << 20) - 200
+"""A little less than the largest number of JSON tokens that a device reads."""
+
 CONTAINERS = 399_900
+"""A little less than the largest number of JSON lists and objects that a device reads."""
 
 _MARK = "MARK"
 _COEFFICIENT = {"name": "hadamard-coefficient", "cells": 2}
@@ -76,11 +83,13 @@ def filled(text: Callable[[int], str], field: str = "", version: int = 2) -> byt
     return raw.replace(mark, text(SIZE - len(raw)).encode())
 
 
-def listed(item: str, most: int = SIZE) -> Callable[[int], str]:
-    return lambda room: f"[{','.join([item] * min(most, room // (len(item.encode()) + 1)))}]"
+def listed(item: str, limit: int = SIZE) -> Callable[[int], str]:
+    """Return a function of a size that makes a list of equal items, at most ``limit``."""
+    return lambda room: f"[{','.join([item] * min(limit, room // (len(item.encode()) + 1)))}]"
 
 
 def quoted(item: str) -> Callable[[int], str]:
+    """Return a function of a size that makes a string of repeated items."""
     return lambda room: f'"{item * (room // len(item) - 1)}"'
 
 
@@ -98,17 +107,17 @@ def product(d: int, blocks: list[list[int]], tables: list[list[int]]) -> dict[st
     }  # fmt: skip
 
 
-def _sets(d: int, size: int, most: int) -> list[list[int]]:
-    return [list(s) for s in itertools.islice(itertools.combinations(range(d), size), most)]
+def _sets(d: int, size: int, count: int) -> list[list[int]]:
+    return [list(s) for s in itertools.islice(itertools.combinations(range(d), size), count)]
 
 
-def _views(most: int, size: int) -> list[dict[str, Any]]:
-    return [{"attributes": s, "parity": [1] * size} for s in _sets(128, size, most)]
+def _views(count: int, size: int) -> list[dict[str, Any]]:
+    return [{"attributes": s, "parity": [1] * size} for s in _sets(128, size, count)]
 
 
-def _labels(most: int) -> list[dict[str, Any]]:
-    """Return as many attributes, with that many labels each, as a device reads."""
-    attributes = domain(*[most] * min(1024, TOKENS // (most + 9)))
+def _labels(count: int) -> list[dict[str, Any]]:
+    """Return as many attributes as a device reads, with ``count`` labels each."""
+    attributes = domain(*[count] * min(1024, TOKENS // (count + 9)))
     assert len(attributes) > 1
     return attributes
 

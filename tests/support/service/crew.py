@@ -18,7 +18,7 @@ class Crew:
     """``calmstream consume`` processes, one in each place; all start at once.
 
     Args:
-        directory: for their logs.
+        directory: folder of the processes' logs.
         where: the arguments that name plan and broker.
         roles: the role of each place.
         settings: environment variables of all processes.

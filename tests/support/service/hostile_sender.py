@@ -15,7 +15,9 @@ from tests.support.batches import RefusedError, Row, batch, frame, produce
 from tests.support.tally import body
 
 EVERY_SECONDS = 1.0
-# Errors of a broker that stops or starts; they do not concern the bytes sent.
+"""Time between two rounds; in a round each kind is sent once."""
+
+# Kafka's error codes of a broker that stops or starts; they are not about the bytes that were sent.
 _PASSING = {3, 5, 6, 7, 8, 9, 13, 56}
 
 
@@ -23,16 +25,16 @@ class HostileSender:
     """A thread that sends raw batches to random partitions.
 
     Args:
-        bootstrap: of the broker.
-        plan: with one view in each group, by GRR.
-        names: of its topics.
-        seed: of the partitions drawn.
+        bootstrap: address of the broker.
+        plan: a plan with one view in each group, reported by GRR.
+        names: names of the plan's topics.
+        seed: seed of the random choice of partitions.
 
     Attributes:
         sent: acknowledged batches by kind.
         unacknowledged: batches without an acknowledgement; they may be in the log.
-        rejects: rejections due to the acknowledged batches; and the most, if the
-            unacknowledged ones are in the log too.
+        rejects: smallest and largest number of rejections that the batches cause. The smallest
+            counts the acknowledged batches only, the largest also the unacknowledged ones.
         keys: ids of all records that it made.
         failure: a batch that the broker refused although it should accept it, or None.
     """

@@ -23,7 +23,8 @@ from tests.brokers.segments import Stored, stored
 from tests.support.batch_reading import header_section
 from tests.support.service.admission_recount import Recount, Share
 
-MOST_DEAD_LETTER_BYTES = 4 << 10
+MAX_DEAD_LETTER_BYTES = 4 << 10
+"""Largest value of a dead letter, which keeps only the first bytes of the rejected record."""
 
 Input = tuple[int, int]
 """Group and partition."""
@@ -34,7 +35,8 @@ class Findings:
     """The topics of an ordeal, read from the broker's files.
 
     Attributes:
-        plan, names: of the ordeal.
+        plan: the plan of the ordeal.
+        names: the names of its topics.
         data: the broker's directory.
     """
 
@@ -43,6 +45,7 @@ class Findings:
     data: Path
 
     def inputs(self) -> list[Input]:
+        """Return all input partitions."""
         groups = range(len(self.plan.groups))
         return [(g, p) for g in groups for p in range(self.plan.partitions)]
 
@@ -113,7 +116,8 @@ class Comparison:
     """The recounts of all inputs, each up to the offset that its state has reached.
 
     Attributes:
-        recounts: by group and partition.
+        findings: the topics.
+        recounts: the recount of each input, by group and partition.
         final: windows that every partition has closed.
     """
 
@@ -213,7 +217,7 @@ class Comparison:
         for headers, size in self.findings.dead_letters():
             place = (headers["topic"], int(headers["partition"]), int(headers["offset"]))
             origins.add((*place, headers["reason"]))
-            assert size <= MOST_DEAD_LETTER_BYTES, f"a dead letter of {size} bytes"
+            assert size <= MAX_DEAD_LETTER_BYTES, f"a dead letter of {size} bytes"
         assert origins == expected, (
             f"{len(expected - origins)} missing, {len(origins - expected)} extra"
         )

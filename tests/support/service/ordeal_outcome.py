@@ -10,15 +10,24 @@ import numpy as np
 
 @dataclass
 class Outcome:
-    """The outcome of one run; times in seconds.
+    """The outcome of one run; all times are in seconds.
 
-    ``late`` counts the edge's reports that arrived after their window had closed.
-    ``during`` counts the faults that began while the edge was still sending.
-    ``recovery`` holds, per kind of fault, the time from its beginning (for a freeze: from the
-    signal that stops) until every partition had an owner that answers and is nearly at its end,
-    and the publisher was in charge.
-    ``finals`` holds, per window, the time from its end plus grace until its final set was seen.
-    ``left`` counts processes that ended by themselves after a freeze, as documented.
+    Attributes:
+        reports: number of reports that the producer sent.
+        late: number of them that arrived after their window had closed.
+        resent: number of batches that were sent again.
+        faults: number of injected faults.
+        during: number of faults that began while the producer was still sending.
+        left: number of processes that ended by themselves after a freeze, as documented.
+        longest_gap: longest time in which no worker read a record.
+        seconds: duration of the run.
+        recovery: for each kind of fault, the times from its beginning (of a freeze: from the signal
+            that stops the process) until every partition has an owner that answers and has nearly
+            read its log, and one publisher is active.
+        finals: for each window, the time from its end plus grace until its final set was complete.
+        hostile: number of acknowledged hostile records by kind.
+        unacknowledged: number of hostile records without an acknowledgement.
+        rejections: number of rejected records by reason.
     """
 
     reports: int = 0

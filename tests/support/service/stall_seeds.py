@@ -29,13 +29,20 @@ GROUPS, PARTITIONS = 3, 4
 SESSION_SECONDS = 6
 FREEZE_SECONDS = 8.0
 WINDOWS = (1, 2, 14)
-"""Seconds. The last is longer than a freeze: its seeds end with a freeze of all workers."""
+"""Lengths of windows in seconds, one for each third of the seeds. The last one is longer than a
+freeze; its scenarios end with a freeze of all workers."""
 
 CHECKPOINT_SECONDS = 0.5
 QUIET_SECONDS = 3 * CHECKPOINT_SECONDS
+"""Time after which a worker has stored all that it has counted."""
+
 RECOVERY_SECONDS = SESSION_SECONDS + 10
+"""Time after the last fault within which every partition must close its next window."""
+
 POLL_SECONDS = 0.25
 PAUSE_SECONDS = (1.0, 2.0)
+"""Shortest and longest time between two faults."""
+
 FAULTS = ("kill", "freeze", "terminate")
 
 Input = tuple[int, int]
@@ -47,11 +54,12 @@ class SeedResult:
     """The result of one seed; times in seconds.
 
     Attributes:
-        seed: of the faults.
+        seed: number that determines the scenario.
         traffic: whether reports were sent; otherwise the logs hold ticks only.
         window: length of the plan's windows.
         faults: number of faults by kind.
-        recovery: from the end of the faults until the last partition had closed its next window.
+        recovery: time from the end of the faults until the last partition had closed its next
+            window.
         standstill: the longest time in which a partition did not close a window that was due,
             although the same running worker owned it.
         stuck: partitions that had not closed their next window at the deadline.

@@ -305,7 +305,7 @@ def test_batches_of_several_leaders_are_distinguished() -> None:
 
 
 def damaged_payloads() -> Iterator[tuple[bytes, int]]:
-    """Records with some bytes changed, removed or added; the seed is fixed."""
+    """Return records with some bytes changed, removed or added; the seed is fixed."""
     random = np.random.default_rng(17)
     for _ in range(3000):
         size = int(random.integers(1, 20))

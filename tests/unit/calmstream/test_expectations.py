@@ -34,14 +34,14 @@ PAIRS = ((0, 1), (0, 2), (1, 2))
 
 
 def skewed() -> np.ndarray[tuple[int, ...], np.dtype[np.uint16]]:
-    """Records most of which are alike, where noise formulas for even data are put to the test."""
+    """Return records most of which are alike, which is hard for formulas for even data."""
     codes = np.zeros((USERS, 3), np.uint16)
     codes[: USERS // 4] = np.random.default_rng(1).integers(0, (2, 3, 2), (USERS // 4, 3))
     return codes
 
 
 def measured(name: str, epsilon: str, size: int) -> tuple[float, float]:
-    """Mean squared error of published tables of one size, and what the design expects."""
+    """Return the mean squared error of tables of one size, and what the design expects."""
     method, codes = methods.get(name), skewed()
     request = Request(DOMAIN, epsilon, USERS, 2)
     plan, errors = local_plan(method, request), []

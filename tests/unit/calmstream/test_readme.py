@@ -38,7 +38,7 @@ def words(command: str) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with the dictionary and the plan that the README's command makes of it."""
+    """Return a directory with the dictionary and the plan that the README's command makes of it."""
     monkeypatch.chdir(tmp_path)
     Path("domain.json").write_text(json.dumps(DOMAIN))
     assert main(words(next(c for c in COMMANDS if c.startswith("plan")))) == 0

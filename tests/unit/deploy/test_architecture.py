@@ -17,12 +17,12 @@ Arrows = set[tuple[str, str]]
 
 
 def rooms(package: str) -> set[str]:
-    """The folders of a package that hold modules."""
+    """Return the folders of a package that hold modules."""
     return {path.parent.name for path in (ROOT / package).glob("*/__init__.py")} - DATA_FOLDERS
 
 
 def drawn() -> dict[str, Arrows]:
-    """The arrows of each subgraph of the drawing, by package."""
+    """Return the arrows of each subgraph of the drawing, by package."""
     (drawing,) = re.findall(r"```mermaid\nflowchart TD\n(.*?)```", TEXT, re.DOTALL)
     labels = dict(re.findall(r"(\w+)\[(\w+)\]", drawing))
     found = {}
@@ -36,7 +36,7 @@ def drawn() -> dict[str, Arrows]:
 
 
 def imported() -> dict[str, Arrows]:
-    """The arrows between rooms of one package that modules really have, by package."""
+    """Return the arrows between rooms of one package that modules really have, by package."""
     graph = grimp.build_graph(*PACKAGES)
     by_package: dict[str, Arrows] = {package: set() for package in PACKAGES}
     for module in graph.modules:
@@ -48,7 +48,7 @@ def imported() -> dict[str, Arrows]:
 
 
 def closed(arrows: Arrows) -> Arrows:
-    """The arrows with all that follow from them."""
+    """Return the arrows with all that follow from them."""
     reachable = set(arrows)
     while more := {(a, d) for a, b in reachable for c, d in reachable if b == c} - reachable:
         reachable |= more

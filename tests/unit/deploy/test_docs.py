@@ -42,7 +42,7 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 
 
 def links(page: Path) -> list[tuple[Path, str]]:
-    """(File, anchor) of every link into the repository."""
+    """Return file and anchor of every link into the repository."""
     targets = re.findall(r"\]\(([^)\s]+)\)", page.read_text())
     inside = [target.partition("#") for target in targets if "://" not in target]
     return [
@@ -51,7 +51,7 @@ def links(page: Path) -> list[tuple[Path, str]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings."""
+    """Return the anchors of a page's headings."""
     heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 

@@ -41,7 +41,7 @@ class Counted:
 
 
 def outcome(ends: list[Fraction], digits: list[int], width: int) -> int | None:
-    """The outcome whose interval holds all numbers that begin with the digits, if one does."""
+    """Return the outcome whose interval contains all numbers with these first digits, if any."""
     low = sum((Fraction(d, 1 << width * (i + 1)) for i, d in enumerate(digits)), Fraction(0))
     high = low + Fraction(1, 1 << width * len(digits))
     for number, (start, end) in enumerate(pairwise([Fraction(0), *ends])):
@@ -51,7 +51,7 @@ def outcome(ends: list[Fraction], digits: list[int], width: int) -> int | None:
 
 
 def digits_of(point: Fraction, width: int, count: int) -> list[int]:
-    """The first digits of a number in [0, 1)."""
+    """Return the first digits of a number in [0, 1)."""
     whole = int(point * (1 << width * count))
     return [whole >> width * (count - 1 - i) & ((1 << width) - 1) for i in range(count)]
 
@@ -61,7 +61,7 @@ def spelled(digits: list[int], width: int) -> bytes:
 
 
 def needed(ends: list[Fraction], digits: list[int], width: int) -> int:
-    """How many of the digits decide."""
+    """Return how many of the digits decide the outcome."""
     return next(
         n for n in range(1, len(digits) + 1) if outcome(ends, digits[:n], width) is not None
     )

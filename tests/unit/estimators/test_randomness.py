@@ -39,7 +39,7 @@ def words(dtype: Any, *values: int) -> bytes:
 
 
 def exp_bounds(x: Fraction, terms: int = 160) -> tuple[Fraction, Fraction]:
-    """Rationals just below and just above exp(x), from its series; x in [0, 16]."""
+    """Return rationals just below and just above exp(x), from its series; x in [0, 16]."""
     below = sum(x**k / factorial(k) for k in range(terms))
     # The rest is below its first term times a geometric series of ratio 16 / terms < 1/2.
     return Fraction(below), below + 2 * x**terms / factorial(terms)

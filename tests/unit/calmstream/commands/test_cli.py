@@ -41,7 +41,7 @@ def planned(data: object, *more: object, epsilon: str = "1", k: int = 2) -> list
 
 
 def line(capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line on stderr."""
+    """Return the one line on stderr."""
     text = capsys.readouterr().err.strip()
     assert "\n" not in text
     assert text.startswith("calmstream: ")

@@ -15,7 +15,7 @@ from calmstream.cli import main
 
 @pytest.fixture
 def alike(tmp_path: Path) -> Path:
-    """Records that are nearly even, so that hardly any method beats the uniform table."""
+    """Return records that are nearly even, so that hardly any method beats the uniform table."""
     path = tmp_path / "people.csv"
     path.write_text("a,b,c\n" + "\n".join(f"{i % 5},{i // 5 % 5},{i % 2}" for i in range(100)))
     return path

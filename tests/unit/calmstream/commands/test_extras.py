@@ -37,7 +37,7 @@ runpy.run_module("calmstream", run_name="__main__", alter_sys=True)
 
 
 def run(blocked: Iterable[str], *words: str) -> subprocess.CompletedProcess[str]:
-    """``python -m calmstream`` where some packages cannot be imported."""
+    """Run ``python -m calmstream`` in a process that cannot import some packages."""
     return subprocess.run(
         [sys.executable, "-c", BLOCKED, ",".join(blocked), *words],
         cwd=ROOT,
@@ -49,7 +49,7 @@ def run(blocked: Iterable[str], *words: str) -> subprocess.CompletedProcess[str]
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:
-    """The one line on stderr of a command that ended with 2."""
+    """Return the one line on stderr of a command that ended with 2."""
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     text = done.stderr.strip()

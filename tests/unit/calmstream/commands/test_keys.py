@@ -28,7 +28,7 @@ Say = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
-    """Runs a command in an empty directory: its exit code, output and errors."""
+    """Return a function that runs a command in an empty directory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "domain.json").write_text(json.dumps(DOMAIN))
 
@@ -45,7 +45,7 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def operator(say: Say) -> None:
-    """root, key and cert in the current directory."""
+    """Make root, key and certificate in the current directory."""
     for name in ("root", "key"):
         say("keys", "new", "--out", name)
     certify(say)

@@ -18,7 +18,7 @@ TEST = {"statistic": 12.3, "critical": 45.6, "p_value": 0.7, "dependent": False}
 
 
 def shown(test: dict[str, object] | None) -> str:
-    """A snapshot with one pair, tested or not, as people see it."""
+    """Return a snapshot with one pair, tested or not, as people see it."""
     cells = [0, 1, 1, 2, 3]
     built = build_set(PLAN, MergedWindow(0, Kind.TOTAL, (1, 1), (count_of(cells),)))
     pair = {"attributes": ["a0", "a1"], "mutual_information": 0.1, "cramers_v": 0.2}

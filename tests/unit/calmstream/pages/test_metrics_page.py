@@ -20,7 +20,7 @@ CENTRAL = CentralPlan("central", "", "", ("a", "b"), "1", "1e-6", 2, 0, 60, 1)
 
 
 def exported() -> dict[str, set[str]]:
-    """Sample names with their labels, of all roles together; bucket bounds left out."""
+    """Return the sample names with their labels, of all roles together; bucket bounds left out."""
     registry, names = new_registry(), names_of(PLAN)
     tally_metrics(registry, PLAN, names)
     publisher_metrics(registry, PLAN, names)

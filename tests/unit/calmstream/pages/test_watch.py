@@ -179,7 +179,7 @@ def test_without_a_terminal_and_a_wish_all_tables_are_printed() -> None:
 
 
 def printed(snapshots: Sequence[Snapshot], *, live: bool) -> list[str]:
-    """What stands on the first line of every block, after the plan's name."""
+    """Return the first line of every block, without the plan's name."""
     console = Console(file=io.StringIO(), force_terminal=False)
     assert watch(snapshots, ("a0",), console=console, live=live) == len(snapshots)
     assert isinstance(console.file, io.StringIO)

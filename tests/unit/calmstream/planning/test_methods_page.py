@@ -24,7 +24,7 @@ LOCALS = [n.name for n in NOTES if n.model != CENTRAL]
 
 
 def fitted(name: str) -> Model:
-    """A method's model of 3,000 devices, most of which have one record."""
+    """Return a method's model of 3,000 devices, most of which have one record."""
     method = methods.get(name)
     parameters = {"clusters": [["a0", "a1"]]} if isinstance(method, Piloted) else {}
     plan = local_plan(method, Request(DOMAIN, "1", 3000, 2, parameters))

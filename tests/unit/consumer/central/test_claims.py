@@ -66,7 +66,7 @@ class World:
         return BudgetAccount(path, PLAN.digest)
 
     def process(self, account: str) -> Publication:
-        """A new process with this account."""
+        """Return a new process with this account."""
         self._seed += 1
         randomness = SeededRandomness(self._seed)
         sink = self.broker.sink()
@@ -85,7 +85,7 @@ class World:
         )
 
     def shown(self) -> list[str]:
-        """Nonces of the releases of window 0 that a reader takes."""
+        """Return the nonces of the releases of window 0 that a reader accepts."""
         releases = subscribe_releases(self.broker, NAMES, follow=False, poll_seconds=0)
         return [r.manifest["claim"] for r in releases if r.manifest["window"] == 0]
 
@@ -97,7 +97,7 @@ class World:
 
 
 def whole(process: Publication, window: int = 0) -> Iterator[str]:
-    """All steps of a window's release, as the aggregator goes through them."""
+    """Return all steps of a window's release, as the aggregator goes through them."""
     yield from process.steps(window, lambda _: [])
     yield from process.send()
 
@@ -131,7 +131,7 @@ def runs() -> Iterator[tuple[list[int], list[int]]]:
 
 
 def first_to_claim(turns: list[int]) -> int | None:
-    """The one whose second turn comes first, if anybody has a second turn."""
+    """Return the aggregator whose second step comes first, if there is one."""
     for place, who in enumerate(turns, start=1):
         if turns[:place].count(who) == 2:
             return who

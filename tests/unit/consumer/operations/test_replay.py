@@ -29,7 +29,7 @@ def renamed(stage: Stage, namespace: str = "again") -> TopicNames:
 
 
 def filled(partitions: int = 2) -> tuple[Stage, object]:
-    """Four windows of reports over two partitions, some bad, all windows closed and published."""
+    """Return a stage with four closed and published windows of reports, some of them bad."""
     stage = Stage(small_plan(windows=4, partitions=partitions))
     worker = stage.worker()
     dice = np.random.Generator(np.random.PCG64(5))
@@ -61,7 +61,7 @@ def publish(stage: Stage, steps: int = 60) -> None:
 
 
 def sets(stage: Stage, names: TopicNames) -> dict[bytes, bytes]:
-    """Newest value of every record of a final or total."""
+    """Return the newest value of every record of a final or total."""
     records = stage.broker.records(Partition(names.snapshots, 0))
     by_key = {r.key: r.value for r in records if b"/early/" not in r.key}
     return {key: value for key, value in by_key.items() if value is not None}

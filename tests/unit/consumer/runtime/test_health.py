@@ -88,7 +88,7 @@ SILENT = [b"", b"\x16\x03\x01\x02\x00", b"GET /livez HTTP/1.1\r\nHost: x\r\n", b
 
 
 def serving() -> int:
-    """Threads that serve a connection."""
+    """Return the threads that serve a connection."""
     return sum("process_request_thread" in thread.name for thread in threading.enumerate())
 
 

@@ -14,7 +14,7 @@ from tests.support.tally_bench import DAY_MS, Stage
 
 
 def turn_until_it_stops(stage: Stage, turn: object) -> None:
-    """The question is asked on a thread of its own: give it real time too."""
+    """Take turns until the worker stops; requests run on another thread and need real time."""
     for _ in range(400):
         turn()
         stage.clock.advance(0.2)

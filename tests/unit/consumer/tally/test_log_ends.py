@@ -37,7 +37,7 @@ class Ends:
 
 
 def soon(what: str, holds: Callable[[], bool]) -> None:
-    """The questions are asked on a thread of its own: give it real time."""
+    """Wait until the condition holds; requests run on another thread and need real time."""
     deadline = time.monotonic() + 10
     while not holds():
         assert time.monotonic() < deadline, f"not within 10 s: {what}"
@@ -122,7 +122,7 @@ def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer(
 
 
 def turns_with_answers(stage: Stage, turn: Callable[[], None], count: int) -> None:
-    """So many seconds, each with real time for the asking thread."""
+    """Let this many seconds pass, with real time for the thread of the requests in each."""
     for _ in range(count):
         stage.clock.advance(1.0)
         turn()

@@ -102,7 +102,7 @@ def test_pairs_that_are_not_published_are_not_joined() -> None:
 
 
 def chain(n: int, seed: int) -> np.ndarray:
-    """a0 and a1 copy one another mostly; a2 is independent."""
+    """Return a table in which a0 mostly equals a1 and a2 is independent."""
     generator = np.random.default_rng(seed)
     first = generator.integers(0, 2, n)
     second = np.where(generator.random(n) < 0.9, first, 1 - first)

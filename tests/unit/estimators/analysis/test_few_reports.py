@@ -38,7 +38,7 @@ def counted(plan: Plan, devices: int) -> list[Tally]:
 
 
 def published(plan: Plan, tallies: list[Tally]) -> list[MarginalRecord]:
-    """What subscribers read of these counts; asserts what holds of every table."""
+    """Return the snapshots that readers get for these counts; check every table."""
     counts = tuple(WindowCount(tally) for tally in tallies)
     made = build_set(plan, MergedWindow(0, Kind.FINAL, (1,) * len(tallies), counts))
     records = [decode(value) for _, value in made.tables()]

@@ -66,7 +66,7 @@ def mechanism() -> ProductGRR:
 
 
 def dense(m: ProductGRR, attributes: tuple[int, ...]) -> np.ndarray:
-    """P(observed cell | true cell) of a table, from the whole record's exact channel."""
+    """Return P(observed cell given true cell) of a table, from the exact channel of records."""
     records = list(product(*(range(r) for r in m.axes)))
     cells = list(product(*(range(m.axes[i]) for i in attributes)))
     place = {cell: c for c, cell in enumerate(cells)}

@@ -20,7 +20,7 @@ Cells = Mapping[tuple[int, ...], np.ndarray]
 
 
 def some_tuples(k: int, radix: tuple[int, ...], seed: int, share: float = 0.6) -> Cells:
-    """Random (k-1)-tuples."""
+    """Return random (k-1)-tuples."""
     rng = np.random.default_rng(seed)
     previous = {}
     for key in combinations(range(len(radix)), k - 1):
@@ -31,7 +31,7 @@ def some_tuples(k: int, radix: tuple[int, ...], seed: int, share: float = 0.6) -
 
 
 def decoded(cells: Cells, radix: tuple[int, ...]) -> set[tuple[tuple[int, int], ...]]:
-    """Cells as sets of (column, value)."""
+    """Return the cells as sets of pairs (column, value)."""
     tuples = set()
     for key, own in cells.items():
         places = np.unravel_index(own, [radix[i] for i in key])
@@ -43,7 +43,7 @@ def decoded(cells: Cells, radix: tuple[int, ...]) -> set[tuple[tuple[int, int], 
 def expected(
     previous: set[tuple[tuple[int, int], ...]], k: int, radix: tuple[int, ...]
 ) -> set[tuple[tuple[int, int], ...]]:
-    """By definition: every tuple all of whose subtuples stand."""
+    """Return all tuples whose subtuples are all present, by the definition of candidates."""
     tuples = set()
     for key in combinations(range(len(radix)), k):
         for values in np.ndindex(*(radix[i] for i in key)):

@@ -13,7 +13,7 @@ from estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filte
 
 
 def by_all_pairs(axis: int, cardinality: int, bits: int, hashes: int) -> Facts | None:
-    """None where two filters are equal."""
+    """Return the result of comparing all pairs of filters; None if two filters are equal."""
     rows = filter_rows(axis, np.arange(cardinality), bits, hashes).astype(int)
     apart = np.abs(rows[:, None, :] - rows[None, :, :]).sum(axis=2)
     if apart[~np.eye(cardinality, dtype=bool)].min() == 0:

@@ -27,12 +27,12 @@ def dense(mechanism: Mechanism, n: int, frequencies: Floats) -> Floats:
 
 
 def answers(mechanism: Mechanism) -> Floats:
-    """What each output alone estimates: shape (outputs, cells)."""
+    """Return the estimate from each output alone: shape (outputs, cells)."""
     return np.array([mechanism.estimate(tally, 1) for tally in output_tallies(mechanism)])
 
 
 def exact(mechanism: Mechanism, frequencies: Floats) -> Floats:
-    """Covariance of the estimate from one device drawn from these frequencies, by enumeration."""
+    """Return the covariance of the estimate from one random device, by enumeration."""
     weight = frequencies @ matrix(mechanism)
     each = answers(mechanism)
     mean = weight @ each

@@ -15,7 +15,7 @@ MASK = 0xFFFFFFFF
 
 
 def plain_mix(x: int) -> int:
-    """The written contract, one integer at a time."""
+    """Compute the documented hash for one integer."""
     x ^= x >> 16
     x = x * 0x85EBCA6B & MASK
     x ^= x >> 13
@@ -99,7 +99,7 @@ def test_golden_places_of_the_sketch() -> None:
 
 
 def unmix(x: int) -> int:
-    """The inverse of the scrambler: which seed gives a wanted hash."""
+    """Return the seed that gives a hash (the inverse of the documented mixing)."""
     x ^= x >> 16
     x = x * pow(0xC2B2AE35, -1, 1 << 32) & MASK
     x ^= x >> 13 ^ x >> 26

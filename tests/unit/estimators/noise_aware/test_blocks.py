@@ -17,7 +17,7 @@ CARDINALITIES = (5, 4, 2, 6)
 def observed(
     features: Features, tables: dict[tuple[int, int], np.ndarray], noise: float, seed: int
 ) -> Statistics:
-    """Statistics of every single attribute and pair with normal noise of a known size."""
+    """Return statistics of every single attribute and pair with normal noise of a known size."""
     random = np.random.default_rng(seed)
     size = features.size
     means, products = np.zeros(size), np.zeros((size, size))
@@ -37,7 +37,7 @@ def observed(
 
 
 def independent(margins: list[np.ndarray]) -> dict[tuple[int, int], np.ndarray]:
-    """Product tables of all pairs."""
+    """Return the product tables of all pairs."""
     count = len(margins)
     return {
         (i, j): np.outer(margins[i], margins[j]) for i in range(count) for j in range(i + 1, count)
@@ -46,13 +46,13 @@ def independent(margins: list[np.ndarray]) -> dict[tuple[int, int], np.ndarray]:
 
 @pytest.fixture
 def margins() -> list[np.ndarray]:
-    """Uneven margins."""
+    """Return uneven margins."""
     random = np.random.default_rng(5)
     return [random.dirichlet(np.full(r, 3.0)) for r in CARDINALITIES]
 
 
 def dependent(margins: list[np.ndarray]) -> dict[tuple[int, int], np.ndarray]:
-    """Attributes 0 and 3 depend on each other by one canonical correlation, no others."""
+    """Return tables in which only attributes 0 and 3 depend, by one canonical correlation."""
     tables = independent(margins)
     first, second = np.arange(5.0), np.array([1.0, -1.0, 2.0, 0.0, -2.0, 1.0])
     p, q = margins[0], margins[3]
@@ -65,7 +65,7 @@ NOISE = 0.04
 
 
 def error_of_block(tables: dict[tuple[int, int], np.ndarray], seed: int) -> tuple[float, float]:
-    """Squared error of the dependence of 0 and 3, and that of taking it to be nothing."""
+    """Return the squared error of the dependence of 0 and 3, and that of assuming none."""
     features = Features(CARDINALITIES)
     post = low_rank.fit(features, observed(features, tables, NOISE, seed))
     a, b = features.slices[0], features.slices[3]

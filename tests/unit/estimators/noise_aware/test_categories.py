@@ -22,7 +22,7 @@ def observed(
     seed: int,
     of_means: np.ndarray | None = None,
 ) -> Statistics:
-    """Independent attributes observed with normal noise, pairs through ten times as much."""
+    """Return statistics of independent attributes with normal noise, ten times larger for pairs."""
     random = np.random.default_rng(seed)
     means = np.concatenate([p @ c for p, c in zip(margins, features.codes, strict=True)])
     deviation = np.full(features.size, noise) if of_means is None else of_means

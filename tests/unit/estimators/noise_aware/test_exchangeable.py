@@ -14,7 +14,7 @@ from estimators.noise_aware.priors import DESIGN_FIELD, FIELD_CENTRE, PriorScale
 
 
 def moments_by_enumeration(scenario: Scenario) -> tuple[list[frozenset[int]], np.ndarray]:
-    """All sets and the derivative of their moments by all weights, from the 2^d cells."""
+    """Return all sets and the derivatives of their moments, computed from the 2^d cells."""
     d = scenario.attributes
     sets = [frozenset(s) for o in range(1, scenario.top + 1) for s in combinations(range(d), o)]
     signs = 1 - 2 * ((np.arange(1 << d)[:, None] >> np.arange(d)) & 1)

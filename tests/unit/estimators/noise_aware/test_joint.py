@@ -27,14 +27,14 @@ Floats = NDArray[np.float64]
 
 
 def signs(d: int, order: int) -> Floats:
-    """Every parity in every cell, by its definition: (cells, sets)."""
+    """Return every parity in every cell, by its definition: (cells, sets)."""
     cells = np.array(list(product([1, -1], repeat=d)))
     members = [s for o in range(1, order + 1) for s in combinations(range(d), o)]
     return np.stack([cells[:, list(s)].prod(axis=1) for s in members], axis=1).astype(np.float64)
 
 
 def statistics_of(table: Floats, d: int, precision: float) -> Statistics:
-    """Exact first and second moments of a joint distribution."""
+    """Return the exact first and second moments of a joint distribution."""
     theta = signs(d, 2).T @ table.ravel()
     products = np.zeros((d, d))
     for (i, j), value in zip(combinations(range(d), 2), theta[d:], strict=True):
@@ -69,7 +69,7 @@ def test_tables_and_moments_are_those_of_all_parities(parities: Parities) -> Non
 def model_of(
     d: int, order: int, noise: float, chains: int = 2, read: int | None = None
 ) -> tuple[LogLinear, Floats, Floats]:
-    """A model of the estimates of some table, at states about its mode."""
+    """Return a model of the estimates of some table, at states about its mode."""
     random = np.random.default_rng(d)
     read = read or order
     parities, chi = PairParities(d) if order == 2 else Parities(d, order), signs(d, read)
@@ -82,7 +82,7 @@ def model_of(
 
 
 def exact_moments(model: LogLinear, state: Floats, order: int) -> Floats:
-    """Of sets of up to that order, at one state: shape (sets,)."""
+    """Return the moments of all sets up to an order at one state: shape (sets,)."""
     d = model.parities.sets.attributes
     weights = model.weights(state[None])[0]
     energy = signs(d, order)[:, : weights.size] @ weights
@@ -327,7 +327,7 @@ def test_equal_statistics_give_equal_tables_and_more_attributes_fewer_draws(
 
 
 def pairs_hardly_known(d: int) -> tuple[Statistics, dict[tuple[int, ...], float], Floats]:
-    """Of a table that pairs shape: single attributes well known, pairs hardly; and the triples."""
+    """Return statistics with precise single attributes and imprecise pairs; and the triples."""
     random, chi = np.random.default_rng(6), signs(d, 3)
     last = d + d * (d - 1) // 2
     sparse = random.normal(size=last) * np.where(np.arange(last) < d, 0.4, 0.15)

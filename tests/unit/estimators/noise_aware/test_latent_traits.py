@@ -47,7 +47,7 @@ SETS = ((0, 1, 2), (0, 2, 4), (0, 3, 4), (1, 3, 4))
 
 @pytest.fixture
 def statistics() -> Statistics:
-    """Means, some pairs and some triples of five attributes, all of different precision."""
+    """Return means, some pairs and some triples of five attributes, all of different precision."""
     random = np.random.default_rng(3)
     products, precisions = random.normal(size=(2, D, D))
     precisions = np.where(precisions > -0.5, np.abs(precisions) * 30.0, 0.0)
@@ -62,7 +62,7 @@ def statistics() -> Statistics:
 
 @pytest.fixture
 def model(statistics: Statistics) -> traits.Traits:
-    """Chains in random states, of different sizes."""
+    """Return a model whose chains are in random states of different sizes."""
     random = np.random.default_rng(4)
     out = traits.Traits(statistics, random)
     out.state = random.normal(size=out.state.shape)
@@ -72,7 +72,7 @@ def model(statistics: Statistics) -> traits.Traits:
 
 
 def _moment(model: traits.Traits, c: int, members: tuple[int, ...]) -> float:
-    """By a sum over all cells of the joint table of one chain, as the model states it."""
+    """Return a moment of one chain as a sum over all cells of its joint table."""
     basis, weight = nodes(traits.TRAITS, traits.NODES)
     d = model.mixtures.d
     own = model.state[c, : (1 + traits.TRAITS) * d].reshape(-1, d)
@@ -302,7 +302,7 @@ def test_scales_of_residuals_are_drawn_from_their_conditionals() -> None:
 
 
 def _common_cause(d: int, n: int = 20_000) -> NDArray[np.uint16]:
-    """Sparse records that one cause makes larger or smaller."""
+    """Return sparse records that one cause makes larger or smaller."""
     random = np.random.default_rng(8)
     popular = random.normal(-1.2, 0.7, d)
     size = random.normal(size=(n, 1))
@@ -312,7 +312,7 @@ def _common_cause(d: int, n: int = 20_000) -> NDArray[np.uint16]:
 def _noisy(
     codes: NDArray[np.uint16], deviations: tuple[float, float, float], seed: int = 9
 ) -> Statistics:
-    """All moments of up to three attributes, with normal noise of these deviations."""
+    """Return all moments of up to three attributes, with normal noise of these deviations."""
     random = np.random.default_rng(seed)
     signs = 1.0 - 2.0 * codes
     n, d = signs.shape

@@ -42,7 +42,7 @@ def counts(plan: Plan, codes: np.ndarray, seed: int) -> list[Tally]:
 def taught(
     cards: tuple[int, ...], codes: np.ndarray, epsilon: str = "1", method: str = "noise-aware"
 ) -> tuple[Plan, list[Tally], dict[str, Any]]:
-    """A pilot, its counts, and the parameters it gives."""
+    """Return a pilot, its counts, and the parameters it gives."""
     pilot, _ = draft(domain_of(*cards), epsilon, len(codes), 2, method, name="pilot")
     tallies = counts(pilot, codes, 1)
     return pilot, tallies, METHOD.follow(pilot, tallies)
@@ -125,7 +125,7 @@ def test_the_default_prior_is_what_the_module_states() -> None:
 
 
 def exact_sizes(cards: tuple[int, ...], codes: np.ndarray) -> tuple[float, float]:
-    """Root mean square of the population's own coefficients of order 1 and of pairs."""
+    """Return the root mean square of the population's own coefficients of order 1 and of pairs."""
     features, domain = Features(cards), domain_of(*cards)
     means = np.zeros(features.size)
     pairs = []

@@ -27,7 +27,7 @@ EXACT = 1e12
 
 
 def _mixture(d: int, seed: int, classes: int = 2) -> Floats:
-    """A joint table in which a hidden class moves every attribute: third orders share it."""
+    """Return a joint table in which a hidden class moves every attribute: third orders share it."""
     random = np.random.default_rng(seed)
     up = random.uniform(0.1, 0.9, (classes, d))
     cells = (np.arange(1 << d)[:, None] >> np.arange(d)[::-1]) & 1
@@ -36,7 +36,7 @@ def _mixture(d: int, seed: int, classes: int = 2) -> Floats:
 
 
 def _posterior(table: Floats, d: int, variance: float, draws: int = 40) -> Posterior:
-    """Moments of a joint table, all known to one variance."""
+    """Return the moments of a joint table, all known to one variance."""
     theta = transform(table)
     one = np.array([theta[1 << (d - 1 - i)] for i in range(d)])
     two = np.array(

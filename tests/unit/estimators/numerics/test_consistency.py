@@ -31,7 +31,7 @@ def shared(request: pytest.FixtureRequest) -> Structure:
 
 
 def noisy(shared: Structure, scale: float, seed: int) -> tuple[Floats, Floats]:
-    """Tables of one true distribution plus noise, and unequal precisions."""
+    """Return tables of one true distribution plus noise, and unequal precisions."""
     generator = np.random.default_rng(seed)
     domain = tuple(range(len(shared.cardinalities)))
     truth = generator.dirichlet(np.full(int(np.prod(shared.cardinalities)), 0.2))
@@ -43,7 +43,7 @@ def noisy(shared: Structure, scale: float, seed: int) -> tuple[Floats, Floats]:
 
 
 def constraints(shared: Structure) -> tuple[Floats, Floats]:
-    """Every equation of consistency, one per pair of views and cell of their intersection."""
+    """Return all equations of consistency, one per pair of views and common cell."""
     rows, right = [], []
     total = int(shared.offsets[-1])
     for v in range(len(shared.views)):

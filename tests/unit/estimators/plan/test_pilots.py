@@ -23,7 +23,7 @@ METHOD = NoiseAware()
 
 
 def taught() -> dict[str, Any]:
-    """The parameters that a pilot of 500 devices over three attributes gives."""
+    """Return the parameters that a pilot of 500 devices over three attributes gives."""
     pilot, _ = draft(domain_of(2, 3, 2), "1", 500, 2, "noise-aware", name="pilot")
     codes = np.zeros((500, 3), np.uint16)
     return METHOD.follow(pilot, collect(pilot, codes, np.random.SeedSequence(1), exact=True))

@@ -41,7 +41,7 @@ GIVEN = {"rr-clusters": {"clusters": [[0, 1], [2]]}}
 
 
 def designed(method: str) -> Plan:
-    """A plan as a method designs it, over attributes of several cardinalities."""
+    """Return a plan as a method designs it, over attributes of several cardinalities."""
     domain = Domain(
         (
             Attribute("sex", ("f", "m")),

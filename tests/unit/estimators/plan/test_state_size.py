@@ -30,7 +30,7 @@ ASKED = [
 
 
 def full(plan: Plan, group: int, windows: int) -> WindowCount:
-    """Every counter as large as that many windows can make it; every reason to refuse."""
+    """Return the largest possible state: maximal counters, and every reason of rejection."""
     mechanism, views = plan.mechanisms[group], len(plan.groups[group].views)
     n = HEADROOM * plan.users * windows
     counts = np.full((views, mechanism.width), n * mechanism.largest_count, np.int64)

@@ -33,7 +33,7 @@ def reporter(given: Any, store: MemoryStore | None = None, **more: Any) -> Repor
 
 
 def refused(given: Any, **more: Any) -> Refusal:
-    """The reason, after a look at the ledger, which a refusal leaves alone."""
+    """Return the reason of a refusal; check that the ledger does not change."""
     store = MemoryStore(DeviceState(bytes(16), policy=more.get("policy", POLICY)))
     before = store.read()
     with pytest.raises(PlanRefused) as caught:
@@ -56,7 +56,7 @@ def test_a_signed_plan_is_answered() -> None:
 
 
 def flipped(raw: bytes, *path: str) -> bytes:
-    """The envelope with another first character in one base64 text."""
+    """Return the envelope with another first character in one base64 text."""
     document = orjson.loads(raw)
     place = document
     for name in path[:-1]:
@@ -71,7 +71,7 @@ def with_certificate(certificate: Certificate) -> bytes:
 
 
 def certificate_of_a_lie() -> bytes:
-    """A statement that names the trusted root, signed by another."""
+    """Return a certificate that names the trusted root but is signed by another one."""
     return with_certificate(certify(private_key(OTHER.root_seed), GOOD.statement))
 
 
@@ -80,7 +80,7 @@ def signed_by_a_stranger() -> bytes:
 
 
 def other_statement() -> bytes:
-    """The certificate of another date with the signature on the plan as it was."""
+    """Return the envelope with the certificate of another date and the same plan signature."""
     longer = replace(GOOD, not_after=GOOD.not_after + 1)
     return replace(GOOD.envelope(PLAN), certificate=longer.certificate).to_bytes()
 

@@ -17,7 +17,7 @@ EVERY_3 = Guarantee("w-event", 3)
 
 
 def at(window: float) -> int:
-    """Milliseconds at a place within a window."""
+    """Return the milliseconds at a place within a window."""
     return round((START + window * WINDOW) * 1000)
 
 

@@ -30,7 +30,7 @@ POLICY = Policy(roots=(OPERATOR.root,))
 
 
 def show(line: str) -> None:
-    """What the operator got; ``pytest -s`` shows it."""
+    """Print what the operator got; ``pytest -s`` shows it."""
     print(line)  # noqa: T201
 
 
@@ -42,7 +42,7 @@ class Attack:
         self._store, self._policy = store, policy
 
     def ask(self, raw: bytes, second: int = START) -> bool:
-        """Whether the device reports; a plan that it refuses gives nothing."""
+        """Return whether the device reports; a plan that it refuses gives nothing."""
         try:
             device = Reporter(raw, self._store, clock=lambda: second * 1000, policy=self._policy)
         except PlanRefused:
@@ -62,7 +62,7 @@ def fresh_lineages(epsilon: str = "1", start: int = START) -> Iterator[bytes]:
 
 
 def children() -> Iterator[bytes]:
-    """Each continues the lineages before it, or keeps one, and states more than all of them."""
+    """Yield plans, each of which continues earlier lineages and states more than all of them."""
     named = []
     for number in range(PLANS):
         name = "same" if number % 2 else f"child {number}"

@@ -23,7 +23,7 @@ RECORD = {"colour": "red", "size": "xl", "flag": "1"}
 
 
 def secret_in(plan: Plan, group: int, view: int = 0) -> bytes:
-    """Some device's secret that lands on the view."""
+    """Return a secret of a device that is assigned to the view."""
     candidates = (i.to_bytes(16, "big") for i in range(10_000))
     return next(
         s for s in candidates if (place(plan, s).group, place(plan, s).view) == (group, view)
@@ -98,7 +98,7 @@ def test_status_gives_the_reason_and_report_obeys_it() -> None:
 
 
 def reports_over(plan: Plan, path: Path, clock: FakeClock, steps: int) -> list[int]:
-    """Periods reported when the device tries twice a window and restarts every time."""
+    """Return the reported periods if the device tries twice a window and always restarts."""
     periods = []
     for step in range(steps):
         clock.seconds = START + step * WINDOW / 2

@@ -60,7 +60,7 @@ def device(path: Path, plan: Any = PLAN, **options: Any) -> Reporter:
 
 
 def reports_after(path: Path) -> bool:
-    """Whether the device, started again, reports: once at most."""
+    """Return whether the device reports after a restart; check that it reports at most once."""
     first, second = device(path).report(RECORD), device(path).report(RECORD)
     assert second is None
     return first is not None

@@ -30,7 +30,7 @@ Again = Callable[[], DeviceStore]
 
 @pytest.fixture(params=["file", "memory"])
 def again(request: pytest.FixtureRequest, tmp_path: Path) -> Again:
-    """Opens the store, the same one each time as far as the kind allows."""
+    """Open the store again, the same one as far as the kind of store allows."""
     memory = MemoryStore()
     return lambda: FileStore(tmp_path / "device.json") if request.param == "file" else memory
 
@@ -127,7 +127,7 @@ WRITTEN_BY_VERSION_2 = (
 
 
 def resealed(raw: bytes, **changes: object) -> bytes:
-    """A store's file with other fields and a checksum that matches them."""
+    """Return a store's file with other fields and a checksum that matches them."""
     document = {k: v for k, v in orjson.loads(raw).items() if k != "sha256"} | changes
     summed = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
     return orjson.dumps(document | {"sha256": summed})

@@ -113,7 +113,7 @@ def test_a_longer_span_counts_what_was_dropped() -> None:
 
 
 def ask(operator: Operator | None, store: MemoryStore, name: str, **given: Any) -> Status:
-    """One plan, answered if the device is ready; what it was before."""
+    """Offer one plan, which is answered if the device is ready; return the status before."""
     if operator is None:
         plan: Any = make_plan(lineage=name.encode().hex().rjust(32, "0"), **given)
     else:

@@ -61,7 +61,7 @@ def wait_until(what: object, seconds: float = 20.0) -> None:
 
 
 def sizes(broker: InProcessBroker) -> list[int]:
-    """Reports per batch in the log, ascending."""
+    """Return the reports per batch in the log, ascending."""
     return sorted(decode_batch(PLAN, g, r.key, r.value).n for g, r in records_of(broker, PLAN))
 
 
@@ -290,7 +290,7 @@ def test_the_least_is_at_most_half_of_what_a_batch_may_hold() -> None:
 
 
 def live(second: float = 5.0) -> FakeClock:
-    """A clock within the plan's first window of ten seconds; its time stands still."""
+    """Return a clock within the plan's first window of ten seconds; its time does not move."""
     return FakeClock(START + second)
 
 

@@ -178,7 +178,7 @@ def only_if(fits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sealed_apart(cells: list[int]) -> tuple[list[list[int]], int]:
-    """The cells of every batch that comes out, and how many rows were dropped."""
+    """Encode rows; return the cells of every batch, and how many rows were dropped."""
     dropped: list[int] = []
     made: list[Row] = [(0, (value,)) for value in cells]
     out = batches_of_rows(PLAN, 0, 0, made, dropped.append)
