@@ -174,6 +174,7 @@ class Scenario:
         return dice.choice(self.workers)
 
     def work(self, dice: random.Random) -> None:
+        """Let one worker take a turn."""
         worker, process = self._pick(dice)
         self._guarded(worker.turn, worker, process)
 
@@ -186,6 +187,7 @@ class Scenario:
             self._bury(worker, process)
 
     def _bury(self, worker: TallyWorker, process: Process) -> None:
+        """End a process as a crash does: nothing is written, and its memberships expire."""
         process.dead = True
         worker.abandon()
         process.expire()
@@ -204,11 +206,13 @@ class Scenario:
         process.fuse = None
 
     def stop_worker(self, dice: random.Random) -> None:
+        """Let one worker stop cleanly."""
         worker, process = self._pick(dice)
         self._guarded(worker.finish, worker, process)
         self.workers = [pair for pair in self.workers if pair[0] is not worker]
 
     def join(self, _dice: random.Random) -> None:
+        """Add a worker, up to three, and let all workers take a turn."""
         if len(self.workers) < 3:
             self._add_worker()
         for worker, process in list(self.workers):
@@ -230,13 +234,14 @@ class Scenario:
         self.workers = [pair for pair in self.workers if pair[0] is not worker]
 
     def zombie_write(self, dice: random.Random) -> None:
+        """Let a worker that lost its membership write a checkpoint."""
         if self.zombies:
             zombie, process = dice.choice(self.zombies)
             try:
                 zombie.checkpoint(self.clock.seconds + 1)
             except (RecoverableError, FatalError) as error:
                 self._note(error)
-            # Waiting for acknowledgements it polled, and so may have joined again.
+            # It polls while it waits for acknowledgements, so it may have joined again.
             process.expire()
 
     # Publishers

@@ -40,7 +40,18 @@ SETTINGS = {"checkpoint_seconds": 1.0, "session_seconds": 3600.0, "retry_seconds
 
 
 class Drama:
-    """One run of operations."""
+    """A worker on the in-process broker, on which a test performs operations.
+
+    A method without an underscore is an operation; `play` calls it by its name with the random
+    generator ``dice``.
+
+    Attributes:
+        stage: the broker, the topics and the clock.
+        worker: the worker that owns the partition.
+        zombies: workers that lost the partition and still run.
+        sent: window, id and cell of each valid batch.
+        log: the input as it was written, also the part deleted since.
+    """
 
     def __init__(self) -> None:
         self.stage = Stage(PLAN, dict(SETTINGS))
@@ -48,19 +59,21 @@ class Drama:
         self.worker = self.stage.worker()
         self.zombies = []
         self.sent = []
-        self.log = []  # the input as it was written, trims notwithstanding
+        self.log = []
 
     def play(self, operation: str, dice: random.Random) -> None:
         getattr(self, operation.replace(" ", "_"))(dice)
         self.stage.clock.advance(dice.choice([0, 0.1, 0.4, 1.1]))
 
     def good(self, dice: random.Random) -> None:
+        """Send a valid batch for a window near now."""
         period = max(-1, PLAN.window_at(self.stage.clock.wall_ms) + dice.choice([-1, 0, 0, 0, 1]))
         number = dice.randrange(1 << 30)
         self.sent.append((period, number, dice.randrange(4)))
         self._send(*self.sent[-1])
 
     def resend(self, dice: random.Random) -> None:
+        """Send one of the last batches again."""
         if self.sent:
             self._send(*dice.choice(self.sent[-6:]))
 
@@ -68,6 +81,7 @@ class Drama:
         self.stage.batch(period, [cell], number=number)
 
     def bad(self, dice: random.Random) -> None:
+        """Send a record that must be rejected."""
         self.stage.send(batch_id(dice.randrange(100)), b"{")
 
     def turn(self, _dice: random.Random) -> None:

@@ -19,7 +19,7 @@ from tests.support.producer import START, make_plan
 
 
 class Arrival(NamedTuple):
-    """A report: when it comes, for which group and window; its number is its value."""
+    """A report that arrives: its time in seconds after the plan's start, its group and window."""
 
     second: float
     group: int
@@ -27,7 +27,7 @@ class Arrival(NamedTuple):
 
 
 class Left(NamedTuple):
-    """What left, and when."""
+    """A batch that has left: the time in milliseconds, and its reports."""
 
     wall: int
     leaving: ReadyReports
@@ -38,7 +38,10 @@ def at(second: float) -> Moment:
 
 
 def run(plan: Plan, batches: OpenBatches, arrivals: list[Arrival]) -> list[Left]:
-    """Let time pass from one arrival, and one moment at which something is due, to the next."""
+    """Add all reports at their times, and take batches whenever one is due; return all batches.
+
+    The value of a report is its index among the arrivals.
+    """
     left: list[Left] = []
     now = 0.0
 
@@ -52,7 +55,7 @@ def run(plan: Plan, batches: OpenBatches, arrivals: list[Arrival]) -> list[Left]
             taken = batches.take(Selection.DUE, at(now))
             left.extend(Left(at(now).wall, one) for one in taken)
             if not taken:
-                now += 0.001  # a millisecond is the wall clock's finest step
+                now += 0.001  # a millisecond, the smallest step of the wall clock
         else:
             raise AssertionError("something is due for ever")
         now = second
@@ -66,7 +69,7 @@ def run(plan: Plan, batches: OpenBatches, arrivals: list[Arrival]) -> list[Left]
 
 
 class Coming(NamedTuple):
-    """A report before the plan's times are known: how far into its window's open time it comes."""
+    """A report before the plan is drawn: it arrives after ``part`` of its window's open time."""
 
     part: float
     group: int

@@ -20,7 +20,13 @@ ONE, OTHER = Partition("t", 0), Partition("t", 1)
 
 
 class Ends:
-    """Answers for all but the dead; counts the questions."""
+    """A broker that returns the log ends of all partitions except those without a leader.
+
+    Attributes:
+        dead: partitions without a leader; a request for one of them fails.
+        asked: number of requests.
+        hold: a request waits until this event is set.
+    """
 
     def __init__(self) -> None:
         self.dead: set[Partition] = set()

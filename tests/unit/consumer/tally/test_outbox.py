@@ -16,7 +16,7 @@ A, B = Partition("reports", 0), Partition("reports", 1)
 
 
 class Sent:
-    """A delivery whose end the test decides."""
+    """A delivery (the broker's answer to a send) whose outcome the test decides."""
 
     def __init__(self, key: bytes | None) -> None:
         self.key = key
@@ -34,6 +34,8 @@ class Sent:
 
 
 class FakeSink:
+    """A sink that records what is sent, or raises the error ``refuse``."""
+
     def __init__(self) -> None:
         self.sent: list[Sent] = []
         self.refuse: Exception | None = None
@@ -46,6 +48,13 @@ class FakeSink:
 
 
 class Bench:
+    """An outbox with a fake sink, a manual clock and a budget of ten seconds for each write.
+
+    Attributes:
+        retries: number of writes that were sent again.
+        allowed: whether the guard, which is asked before each send, permits it.
+    """
+
     def __init__(self) -> None:
         self.sink, self.clock = FakeSink(), ManualClock()
         self.retries = 0
@@ -69,13 +78,13 @@ def bench() -> Bench:
 
 
 def test_a_write_is_kept_until_it_is_acknowledged(bench: Bench) -> None:
-    heard: list[int] = []
-    bench.send(acknowledged=lambda: heard.append(1))
+    calls: list[int] = []
+    bench.send(acknowledged=lambda: calls.append(1))
     bench.outbox.settle()
-    assert (len(bench.outbox), heard) == (1, [])
+    assert (len(bench.outbox), calls) == (1, [])
     bench.sink.sent[0].outcome = 5
     bench.outbox.settle()
-    assert (len(bench.outbox), heard) == (0, [1])
+    assert (len(bench.outbox), calls) == (0, [1])
 
 
 def test_a_failed_write_is_sent_again_after_a_pause(bench: Bench) -> None:

@@ -79,6 +79,7 @@ def restorer(
 
 
 def write(stage: Stage, group: int, partition: int, next_offset: int) -> None:
+    """Write a state record of an input partition that is counted up to ``next_offset``."""
     where = stage.input(partition, group)
     info = stage.topics.describe([where.topic])[where.topic]
     value = encode_state(stage.plan, state(next_offset, next_offset, info.id))
@@ -87,7 +88,7 @@ def write(stage: Stage, group: int, partition: int, next_offset: int) -> None:
 
 
 class Counting:
-    """A reader that notes what it was assigned and calls back before every poll."""
+    """A reader that records its assignments and calls a function before every poll."""
 
     def __init__(self, reader: Any, before_poll: Any = lambda: None) -> None:
         self._reader = reader
@@ -123,7 +124,10 @@ def test_all_groups_of_a_state_partition_are_restored_in_one_read() -> None:
 
 
 def test_a_record_that_compaction_moves_past_the_reader_is_found() -> None:
-    """Rewritten during the read, its old copy compacted away: it lies past the end first seen."""
+    """The record is written again during the read, and compaction removes its old copy.
+
+    So the only copy is behind the end of the topic that the reader has determined at its start.
+    """
     stage = Stage(small_plan())
     for _ in range(3):
         stage.batch(0, [1])
