@@ -1,7 +1,8 @@
-"""The whole pipeline in one process: devices, broker, tally worker, publisher, subscriber.
+"""The demo: devices, broker, tally worker, publisher and subscriber in one process.
 
-All parts are the real ones: devices perturb with the operating system's randomness, batches go
-through the broker, windows close by its append times. The broker may be embedded.
+All parts are those of a real service: devices perturb with the operating system's randomness,
+batches go through the broker, and windows close by its append times. The broker can be the one in
+this process, or Kafka.
 """
 
 from __future__ import annotations
@@ -40,19 +41,41 @@ from estimators.wire.snapshot import Kind
 from producer.simulation.produce import Summary, produce
 
 EPSILON = "1"
+"""Privacy loss of a report, a usual value."""
+
 K = 3
+"""Maximum number of attributes of the published tables."""
+
 WINDOWS = 5
+"""Number of windows, so that the demo shows a running total and takes less than a minute."""
+
 WINDOW_SECONDS = 8
+"""Length of a window in seconds."""
+
 GRACE_SECONDS = 2
+"""Time in seconds for late reports, and for reports that are too early."""
+
 PATIENCE_SECONDS = 60
-"""Longest wait for the last snapshot after the plan's end."""
+"""Maximum wait in seconds for the last snapshot after the plan's end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of the demo; ``--json`` prints it.
+    """Result of the demo, which ``--json`` prints.
 
-    Errors are means over all 3-way marginals of the running total against the truth of all devices.
+    Attributes:
+        reports: number of devices, which report once each.
+        accepted: number of reports that were counted.
+        rejected: number of records that were rejected.
+        windows: number of windows of the plan.
+        snapshots: number of snapshots that were published.
+        method: registry name of the method.
+        epsilon: privacy loss of a report.
+        sse_mean: sum over cells of the squared error of the last running total, mean over all
+            published marginals of three attributes.
+        tv_mean: the same mean of the total variation distance.
+        uniform_sse: the same mean of the squared error of the uniform table.
+        reports_per_second: counted reports divided by the duration of the demo.
     """
 
     reports: int
@@ -69,7 +92,7 @@ class Outcome:
 
 
 def adult() -> tuple[Domain, Codes]:
-    """Return domain and records of the shipped data: shape (32561, 8), uint16."""
+    """Return the domain and the records of the example data: shape (32561, 8), uint16."""
     source = files("calmstream.data").joinpath("adult.csv.gz")
     rows = list(csv.reader(gzip.decompress(source.read_bytes()).decode().splitlines()))
     columns = {name: column for name, *column in zip(*rows, strict=True)}
@@ -80,7 +103,13 @@ def adult() -> tuple[Domain, Codes]:
 
 
 def draw_plan(domain: Domain, reports: int, method: str) -> Plan:
-    """Return a plan that starts within a second, so that the first window is complete."""
+    """Return a plan that starts within a second, so that the first window is complete.
+
+    Args:
+        domain: attributes of a record.
+        reports: number of devices over all windows.
+        method: registry name.
+    """
     d = len(domain)
     marginals = [m for size in (1, 2, K) for m in combinations(range(d), size)]
     plan, _ = planning.draft(
@@ -103,9 +132,13 @@ def draw_plan(domain: Domain, reports: int, method: str) -> Plan:
 
 
 def pacing_seconds(plan: Plan, now: int) -> float:
-    """Return the seconds over which devices report, from ``now`` (ms) or the plan's start.
+    """Return the number of seconds in which all devices report.
 
-    Half of the last window stays free, so that every device reports also on a busy machine.
+    Half of the last window stays free, so that every device can report on a slow machine too.
+
+    Args:
+        plan: the plan.
+        now: present time, milliseconds since the epoch; before the plan's start, that counts.
     """
     left = plan.window_end(plan.windows - 1) - max(now, plan.window_start(0))
     return max(1.0, left / 1000 - plan.window / 2)
@@ -115,12 +148,14 @@ class Demo:
     """One run of the pipeline.
 
     Args:
-        broker: embedded or Kafka; stays the caller's to close.
-        reports: number of devices, drawn with replacement from the shipped data.
+        broker: the broker, which the caller closes.
+        reports: number of devices, whose records are drawn with replacement from the example data.
         method: registry name.
 
     Attributes:
+        codes: shape (devices, 8), the records of the devices.
         plan: the plan of the devices.
+        names: names of the topics.
         sent: progress of the devices; replaced as they report.
     """
 
@@ -138,10 +173,10 @@ class Demo:
         self._failure: Exception | None = None
 
     def run(self) -> Iterator[Snapshot]:
-        """Run everything; yield snapshots, the plan's last running total at the end.
+        """Run all parts and yield snapshots; the last one is the plan's last running total.
 
         Raises:
-            FatalError: a part failed, or the last total did not appear in time.
+            FatalError: a part failed, or the last running total did not appear in time.
         """
         ensure_topics(self._broker, self.plan, self.names)
         deadline = time.monotonic() + WINDOWS * WINDOW_SECONDS + PATIENCE_SECONDS
@@ -170,6 +205,7 @@ class Demo:
         raise self._failure or FatalError("the demo ended without its last snapshot")
 
     def _guard(self, part: Callable[[], None]) -> None:
+        """Run one part; keep its first error and stop all parts."""
         try:
             part()
         except Exception as error:  # noqa: BLE001 - the error is raised by run
@@ -197,6 +233,7 @@ class Demo:
         ).run(self._stop)
 
     def _devices(self) -> None:
+        """Let all devices report, evenly over the time of the plan."""
         rate = len(self.codes) / pacing_seconds(self.plan, SystemClock().now_ms())
         summary = produce(
             self.plan,
@@ -216,12 +253,20 @@ class Demo:
         self.sent = summary
 
     def _watchdog(self, deadline: float) -> None:
+        """Fail if the demo has not ended at the deadline (seconds of the monotonic clock)."""
         if not self._stop.wait(max(0.0, deadline - time.monotonic())):
             raise FatalError(f"the last snapshot did not appear within {PATIENCE_SECONDS} s")
 
 
 def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> Outcome:
-    """Compare the running total with the truth: means over the 3-way marginals."""
+    """Compare the last running total with the true tables of the devices.
+
+    Args:
+        demo: the demo after its run.
+        last: the last snapshot.
+        snapshots: number of snapshots that were published.
+        seconds: duration of the run.
+    """
     plan, domain = demo.plan, demo.plan.domain
     errors, distances, baseline = [], [], []
     for attributes in (m for m in plan.marginals if len(m) == K):

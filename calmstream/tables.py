@@ -1,4 +1,7 @@
-"""Strict reading of tables of records: CSV (optionally gzip) or NPZ bit masks."""
+"""Strict reading of tables of records, from CSV files (optionally gzip) or NPZ files of bit masks.
+
+Commands use it to learn a domain from data, to evaluate methods and to simulate devices.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ class Table:
     """Records of a local file.
 
     Attributes:
-        domain: learnt from the file: its columns in order, their labels sorted (as numbers where
-            all of them are whole numbers).
-        codes: shape (n, d), uint16, n at least 1.
-        dropped: columns left out by default, with their numbers of distinct values: more than 64,
-            or only one.
+        domain: the attributes that were learnt from the file: its columns in order, their labels
+            sorted (as numbers if all of them are whole numbers).
+        codes: shape (n, d), uint16, the codes of the records; n is at least 1.
+        dropped: names of columns that were left out, because they do not have 2 to 64 different
+            values, with their numbers of different values.
     """
 
     domain: Domain
@@ -52,14 +55,14 @@ def read_table(
     """Read a file; ``.npz`` by its name, anything else as CSV.
 
     Args:
-        path: of the file.
-        columns: use these, in this order; by default those with 2 to 64 distinct values, in file
-            order.
-        attributes: use the first so many of them.
+        path: path of the file.
+        columns: names of the columns to use, in this order; by default all with 2 to 64 different
+            values, in the order of the file.
+        attributes: number of columns to use, from the first; by default all.
 
     Raises:
-        InvalidInput: unreadable, malformed, a column that is missing, constant or too rich, or too
-            few columns; one line with the file's name.
+        InvalidInput: the file is unreadable or malformed, or a column is missing, has only one
+            value or too many values; one line with the path of the file.
     """
     path = Path(path)
     read = _read_npz if path.suffix == ".npz" else _read_csv
@@ -73,11 +76,11 @@ def read_table(
 
 
 def read_records(path: str | Path, domain: Domain) -> Codes:
-    """Records of a file in a given domain, such as a plan's: shape (n, d), uint16.
+    """Return the records of a file in a given domain, such as a plan's: shape (n, d), uint16.
 
     Args:
-        path: of the file; it may hold more columns than the domain.
-        domain: what a record is; its ``other`` codes take unknown labels.
+        path: path of the file, which may have more columns than the domain.
+        domain: attributes of a record; unknown labels get the code ``other`` of their attribute.
 
     Raises:
         InvalidInput: as :func:`read_table`, or a label that the domain does not have.
@@ -95,45 +98,48 @@ def read_records(path: str | Path, domain: Domain) -> Codes:
 def read_texts(path: str | Path, columns: Sequence[str] | None = None) -> dict[str, list[str]]:
     """Read columns of a CSV file without any interpretation, for central plans.
 
-    A field may be of any length and hold bytes that are not UTF-8 (they become lone surrogates):
-    one user's text must not keep the others' records from being read.
+    A field may have any length and may contain bytes that are not UTF-8, which become lone
+    surrogates. So the text of one user cannot prevent that the records of others are read.
 
     Args:
-        path: of the file, optionally gzip.
-        columns: which, all by default.
+        path: path of the file, optionally gzip.
+        columns: names of the columns to read, by default all.
 
     Raises:
-        InvalidInput: unreadable, malformed, without records, or a column is missing.
+        InvalidInput: the file is unreadable, malformed or without records, or a column is missing.
     """
     path = Path(path)
     if path.suffix == ".npz":
         raise InvalidInput(f"{path}: raw records come as CSV")
     try:
-        found = _csv_columns(path, None, "surrogateescape")
+        texts = _csv_columns(path, None, "surrogateescape")
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror or error}") from None
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
     for name in columns or ():
-        if name not in found:
+        if name not in texts:
             raise InvalidInput(f"{path}: there is no column {name!r}")
-    return found if columns is None else {name: found[name] for name in columns}
+    return texts if columns is None else {name: texts[name] for name in columns}
 
 
 def _npz_columns(path: Path, domain: Domain) -> dict[str, list[str]]:
+    """Return the labels of the domain's columns in an NPZ file."""
     codes = _read_npz(path, domain.names).codes
     bits = np.array(("0", "1"))
     return {name: bits[codes[:, j]].tolist() for j, name in enumerate(domain.names)}
 
 
 def _csv_columns(path: Path, _: Domain | None, errors: str = "strict") -> dict[str, list[str]]:
+    """Return the labels of all columns of a CSV file."""
     header, rows = _rows(_text(path, errors))
     if not rows:
-        raise InvalidInput("a header and no records")
+        raise InvalidInput("the file has a header, but no records")
     return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def _first(table: Table, attributes: int) -> Table:
+    """Return the table with its first columns only."""
     d = len(table.domain)
     if not 1 <= attributes <= d:
         raise InvalidInput(f"{attributes} attributes requested; there are {d}")
@@ -142,9 +148,10 @@ def _first(table: Table, attributes: int) -> Table:
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None) -> Table:
+    """Read a CSV file and learn its domain."""
     header, rows = _rows(_text(path))
     if not rows:
-        raise InvalidInput("a header and no records")
+        raise InvalidInput("the file has a header, but no records")
     cells = dict(zip(header, zip(*rows, strict=True), strict=True))
     distinct = {name: set(cells[name]) for name in header}
     dropped: dict[str, int] = {}
@@ -167,6 +174,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> Table:
 
 
 def _text(path: Path, errors: str = "strict") -> str:
+    """Return the text of a file, decompressed if it is gzip."""
     raw = path.read_bytes()
     try:
         if raw[:2] == b"\x1f\x8b":
@@ -179,6 +187,7 @@ def _text(path: Path, errors: str = "strict") -> str:
 
 
 def _rows(text: str) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows of CSV text; blank lines at the end are ignored."""
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[list[str]] = []
@@ -202,12 +211,14 @@ def _rows(text: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _labels(values: set[str]) -> tuple[str, ...]:
+    """Return labels in order: by number if all are whole numbers, else alphabetically."""
     if all(value.removeprefix("-").isdecimal() for value in values):
         return tuple(sorted(values, key=lambda value: (int(value), value)))
     return tuple(sorted(values))
 
 
 def _read_npz(path: Path, columns: Sequence[str] | None) -> Table:
+    """Read an NPZ file with one bit mask per record, and optional names of the bits."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile) or "records" not in archive:

@@ -70,8 +70,8 @@ def _asked(parser: argparse.ArgumentParser) -> None:
         "--allow-loss",
         type=arguments.decimal,
         metavar="E",
-        help=f"confirm a large privacy loss of one device: needed above {allowed_loss.MOST_REPORT} "
-        f"for one report or above {allowed_loss.MOST_YEAR} in any 365 days; the refusal names it",
+        help=f"confirm a large privacy loss of one device: needed above {allowed_loss.MAX_REPORT} "
+        f"for one report or above {allowed_loss.MAX_YEAR} in any 365 days; the error states it",
     )
     parser.add_argument(
         "--k", required=True, type=arguments.positive, help="size of the marginals that matter"
@@ -99,7 +99,7 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         "--method",
         default=arguments.DEFAULT_METHOD,
         help="estimation method, see --methods (default: %(default)s); auto: the method with the "
-        "least predicted error, after a table of all",
+        "smallest predicted error, after a table of all",
     )
     parser.add_argument("--methods", action=ShowMethods, nargs=0, help="list all methods and exit")
     parser.add_argument(
@@ -157,12 +157,12 @@ def _time(parser: argparse.ArgumentParser) -> None:
     times.add_argument(
         "--grace",
         type=arguments.duration,
-        help="wait so long for late reports (default: a tenth of the window)",
+        help="time to wait for late reports (default: a tenth of the window)",
     )
     times.add_argument(
         "--skew",
         type=arguments.duration,
-        help="accept reports so early (default: a tenth of the window)",
+        help="time by which reports can be early (default: a tenth of the window)",
     )
     times.add_argument(
         "--start",
@@ -192,7 +192,7 @@ def _about(parser: argparse.ArgumentParser) -> None:
     about.add_argument(
         "--lineage-epsilon",
         default="",
-        help="most that a device may ever lose under the lineage; later plans cannot raise it "
+        help="maximum that a device may ever lose under the lineage; later plans cannot raise it "
         "(default: epsilon, so that a device answers one plan of the lineage only)",
     )
 
@@ -202,9 +202,9 @@ def _pilot(parser: argparse.ArgumentParser) -> None:
     after.add_argument(
         "--pilot",
         metavar="FILE",
-        help="earlier plan from whose results the method learns its parameters. The new plan takes "
-        "its lineage, so that its devices are not asked again. Totals of noise-aware include its "
-        "counts",
+        help="earlier plan from whose results the method learns its parameters. The new plan gets "
+        "its lineage, so that devices of the pilot do not report again. Totals of noise-aware "
+        "include its counts",
     )
     arguments.add_broker(after, required=False)
 
@@ -224,20 +224,20 @@ def _central(parser: argparse.ArgumentParser) -> None:
         "--sample",
         metavar="SHARE",
         help="count only this share of the users, such as 0.1, and state --users in the plan as "
-        "the most users of a window; both bound the aggregator's memory "
+        "the maximum number of users of a window; both limit the aggregator's memory "
         f"(default: {absent['sample']}, without --users in the plan)",
     )
     central.add_argument(
         "--seen-only",
         action="store_true",
-        help="publish no spurious tuples, at the price of higher thresholds",
+        help="publish no spurious tuples, with higher thresholds",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Design, show, write."""
     if args.users is None and not args.pilot:
-        raise InvalidInput("--users: say how many reports a window will get")
+        raise InvalidInput("--users: state the number of reports that a window will receive")
     if args.model == "central":
         return central_plan.run(args)
     central_plan.refuse_options(args)
@@ -277,7 +277,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _times(args: argparse.Namespace, *, now: float) -> dict[str, int]:
-    """The plan's times, in seconds: from the running window on unless a start is given."""
+    """Return the times of the plan in seconds; by default it starts with the present window."""
     window = args.window
     if args.lifetime < window:
         raise InvalidInput(
@@ -298,9 +298,9 @@ class Inputs:
     """The inputs of a design that a pilot can supply.
 
     Attributes:
-        users: reports expected per window.
+        users: number of reports expected per window.
         parameters: options of the method.
-        lineage: of the plan.
+        lineage: the lineage of the plan.
     """
 
     users: int
@@ -316,7 +316,7 @@ def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
     """Return the inputs that a pilot supplies; options that are given take precedence."""
     pilot = arguments.load_plan(args.pilot)
     if pilot.domain != domain:
-        raise InvalidInput("--pilot: its domain is another one; give the pilot's file as DATA too")
+        raise InvalidInput("--pilot: its domain is different; use the pilot's file as DATA too")
     follows = lineage.chosen(args, pilot)
     if args.method == "auto":
         raise InvalidInput("--pilot: name the method that learns from it, not auto")
@@ -334,32 +334,33 @@ def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
 
 
 def _method(name: str, request: Request, *, quiet: bool) -> tuple[str, dict[str, Any]]:
-    """The named method, or with ``auto`` the one of least predicted error, shown with the others.
+    """Return the named method, or with ``auto`` the one with the smallest predicted error.
 
-    A method's own parameters name the method, so ``auto`` goes without.
+    With ``auto`` the predictions are printed, and no parameters are allowed, because parameters
+    belong to one method.
 
     Returns:
-        Its registry name, and the part of the JSON output that explains the choice:
-        ``predictions``, the best first, with ``error`` null where ``reason`` says why a method
-        cannot serve.
+        The registry name, and the part of the JSON output that explains the choice:
+        ``predictions``, the best first. ``error`` is null if the method cannot serve the request,
+        and ``reason`` states why.
     """
     if name != "auto":
         return name, {}
     if request.parameters:
         raise InvalidInput("--parameters belong to one method; --method auto chooses it")
-    found = auto.predictions(request)
+    predictions = auto.predictions(request)
     if not quiet:
         grid = Grid("method", f"predicted squared error of a {request.k}-way marginal")
-        for prediction in found:
+        for prediction in predictions:
             error = f"{prediction.error:.2g}" if prediction.error is not None else prediction.reason
             grid.add_row(prediction.method, error)
         Console().print(grid)
-    rows = [{"method": p.method, "error": p.error, "reason": p.reason} for p in found]
-    return auto.pick(found).method, {"predictions": rows}
+    rows = [{"method": p.method, "error": p.error, "reason": p.reason} for p in predictions]
+    return auto.pick(predictions).method, {"predictions": rows}
 
 
 def _domain(args: argparse.Namespace) -> tuple[Domain, Table | None]:
-    """The domain, and the table that it was learnt from, if it was."""
+    """Return the domain, and the table from which it was learnt, if it was."""
     if not args.data.endswith(".json"):
         table = read_table(args.data, columns=args.columns, attributes=args.attributes)
         return table.domain, table
@@ -376,11 +377,12 @@ def _domain(args: argparse.Namespace) -> tuple[Domain, Table | None]:
 
 
 def _attributes(document: object) -> object:
-    """A whole plan serves as the dictionary that it contains."""
+    """Return the data dictionary in a document, which can be the dictionary or a whole plan."""
     return document["domain"] if isinstance(document, dict) and "domain" in document else document
 
 
 def _chosen(domain: Domain, args: argparse.Namespace) -> Domain:
+    """Return the domain with only the attributes that the options choose."""
     by_name = {attribute.name: attribute for attribute in domain.attributes}
     if args.attributes is not None and args.attributes > len(by_name):
         raise DomainError(f"{args.attributes} attributes requested; there are {len(by_name)}")

@@ -1,4 +1,4 @@
-"""Association of the published pairs of a snapshot, for people and for programs."""
+"""The output of ``calmstream analyse``: the association of all published pairs of attributes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     from consumer.subscribe.assembler import Snapshot
 
 WITHOUT_TEST = (
-    "no test of independence: the snapshot carries none (plan with --analyse, by a method with "
-    "unbiased tables); noise adds to these numbers"
+    "no test of independence: the snapshot contains none (make a plan with --analyse and a method "
+    "with unbiased tables); noise increases these numbers"
 )
+"""Note for snapshots without tests."""
 
 
 def association(snapshot: Snapshot) -> Mapping[str, Any]:
-    """Return the snapshot's analysis, or one from its published tables, without tests.
+    """Return the analysis in the snapshot, or one of its published tables, without tests.
 
     Raises:
-        InvalidInput: it has no table of two attributes.
+        InvalidInput: the snapshot has no table of two attributes.
     """
     if snapshot.manifest.analysis:
         return snapshot.manifest.analysis
@@ -80,38 +81,46 @@ def given_tables(snapshot: Snapshot, name: str) -> dict[str, dict[str, dict[str,
     """Return the distribution of every other attribute for each value of an attribute.
 
     Returns:
-        By partner, by value of the attribute, by value of the partner.
+        Proportions by the name of the other attribute, then by the value of the attribute ``name``,
+        then by the value of the other attribute.
 
     Raises:
-        InvalidInput: no published pair holds the attribute.
+        InvalidInput: no published pair contains the attribute.
     """
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    tables: dict[str, dict[str, dict[str, float]]] = {}
     for attributes, record in snapshot.marginals.items():
         if len(attributes) == 2 and name in attributes:
             axis = attributes.index(name)
             shape = [len(labels) for labels in record.labels]
             table = np.maximum(np.array(record.table), 0.0).reshape(shape)
             shares = np.moveaxis(conditional(table, axis), axis, 0)
-            found[attributes[1 - axis]] = {
+            tables[attributes[1 - axis]] = {
                 value: dict(zip(record.labels[1 - axis], row.tolist(), strict=True))
                 for value, row in zip(record.labels[axis], shares, strict=True)
             }
-    if not found:
-        raise InvalidInput(f"no published pair holds the attribute {name!r}")
-    return found
+    if not tables:
+        raise InvalidInput(f"no published pair contains the attribute {name!r}")
+    return tables
 
 
 def render(snapshot: Snapshot, given: str | None) -> RenderableType:
-    """Return the association as tables for people."""
-    found = association(snapshot)
+    """Return the association as tables for people.
+
+    Args:
+        snapshot: the snapshot.
+        given: name of an attribute; the conditional tables of all others are added.
+    """
+    result = association(snapshot)
     parts: list[RenderableType] = [
         Text(header(snapshot.manifest), style="bold"),
         Text(truth(snapshot.manifest), style="dim"),
-        _pairs(found),
+        _pairs(result),
     ]
-    if not any("chi_square" in pair for pair in found["pairs"]):
+    if not any("chi_square" in pair for pair in result["pairs"]):
         parts.append(Text(WITHOUT_TEST, style="dim"))
-    edges = ", ".join(f"{_pair(edge)} ({edge['mutual_information']:.4f})" for edge in found["tree"])
+    edges = ", ".join(
+        f"{_pair(edge)} ({edge['mutual_information']:.4f})" for edge in result["tree"]
+    )
     parts.append(Text(f"Chow-Liu tree (nats): {edges}"))
     if given is not None:
         parts += [
@@ -124,10 +133,10 @@ def _pair(entry: Mapping[str, Any]) -> str:
     return printable(" - ".join(entry["attributes"]))
 
 
-def _pairs(found: Mapping[str, Any]) -> Grid:
+def _pairs(result: Mapping[str, Any]) -> Grid:
     """Return the pairs, strongest first, without empty columns."""
     columns = ("pair", "information", "Cramér's V", "chi-square", "critical", "p", "")
-    strongest = sorted(found["pairs"], key=lambda pair: -pair["mutual_information"])
+    strongest = sorted(result["pairs"], key=lambda pair: -pair["mutual_information"])
     rows = [_cells(pair) for pair in strongest]
     used = [place for place in range(len(columns)) if any(row[place] for row in rows)]
     grid = Grid(*(columns[place] for place in used))
@@ -137,6 +146,7 @@ def _pairs(found: Mapping[str, Any]) -> Grid:
 
 
 def _cells(pair: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the row of one pair; cells of a missing test are empty."""
     cells = (_pair(pair), f"{pair['mutual_information']:.4f}", f"{pair['cramers_v']:.3f}")
     test = pair.get("chi_square")
     if not test:
@@ -146,6 +156,7 @@ def _cells(pair: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _given(name: str, partner: str, rows: Mapping[str, Mapping[str, float]]) -> Grid:
+    """Return a table of the proportions of ``partner`` for each value of ``name``."""
     grid = Grid(printable(name), *(printable(label) for label in next(iter(rows.values()))))
     grid.title = printable(f"{partner} given {name}")
     for value, shares in rows.items():

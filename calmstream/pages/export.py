@@ -32,8 +32,13 @@ COLUMNS = (
 def to_csv(snapshots: Iterable[Snapshot], out: TextIO, marginal: Sequence[str] | None) -> int:
     """Write a header and one line per cell; return the number of snapshots.
 
-    ``marginal`` and ``cell`` hold attribute names and labels, see `joined`; ``reports`` counts
-    reports about the marginal. Snapshots without tables give no line.
+    The columns ``marginal`` and ``cell`` have attribute names and labels, as `joined` writes them.
+    ``reports`` is the number of reports about the marginal. Snapshots without tables have no line.
+
+    Args:
+        snapshots: the snapshots.
+        out: receives the text.
+        marginal: attribute names of the only table to write; None for all.
     """
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)

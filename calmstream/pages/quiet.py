@@ -1,4 +1,7 @@
-"""Runs of windows without reports, shown as one line each on output that cannot be redrawn."""
+"""One line for several consecutive windows without reports, for output that cannot be redrawn.
+
+`watch` uses it for logs and files, so that a plan without reports does not fill them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Snapshots for people: live tables with error bars, and plain text where there is no terminal."""
+"""Shows snapshots to people: live tables with error bars, or plain text without a terminal.
+
+A snapshot is the set of published tables of one window, or of all windows so far (total), with a
+manifest that describes it (docs/reading-a-snapshot.md).
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,16 @@ from consumer.subscribe.assembler import Snapshot
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
 
 Z95 = 1.96
-"""Half the width of a 95 % interval, in standard errors."""
+"""Half the width of a 95 % interval of a normal variable, in standard errors."""
 
 MAX_ROWS = 40
-"""Most cells of one table that are shown, the largest ones."""
+"""Maximum number of cells of one table that are shown, the largest ones."""
 
 _BAR_CELLS = 32
+"""Width of a bar in characters."""
+
 _FRAME_ROWS = 7
+"""Number of lines of a table beside its cells: headings and notes."""
 
 KINDS = {
     Kind.EARLY: "early: still receives reports",
@@ -34,21 +41,27 @@ KINDS = {
 }
 FLAGS = {
     "covered": "some devices reported on all of these attributes together",
-    "maxent": "put together from smaller tables: its error may exceed the bars",
-    "modelled": "estimated by a model from all reports: bars include what no group saw whole",
+    "maxent": "reconstructed from smaller tables: its error may exceed the bars",
+    "modelled": "estimated by a model from all reports; the bars include the error of the model",
     "clipped": "negative cells were corrected: bars near zero are too wide, not too narrow",
     "suspicious": "the raw counts look forged: do not rely on it, see the manifest",
-    "noise": "the noise is larger than what the table says: read nothing into it",
-    "uniform": "no report spoke about some of it: that part is a guess",
-    "conditional": "proportions within each combination of the first attributes; bars take the "
-    "cells as independent",
+    "noise": "the noise is too large: do not draw conclusions from this table",
+    "uniform": "no report was about some of the attributes: that part is a guess",
+    "conditional": "proportions within each combination of the first attributes; the bars assume "
+    "independent cells",
     "raw": "cells may be negative and need not add up to 100 %",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One cell of a table: its labels, its value and half the width of its 95 % interval."""
+    """One cell of a table that is shown.
+
+    Attributes:
+        labels: the labels of the cell.
+        value: estimated proportion.
+        margin: half the width of its 95 % interval.
+    """
 
     labels: tuple[str, ...]
     value: float
@@ -80,18 +93,20 @@ def rows(record: MarginalRecord, limit: int = MAX_ROWS) -> list[Row]:
 
 
 def bar(row: Row, scale: float, marks: str = "█▒┃") -> str:
-    """Draw a bar: solid to the lower end of the interval, shaded to the upper, with a mark.
+    """Return a bar of characters for the interval of a cell, with a mark at its value.
+
+    It is solid up to the lower end of the interval, and shaded from there to the upper end.
 
     Args:
         row: the cell to draw.
         scale: the proportion that fills the bar, above 0.
-        marks: characters of the certain part, the uncertain part and the value.
+        marks: one character each for the solid part, the shaded part and the value.
     """
-    sure, unsure, mark = marks[0], marks[1], marks[2]
+    solid, shaded, mark = marks[0], marks[1], marks[2]
     low, value, high = (
         min(round(x / scale * _BAR_CELLS), _BAR_CELLS) for x in (row.low, row.value, row.high)
     )
-    drawn = list(sure * low + unsure * (high - low))
+    drawn = list(solid * low + shaded * (high - low))
     if drawn:
         drawn[min(max(value - 1, 0), len(drawn) - 1)] = mark
     return "".join(drawn).ljust(_BAR_CELLS)
@@ -101,7 +116,7 @@ def view(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ())
     """Return a published table, or its proportions within each combination of ``given``.
 
     Raises:
-        InvalidInput: that marginal is not published, or ``given`` is no part of it.
+        InvalidInput: that marginal is not published, or ``given`` is not a part of it.
     """
     record = snapshot.record(*marginal)
     return conditional(record, given) if given else record
@@ -185,7 +200,7 @@ def notes(record: MarginalRecord) -> list[str]:
     cells = len(record.table)
     floor = f"noise floor {record.noise_floor:.2g} (squared error over {cells:,} cells)"
     noise = " of the noise alone" if "maxent" in record.flags else ""
-    lines = [f"{record.reports:,} reports speak about it; bars are 95 % intervals{noise}; {floor}"]
+    lines = [f"{record.reports:,} reports are about it; bars are 95 % intervals{noise}; {floor}"]
     if cells > MAX_ROWS:
         lines.append(f"the {MAX_ROWS} largest of {cells:,} cells")
     lines += [f"{flag}: {FLAGS.get(flag, 'not known here')}" for flag in record.flags]
@@ -193,15 +208,18 @@ def notes(record: MarginalRecord) -> list[str]:
 
 
 def forged(snapshot: Snapshot, attributes: Sequence[str]) -> list[str]:
-    """Return how far forged reports can move a cell; empty if the manifest does not say."""
-    stated = snapshot.manifest.leverage
-    reach = stated.get("reach", [])
-    of_key = dict(zip(snapshot.manifest.marginals, reach, strict=False))
-    most = of_key.get(snapshot.record(*attributes).key.decode())
-    if most is None:
+    """Return a line about the largest change of a cell by forged reports.
+
+    The result is empty if the manifest does not state it.
+    """
+    leverage = snapshot.manifest.leverage
+    reaches = dict(zip(snapshot.manifest.marginals, leverage.get("reach", []), strict=False))
+    reach = reaches.get(snapshot.record(*attributes).key.decode())
+    if reach is None:
         return []
-    about = "about " if stated["approximate"] else ""
-    return [f"{100 * stated['forged']:g} % forged reports can move a cell by up to {about}{most:g}"]
+    about = "about " if leverage["approximate"] else ""
+    share = f"{100 * leverage['forged']:g} %"
+    return [f"{share} forged reports can change a cell by up to {about}{reach:g}"]
 
 
 def printable(text: str) -> str:
@@ -215,10 +233,12 @@ def _scale(shown: list[Row]) -> float:
 
 
 def _percent(row: Row) -> str:
+    """Return the value and the margin of a cell in percent."""
     return f"{100 * row.value:6.2f} % ± {100 * row.margin:5.2f}"
 
 
 def _grid(record: MarginalRecord, past: Sequence[MarginalRecord | None]) -> Grid:
+    """Return a table with a bar per cell, and a line through past windows if there are any."""
     shown = rows(record)
     scale = _scale(shown)
     grid = Grid(pad_edge=False, box=None, header_style="bold cyan")

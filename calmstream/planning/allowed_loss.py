@@ -10,11 +10,12 @@ from estimators.errors import InvalidInput
 if TYPE_CHECKING:
     from estimators.plan.loss import Loss
 
-MOST_REPORT = Decimal(4)
-"""For one report: a loss of 4 changes an observer's odds by a factor of up to 55."""
+MAX_REPORT = Decimal(4)
+"""Maximum loss by one report without confirmation. A loss of 4 lets an observer change the odds of
+any statement about a record by a factor of up to e^4, about 55."""
 
-MOST_YEAR = Decimal(8)
-"""In any 365 days: a factor of up to 3,000 over all reports."""
+MAX_YEAR = Decimal(8)
+"""Maximum loss in any 365 days without confirmation; e^8 is about 3,000."""
 
 
 def check(loss: Loss, allowed: Decimal | None) -> None:
@@ -23,16 +24,16 @@ def check(loss: Loss, allowed: Decimal | None) -> None:
     Raises:
         InvalidInput: the loss is not confirmed; the message names the exact option.
     """
-    over = []
-    if loss.report > MOST_REPORT:
-        over.append(f"{loss.report:f} with one report (more than {MOST_REPORT})")
-    if loss.year > MOST_YEAR:
-        over.append(f"{loss.year:f} in any 365 days (more than {MOST_YEAR})")
-    most = max(loss.report, loss.year)
-    if over and (allowed is None or allowed < most):
+    above = []
+    if loss.report > MAX_REPORT:
+        above.append(f"{loss.report:f} with one report (more than {MAX_REPORT})")
+    if loss.year > MAX_YEAR:
+        above.append(f"{loss.year:f} in any 365 days (more than {MAX_YEAR})")
+    largest = max(loss.report, loss.year)
+    if above and (allowed is None or allowed < largest):
         raise InvalidInput(
-            f"a device can lose {' and '.join(over)}: lower epsilon or ask less often; or, if it "
-            f"is meant, add --allow-loss {most:f}"
+            f"a device can lose {' and '.join(above)}: use a smaller epsilon or fewer reports per "
+            f"device; or, if this is intended, add --allow-loss {largest:f}"
         )
 
 

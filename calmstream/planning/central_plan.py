@@ -45,15 +45,15 @@ _RAW = "Raw records reach the aggregator and its topic: this is not local privac
 
 
 def refuse_options(args: argparse.Namespace) -> None:
-    """Refuse a local plan's request for what only a central one has.
+    """Refuse options that only a central plan has, for a local plan.
 
     Raises:
-        InvalidInput: the first option that was given.
+        InvalidInput: such an option was given; the message names it.
     """
     for name in (*DEFAULTS, "seen_only"):
         if getattr(args, name) not in (None, False):
             option = f"--{name.replace('_', '-')}"
-            raise InvalidInput(f"{option}: a local plan has no such thing; --model central does")
+            raise InvalidInput(f"{option}: only plans with --model central have this option")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,8 +62,8 @@ def run(args: argparse.Namespace) -> int:
         raise PlanError(f"method {args.method} is local: the central model has {CENTRAL} only")
     for name, absent in LOCAL_OPTIONS.items():
         if getattr(args, name) != absent:
-            # An option without effect must not be accepted in silence.
-            raise InvalidInput(f"--{name.replace('_', '-')}: a central plan has no such thing")
+            # An option without effect must not be accepted silently.
+            raise InvalidInput(f"--{name.replace('_', '-')}: a central plan has no such option")
     window = args.window
     if args.lifetime < window:
         raise InvalidInput(f"--lifetime: {args.lifetime:,} s are less than a window, {window:,} s")
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(console: Console, plan: CentralPlan) -> None:
-    """The plan for people, the model first."""
+    """Print the plan for people, beginning with the model."""
     allocation = plan.allocation
     deviation = float(allocation.variance) ** 0.5
     one = float(epsilon_of(allocation.cost.rho, plan.delta))
@@ -120,11 +120,11 @@ def _sampled(plan: CentralPlan) -> tuple[str, ...]:
     """Return the line about the plan's users, if the plan states them."""
     if not plan.users:
         return ()
-    said = (
-        f"  {plan.sample} of the users of a window count, of {plan.users:,} at most: their raw "
-        f"records take up to {decimal(most_raw_bytes(plan))} of the aggregator's memory"
+    line = (
+        f"  a share of {plan.sample} of the users of a window counts, of at most {plan.users:,}: "
+        f"their raw records take up to {decimal(most_raw_bytes(plan))} of the aggregator's memory"
     )
-    return (said,)
+    return (line,)
 
 
 def _columns(args: argparse.Namespace) -> tuple[str, ...]:

@@ -1,4 +1,8 @@
-"""Options of ``calmstream plan`` about the lineage, and what follows from them."""
+"""Options of ``calmstream plan`` about the lineage of a plan.
+
+Plans of one lineage share the memory of devices: what a device spent under one of them counts under
+all (docs/concepts.md).
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,12 @@ from producer.signed.lineage import signed_lineage
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Fields of a plan.
+    """The fields of a plan about its lineage.
 
     Attributes:
-        lineage: 32 hexadecimal digits.
-        lineage_name: empty where the lineage is a random number.
-        continues: other lineages.
+        lineage: the lineage, 32 hexadecimal digits.
+        lineage_name: name that the operator gave to the lineage; empty if it is a random number.
+        continues: other lineages whose costs count under this one.
     """
 
     lineage: str
@@ -43,15 +47,19 @@ def add_options(about: argparse._ActionsContainer) -> None:
         type=arguments.names,
         default=(),
         metavar="LINEAGE,..",
-        help="other lineages; what a device spent under them counts",
+        help="other lineages; the privacy loss of a device under them counts under this one too",
     )
 
 
 def chosen(args: argparse.Namespace, pilot: Plan | None) -> Lineage:
-    """Return the lineage that the options ask for, a random one by default.
+    """Return the lineage that the options state, or a random one.
+
+    Args:
+        args: the options of the command.
+        pilot: the earlier plan that this one follows, if there is one.
 
     Raises:
-        InvalidInput: options that contradict each other or the pilot.
+        InvalidInput: the options contradict each other or the pilot.
     """
     if bool(args.lineage_name) != bool(args.root):
         raise InvalidInput("--lineage-name and --root: a plan that will be signed needs both")

@@ -1,6 +1,7 @@
-"""Lets a method learn from a pilot, a plan that ran before its own.
+"""Lets a method learn its parameters from a pilot, an earlier plan for a part of the devices.
 
-Some methods learn from published tables, some from the counts in the state topic.
+Some methods learn from the tables that the pilot published, others from its counts, which workers
+keep in the state topic.
 """
 
 from __future__ import annotations
@@ -28,16 +29,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PublishedModel:
-    """A model that knows only what a snapshot holds; see `estimators.methods.base.Model`."""
+    """A model that answers with the tables of a snapshot (`estimators.methods.base.Model`).
+
+    Attributes:
+        plan: the plan of the snapshot.
+        snapshot: the published tables.
+    """
 
     plan: Plan
     snapshot: Snapshot
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """The published table.
+        """Return the published table.
 
         Raises:
-            InvalidInput: it was not published.
+            InvalidInput: the table is not published.
         """
         names = [self.plan.domain.names[i] for i in attributes]
         if attributes not in self.plan.marginals:
@@ -59,7 +65,7 @@ class PilotResult:
     Attributes:
         parameters: options of the method for the next plan.
         reports: number of reports that were used.
-        windows: closed windows of the pilot that hold them.
+        windows: number of closed windows of the pilot with these reports.
     """
 
     parameters: dict[str, Any]
@@ -67,22 +73,22 @@ class PilotResult:
     windows: int
 
     def others(self, pilot: Plan) -> int:
-        """Return about how many devices the pilot never asks.
+        """Return the approximate number of devices that never report under the pilot.
 
-        Under w-event every window asks another w-th part of the devices.
+        With the guarantee w-event, another w-th part of the devices reports in every window.
 
         Raises:
-            InvalidInput: the pilot may ask every device before it ends.
+            InvalidInput: every device may report before the pilot ends.
         """
-        slots = pilot.guarantee.windows
-        left = max(slots - pilot.windows, 0)
-        found = round(self.reports / self.windows * left)
-        if found < 1:
+        parts = pilot.guarantee.windows
+        remaining = max(parts - pilot.windows, 0)
+        devices = round(self.reports / self.windows * remaining)
+        if devices < 1:
             raise InvalidInput(
-                "--users: the pilot may ask every device before it ends; say how many reports a "
-                "window of this plan will get"
+                "--users: every device may report before the pilot ends; state the number of "
+                "reports that this plan will receive per window"
             )
-        return found
+        return devices
 
 
 def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
@@ -91,46 +97,49 @@ def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> PilotResu
     Args:
         method: registry name.
         pilot: the earlier plan; ``method`` must be able to learn from its method.
-        broker: where the pilot's snapshots and state are; stays open.
-        namespace: of the pilot's topics.
+        broker: the broker with the pilot's snapshots and state; it stays open.
+        namespace: namespace of the pilot's topics.
 
     Raises:
-        PlanError: the method learns from no pilot, or not from one of that method.
-        InvalidInput: no window of the pilot that holds reports is final yet, or a table that is
-            needed was not published.
-        RecoverableError, FatalError: as the broker's.
+        PlanError: the method does not learn from a pilot, or not from one of that method.
+        InvalidInput: no window of the pilot with reports is final yet, or a table that is needed
+            was not published.
+        RecoverableError, FatalError: the broker raises them.
     """
-    found = methods.get(method)
-    if isinstance(found, Follows):
-        if pilot.method in found.teachers:
-            return _from_counts(found, pilot, broker, namespace)
-        teachers = ", ".join(found.teachers)
-    elif isinstance(found, Piloted):
-        if pilot.method == found.pilot:
-            return _from_snapshots(found, pilot, broker, namespace)
-        teachers = found.pilot
+    learner = methods.get(method)
+    if isinstance(learner, Follows):
+        if pilot.method in learner.teachers:
+            return _from_counts(learner, pilot, broker, namespace)
+        teachers = ", ".join(learner.teachers)
+    elif isinstance(learner, Piloted):
+        if pilot.method == learner.pilot:
+            return _from_snapshots(learner, pilot, broker, namespace)
+        teachers = learner.pilot
     else:
-        raise PlanError(f"method {method} learns nothing from a pilot")
+        raise PlanError(f"method {method} does not learn from a pilot")
     raise PlanError(f"method {method} learns from {teachers}; the pilot is {pilot.method}")
 
 
 def _from_counts(method: Follows, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
-    found = counted(pilot, broker, plan_names(pilot, namespace), SystemClock())
-    if not found.windows or not found.reports:
-        raise _nothing(pilot)
-    return PilotResult(method.follow(pilot, found.tallies), found.reports, found.windows)
+    """Learn from the counts of the pilot's closed windows."""
+    counts = counted(pilot, broker, plan_names(pilot, namespace), SystemClock())
+    if not counts.windows or not counts.reports:
+        raise _no_reports(pilot)
+    return PilotResult(method.follow(pilot, counts.tallies), counts.reports, counts.windows)
 
 
 def _from_snapshots(method: Piloted, pilot: Plan, broker: Broker, namespace: str) -> PilotResult:
+    """Learn from the tables of the pilot's latest running total."""
     totals = subscribe(
         pilot, broker, kinds=(Kind.TOTAL,), from_window="latest", follow=False, namespace=namespace
     )
     latest = next(iter(totals), None)
     if latest is None or latest.manifest.reports == 0:
-        raise _nothing(pilot)
+        raise _no_reports(pilot)
     parameters = method.learn(pilot.domain, PublishedModel(pilot, latest))
     return PilotResult(parameters, latest.manifest.reports, latest.manifest.window + 1)
 
 
-def _nothing(pilot: Plan) -> InvalidInput:
+def _no_reports(pilot: Plan) -> InvalidInput:
+    """Return the error that no window with reports is final."""
     return InvalidInput(f"plan {pilot.name}: no window with reports is final yet; wait for it")

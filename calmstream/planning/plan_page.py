@@ -28,8 +28,8 @@ RESTORE_BYTES_PER_SECOND = 20 << 20
 """Rate at which a worker restores state from its topic; a cautious value."""
 
 _LEARNT = (
-    "The labels were learnt from data. If that data is private, publishing the plan publishes "
-    "them: review the domain, or write a data dictionary."
+    "The labels were learnt from data. If that data is private, a published plan reveals them: "
+    "review the domain, or write a data dictionary."
 )
 _OVER = "The plan has expired already: no device will report under it."
 
@@ -75,7 +75,7 @@ def deliver(
 
 
 def over(expires: int, now: float) -> list[str]:
-    """The warning about a plan that has expired, if it has. Seconds since the epoch."""
+    """Return a warning if the plan has expired; both times are seconds since the epoch."""
     return [_OVER] if expires <= now else []
 
 
@@ -83,29 +83,27 @@ def warnings(plan: Plan, design: Design, *, data: Table | None, now: float) -> l
     """Return what the author should consider before the plan is used, one line each.
 
     Args:
-        plan: what is planned.
-        design: states the expected errors.
-        data: the table that the domain was learnt from, if it was.
-        now: seconds since the epoch.
+        plan: the plan.
+        design: the design, with its expected errors.
+        data: the table from which the domain was learnt, if it was.
+        now: present time, seconds since the epoch.
     """
-    found = []
+    lines = []
     if data is not None:
-        found.append(_LEARNT)
+        lines.append(_LEARNT)
         if data.dropped:
-            found.append(data.left_out)
-    found += over(plan.expires, now)
-    found += _unreadable(plan)
-    if doubt := expectations.warning(plan, design, data):
-        found.append(doubt)
+            lines.append(data.left_out)
+    lines += over(plan.expires, now)
+    lines += _unreadable(plan)
+    if too_large := expectations.warning(plan, design, data):
+        lines.append(too_large)
     if all(len(marginal) < plan.k for marginal in plan.marginals):
-        found.append(
-            f"No table of {plan.k} attributes is published; --marginal A,B,.. names those that are"
-        )
-    return found
+        lines.append(f"No table of {plan.k} attributes is published; --marginal A,B,.. adds one")
+    return lines
 
 
 def _unreadable(plan: Plan) -> list[str]:
-    """The warning about a plan that devices refuse because of its cost, if they do."""
+    """Return a warning if devices refuse the plan because of its cost."""
     try:
         read_device_plan(plan.to_bytes())
     except PlanError as error:
@@ -114,7 +112,7 @@ def _unreadable(plan: Plan) -> list[str]:
 
 
 def show(console: Console, plan: Plan, design: Design) -> None:
-    """The design for people: the choice and its reasons, what it costs, the error to expect."""
+    """Print the design for people: the choice and its reasons, its cost and expected errors."""
     headline = (
         f"plan [bold]{plan.name}-{plan.digest[:8]}[/]: {plan.method}, epsilon {plan.epsilon} a "
         f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
@@ -129,6 +127,7 @@ def show(console: Console, plan: Plan, design: Design) -> None:
 
 
 def _cost(plan: Plan) -> str:
+    """Return one line about the topics and the state of the plan."""
     partitions = (len(plan.groups) + 1) * plan.partitions + 2
     state = plan.state_record_bytes * len(plan.groups) * plan.partitions
     return (
@@ -139,7 +138,7 @@ def _cost(plan: Plan) -> str:
 
 
 def _write(plan: Plan | CentralPlan, path: str) -> None:
-    """The document, indented for people; the digest does not depend on the layout."""
+    """Write the document, indented for people; the digest does not depend on the layout."""
     try:
         Path(path).write_bytes(orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
     except OSError as error:

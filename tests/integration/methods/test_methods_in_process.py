@@ -122,7 +122,7 @@ def test_without_analysis_in_the_plan_only_the_tables_are_analysed() -> None:
     assert set(given) == {"a1", "a2"}
     for rows in given.values():
         assert all(sum(row.values()) == pytest.approx(1) for row in rows.values())
-    with pytest.raises(InvalidInput, match="no published pair holds the attribute 'b'"):
+    with pytest.raises(InvalidInput, match="no published pair contains the attribute 'b'"):
         analysing.given_tables(total, "b")
 
 

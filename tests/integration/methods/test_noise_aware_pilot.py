@@ -143,9 +143,9 @@ def test_what_cannot_be_planned_after_a_pilot(
     negative = ["--users", "10", "--parameters", '{"prior_sizes": [0.5, -0.1]}']
     cases = [
         (["signs", "--users", "10"], "learns from noise-aware, calm, am, marg-ps, marg-rr"),
-        (["pilot"], "--users: the pilot may ask every device before it ends"),
+        (["pilot"], "--users: every device may report before the pilot ends"),
         (["pilot", *negative], "of order 2: a standard deviation is not negative"),
-        (["pilot", "--users", "10", "--attributes", "3"], "its domain is another one"),
+        (["pilot", "--users", "10", "--attributes", "3"], "its domain is different"),
         (["pilot", "--users", "10", "--method", "auto"], "name the method that learns from it"),
     ]
     for options, message in cases:

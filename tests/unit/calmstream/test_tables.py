@@ -55,7 +55,7 @@ def test_gzip_whatever_the_name_and_a_byte_order_mark(tmp_path: Path) -> None:
 
 BAD_CSV = {
     "empty": (b"", "the first line must name every column"),
-    "only a header": (b"a,b\n", "a header and no records"),
+    "only a header": (b"a,b\n", "a header, but no records"),
     "a nameless column": (b"a,\n0,1\n1,0\n", "must name every column"),
     "a column twice": (b"a,a\n0,1\n1,0\n", "none twice"),
     "a short record": (b"a,b\n0,1\n1\n", "line 3: 1 fields, the header has 2"),

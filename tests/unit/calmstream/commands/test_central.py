@@ -199,7 +199,7 @@ def test_a_sample_and_its_users_are_stated_where_they_are_asked_for(
     capsys.readouterr()
     assert main(argv) == 0
     output = capsys.readouterr().out
-    assert "0.25 of the users of a window count, of 2,000,000 at most" in output
+    assert "a share of 0.25 of the users of a window counts, of at most 2,000,000" in output
     # The sample has 500,000 users; seven standard deviations (612 each) make it 504,287. A user
     # takes 400 bytes and 1,025 bytes for each of the two values: 1.2 GB in all.
     assert "up to 1.2 GB of the aggregator's memory" in output
@@ -251,12 +251,12 @@ def test_the_two_readers_refuse_each_other_s_plans(files: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--guarantee", "w-event:3"], "--guarantee: a central plan has no such thing"),
-        (["--marginal", "sex,job"], "--marginal: a central plan has no such thing"),
-        (["--lineage-epsilon", "9"], "--lineage-epsilon: a central plan has no such thing"),
-        (["--allow-loss", "9"], "--allow-loss: a central plan has no such thing"),
+        (["--guarantee", "w-event:3"], "--guarantee: a central plan has no such option"),
+        (["--marginal", "sex,job"], "--marginal: a central plan has no such option"),
+        (["--lineage-epsilon", "9"], "--lineage-epsilon: a central plan has no such option"),
+        (["--allow-loss", "9"], "--allow-loss: a central plan has no such option"),
         (["--lifetime", "1m"], "--lifetime: 60 s are less than a window, 3,600 s"),
-        (["--pilot", "p.json"], "--pilot: a central plan has no such thing"),
+        (["--pilot", "p.json"], "--pilot: a central plan has no such option"),
         (["--delta", ""], "delta must be a decimal number in a string such as \"1e-6\", got ''"),
     ],
 )
@@ -288,7 +288,7 @@ def test_what_only_a_central_plan_has_is_refused_by_a_local_one(
     assert main(argv) == 0
     capsys.readouterr()
     assert main([*argv, *words]) == 2
-    message = f"{words[0]}: a local plan has no such thing; --model central does"
+    message = f"{words[0]}: only plans with --model central have this option"
     assert capsys.readouterr().err == f"calmstream: {message}\n"
 
 

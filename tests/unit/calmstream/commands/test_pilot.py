@@ -26,7 +26,7 @@ def files(tmp_path: Path) -> Path:
     ("data", "options", "message"),
     [
         ("domain.json", [], "--pilot needs --bootstrap"),
-        ("other.json", ["--bootstrap", "127.0.0.1:1"], "give the pilot's file as DATA too"),
+        ("other.json", ["--bootstrap", "127.0.0.1:1"], "use the pilot's file as DATA too"),
         ("pilot.json", ["--lineage", "0" * 32], "a plan after a pilot has the pilot's lineage"),
     ],
 )

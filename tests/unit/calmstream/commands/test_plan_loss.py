@@ -35,8 +35,8 @@ def planned(data: Path, *more: object, epsilon: str = "1") -> list[str]:
 def test_what_plan_refuses_is_what_a_device_refuses_by_default() -> None:
     policy = Policy()
     assert (Decimal(policy.report_epsilon), Decimal(policy.span_epsilon)) == (
-        allowed_loss.MOST_REPORT,
-        allowed_loss.MOST_YEAR,
+        allowed_loss.MAX_REPORT,
+        allowed_loss.MAX_YEAR,
     )
     assert policy.span_seconds == YEAR
 
@@ -111,7 +111,7 @@ def test_a_large_loss_is_refused_unless_it_is_said_again(
     assert main(argv) == 2
     refusal = capsys.readouterr().err.strip()
     assert "\n" not in refusal
-    assert refusal.startswith(f"calmstream: a device can lose {confirmed}: lower epsilon")
+    assert refusal.startswith(f"calmstream: a device can lose {confirmed}: use a smaller epsilon")
     assert not out.exists()
     # The refusal gives the option to type, and that is enough.
     _, _, option = refusal.partition("add ")
