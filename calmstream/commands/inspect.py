@@ -19,7 +19,8 @@ from consumer.subscribe.subscribe import plan_names
 from estimators.plan import Plan
 
 SUSPICIOUS_Z = 5.0
-"""Beyond so many standard deviations a group's share is marked."""
+"""A group's share of the reports is marked if it is further from the planned one than this number
+of standard deviations."""
 
 SENDER_TIMES = (
     "message.timestamp.type=CreateTime: its records carry their senders' times, not the broker's. "
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def document(plan: Plan, found: Inspection) -> dict[str, Any]:
-    """The same as JSON; times in seconds since the epoch, clock null before the first record."""
+    """Return the result as JSON; times are seconds since the epoch, null without any record."""
     partitions = [
         asdict(p)
         | {"lag": p.lag, "trouble": p.trouble, "clock": p.clock / 1000 if p.clock else None}
@@ -83,7 +84,7 @@ def document(plan: Plan, found: Inspection) -> dict[str, Any]:
 
 
 def show(plan: Plan, found: Inspection, console: Console) -> None:
-    """As tables for people."""
+    """Print the result as tables for people."""
     windows = found.windows
     console.print(
         f"{plan.name}-{plan.digest[:8]}: {found.lag:,} records behind · "

@@ -21,6 +21,7 @@ from estimators.view import View
 T = TypeVar("T")
 
 MAX_PLAN_BYTES = 16 << 20
+"""Maximum size of a plan document that is read."""
 
 _FIELDS: dict[str, type] = {
     "version": int,
@@ -53,7 +54,7 @@ _OPTIONAL_2: dict[str, type] = {**_OPTIONAL, "lineage_name": str, "continues": l
 
 
 def read_plan(raw: bytes) -> Plan:
-    """Return the plan in ``raw``, for services and tools: they read every plan that is not absurd.
+    """Return the plan in ``raw``, for services and tools.
 
     A device reads plans that others hand to it with
     :func:`producer.device.read_plan.read_device_plan`.

@@ -1,8 +1,8 @@
-"""Counts of earlier plans of a lineage: in a plan's parameters, and joined to its totals.
+"""Counts of earlier plans (pilots) in the parameters of a plan, and their use in its totals.
 
-A plan that follows a pilot carries the pilot's counters. They count perturbed reports, so their use
-costs no more privacy (post-processing). A total is fitted as if its groups and the pilot's belonged
-to one plan, as unbiased statistics of any plan pool by inverse variance.
+A plan that follows a pilot contains the pilot's counters. These count perturbed reports, so their
+use costs no more privacy (post-processing). The model of a running total is fitted as if the groups
+of the plan and of the pilot belonged to one plan, with weights by inverse variance.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from estimators.plan.plan import Plan
 from estimators.tally import Tally
 
 MAX_COUNTERS = 1 << 18
-"""Most counters of earlier plans in a plan: about 2 MB of its document, which devices load too."""
+"""Maximum number of counters of earlier plans in a plan: about 2 MB of its document, which devices
+load too."""
 
 MAX_VIEW_CELLS = 1 << 12
-"""Most cells of a view: its interactions are read in full, at cells · attributes operations."""
+"""Maximum number of cells of a view of an earlier plan, all of which are read."""
 
 
 class CollectionPlan(Protocol):
-    """The part of a plan that a recovery reads."""
+    """The part of a plan that an estimation needs: what was collected."""
 
     @property
     def domain(self) -> Domain:
@@ -38,20 +39,20 @@ class CollectionPlan(Protocol):
 
     @property
     def k(self) -> int:
-        """Size of the marginals that matter."""
+        """Number of attributes of the marginals that matter."""
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Views that are collected, by mechanism."""
+        """The groups of devices, with the views on which they report."""
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """One per group."""
+        """The mechanism of each group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Groups of several plans; see `CollectionPlan`."""
+    """Groups of several plans together; the attributes are those of `CollectionPlan`."""
 
     domain: Domain
     k: int
@@ -70,12 +71,12 @@ class Earlier:
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """One per group."""
+        """The mechanism of each group."""
         return tuple(build(group.mechanism, self.epsilon) for group in self.groups)
 
     @property
     def reports(self) -> int:
-        """Reports over all groups."""
+        """Number of reports of all groups."""
         return sum(tally.reports for tally in self.tallies)
 
     def to_json(self) -> dict[str, Any]:

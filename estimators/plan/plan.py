@@ -1,4 +1,7 @@
-"""The plan: one immutable document that all parties follow; its digest is its id."""
+"""The plan: the immutable document that devices, workers, publishers and readers follow.
+
+Its digest identifies it. The constructor checks all fields; `document` reads and writes it.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +25,37 @@ from estimators.plan.state_size import record_bytes
 from estimators.randomness import parse_epsilon
 
 PLAN_VERSION = 2
-"""What `calmstream plan` writes; plans of version 1 are read and run for ever."""
+"""Version of the plans that `calmstream plan` writes; plans of version 1 can be read for ever."""
 
 WIRE_MAJOR = 1
+"""Major version of the format of reports."""
+
 MAX_GROUPS = 256
+"""Maximum number of groups, each of which has a topic."""
+
 MAX_STATE_RECORD_BYTES = 8 << 20
+"""Maximum size of a partition's state record, which must fit in one Kafka message."""
+
 MAX_PARTITIONS = 1024
+"""Maximum number of partitions of a topic."""
+
 MAX_WINDOWS = 1 << 32
+"""Maximum number of windows, so that all languages can represent their numbers."""
+
 MAX_TIME = 1 << 40
-"""Latest second since the epoch in a plan."""
+"""Latest time in a plan, seconds since the epoch."""
 
 MAX_MODULUS = 1 << 32
+"""Maximum modulus of a character view, so that all languages can represent it."""
+
 MAX_NAME = 128
+"""Maximum number of characters of the name of a lineage."""
+
 MAX_CONTINUES = 8
+"""Maximum number of other lineages that a plan continues."""
+
 ON_SUSPICION = ("flag", "withhold")
+"""Values of `Plan.on_suspicion`."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _HEX = re.compile(r"[0-9a-f]{32}")
@@ -43,39 +63,45 @@ _HEX = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class Plan:
-    """The document that all parties read. Times are integer seconds since the epoch, or seconds.
+    """The document that all parties read.
 
-    Window w covers [start + w·window, start + (w+1)·window); the plan has ``windows`` of them and
-    ends at ``expires``. A report of window w is accepted while the log's clock has not passed the
-    window's end plus ``grace``, and once the clock plus ``skew`` has reached its start.
+    Window w is the time from start + w·window up to, but not including, start + (w+1)·window. The
+    plan has ``windows`` of them and ends at ``expires``. The clock of a log is the largest append
+    time of its records. A report of window w is accepted if the clock plus ``skew`` has reached the
+    window's start and the clock has not passed the window's end plus ``grace``.
 
     Attributes:
         name: lower case letters, digits and hyphens, at most 48; part of the topic names.
-        purpose: why the statistics are collected, for the people they are about.
-        owner: who answers for them.
-        lineage: 32 hex digits shared by all plans that follow from one another; devices derive
-            their group from it and never exceed ``lineage_epsilon`` under it.
-        domain: what a record is.
-        epsilon: decimal string: the total loss of one report.
-        lineage_epsilon: decimal string: most that one device may ever spend under the lineage
-            (per w windows with w-event); equal to epsilon unless a child plan asks again. From
-            version 2 on the smallest one that a device answered binds it for ever.
-        k: size of the marginals that the method was tuned for.
-        method: registry name.
-        parameters: the method's own, JSON-ready.
-        groups: what is collected.
-        guarantee: what a device's participation costs it.
-        start, window, grace, skew, expires: see above.
-        partitions: of every reports topic and of the state topic.
-        users: reports expected per window.
-        marginals: attribute tuples published at every window.
-        analysis: whether snapshots carry the association of all published pairs and a tree.
-        version: of the document. The fields below stand in it from version 2 on.
-        limits: what one window may receive; None in version 1, the standard ones by default.
-        on_suspicion: what happens to a set whose raw counts look forged: ``flag`` marks every
-            table, ``withhold`` publishes the manifest without tables.
-        lineage_name: what the operator calls the lineage; empty where it is a random number.
-        continues: other lineages, 32 hex digits each; what a device spent under them counts under
+        purpose: why the statistics are collected, for the people concerned.
+        owner: who is responsible for the collection.
+        lineage: 32 hex digits that all plans of a lineage share, which follow from one another.
+            Devices derive their group from it and never exceed ``lineage_epsilon`` under it.
+        domain: attributes of a record.
+        epsilon: total privacy loss of one report, decimal string.
+        lineage_epsilon: maximum loss of one device under all plans of the lineage (per w windows
+            with w-event), decimal string; epsilon by default. From version 2 on, the smallest value
+            among the plans that a device has answered holds for ever.
+        k: number of attributes of the marginals for which the method was designed.
+        method: registry name of the method.
+        parameters: parameters of the method, JSON-ready.
+        groups: the groups of devices, with mechanisms and views (what devices report on).
+        guarantee: limit of a device's privacy loss over time.
+        start: start of window 0, seconds since the epoch.
+        window: length of a window in seconds.
+        grace: time in seconds for late reports.
+        skew: time in seconds by which reports can be early.
+        expires: end of the last window, seconds since the epoch.
+        partitions: number of partitions of every reports topic and of the state topic.
+        wire: major version of the format of reports.
+        users: number of reports expected per window.
+        marginals: attributes of the tables that are published at every window.
+        analysis: whether snapshots contain the association of all published pairs and a tree.
+        version: version of the document. The fields below exist from version 2 on.
+        limits: limits of what one window may receive; None in version 1.
+        on_suspicion: treatment of windows whose raw counts look forged: ``flag`` marks every table,
+            ``withhold`` publishes the manifest without tables.
+        lineage_name: the operator's name of the lineage; empty if it is a random number.
+        continues: other lineages, 32 hex digits each; the loss of a device under them counts under
             this one.
     """
 

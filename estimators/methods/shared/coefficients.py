@@ -37,12 +37,12 @@ Key = tuple[Attributes, tuple[int, ...]]
 
 
 KEPT_CELLS = 256
-"""Largest table whose angles are kept for the next one of the same shape."""
+"""Maximum number of cells of a table whose angles are cached for tables of the same shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A view that determines a coefficient: its harmonic ``harmonic`` of view ``view``."""
+    """One way to a coefficient: it is the harmonic ``harmonic`` of the view number ``view``."""
 
     view: int
     harmonic: int
@@ -106,9 +106,10 @@ class Structure:
     """The coefficients that the views of a plan determine; it does not depend on data.
 
     Args:
-        domain: what a record is.
-        views: parities or characters, all of one kind.
-        owners: per view the only marginal that it may serve (with its subsets); None: any.
+        domain: attributes of a record.
+        views: the views, all parities or all characters.
+        owners: for each view the only marginal for which it may be used, and for its subsets; None
+            if views may be used for all marginals.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class Structure:
                 yield from self._touching.get(subset, ())
 
     def scale(self, attributes: Attributes) -> float:
-        """One over the number of cells or, for parities, of bit patterns."""
+        """Return 1 divided by the number of cells or, for parities, of bit patterns."""
         cardinalities = self.domain.shape(attributes)
         if self.binary:
             return 1.0 / prod(power_of_two(r) for r in cardinalities)
@@ -178,11 +179,11 @@ class Recovery:
     """Tables and variances from the views' evidence.
 
     Args:
-        structure: of the views.
-        reports: shape (views,), reports per view.
-        precision: shape (views,), inverse variance of one report's harmonic: the weight, times
-            reports, of a view where several determine one coefficient.
-        read: the evidence of a view by number; called once for each view that is needed.
+        structure: the coefficients of the views.
+        reports: shape (views,), number of reports per view.
+        precision: shape (views,), inverse variance of a coefficient from one report. If several
+            views determine a coefficient, the weight of each is this times its reports.
+        read: returns the estimate of a view by its number; called once for each view that is used.
     """
 
     def __init__(
@@ -200,7 +201,7 @@ class Recovery:
 
     @property
     def reports(self) -> int:
-        """Over all views."""
+        """Number of reports of all views."""
         return int(self._reports.sum())
 
     def evidence(self, view: int) -> Evidence:

@@ -1,6 +1,7 @@
-"""Recovery from views that are marginals: consistent tables, then any marginal from them.
+"""Estimation from overlapping views: consistent tables, and any marginal from them.
 
-Shared by every method whose groups report cells of attribute sets; only the design differs.
+Here a view is a set of attributes whose cell a device reports. All methods with such views share
+this module; only their designs differ.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MAX_QUERY_CELLS = 1 << 22
-"""Largest table that is reconstructed."""
+"""Maximum number of cells of a table that is answered; it limits time and memory."""
 
 NEGLIGIBLE = 1e-3
-"""A view whose precision is below this share of the best one's is left out: it hardly
-contributes, but its noisy table would still have to be reconciled with all others."""
+"""A view is left out if its precision is below this share of the largest precision: it contributes
+nearly nothing, but its noisy table would have to be made consistent with all others."""
 
 MOVED = 0.5
-"""A cell counts as clipped when non-negativity moved it by more than this many standard errors."""
+"""A cell counts as clipped if its correction is larger than this number of standard errors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
