@@ -42,15 +42,15 @@ class MarginalRecord:
     """One published marginal.
 
     Attributes:
-        window: its number.
-        kind: see :class:`Kind`.
-        revision: one offset per input partition.
-        attributes: names, in axis order.
-        labels: per attribute its labels, in code order.
-        table: cell estimates, row-major, last attribute fastest.
-        stderr: standard error of every cell, before non-negativity was enforced.
-        noise_floor: sum of stderr squared: the squared error to expect from noise alone.
-        reports: number of reports that speak about these attributes.
+        window: number of the window.
+        kind: kind of the set to which the record belongs.
+        revision: one offset per input partition, up to which reports are counted.
+        attributes: names of the attributes, in the order of the axes.
+        labels: labels of each attribute, in the order of their codes.
+        table: estimate of every cell, row-major, last attribute fastest.
+        stderr: standard error of every cell, before negative cells were corrected.
+        noise_floor: sum of the squares of stderr, the expected squared error by noise.
+        reports: number of reports with information about these attributes.
         flags: see :class:`estimators.marginal.Marginal`.
     """
 

@@ -57,14 +57,15 @@ class PartitionState:
     """A partition record. Clocks are milliseconds since the epoch, 0 before the first record.
 
     Attributes:
-        topic_id: of the input topic, so that a recreated one is not mistaken for this one.
-        next_offset: first input offset that is not counted here.
-        clock: running maximum of append times below next_offset.
-        closed_through: last closed window, -1 for none.
-        resume_from: offset of the first accepted batch of a window still open, else next_offset.
+        topic_id: id of the input topic, which a new topic of the same name does not have.
+        next_offset: first input offset that is not counted yet.
+        clock: maximum of the append times before next_offset.
+        closed_through: number of the last closed window, -1 if there is none.
+        resume_from: offset of the first accepted batch of an open window, or next_offset if there
+            is none.
         resume_clock: clock just before the record at resume_from.
-        total: counts through closed_through, and rejects that fell after the last window.
-        open: counts per open window, only those that received anything.
+        total: counts of all windows up to closed_through, and rejections after the last window.
+        open: counts of every open window that received anything.
     """
 
     topic_id: str
@@ -82,10 +83,10 @@ class ClosedWindow:
     """A closed record.
 
     Attributes:
-        window: its number.
+        window: number of the window.
         closed_at: offset of the input record that closed it.
-        count: of this window alone.
-        total: of all windows through this one.
+        count: counts of this window.
+        total: counts of all windows up to this one.
     """
 
     window: int
@@ -105,10 +106,10 @@ def closed_key(group: int, partition: int, window: int) -> bytes:
 
 
 def parse_key(key: bytes) -> tuple[int, int, int | None]:
-    """(group, partition, window or None for the partition record).
+    """Return group, partition and window of a key; the window is None for a partition record.
 
     Raises:
-        ForeignRecord: no key of a state topic.
+        ForeignRecord: it is not a key of a state topic.
     """
     try:
         parts = [int(part) for part in key.decode("ascii").split("/")]
