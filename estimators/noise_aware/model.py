@@ -110,7 +110,7 @@ REGIMES = (
         joint_share=LOGLINEAR_SHARE,
         inflation=INFLATION_TRAITS,
     ),
-    # A joint table would be too large. The cost of whitening (`sampling.hamiltonian`) grows with
+    # A joint table would be too large. The cost of whitening (`numerics.hamiltonian`) grows with
     # the cube of the number of attributes: seconds for 128.
     Regime(
         binary=True,

@@ -9,70 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
-
-
-@dataclass(frozen=True)
-class LogGrid:
-    """A grid of ``count`` points from ``low`` to ``high``, evenly spaced in the logarithm."""
-
-    low: float
-    high: float
-    count: int
-
-    @cached_property
-    def points(self) -> Floats:
-        """Shape (count,)."""
-        return np.exp(np.linspace(np.log(self.low), np.log(self.high), self.count))
-
-    def log_density(self, scale: Floats) -> Floats:
-        """Return the log density of ``log scale``, up to a constant: here it is uniform."""
-        return np.zeros_like(scale)
-
-    @cached_property
-    def on_grid(self) -> Floats:
-        """`log_density` of the grid's points: shape (count,)."""
-        return self.log_density(self.points)
-
-
-@dataclass(frozen=True)
-class HalfNormal(LogGrid):
-    """Half-normal prior of a scale: uniform up to about `size`, next to nothing far above it."""
-
-    size: float  # Deviation of the half-normal factor
-    # What is uniform near 0: the density of the scale itself (true) or of its logarithm (false). In
-    # the logarithm "no effect" is likely beforehand; else intervals stay wide without data.
-    level: bool = False
-
-    def log_density(self, scale: Floats) -> Floats:
-        """Return the log density of ``log scale``, up to a constant."""
-        even = np.log(scale) if self.level else 0.0
-        return np.asarray(even - 0.5 * np.square(scale / self.size))
-
-
-@dataclass(frozen=True)
-class LogNormal(LogGrid):
-    """Prior of a scale whose logarithm is normal about ``log median``, of deviation ``spread``."""
-
-    median: float
-    spread: float
-
-    def log_density(self, scale: Floats) -> Floats:
-        """Return the log density of ``log scale``, up to a constant."""
-        return np.asarray(-0.5 * np.square(np.log(scale / self.median) / self.spread))
-
-
-def half_cauchy(ratio: Floats) -> Floats:
-    """Return the density of the logarithm of a half-Cauchy variable, up to a constant.
-
-    ``ratio`` is the variable divided by its scale.
-    """
-    return np.asarray(ratio / (1.0 + np.square(ratio)))
-
+from estimators.numerics.grids import HalfNormal, LogGrid, LogNormal
 
 # Smallest prior scale in a design: an order that is stated to be absent still gets some users.
 LEAST_SCALE = 1e-3

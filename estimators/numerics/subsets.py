@@ -1,10 +1,17 @@
-"""Counting and sampling the subsets of d attributes without listing all of them."""
+"""Subsets of d attributes: counts and samples of all sizes, and the listed sets of small sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, islice
 from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.intp]
 
 
 def elementary(values: Iterable[int], largest: int) -> list[int]:
@@ -36,3 +43,24 @@ def even_sample(d: int, size: int, limit: int) -> Iterator[tuple[int, ...]]:
     """
     step = -(-comb(d, size) // limit)
     return islice(combinations(range(d), size), 0, None, step)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttributeSets:
+    """Sets of some of d binary attributes; in a cell's index the first is the highest bit."""
+
+    attributes: int  # Their number d
+    members: tuple[tuple[int, ...], ...]  # The sets, by size, then in lexicographic order
+    index: Indices  # (sets,): cell of the Walsh-Hadamard transform that holds the set's moment
+    order: Indices  # (sets,): sizes
+    crossed: Indices  # (sets, sets): cell of the symmetric difference of two sets
+
+
+@lru_cache(maxsize=32)
+def sets_up_to(d: int, order: int) -> AttributeSets:
+    """Return all sets of one to ``order`` of d attributes."""
+    members = tuple(s for o in range(1, order + 1) for s in combinations(range(d), o))
+    index = np.array([sum(1 << (d - 1 - i) for i in s) for s in members])
+    return AttributeSets(
+        d, members, index, np.array([len(s) for s in members]), index[:, None] ^ index
+    )

@@ -22,11 +22,11 @@ from estimators.mechanisms import best_oracle
 from estimators.mechanisms.base import Mechanism
 from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.design.exchangeable import Scenario, variances
-from estimators.noise_aware.input.features import sets_up_to
 from estimators.noise_aware.input.statistics import cell_variance
 from estimators.noise_aware.models.joint import MAX_ATTRIBUTES, MAX_ORDER, READ_ORDER, SMALL
 from estimators.noise_aware.priors import SCENARIO_MEANS, PriorScales
 from estimators.numerics.covering import balanced
+from estimators.numerics.subsets import sets_up_to
 
 FLOOR = 0.05
 """Smallest share of users on pairs, so that their scale can be learnt whatever the prior says."""

@@ -16,7 +16,8 @@ from estimators.errors import PlanError
 from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics, collect
-from estimators.noise_aware.priors import LEAST_SCALE, LogNormal, PriorScales, stated_scale
+from estimators.noise_aware.priors import LEAST_SCALE, PriorScales, stated_scale
+from estimators.numerics.grids import LogNormal
 from estimators.plan.numbers import as_number
 from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally

@@ -9,14 +9,13 @@ all of them. See noise-aware.md, section 2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import combinations
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
 
 from estimators.domain import Attributes
-from estimators.noise_aware.arrays import Flags, Floats, Indices
+from estimators.noise_aware.arrays import Flags, Floats
 
 
 @dataclass(frozen=True)
@@ -107,24 +106,3 @@ class Features:
         right = self.codes[j] / self.cardinalities[j]
         table: Floats = a[..., :, None] * b[..., None, :] + left @ own @ right.T
         return table
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AttributeSets:
-    """Sets of some of d binary attributes; in a cell's index the first is the highest bit."""
-
-    attributes: int  # Their number d
-    members: tuple[Attributes, ...]  # The sets, by size, then in lexicographic order
-    index: Indices  # (sets,): cell of the Walsh-Hadamard transform that holds the set's moment
-    order: Indices  # (sets,): sizes
-    crossed: Indices  # (sets, sets): cell of the symmetric difference of two sets
-
-
-@lru_cache(maxsize=32)
-def sets_up_to(d: int, order: int) -> AttributeSets:
-    """Return all sets of one to ``order`` of d attributes."""
-    members = tuple(s for o in range(1, order + 1) for s in combinations(range(d), o))
-    index = np.array([sum(1 << (d - 1 - i) for i in s) for s in members])
-    return AttributeSets(
-        d, members, index, np.array([len(s) for s in members]), index[:, None] ^ index
-    )

@@ -15,8 +15,9 @@ import numpy as np
 from estimators.domain import Attributes
 from estimators.mechanisms.base import Mechanism
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import Features, sets_up_to
+from estimators.noise_aware.input.features import Features
 from estimators.numerics.hadamard import transform
+from estimators.numerics.subsets import sets_up_to
 from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from estimators.noise_aware.arrays import Flags, Floats
 from estimators.noise_aware.input.features import Features
-from estimators.noise_aware.priors import BLOCK_SCALE, BLOCK_SIZE, half_cauchy
-from estimators.noise_aware.sampling.draws import choose
+from estimators.noise_aware.priors import BLOCK_SCALE, BLOCK_SIZE
+from estimators.numerics.grids import half_cauchy
+from estimators.numerics.sampling import choose
 
 
 class Blocks:

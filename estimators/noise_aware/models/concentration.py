@@ -14,7 +14,7 @@ import numpy as np
 
 from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.priors import CONCENTRATION
-from estimators.noise_aware.sampling.draws import choose
+from estimators.numerics.sampling import choose
 
 
 class Concentrations:

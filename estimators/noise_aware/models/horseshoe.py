@@ -12,7 +12,8 @@ import numpy as np
 
 from estimators.noise_aware import priors
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.sampling.draws import choose
+from estimators.numerics.grids import HalfNormal, LogGrid, half_cauchy
+from estimators.numerics.sampling import choose
 
 
 def draw_scales(
@@ -44,7 +45,7 @@ def draw_scales(
     )
     scale = scales[choose(random, score, axis=1)]
     variance = np.square(ratios)[:, None] * (own * np.square(scale)[:, None, None])
-    prior = np.log(priors.half_cauchy(ratios))[:, None]
+    prior = np.log(half_cauchy(ratios))[:, None]
     score = -0.5 * _energy(square, noise, variance, most) + prior
     return scale, np.square(ratios[choose(random, score, axis=1)])
 
@@ -56,9 +57,9 @@ def gains(effects: Floats, variances: Floats, size: float) -> tuple[Floats, Floa
     even in the logarithm from 0.001 on. Shape (count,) all: gains, and the variance that their
     uncertainty adds to ``gain * variance`` of the shrunk effects. Cost: 252 count.
     """
-    scales = priors.HalfNormal(1e-3, 1.5, 28, size)
-    ratios = priors.LogGrid(0.1, 10.0, 9).points
-    kappa = priors.half_cauchy(ratios)
+    scales = HalfNormal(1e-3, 1.5, 28, size)
+    ratios = LogGrid(0.1, 10.0, 9).points
+    kappa = half_cauchy(ratios)
     prior = np.square(scales.points[:, None] * ratios[None])[:, :, None]
     total = variances + prior
     score = -0.5 * (np.square(effects) / total + np.log(total))

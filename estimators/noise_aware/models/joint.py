@@ -14,12 +14,12 @@ import numpy as np
 
 from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Floats, Singles
-from estimators.noise_aware.input.features import sets_up_to
 from estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
 from estimators.noise_aware.models.loglinear import LogLinear
 from estimators.noise_aware.models.parities import PairParities, Parities
-from estimators.noise_aware.sampling.hamiltonian import draw
 from estimators.numerics.hadamard import transform
+from estimators.numerics.hamiltonian import draw
+from estimators.numerics.subsets import sets_up_to
 
 MAX_ATTRIBUTES = 16
 """Maximum number of attributes: fitting 65,536 cells takes seconds, twice that for one more."""

@@ -17,8 +17,8 @@ from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models.horseshoe import draw_scales
 from estimators.noise_aware.models.mixture import ByOrder, Mixtures, likelihood
 from estimators.noise_aware.models.posterior import DRAWS, Posterior, PosteriorAccumulator
-from estimators.noise_aware.sampling.draws import choose
-from estimators.noise_aware.sampling.hamiltonian import draw
+from estimators.numerics.hamiltonian import draw
+from estimators.numerics.sampling import choose
 
 CHAINS = 4
 """Independent chains, which are drawn as one array: each gives ten of the posterior draws."""

@@ -20,7 +20,8 @@ import numpy as np
 from estimators.noise_aware import priors
 from estimators.noise_aware.arrays import Floats, Indices, Singles
 from estimators.noise_aware.models.parities import Parities
-from estimators.noise_aware.sampling.draws import choose
+from estimators.numerics.grids import LogGrid
+from estimators.numerics.sampling import choose
 
 
 class LogLinear:
@@ -187,7 +188,7 @@ class LogLinear:
         self._alpha[:] = grid[choose(self._random, score + priors.SOCIABILITY.on_grid)]
         self._move(own, self._alpha, priors.SOCIABILITY, likelihood)
 
-    def _draw_scale(self, state: Floats, scale: Floats, order: int, prior: priors.LogGrid) -> None:
+    def _draw_scale(self, state: Floats, scale: Floats, order: int, prior: LogGrid) -> None:
         """Draw nu and scale of one order given the state, shape (chains, 1, sets), in place."""
         count, grid, nus = state.shape[2], prior.points, priors.TAIL_FREEDOMS
         norm = np.array([lgamma((f + 1.0) / 2.0) - lgamma(f / 2.0) - 0.5 * log(f) for f in nus])
@@ -198,9 +199,7 @@ class LogLinear:
         score += prior.on_grid - count * np.log(grid)
         scale[:] = grid[choose(self._random, score)]
 
-    def _move(
-        self, own: Indices, scale: Floats, prior: priors.LogGrid, likelihood: Floats
-    ) -> Floats:
+    def _move(self, own: Indices, scale: Floats, prior: LogGrid, likelihood: Floats) -> Floats:
         """Multiply a scale and what it scales by random factors, in Metropolis steps, in place.
 
         ``own`` are its positions in a state; log likelihoods before and after are (chains,).

@@ -23,9 +23,9 @@ from estimators.noise_aware.models.blocks import Blocks
 from estimators.noise_aware.models.concentration import Concentrations
 from estimators.noise_aware.models.horseshoe import draw_scales
 from estimators.noise_aware.models.posterior import Posterior, PosteriorAccumulator
+from estimators.noise_aware.models.quadratic_form import QuadraticForm, refined
 from estimators.noise_aware.priors import FACTOR_LOADING, LARGEST_RESIDUAL, MEAN_SHAPES
-from estimators.noise_aware.sampling.draws import choose
-from estimators.noise_aware.sampling.quadratic_form import QuadraticForm, refined
+from estimators.numerics.sampling import choose
 
 CHAINS, RANK = 4, 4
 """Numbers of chains and of factors; a small alpha switches off a factor that data do not need."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Floats, Singles
-from estimators.noise_aware.input.features import sets_up_to
 from estimators.numerics.hadamard import transform
+from estimators.numerics.subsets import sets_up_to
 
 
 class Parities:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimators.noise_aware.arrays import Flags, Floats
-from estimators.noise_aware.sampling.draws import truncated
+from estimators.numerics.sampling import truncated
 
 DRAWS = 40
 """Posterior draws that are kept for intervals: enough for a 95 % quantile to lie between two."""

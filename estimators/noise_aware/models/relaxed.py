@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.input.features import AttributeSets
 from estimators.numerics.hadamard import transform
+from estimators.numerics.subsets import AttributeSets
 
 LEAST_VARIANCE = 1e-7
 """Added to every variance, so that the Hessian can be inverted."""

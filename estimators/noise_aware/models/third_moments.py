@@ -16,13 +16,13 @@ import numpy as np
 
 from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Flags, Floats, Indices
-from estimators.noise_aware.input.features import sets_up_to
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models import relaxed
 from estimators.noise_aware.models.horseshoe import gains
 from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.priors import CUMULANT, LONE_RESIDUAL, REMAINDER
 from estimators.numerics.hadamard import transform
+from estimators.numerics.subsets import sets_up_to
 
 RANK = 4
 """Number of factors: they have 20 third cumulants, few enough to estimate from 100 triples."""

@@ -17,7 +17,7 @@ from estimators.noise_aware.models.posterior import Posterior, draws_for
 from estimators.noise_aware.models.third_moments import ThirdMoments
 from estimators.noise_aware.tables.binary import BinaryTables
 from estimators.noise_aware.tables.intervals import half_width, log_normal_stderr
-from estimators.noise_aware.tables.raking import outer, rake, valid_pair
+from estimators.numerics.raking import outer, rake, valid_pair
 
 
 class MomentTables:

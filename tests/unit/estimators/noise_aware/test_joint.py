@@ -21,7 +21,7 @@ from estimators.noise_aware.priors import (
     SOCIABILITY,
     TAIL_FREEDOMS,
 )
-from estimators.noise_aware.sampling.hamiltonian import draw, inverse_of_triangle
+from estimators.numerics.hamiltonian import draw, inverse_of_triangle
 
 Floats = NDArray[np.float64]
 

@@ -12,10 +12,10 @@ from estimators.noise_aware.design import allocation
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import cell_variance, collect
 from estimators.noise_aware.models.horseshoe import gains
-from estimators.noise_aware.sampling.draws import erf, truncated
 from estimators.noise_aware.tables.mixed import share_of_first
-from estimators.noise_aware.tables.raking import outer, rake, valid_pair
 from estimators.numerics.hadamard import transform
+from estimators.numerics.raking import outer, rake, valid_pair
+from estimators.numerics.sampling import erf, truncated
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from estimators.noise_aware.input.features import sets_up_to
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models import relaxed
 from estimators.noise_aware.models import third_moments as third
@@ -20,6 +19,7 @@ from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.tables.binary import BinaryTables
 from estimators.noise_aware.tables.intervals import INFLATION, half_width
 from estimators.numerics.hadamard import transform
+from estimators.numerics.subsets import sets_up_to
 
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.noise_aware.arrays import Floats
-
+Floats = NDArray[np.float64]
 Kept = TypeVar("Kept", bound=NDArray[np.floating[Any]])
 Kept_co = TypeVar("Kept_co", bound=NDArray[np.floating[Any]], covariant=True)
 

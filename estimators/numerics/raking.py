@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from estimators.noise_aware.arrays import Floats
+Floats = NDArray[np.float64]
 
 
 def rake(

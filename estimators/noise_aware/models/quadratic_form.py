@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from estimators.noise_aware.arrays import Floats
-from estimators.noise_aware.sampling.draws import choose
+from estimators.numerics.sampling import choose
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from estimators.noise_aware.arrays import Floats, Indices
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 def choose(random: np.random.Generator, score: Floats, axis: int = -1) -> Indices:

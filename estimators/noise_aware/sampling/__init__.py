@@ -1,1 +1,0 @@
-"""Samplers that draw from the posterior distributions of the models."""
