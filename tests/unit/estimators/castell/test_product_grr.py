@@ -14,7 +14,7 @@ import pytest
 from estimators.errors import PlanError
 from estimators.mechanisms.grr import GRR
 from estimators.mechanisms.joint_tables import JointTables, digits_of
-from estimators.mechanisms.product_grr import ProductGRR, share_weight
+from estimators.mechanisms.product_grr import MAX_WEIGHT, ProductGRR, share_weight
 from estimators.randomness import SeededRandomness, exp_weight
 from tests.support.mechanisms import below_exp
 
@@ -43,6 +43,7 @@ def test_a_share_of_several_attributes_is_rounded_down() -> None:
     assert share_weight("1", 1, 8) == exp_weight("1", 8)
     assert share_weight("1", 8, 8) == exp_weight("1")
     assert share_weight("1", 2, 8) == exp_weight("1", 4)
+    assert share_weight("16", 8, 8) == MAX_WEIGHT, "the largest share is allowed"
     three = Fraction(share_weight("1", 3, 8), TWO_32)
     assert three <= Fraction(exp_weight("1", 8), TWO_32) ** 3 < three + Fraction(1, TWO_32)
     assert three**8 <= below_exp(Fraction(3))
