@@ -1,15 +1,19 @@
-"""The access rules that each role of a plan needs in Kafka.
+"""The permissions that each role of a plan needs in Kafka.
 
 A role is a kind of process: ``edge`` sends reports, ``tally`` counts them, ``publisher`` publishes
-the tables, ``subscriber`` reads them, ``replay`` counts a log again, and ``operator`` creates and
-deletes topics. The rules are data, so that they can be printed, applied and tested. In Kafka, READ
-and WRITE include DESCRIBE, and an idempotent producer needs nothing beyond WRITE.
+the tables, ``subscriber`` reads them, ``replay`` counts a log again into topics that it creates,
+and ``operator`` creates and deletes topics. The permissions are data, so that they can be printed,
+applied and tested. In Kafka, READ and WRITE include DESCRIBE, and an idempotent producer needs
+nothing beyond WRITE.
+
+The reports topics have the plan's prefix. All other topics and the consumer groups have its output
+prefix. Both prefixes are equal, unless the names have an output namespace, as for a replay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from broker.names import TopicNames
@@ -37,7 +41,7 @@ _DESCRIBE = ("DESCRIBE", "DESCRIBE_CONFIGS")
 
 
 def permissions(role: str, names: TopicNames) -> tuple[Permission, ...]:
-    """Return the permissions of a role on the topics and groups of one plan.
+    """Return the permissions of a role on the topics and consumer groups of one plan.
 
     Raises:
         InvalidInput: there is no such role.
@@ -49,6 +53,7 @@ def permissions(role: str, names: TopicNames) -> tuple[Permission, ...]:
 
 def _reports(names: TopicNames, *operations: str) -> list[Permission]:
     """Return permissions on all reports topics of the plan, granted on their common prefix."""
+    # The name of a reports topic ends with "g" and the number of a group of devices.
     return [Permission("topic", f"{names.prefix}.reports.g", o, True) for o in operations]
 
 
@@ -56,7 +61,7 @@ def _topic(name: str, *operations: str) -> list[Permission]:
     return [Permission("topic", name, operation) for operation in operations]
 
 
-def _group(names: TopicNames, which: str) -> list[Permission]:
+def _consumer_group(names: TopicNames, which: str) -> list[Permission]:
     return [Permission("group", f"{names.output_prefix}.{which}", "READ")]
 
 
@@ -71,7 +76,7 @@ def _tally(names: TopicNames) -> list[Permission]:
         *_topic(names.state, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.dead_letters, "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.snapshots, *_DESCRIBE),
-        *_group(names, "tally"),
+        *_consumer_group(names, "tally"),
     ]
 
 
@@ -83,7 +88,7 @@ def _publisher(names: TopicNames) -> list[Permission]:
         *_topic(names.state, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.snapshots, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.dead_letters, *_DESCRIBE),
-        *_group(names, "publisher"),
+        *_consumer_group(names, "publisher"),
     ]
 
 
@@ -92,11 +97,12 @@ def _subscriber(names: TopicNames) -> list[Permission]:
 
 
 def _replay(names: TopicNames) -> list[Permission]:
-    source = TopicNames(
-        names.namespace, names.plan_name, names.digest, names.groups, names.partitions
-    )
-    if names.output_prefix == source.output_prefix:
-        raise InvalidInput("role replay: name the new namespace with --output-namespace")
+    if names.output_prefix == names.prefix:
+        raise InvalidInput(
+            "role replay: state the namespace of the new topics with --output-namespace"
+        )
+    # A replay reads the dead letters of the service, whose names have no output namespace.
+    source = replace(names, output_namespace="")
     target = f"{names.output_prefix}."
     return [
         *_reports(names, "READ", "DESCRIBE_CONFIGS"),
@@ -108,10 +114,11 @@ def _replay(names: TopicNames) -> list[Permission]:
 def _operator(names: TopicNames) -> list[Permission]:
     every = ("CREATE", "READ", "WRITE", "DELETE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS")
     prefixes = {f"{names.prefix}.", f"{names.output_prefix}."}
+    # With READ on the consumer groups, Kafka's tools can show their lag and reset their offsets.
     return [
         *(Permission("topic", prefix, o, True) for prefix in prefixes for o in every),
-        *_group(names, "tally"),
-        *_group(names, "publisher"),
+        *_consumer_group(names, "tally"),
+        *_consumer_group(names, "publisher"),
     ]
 
 
@@ -123,4 +130,5 @@ ROLES: Mapping[str, Callable[[TopicNames], list[Permission]]] = {
     "replay": _replay,
     "operator": _operator,
 }
-"""The permissions of each role. Only the operator, who retires plans, may delete topics."""
+"""The permissions of each role. Only the operator may delete topics, because only the
+operator removes plans."""

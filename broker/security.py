@@ -1,4 +1,7 @@
-"""TLS and SASL settings of a connection, from arguments, files or the environment."""
+"""TLS and SASL settings of a connection.
+
+The password can come from a file or an environment variable.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,15 @@ class Security:
         protocol: one of :data:`PROTOCOLS`.
         mechanism: one of :data:`MECHANISMS`; allowed with a SASL protocol only.
         username: the name for SASL.
-        password: the password for SASL. Exactly one of the three password attributes must be set.
+        password: the password for SASL. With a SASL protocol exactly one of the three password
+            attributes must be set, otherwise none.
         password_file: a file whose content, without the final line break, is the password.
         password_env: name of an environment variable that holds the password.
         cafile: PEM file of trusted certificates; None means the system's certificates.
         certfile: PEM file of the client's own certificate, for mutual TLS.
         keyfile: PEM file of the private key of ``certfile``.
-        check_hostname: whether the broker's certificate must name its host.
+        check_hostname: whether the broker's certificate must contain the host name to which the
+            client connects.
 
     Raises:
         InvalidInput: settings contradict each other, or a file does not exist.
@@ -72,8 +77,11 @@ class Security:
     def client_settings(self, env: Mapping[str, str] = os.environ) -> dict[str, Any]:
         """Return these settings as keyword arguments of the Kafka client, password included.
 
+        The password file is read at each call.
+
         Raises:
             InvalidInput: the environment variable is not set or the password is empty.
+            OSError, UnicodeDecodeError: the password file cannot be read.
         """
         settings: dict[str, Any] = {"security_protocol": self.protocol}
         if self.tls:
@@ -109,8 +117,9 @@ class Security:
         else:
             secret = self.password or ""
         if not secret:
-            source = self.password_file or self.password_env or "password"
-            raise InvalidInput(f"the SASL password from {source} is empty")
+            source = self.password_file or self.password_env
+            origin = f" from {source}" if source else ""
+            raise InvalidInput(f"the SASL password{origin} is empty")
         return secret
 
 

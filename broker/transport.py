@@ -214,10 +214,11 @@ class Reader(Protocol):
 class Changes:
     """Changes of a group member's assignment since the last call.
 
-    A partition that is both in ``gone`` and in ``added`` was lost first and then assigned again.
+    A partition that is both in ``gone`` and in ``added`` was taken away first and then
+    assigned again.
 
     Attributes:
-        revoked: partitions that the member gave up itself.
+        revoked: partitions that the member gave up when the group took them back.
         lost: partitions that were taken from the member; they may already belong to another one.
         added: partitions that the member now owns.
     """

@@ -1,14 +1,15 @@
 """Membership in a Kafka consumer group.
 
 The Kafka client calls a rebalance listener on its own thread, while the caller waits in ``poll``.
-The listener only records the change, pauses new partitions and sets a placeholder position, so that
-the client neither fetches from them nor requests committed offsets. After the poll the caller takes
-the changes, and seeks and resumes the new partitions.
+The listener records the change. It pauses new partitions, so that the client does not fetch from
+them, and sets a placeholder position, so that the client does not request committed offsets. After
+the poll the caller takes the changes, and seeks and resumes the new partitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
@@ -19,7 +20,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from broker.kafka.client_repairs import repair_member
-from broker.kafka.client_repairs.stale_claims import forget_claims
+from broker.kafka.client_repairs.stale_claims import forget_lost_partitions
 from broker.kafka.limits import Limits, milliseconds
 from broker.kafka.readers import DEFAULT_MAX_RECORDS, ConsumerBase, new_consumer
 from broker.kafka.translate import translate, translated
@@ -56,7 +57,7 @@ def new_member(
         partition_assignment_strategy=[_ASSIGNORS[limits.assignor]],
         session_timeout_ms=milliseconds(limits.session_seconds),
         heartbeat_interval_ms=milliseconds(heartbeat),
-        max_poll_interval_ms=milliseconds(limits.poll_seconds),
+        max_poll_interval_ms=milliseconds(limits.max_poll_interval_seconds),
     )
     repair_member(consumer)
     return consumer
@@ -67,20 +68,25 @@ class KafkaGroupReader(ConsumerBase):
 
     Args:
         consumer: a consumer in a group, from :func:`new_member`.
-        partitions: returns the number of partitions of a topic, or None if it does not exist.
+        partition_count: returns the number of partitions of a topic, or None if there is no such
+            topic.
     """
 
-    def __init__(self, consumer: KafkaConsumer, partitions: Callable[[str], int | None]) -> None:
+    def __init__(
+        self, consumer: KafkaConsumer, partition_count: Callable[[str], int | None]
+    ) -> None:
         super().__init__(consumer)
-        self._partitions = partitions
+        self._partition_count = partition_count
         self._notes = _Notes(consumer)
+        # The error after another client took this static membership ("fenced" this one). Every
+        # later poll raises it.
         self._fenced: CalmstreamError | None = None
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group at the next poll; FatalError if a topic does not exist."""
+        """Join the group at the next poll; raise MissingTopic if a topic does not exist."""
         wanted = list(topics)
         for topic in wanted:
-            if self._partitions(topic) is None:
+            if self._partition_count(topic) is None:
                 raise MissingTopic(f"topic {topic} does not exist")
         with translated("subscribing"):
             self._consumer.subscribe(wanted, listener=self._notes)
@@ -102,25 +108,25 @@ class KafkaGroupReader(ConsumerBase):
     def seek(self, partition: Partition, offset: int) -> None:
         """Set the position of an assigned partition."""
         super().seek(partition, offset)
-        self._notes.unsought.discard(partition)
+        self._notes.without_position.discard(partition)
 
     def position(self, partition: Partition) -> int:
         """Return the offset of the next record."""
-        if partition in self._notes.unsought:
+        if partition in self._notes.without_position:
             raise FatalError(f"{partition}: no position yet, seek first")
         return super().position(partition)
 
     def pause(self, partitions: Collection[Partition]) -> None:
         """Stop returning records of these partitions."""
-        self._consumer.pause(*self._mine(partitions))
+        self._consumer.pause(*self._assigned_of(partitions))
 
     def resume(self, partitions: Collection[Partition]) -> None:
         """Return records of these partitions again; FatalError for one without a position."""
-        mine = self._mine(partitions)
-        for where in mine:
-            if where in self._notes.unsought:
+        assigned = self._assigned_of(partitions)
+        for where in assigned:
+            if where in self._notes.without_position:
                 raise FatalError(f"{Partition(*where)}: no position yet, seek first")
-        self._consumer.resume(*mine)
+        self._consumer.resume(*assigned)
 
     def end_offset(self, partition: Partition) -> int | None:
         """Return the end of the log as of the last fetch."""
@@ -158,7 +164,7 @@ class KafkaGroupReader(ConsumerBase):
         if isinstance(error, kafka_errors.FencedInstanceIdError):
             self._fenced = translate(error, self._reading())
 
-    def _mine(self, partitions: Collection[Partition]) -> list[TopicPartition]:
+    def _assigned_of(self, partitions: Collection[Partition]) -> list[TopicPartition]:
         wanted = {TopicPartition(*partition) for partition in partitions}
         return sorted(wanted & self._consumer.assignment())
 
@@ -167,13 +173,13 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
     """Collects assignment changes. Called on the client's thread, but only during a poll.
 
     Attributes:
-        unsought: assigned partitions for which the caller has not called ``seek`` yet.
+        without_position: assigned partitions for which the caller has not called ``seek`` yet.
     """
 
     def __init__(self, consumer: KafkaConsumer) -> None:
         self._consumer = consumer
         self._changes = Changes()
-        self.unsought: set[Partition] = set()
+        self.without_position: set[Partition] = set()
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """Record new partitions; the client must not fetch them before the caller resumes them."""
@@ -181,24 +187,24 @@ class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has
         for where in assigned:
             self._consumer.pause(where)
             self._consumer.seek(where, 0)
-        self.unsought |= added
+        self.without_position |= added
         before = self._changes
-        self._changes = Changes(before.revoked, before.lost, before.added | added)
+        self._changes = replace(before, added=before.added | added)
 
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Record partitions that this member gave up itself."""
+        """Record partitions that the group takes back; this member owns them during the call."""
         gone = _as_partitions(revoked)
         before = self._changes
-        self.unsought -= gone
-        self._changes = Changes(before.revoked | gone, before.lost, before.added - gone)
+        self.without_position -= gone
+        self._changes = replace(before, revoked=before.revoked | gone, added=before.added - gone)
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
         """Record partitions that were taken away; another member may already own them."""
-        forget_claims(self._consumer)
+        forget_lost_partitions(self._consumer)
         gone = _as_partitions(lost)
         before = self._changes
-        self.unsought -= gone
-        self._changes = Changes(before.revoked, before.lost | gone, before.added - gone)
+        self.without_position -= gone
+        self._changes = replace(before, lost=before.lost | gone, added=before.added - gone)
 
     def take(self) -> Changes:
         """Return the changes since the last call."""

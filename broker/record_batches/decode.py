@@ -1,7 +1,7 @@
 """Decodes the bytes of a fetch response into columns of records and into damaged batches.
 
-Small neighbouring batches are decoded together in array operations, which is much faster than one
-by one. Such a sequence of batches is called a *run*.
+Neighbouring uncompressed batches with the same leader epoch are decoded together in array
+operations, which is much faster than batch by batch. Such a sequence of batches is called a *run*.
 """
 
 from __future__ import annotations
@@ -68,10 +68,13 @@ class Damaged:
 class Columns:
     """n records in the order of the log, none of them below the offset that was requested.
 
+    n is 0 if the batches contain no such record; then only ``next_offset`` is of use.
+
     Attributes:
         data: the bytes to which all positions refer.
         offset: offsets, shape (n,), int64, ascending.
-        timestamp: times, shape (n,), int64, milliseconds since the epoch.
+        timestamp: times, shape (n,), int64, milliseconds since the epoch. If the broker set the
+            time, all records of a batch have the batch's largest time.
         append_time: whether the broker set each time, shape (n,), bool.
         key, value: start and end in ``data``, shape (n, 2), int64; (-1, -1) if there is none.
         headers: start and end of the header section with its leading count, shape (n, 2), int64.
@@ -103,8 +106,8 @@ def decode_batches(data: bytes, from_offset: int = 0) -> Iterator[Columns | Dama
 
     Yields:
         Columns and damaged batches, in the order of their offsets. Memory: the input, one
-        decompressed batch (at most 32 MiB), and about 200 bytes for each record of the piece that
-        is being decoded, which has at most 2^16 + 2^14 records.
+        decompressed batch (at most 32 MiB), and about 200 bytes for each record of the run or
+        compressed batch that is being decoded, which has at most 2^16 + 2^14 records.
 
     Raises:
         CorruptBatch: a checksum does not match; the batches before it were already yielded.
@@ -121,6 +124,7 @@ def decode_batches(data: bytes, from_offset: int = 0) -> Iterator[Columns | Dama
             break
         if batch.last_offset < from_offset:
             continue
+        # A run has one leader epoch, because Columns states only one.
         if run.full or run.leader_epoch not in (None, batch.leader_epoch):
             yield from run.flush()
         if batch.control:
@@ -169,8 +173,10 @@ def _decompressed(batch: BatchHeader, data: bytes, from_offset: int) -> Columns 
     run = _Run(plain, from_offset)
     if not run.add(batch, 0, len(plain)):
         return _damaged(batch, data, _NOT_FILLED)
-    (piece,) = run.flush()
-    return piece if isinstance(piece, Columns) else _damaged(batch, data, piece.why)
+    # A run of one batch gives one result. If that is a damaged batch, it is stated again with the
+    # bytes as received, because the run contains only the decompressed records.
+    (result,) = run.flush()
+    return result if isinstance(result, Columns) else _damaged(batch, data, result.why)
 
 
 class _Run:
@@ -203,7 +209,7 @@ class _Run:
         return self._batches[0].leader_epoch if self._batches else None
 
     def skip(self, batch: BatchHeader) -> None:
-        """Add a batch without its records, so that only its offsets count."""
+        """Add a batch without its records, so that ``next_offset`` lies after it."""
         self._batches.append(batch)
         self._sizes.append(0)
 
@@ -223,13 +229,18 @@ class _Run:
         return True
 
     def flush(self) -> Iterator[Columns | Damaged]:
-        """Decode the run and clear it: pieces without damage, and each damaged batch by itself."""
+        """Decode the run and clear it.
+
+        Yields:
+            Each part of the run between two damaged batches, and each damaged batch by itself.
+        """
         batches, sizes = self._batches, self._sizes
         if not batches:
             return
         table = _Table.decode(self._data, batches, sizes, self._starts, self._ends)
         self._clear()
         first = 0
+        # The run is cut at each damaged batch; the last cut is its end.
         for i in [*np.flatnonzero(table.damaged).tolist(), len(batches)]:
             if i > first:
                 yield table.columns(first, i, self._from)
@@ -267,30 +278,36 @@ class _Table:
         starts: list[int],
         ends: list[int],
     ) -> _Table:
-        """Decode all records; a batch is damaged if its offsets do not ascend within its range."""
+        """Decode all records.
+
+        A batch is damaged if a record of it cannot be decoded, or if the offsets of its records do
+        not ascend within the range that its header states.
+        """
         fields = read_fields(data, starts, ends)
         bounds = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        # The index of each record's batch.
         owner = np.repeat(np.arange(len(batches)), sizes)
-        base = np.array([b.first_offset for b in batches], np.int64)
-        reach = np.array([b.last_offset - b.first_offset for b in batches], np.int64)
+        first_offset = np.array([b.first_offset for b in batches], np.int64)
+        # The largest offset of each batch, relative to its first one like ``delta``.
+        max_delta = np.array([b.last_offset - b.first_offset for b in batches], np.int64)
         delta = fields.offset_delta
-        bad = fields.bad | (delta < 0) | (delta > reach[owner])
-        same = owner[1:] == owner[:-1]
-        bad[1:] |= same & (delta[1:] <= delta[:-1])
+        bad = fields.bad | (delta < 0) | (delta > max_delta[owner])
+        same_batch = owner[1:] == owner[:-1]
+        bad[1:] |= same_batch & (delta[1:] <= delta[:-1])
         damaged = np.zeros(len(batches), np.bool_)
         damaged[owner[bad]] = True
-        return cls(data, batches, bounds, fields, base[owner] + delta, damaged)
+        return cls(data, batches, bounds, fields, first_offset[owner] + delta, damaged)
 
     def columns(self, first: int, last: int, from_offset: int) -> Columns:
         """Return the records of the batches ``first`` to ``last - 1``."""
         batches = self.batches[first:last]
         rows = slice(int(self.bounds[first]), int(self.bounds[last]))
         sizes = np.diff(self.bounds[first : last + 1])
-        stamped = np.repeat(np.array([b.append_time for b in batches], np.bool_), sizes)
-        largest = np.repeat(np.array([b.max_timestamp for b in batches], np.int64), sizes)
-        base = np.repeat(np.array([b.first_timestamp for b in batches], np.int64), sizes)
+        append_time = np.repeat(np.array([b.append_time for b in batches], np.bool_), sizes)
+        max_timestamp = np.repeat(np.array([b.max_timestamp for b in batches], np.int64), sizes)
+        first_timestamp = np.repeat(np.array([b.first_timestamp for b in batches], np.int64), sizes)
         f = self.fields
-        time = np.where(stamped, largest, base + f.time_delta[rows])
+        time = np.where(append_time, max_timestamp, first_timestamp + f.time_delta[rows])
         kept = np.flatnonzero(self.offset[rows] >= from_offset)
 
         def spans(start: Integers, end: Integers) -> Integers:
@@ -300,7 +317,7 @@ class _Table:
             self.data,
             self.offset[rows][kept],
             time[kept],
-            stamped[kept],
+            append_time[kept],
             spans(f.key_start, f.key_end),
             spans(f.value_start, f.value_end),
             spans(f.headers_start, f.headers_end),

@@ -1,4 +1,4 @@
-"""``calmstream acl``: prints or applies the access rules that each role needs."""
+"""``calmstream acl``: prints or applies the permissions that each role needs."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser(
         "acl",
-        help="print or apply the access rules of each role",
+        help="print or apply the permissions of each role",
         description="Print what each role may do with this plan's topics. With --apply, grant a "
-        "role to a principal; rules are only added, never removed.",
+        "role to a principal; permissions are only added, never removed.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser, required=False)
     arguments.add_output_namespace(parser)
     parser.add_argument("--role", choices=sorted(ROLES), help="only this role")
     parser.add_argument("--principal", metavar="User:NAME", help="principal that gets the role")
-    parser.add_argument("--apply", action="store_true", help="apply the rules to the cluster")
+    parser.add_argument("--apply", action="store_true", help="apply the permissions to the cluster")
     parser.add_argument(
         "--bytes-per-second",
         type=arguments.positive,
         metavar="N",
         help="with --apply: limit of what the principal may send to each broker",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object per rule")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per permission")
     parser.set_defaults(run=run)
 
 

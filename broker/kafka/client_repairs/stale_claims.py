@@ -11,8 +11,8 @@ from __future__ import annotations
 from kafka import KafkaConsumer
 
 
-def forget_claims(consumer: KafkaConsumer) -> None:
-    """Let a member that lost its partitions join without a claim to them."""
+def forget_lost_partitions(consumer: KafkaConsumer) -> None:
+    """Clear the list of owned partitions, so that the member joins without a claim to them."""
     for assignor in consumer._coordinator._assignors.values():
         if hasattr(assignor, "member_assignment"):  # only sticky assignors make claims
             assignor.member_assignment = None

@@ -50,7 +50,7 @@ def test_a_replay_writes_only_into_the_new_namespace() -> None:
     assert may("replay", "WRITE", RENAMED.snapshots, RENAMED)
     assert not may("replay", "WRITE", NAMES.snapshots, RENAMED)
     assert not may("replay", "WRITE", NAMES.reports(0), RENAMED)
-    with pytest.raises(InvalidInput, match="new namespace"):
+    with pytest.raises(InvalidInput, match="namespace of the new topics"):
         permissions("replay", NAMES)
 
 

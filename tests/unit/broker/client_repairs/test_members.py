@@ -20,7 +20,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from broker.kafka.client_repairs.begun_joins import complete_begun_joins
 from broker.kafka.client_repairs.finished_joins import keep_finished_joins
-from broker.kafka.client_repairs.stale_claims import forget_claims
+from broker.kafka.client_repairs.stale_claims import forget_lost_partitions
 
 ASSIGNMENT = b"the assignment"
 WHERE = TopicPartition("t", 0)
@@ -172,5 +172,5 @@ def test_control_the_client_claims_what_it_lost() -> None:
 def test_a_member_that_lost_its_partitions_claims_none() -> None:
     coordinator = Coordinator()
     assignor = after_a_loss(coordinator)
-    forget_claims(consumer_of(coordinator))
+    forget_lost_partitions(consumer_of(coordinator))
     assert not assignor.metadata(["t"]).owned_partitions
