@@ -2,14 +2,18 @@
 
 A claim is a record in the releases topic with a random number (a nonce) as its key. The first claim
 of a window is valid for ever, even if its owner fails. So each window is released at most once,
-however many aggregators, accounts and copies of accounts there are. A nonce exists only in the
-memory of one process. So if an aggregator fails between its claim and its release, the window is
-lost, and no copy of its account can use the claim.
+even if several aggregators run, or if somebody copies or restores the file of the budget account. A
+nonce exists only in the memory of one process. So if an aggregator fails between its claim and its
+release, the window is lost: the process cannot use the claim after a restart, nor can another
+process with a copy of the account.
 
-Claims are never deleted: the topic is only compacted, and each claim has its own key. The sink is
-idempotent, so each claim is in the log only once. If it is not known whether a claim has arrived, a
-new claim with a new nonce is sent. With the same nonce, compaction could delete the first copy and
-so move the claim behind the claim of another aggregator.
+Claims are never deleted: the topic is only compacted, and each claim has its own key. No claim is
+in the log twice:
+
+- If the sink repeats a send, the log keeps one record, because the sink is idempotent.
+- If no acknowledgement comes, a new claim with a new nonce is sent. With the same nonce, two
+  records would have the same key, and compaction would keep the last one. That one can lie behind
+  the claim of another aggregator.
 """
 
 from __future__ import annotations
@@ -31,15 +35,21 @@ if TYPE_CHECKING:
 SEND_SECONDS = 30.0
 """Maximum wait for the acknowledgement of a claim."""
 
-# Maximum wait and number of records of one poll; releases are large records.
 _POLL_SECONDS = 0.2
+"""Maximum wait of one poll."""
+
 _POLL_RECORDS = 16
-_STILL_POLLS = 150
+"""Maximum number of records of one poll; it is small, because releases are large records."""
+
+_MAX_POLLS_WITHOUT_PROGRESS = 150
 """Maximum number of polls in a row without progress: 30 seconds."""
 
 
 class Claims:
     """The claims of one aggregator, and the claims of others that it has read.
+
+    For each window: call :meth:`follow`; if the window is not :meth:`taken`, call :meth:`append`;
+    then release the window only if :meth:`held` returns a nonce.
 
     Args:
         plan: the central plan.
@@ -47,7 +57,7 @@ class Claims:
         names: names of the plan's topics.
         sink: sends the claims; it stays open.
         randomness: the source of nonces.
-        alive: called every few seconds while the topic is read.
+        alive: called after every poll, several times a second, while the topic is read.
     """
 
     def __init__(
@@ -72,6 +82,8 @@ class Claims:
 
     def topic_id(self) -> str:
         """Return the current id of the releases topic.
+
+        The id changes if the topic is deleted and created again. The claims are lost then.
 
         Raises:
             FatalError: the topic does not exist.
@@ -98,14 +110,14 @@ class Claims:
             self._reader.seek(self._partition, start)
             self._reading = True
         end = self._topics.log_ends([self._partition])[self._partition]
-        position, still = self._reader.position(self._partition), 0
+        position, polls_without_progress = self._reader.position(self._partition), 0
         while position < end:
             for record in self._reader.poll(_POLL_SECONDS, _POLL_RECORDS):
                 self._owners.read(record.value)
             self._alive()
             before, position = position, self._reader.position(self._partition)
-            still = 0 if position > before else still + 1
-            if still > _STILL_POLLS:
+            polls_without_progress = 0 if position > before else polls_without_progress + 1
+            if polls_without_progress > _MAX_POLLS_WITHOUT_PROGRESS:
                 raise RecoverableError(f"reading {self._partition} makes no progress")
 
     def append(self, window: int) -> None:
@@ -115,7 +127,8 @@ class Claims:
             RecoverableError: it is not known whether the claim has arrived; call again.
         """
         nonce = self._randomness.bytes(NONCE_BYTES).hex()
-        # Noted before the send: if the acknowledgement is lost, the claim is still ours.
+        # The nonce is noted before the send, because the claim is valid even if its acknowledgement
+        # is lost.
         self._own.add(nonce)
         self._sink.send(
             self._partition.topic,
@@ -125,9 +138,10 @@ class Claims:
         ).wait(SEND_SECONDS)
 
     def held(self, window: int) -> str | None:
-        """Return the nonce of this process's valid claim of a window, None if another one's counts.
+        """Return the nonce of the valid claim of a window if the claim is this process's.
 
-        Call it after :meth:`append`.
+        None means that the valid claim is another process's. Call this method after
+        :meth:`append`.
 
         Raises:
             RecoverableError: the claim cannot be read yet.

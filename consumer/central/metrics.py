@@ -1,4 +1,8 @@
-"""Metrics of the aggregator. They depend neither on the content nor on the number of records."""
+"""Metrics of the aggregator.
+
+They depend neither on the content nor on the number of records, so they reveal nothing about
+persons.
+"""
 
 from __future__ import annotations
 
@@ -10,37 +14,39 @@ from estimators.central.ledger import Ledger
 from estimators.central.plan import CentralPlan
 
 RELEASES = MetricDefinition(
-    "calmstream_central_releases_total",
-    "counter",
-    "releases",
-    ("plan",),
-    "Releases sent since the aggregator started.",
-    "Flat while windows end: look at the aggregator's log and at the budget.",
+    name="calmstream_central_releases_total",
+    kind="counter",
+    unit="releases",
+    labels=("plan",),
+    help="Releases sent since the aggregator started.",
+    action="If it does not rise although windows end: look at the aggregator's log and at the "
+    "budget.",
 )
 REFUSED = MetricDefinition(
-    "calmstream_central_refused_total",
-    "counter",
-    "releases",
-    ("plan",),
-    "Releases refused because the privacy budget is spent.",
-    "Above 0: the plan's budget is spent as planned; this is not a fault.",
+    name="calmstream_central_refused_total",
+    kind="counter",
+    unit="releases",
+    labels=("plan",),
+    help="Releases refused because the privacy budget is spent.",
+    action="Above 0: the plan has used its whole budget, as planned. This is not a fault.",
 )
 SPENT = MetricDefinition(
-    "calmstream_central_budget_spent_ratio",
-    "gauge",
-    "ratio",
-    ("plan",),
-    "Spent part of the plan's rho, its privacy budget; releases lost in crashes included.",
-    "Larger than the part of windows that have passed: releases were lost in crashes.",
+    name="calmstream_central_budget_spent_ratio",
+    kind="gauge",
+    unit="ratio",
+    labels=("plan",),
+    help="Spent part of the plan's privacy budget (rho); releases lost in crashes included.",
+    action="Larger than the share of windows that are over: releases were lost in crashes.",
 )
 SKIPPED = MetricDefinition(
-    "calmstream_central_skipped_total",
-    "counter",
-    "windows",
-    ("plan",),
-    "Windows left out: claimed by another aggregator or by one that failed, or older than raw "
-    "records are kept.",
-    "Above 0: a second aggregator runs, or this one failed or stood still; see its log.",
+    name="calmstream_central_skipped_total",
+    kind="counter",
+    unit="windows",
+    labels=("plan",),
+    help="Windows left out: claimed by another aggregator or by one that failed, or so old that "
+    "their raw records are deleted.",
+    action="Above 0: a second aggregator runs, or this one failed or was suspended for some time; "
+    "see its log.",
 )
 
 

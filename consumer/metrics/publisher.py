@@ -76,7 +76,7 @@ FOREIGN = MetricDefinition(
     "records",
     ("plan",),
     "Records of the state and snapshots topics that calmstream did not write; they are skipped.",
-    "Above 0: somebody else may write to these topics; see the access rules.",
+    "Above 0: somebody else may write to these topics; see the permissions of the roles.",
 )
 ESTIMATE_DURATION = MetricDefinition(
     "calmstream_estimate_duration_seconds",

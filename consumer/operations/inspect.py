@@ -14,7 +14,7 @@ import structlog
 from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Reader, TopicInfo, Topics
-from consumer.runtime.foreign_records import ForeignRecords, key_of
+from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from consumer.runtime.read_topics import read_whole
 from estimators.errors import FatalError, ForeignRecord, Reason
 from estimators.plan import Plan
@@ -201,7 +201,7 @@ def newest_states(
     """
     newest: dict[tuple[int, int], PartitionState] = {}
     partitions = [Partition(names.state, number) for number in range(plan.partitions)]
-    foreign = ForeignRecords(structlog.get_logger("calmstream.inspect").warning)
+    foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)
     for record in read_whole(reader, topics, partitions, clock):
         try:
             group, number, window = state.parse_key(key_of(record))
@@ -222,7 +222,7 @@ def _published(
 ) -> tuple[set[int], set[int]]:
     """Return the windows with a final manifest, and those with an early one."""
     windows: dict[Kind, set[int]] = {kind: set() for kind in Kind}
-    foreign = ForeignRecords(structlog.get_logger("calmstream.inspect").warning)
+    foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)
     for record in read_whole(reader, topics, [Partition(names.snapshots, 0)], clock):
         try:
             window, kind, manifest = snapshot.parse_key(key_of(record))

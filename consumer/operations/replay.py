@@ -25,7 +25,7 @@ from broker.transport import Broker, Partition, Record, Topics
 from consumer.publish.build import SnapshotSet, build_set
 from consumer.publish.merge import MergedWindow, StateMerger
 from consumer.publish.set_writer import SetWriter
-from consumer.runtime.foreign_records import ForeignRecords
+from consumer.runtime.foreign_records import ForeignRecordCounter
 from consumer.runtime.read_topics import read_spans, read_whole
 from consumer.tally.folding.admission import check_append_time
 from consumer.tally.folding.fold import Accumulator, Outcome, PartitionFold
@@ -173,7 +173,7 @@ class _Recount:
         # Hashes of rejected records, and the records that the log has lost, from dead letters.
         self._hashes: dict[_Origin, str] = {}
         self._gone: set[_Origin] = set()
-        self._foreign = ForeignRecords(structlog.get_logger("calmstream.replay").warning)
+        self._foreign = ForeignRecordCounter(structlog.get_logger("calmstream.replay").warning)
         self.admitted: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         for partition, (start, end) in self.spans.items():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from broker.names import TopicNames
 from broker.transport import Partition, Reader, Record, Topics
 from consumer.publish.merge import StateMerger
-from consumer.runtime.foreign_records import ForeignRecords, key_of
+from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from consumer.runtime.read_topics import EndCheck
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from estimators.errors import ForeignRecord
@@ -41,7 +41,7 @@ class TopicFollower:
         reader: Reader,
         topics: Topics,
         *,
-        foreign: ForeignRecords,
+        foreign: ForeignRecordCounter,
         found: Callable[[Snapshot], None],
     ) -> None:
         self.merger = StateMerger(plan)

@@ -23,7 +23,7 @@ from consumer.publish.follower import TopicFollower
 from consumer.publish.measures import Measures
 from consumer.publish.schedule import Schedule
 from consumer.publish.set_writer import SetWriter
-from consumer.runtime.foreign_records import ForeignRecords
+from consumer.runtime.foreign_records import ForeignRecordCounter
 from consumer.subscribe.assembler import Snapshot
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
@@ -77,7 +77,7 @@ class PublishingSession:
             names,
             self._reader,
             self._topics,
-            foreign=ForeignRecords(log.warning, self._measures.foreign),
+            foreign=ForeignRecordCounter(log.warning, self._measures.foreign),
             found=self._found,
         )
         self.schedule = Schedule(plan, self.follower, clock, config, self._measures, log)

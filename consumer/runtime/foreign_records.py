@@ -11,28 +11,28 @@ from broker.transport import Record
 from estimators.errors import ForeignRecord
 
 
-class ForeignRecords:
+class ForeignRecordCounter:
     """Counts the foreign records that one reader skips.
 
     Args:
         warn: writes a message to the log; called for the first foreign record.
-        counted: called for each foreign record.
+        on_skip: called for each foreign record.
 
     Attributes:
         count: number of foreign records so far.
     """
 
     def __init__(
-        self, warn: Callable[[str], object], counted: Callable[[], None] = lambda: None
+        self, warn: Callable[[str], object], on_skip: Callable[[], None] = lambda: None
     ) -> None:
         self.count = 0
         self._warn = warn
-        self._counted = counted
+        self._on_skip = on_skip
 
     def skip(self, record: Record, error: ForeignRecord) -> None:
         """Count a record that is skipped; ``error`` says why it is foreign."""
         self.count += 1
-        self._counted()
+        self._on_skip()
         if self.count == 1:
             self._warn(
                 f"{record.partition.topic} offset {record.offset}: {error}; skipping records that "
@@ -41,13 +41,13 @@ class ForeignRecords:
 
 
 def key_of(record: Record) -> bytes:
-    """Return the key of a record of a compacted topic.
+    """Return the key of a record of a compacted topic, where calmstream's records have a key.
 
     Raises:
         ForeignRecord: the record has no key, or could not be decoded.
     """
     if record.damage is not None:
-        raise ForeignRecord(f"records that cannot be decoded: {record.damage.why}")
+        raise ForeignRecord(f"the record cannot be decoded: {record.damage.why}")
     if record.key is None:
-        raise ForeignRecord("a record without a key")
+        raise ForeignRecord("the record has no key")
     return record.key

@@ -11,7 +11,7 @@ from typing import Literal
 from broker.clock import SystemClock
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Reader, Record, Topics
-from consumer.runtime.foreign_records import ForeignRecords, key_of
+from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from consumer.runtime.retry import RetryBudget
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler, Table
 from consumer.subscribe.delivery_order import DeliveryOrder
@@ -91,7 +91,7 @@ def subscribe(
         stack.callback(topics.close)
         reader = transport.reader()
         stack.callback(reader.close)
-        assembler, foreign = SnapshotAssembler(plan.digest), ForeignRecords(_LOG.warning)
+        assembler, foreign = SnapshotAssembler(plan.digest), ForeignRecordCounter(_LOG.warning)
         source = _Source(reader, topics, names.snapshots)
         latest = from_window == "latest"
         order = DeliveryOrder(0 if latest or from_window is None else int(from_window), latest)

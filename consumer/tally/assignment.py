@@ -51,7 +51,8 @@ class AssignmentHandler:
         ends: receives log ends and unreachable partitions.
         retries: repeats calls that concern the state topic.
         keep_alive: called between two requests to the broker.
-        drop: functions that forget released partitions; each is called with the partitions.
+        drop: functions that forget partitions that the worker does not own any more; each is
+            called with these partitions.
     """
 
     def __init__(

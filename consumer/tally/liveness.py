@@ -92,7 +92,7 @@ class Liveness:
 
     def at_end(self, partition: Partition) -> bool:
         """Return whether an owned partition was read to its end, by the last end that is known."""
-        if not self._membership.owns(partition):
+        if not self._membership.is_active(partition):
             return False
         end = self._end(partition)
         return end is not None and self._membership.position(partition) >= end
@@ -114,7 +114,7 @@ class Liveness:
         restored = {
             p: (self._membership.position(p), self._caught_up(p))
             for p in self._assigned.folds
-            if self._membership.owns(p)
+            if self._membership.is_active(p)
         }
         awaiting = dict.fromkeys(self._assigned.awaiting_restore, (-1, False))
         self._progress.note(restored | awaiting, now)

@@ -20,13 +20,16 @@ _RETRY_PAUSE = 0.1
 class AssignmentChange(NamedTuple):
     """A change of the partitions that the worker owns.
 
-    A partition that is both in ``gone`` and in ``added`` was lost first and then assigned again.
+    A partition that is both in ``gone`` and in ``added`` was taken away first and then
+    assigned again.
 
     Attributes:
         gone: partitions that the worker does not own any more, revoked or lost.
-        added: new partitions, which must be restored.
-        revoked: the partitions in ``gone`` that the worker gave up itself, so that it may still
-            write their last checkpoint; the others were lost.
+        added: new partitions, whose counts must be restored from the last checkpoint before
+            :meth:`Membership.activate`.
+        revoked: the partitions in ``gone`` that the worker gave up when the group took them back;
+            it may still write their last checkpoint. The other partitions in ``gone`` were lost,
+            and the worker must not write for them.
     """
 
     gone: frozenset[Partition]
@@ -40,6 +43,9 @@ class Membership:
     A partition is active from :meth:`activate` until the group takes it away. Records of other
     partitions are dropped, and so are records that were polled before their partition was taken
     away.
+
+    Call :meth:`join` once. Then repeat: :meth:`poll`, :meth:`take_assignment_change`, restore the
+    new partitions, :meth:`activate` them.
 
     Args:
         reader: a member of the consumer group; :meth:`join` subscribes it.
@@ -71,8 +77,8 @@ class Membership:
         A poll also shows the group that this member is alive.
 
         Raises:
-            FatalError: a position lies outside the log, or the broker did not answer for the retry
-                time.
+            FatalError: a position lies outside the log, or the broker did not answer for
+                ``retry_seconds``.
         """
         timeout = 0.0 if self._backlog else self._config.poll_seconds
         self._receive(timeout)
@@ -95,7 +101,8 @@ class Membership:
         """Check that this worker may still write.
 
         Raises:
-            FatalError: it has not polled for the session time, so others may own its partitions.
+            FatalError: its last poll is longer ago than the session timeout, so others may own its
+                partitions.
         """
         seconds = self._clock.monotonic() - self._last_poll
         if seconds > self._config.session_seconds:
@@ -114,6 +121,7 @@ class Membership:
 
     def activate(self, offsets: Mapping[Partition, int]) -> frozenset[Partition]:
         """Start reading restored partitions at these offsets; return those that are still owned."""
+        # A partition that was taken away and assigned again must be restored once more.
         owned = self._reader.assignment() - self._gone
         ready = frozenset(partition for partition in offsets if partition in owned)
         for partition in ready:
@@ -124,14 +132,20 @@ class Membership:
         return ready
 
     def block(self, blocked: bool) -> None:
-        """Pause reading of all active partitions, or resume it; polls continue."""
+        """Pause reading of all active partitions, or resume it; polls continue.
+
+        The worker pauses reading while its outbox holds too many writes.
+        """
         if blocked != self._blocked:
             self._blocked = blocked
             change = self._reader.pause if blocked else self._reader.resume
             change(self._active)
 
-    def owns(self, partition: Partition) -> bool:
-        """Return whether a partition is active. Any poll can end that, also :meth:`keep_alive`."""
+    def is_active(self, partition: Partition) -> bool:
+        """Return whether a partition is active.
+
+        Every :meth:`poll` and :meth:`keep_alive` can change the answer.
+        """
         return partition in self._active
 
     def position(self, partition: Partition) -> int:
@@ -143,7 +157,10 @@ class Membership:
         return self._reader.end_offset(partition)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit offsets to the group, only for tools that show its lag."""
+        """Commit offsets to the group.
+
+        The worker never reads them; they serve tools that show the group's lag.
+        """
         self._reader.commit(offsets)
 
     def leave(self, timeout: float) -> None:

@@ -17,7 +17,7 @@ import structlog
 from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Partition, Reader, Record, TopicInfo, Topics
-from consumer.runtime.foreign_records import ForeignRecords
+from consumer.runtime.foreign_records import ForeignRecordCounter
 from consumer.runtime.read_topics import read_spans, read_whole
 from consumer.tally.folding.admission import AdmissionControl
 from consumer.tally.folding.fold import PartitionFold
@@ -145,7 +145,7 @@ class Restorer:
             for p in partitions
         }
         best: dict[Partition, tuple[int, bytes]] = {}
-        foreign = ForeignRecords(structlog.get_logger("calmstream.tally").warning)
+        foreign = ForeignRecordCounter(structlog.get_logger("calmstream.tally").warning)
 
         def collect(record: Record) -> None:
             partition = wanted.get((record.partition, record.key or b""))

@@ -222,6 +222,6 @@ def _dead_letters(context: WorkerContext, outbox: Outbox) -> DeadLetters:
         context.plan,
         context.names,
         outbox,
-        acknowledged=lambda: context.metrics.inc(m.DEAD_LETTERS),
-        omitted=lambda: context.metrics.inc(m.DEAD_LETTERS_OMITTED),
+        on_acknowledged=lambda: context.metrics.inc(m.DEAD_LETTERS),
+        on_omitted=lambda: context.metrics.inc(m.DEAD_LETTERS_OMITTED),
     )

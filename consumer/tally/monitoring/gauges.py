@@ -27,7 +27,10 @@ class Gauges:
         self._clock = clock
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Set the gauges of released partitions to 0, because another worker now shows them."""
+        """Set the gauges of partitions that this worker does not own any more to 0.
+
+        Another worker shows their values now.
+        """
         for partition in partitions:
             for gauge in _PARTITION_GAUGES:
                 self._set(gauge, partition, 0)

@@ -17,7 +17,7 @@ class Progress:
         self._since: dict[Partition, tuple[int, float]] = {}
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Forget released partitions."""
+        """Forget partitions that the worker does not own any more."""
         for partition in partitions:
             self._since.pop(partition, None)
 

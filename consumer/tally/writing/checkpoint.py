@@ -52,7 +52,7 @@ class Checkpointer:
         self._saved[partition] = next_offset
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Forget released partitions; nothing more is written for them."""
+        """Forget partitions that the worker does not own any more; write nothing more for them."""
         for partition in partitions:
             self._saved.pop(partition, None)
 

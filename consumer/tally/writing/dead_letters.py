@@ -37,8 +37,8 @@ class DeadLetters:
         plan: the plan whose reports are counted.
         names: names of the plan's topics.
         outbox: keeps dead letters until they are acknowledged.
-        acknowledged: called for each acknowledged dead letter.
-        omitted: called for each rejected record without a dead letter.
+        on_acknowledged: called for each acknowledged dead letter.
+        on_omitted: called for each rejected record without a dead letter.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class DeadLetters:
         names: TopicNames,
         outbox: Outbox,
         *,
-        acknowledged: Callable[[], None],
-        omitted: Callable[[], None],
+        on_acknowledged: Callable[[], None],
+        on_omitted: Callable[[], None],
     ) -> None:
         self._plan = plan
         self._topic = names.dead_letters
         self._outbox = outbox
-        self._acknowledged = acknowledged
-        self._omitted = omitted
+        self._on_acknowledged = on_acknowledged
+        self._on_omitted = on_omitted
 
     def keep(self, record: Record, outcome: Outcome) -> None:
         """Write a dead letter for a rejected record; to write it twice does no harm.
@@ -66,7 +66,7 @@ class DeadLetters:
         rejection = outcome.rejection
         assert rejection is not None, "only rejected records are kept"
         if outcome.rejects > KEPT_PER_REASON:
-            self._omitted()
+            self._on_omitted()
             return
         value = (record.value or b"")[:MAX_KEPT_BYTES]
         self._outbox.send(
@@ -77,7 +77,7 @@ class DeadLetters:
                 key=None if record.key is None else record.key[:MAX_KEPT_BYTES],
                 encode=lambda: value,
                 headers=self._describe(record, rejection).headers(),
-                acknowledged=self._acknowledged,
+                on_acknowledged=self._on_acknowledged,
             )
         )
 

@@ -15,7 +15,7 @@ _LONGEST_PAUSE = 0.02
 # Pause before a failed write is repeated.
 _RETRY_PAUSE = 0.2
 
-# Maximum number and total size of the records in the sink. They fit into its buffer, so that a send
+# Maximum number and total size of the records in flight. They fit into its buffer, so that a send
 # never blocks; a worker that is blocked could not poll. Further writes wait in the outbox and are
 # not encoded yet.
 FLIGHT_RECORDS = 1000
@@ -35,10 +35,11 @@ class Write:
         encode: returns the value. It is called at every attempt, so that a waiting write needs
             little memory.
         headers: headers of the record.
-        acknowledged: called once when the broker has acknowledged the record.
+        on_acknowledged: called once when the broker has acknowledged the record.
         delivery: the present attempt; set by the outbox, like the following.
         size: size of the value in bytes.
-        since: monotonic time of the first attempt in seconds; None before it.
+        first_attempt_at: monotonic time of the first attempt in seconds; None before the first
+            attempt.
         again_at: monotonic time before which the write is not repeated.
     """
 
@@ -48,17 +49,22 @@ class Write:
     key: bytes | None
     encode: Callable[[], bytes | None]
     headers: Headers = ()
-    acknowledged: Callable[[], None] | None = None
+    on_acknowledged: Callable[[], None] | None = None
     delivery: Delivery | None = field(default=None, init=False)
     size: int = field(default=0, init=False)
-    since: float | None = field(default=None, init=False)
+    first_attempt_at: float | None = field(default=None, init=False)
     again_at: float = field(default=0.0, init=False)
 
 
 class Outbox:
-    """Keeps unacknowledged writes, and repeats failed ones for a limited time.
+    """Keeps writes until they are acknowledged, and repeats failed ones for a limited time.
 
-    A repeated write can come after a later one with the same key. No reader depends on this order.
+    A write is *pending* until it is acknowledged. A pending write is *in flight* while it is in the
+    sink.
+
+    A write that is repeated can stand in the log behind a write that was accepted after it. No
+    reader depends on this order: writes to the state topic that are pending at the same time have
+    different keys, and the order of dead letters has no meaning.
 
     Args:
         sink: sends the records.
@@ -79,7 +85,7 @@ class Outbox:
         self._sink = sink
         self._clock = clock
         self._guard = guard
-        self._budget = retry_seconds
+        self._retry_seconds = retry_seconds
         self._retried = retried
         self._pending: list[Write] = []
         self._in_flight = 0
@@ -89,7 +95,7 @@ class Outbox:
         return len(self._pending)
 
     def send(self, write: Write) -> None:
-        """Accept a write; send it now, or later while too many are unacknowledged.
+        """Accept a write; send it now, or later if too many are in flight.
 
         Raises:
             FatalError: this worker must not write any more.
@@ -99,7 +105,11 @@ class Outbox:
         self._pending.append(write)
 
     def drop(self, sources: Collection[Partition]) -> None:
-        """Forget the writes of released partitions; the next owner writes the same records."""
+        """Forget the writes of partitions that the worker does not own any more.
+
+        The next owner writes the same records, because it reads the same input again from the last
+        checkpoint.
+        """
         for write in self._pending:
             if write.source in sources:
                 self._end_attempt(write)
@@ -109,18 +119,20 @@ class Outbox:
         """Process acknowledgements and repeat failed writes. Never waits.
 
         Raises:
-            FatalError: a write was refused, or was not acknowledged in time.
+            FatalError: a write was refused, or was not acknowledged in time, or this worker must
+                not write any more.
         """
-        self._pending = [write for write in self._pending if not self._acknowledged(write)]
+        self._pending = [write for write in self._pending if not self._finished(write)]
         now = self._clock.monotonic()
         for write in self._pending:
-            if write.since is not None and now - write.since > self._budget:
+            started = write.first_attempt_at
+            if started is not None and now - started > self._retry_seconds:
                 raise FatalError(
-                    f"{write.topic}: a write was not acknowledged for {self._budget:g} s; are its "
-                    "brokers and their in-sync replicas up?"
+                    f"{write.topic}: a write was not acknowledged for {self._retry_seconds:g} s; "
+                    "are its brokers and their in-sync replicas up?"
                 )
             if write.delivery is None and now >= write.again_at and self._has_room():
-                if write.since is not None:
+                if started is not None:
                     self._retried()
                 self._attempt(write)
 
@@ -152,8 +164,8 @@ class Outbox:
     def _attempt(self, write: Write) -> None:
         self._guard()
         value = write.encode()
-        if write.since is None:
-            write.since = self._clock.monotonic()
+        if write.first_attempt_at is None:
+            write.first_attempt_at = self._clock.monotonic()
         try:
             write.delivery = self._sink.send(
                 write.topic, write.key, value, partition=write.partition, headers=write.headers
@@ -175,8 +187,15 @@ class Outbox:
             self._in_flight -= 1
             self._in_flight_bytes -= write.size
 
-    def _acknowledged(self, write: Write) -> bool:
-        """Return whether a write is acknowledged; schedule a repetition if it has failed."""
+    def _finished(self, write: Write) -> bool:
+        """End the present attempt of a write if its outcome is known.
+
+        If the write is acknowledged, call its ``on_acknowledged``; if the attempt failed, schedule
+        a repetition.
+
+        Returns:
+            Whether the write is acknowledged.
+        """
         delivery = write.delivery
         if delivery is None or not delivery.done():
             return False
@@ -186,6 +205,6 @@ class Outbox:
         except RecoverableError:
             self._postpone(write)
             return False
-        if write.acknowledged is not None:
-            write.acknowledged()
+        if write.on_acknowledged is not None:
+            write.on_acknowledged()
         return True

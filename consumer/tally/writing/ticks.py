@@ -50,7 +50,11 @@ class Ticker:
         self._retries: dict[Partition, RetryBudget] = {}
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Forget released partitions, but keep the times of their last ticks for their return."""
+        """Forget partitions that the worker does not own any more.
+
+        The times of their last ticks are kept, because the partitions can be assigned to this
+        worker again.
+        """
         for partition in partitions:
             self._sent.pop(partition, None)
             self._retries.pop(partition, None)

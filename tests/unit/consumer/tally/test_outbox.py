@@ -79,7 +79,7 @@ def bench() -> Bench:
 
 def test_a_write_is_kept_until_it_is_acknowledged(bench: Bench) -> None:
     calls: list[int] = []
-    bench.send(acknowledged=lambda: calls.append(1))
+    bench.send(on_acknowledged=lambda: calls.append(1))
     bench.outbox.settle()
     assert (len(bench.outbox), calls) == (1, [])
     bench.sink.sent[0].outcome = 5
