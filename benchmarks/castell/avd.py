@@ -1,10 +1,10 @@
-"""Measure the errors of the Castell methods again: Figs. 3, 5, 6 and 7 of their paper.
+"""Repeat the measurements of Figs. 3, 5, 6 and 7 of the Castell paper.
 
 The Castell methods (``rr-...``) randomise each attribute of a record by itself and estimate
 marginals of w attributes from that; `benchmarks/castell.md` names the paper. The error is the
 paper's AVD: the largest absolute error of a marginal's cells, averaged over attribute sets.
 
-``python -m benchmarks.castell.avd`` writes ``benchmarks/results/castell.csv``, point by point. It
+``python -m benchmarks.castell.avd`` adds points to ``benchmarks/results/castell.csv``. It
 measures only missing points, so it can be stopped and started again. Then ``python -m
 benchmarks.castell.plots`` draws them. Needs the data folder (`benchmarks.populations.DATA`).
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 
+# One thread per process. The variables must be set before numpy is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -49,7 +50,8 @@ SCHEMES = {
     "rr-hybrid": "hybrid",
     "rr-truncated": "truncated",
 }
-"""Schemes of `estimators.castell` by the name of their method."""
+"""The schemes of `ProductModel` by the name of their method. A scheme is a way to estimate from
+the same reports."""
 
 SUBSETS = 150
 """Largest number of attribute sets per point, evenly spaced. Data of 8 or 9 attributes has fewer
@@ -62,7 +64,7 @@ LOPUB_W = 3
 """Largest w for the method LoPub, whose time grows fast with w."""
 
 EXPECTED_EPSILON = 1.0
-"""Epsilon per attribute at which the inverse of expected counts is computed; see `Point.source`."""
+"""Epsilon per attribute of the estimate from expected counts; see `Point.source`."""
 
 SIZES = (100, 300, 1000, 3000, 10_000)
 """Numbers of records in Fig. 6, besides all records."""
@@ -86,7 +88,7 @@ TABLE_VI = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One scheme at one place of one figure.
+    """The error of one method at one setting of a figure.
 
     Attributes:
         figure: number of the figure in the paper.
@@ -94,12 +96,13 @@ class Point:
             the *expected* randomised counts, without noise, rounded to whole records. The last one
             agrees with the first row of Table VI and so explains it.
         dataset: name of the data set in `table_of`.
-        scheme: name of the method.
+        method: name of the method.
         w: number of attributes of a marginal.
         n: number of records.
         epsilon: privacy parameter per attribute, as in the paper.
         avd: mean error over attribute sets and runs.
-        deviation: standard deviation over attribute sets of their means (the paper's error bars).
+        deviation: standard deviation, over attribute sets, of the mean error of a set (the error
+            bars of the paper).
         stderr: standard error of ``avd`` over runs; 0 for one run.
         sets: number of attribute sets.
         runs: number of runs.
@@ -108,7 +111,7 @@ class Point:
     figure: str
     source: str
     dataset: str
-    scheme: str
+    method: str
     w: int
     n: int
     epsilon: float
@@ -120,8 +123,8 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One place of a figure, where all schemes are measured together.
+class Setting:
+    """One setting of a figure (data set, w, n, epsilon), at which all methods are measured.
 
     The attributes mean the same as those of `Point`.
     """
@@ -144,20 +147,20 @@ def table_of(dataset: str) -> Table:
     return read_table(DATA / "ipums1980_us.csv.gz", attributes=8)
 
 
-def places() -> Iterator[Place]:
-    """Yield all places of all figures."""
+def all_settings() -> Iterator[Setting]:
+    """Yield all settings of all figures."""
     epsilon = USUAL_EPSILON
     for w in range(1, 7):
         for loss in (epsilon, EXPECTED_EPSILON):
-            yield Place("3", "adult", w, len(table_of("adult").codes), loss, 5)
+            yield Setting("3", "adult", w, len(table_of("adult").codes), loss, 5)
     for dataset in ("adult", "nursery", "ipums1980"):
         n = len(table_of(dataset).codes)
         for w in range(1, 7):
-            yield Place("5", dataset, w, n, epsilon, 5)
+            yield Setting("5", dataset, w, n, epsilon, 5)
         for size in (*SIZES, n):
-            yield Place("6", dataset, 2, size, epsilon, 10)
+            yield Setting("6", dataset, 2, size, epsilon, 10)
         for per_attribute in EPSILONS:
-            yield Place("7", dataset, 2, n, per_attribute, 5)
+            yield Setting("7", dataset, 2, n, per_attribute, 5)
 
 
 def attribute_sets(d: int, w: int, limit: int = SUBSETS) -> list[Attributes]:
@@ -167,93 +170,98 @@ def attribute_sets(d: int, w: int, limit: int = SUBSETS) -> list[Attributes]:
 
 
 def worst(domain: Domain, codes: np.ndarray, model: Model, attributes: Attributes) -> float:
-    """Return the largest error of a marginal's cells."""
+    """Return the largest absolute error of a marginal's cells."""
     truth = domain.histogram(codes, attributes) / len(codes)
     return float(np.abs(model.marginal(attributes).table - truth).max())
 
 
-def sample(place: Place, run: int) -> np.ndarray:
+def sample(setting: Setting, run: int) -> np.ndarray:
     """Return the records of one run: the whole table, or ``n`` distinct rows."""
-    codes = table_of(place.dataset).codes
-    if place.n == len(codes):
+    codes = table_of(setting.dataset).codes
+    if setting.n == len(codes):
         return codes
-    return codes[np.random.default_rng((31, run)).permutation(len(codes))[: place.n]]
+    return codes[np.random.default_rng((31, run)).permutation(len(codes))[: setting.n]]
 
 
-def family(place: Place, sets: Sequence[Attributes], run: int) -> dict[str, list[float]]:
-    """Return the errors of all schemes of `SCHEMES`, which estimate from the same reports.
+def castell_errors(
+    setting: Setting, sets: Sequence[Attributes], run: int
+) -> dict[str, list[float]]:
+    """Return the errors of the methods in `SCHEMES`, which estimate from the same reports.
 
     Args:
-        place: where to measure.
+        setting: the setting.
         sets: the attribute sets.
         run: number of the run; it sets the seed.
 
     Returns:
         The error for each attribute set, by name of the method.
     """
-    domain, codes = table_of(place.dataset).domain, sample(place, run)
+    domain, codes = table_of(setting.dataset).domain, sample(setting, run)
     single = tuple((i,) for i in range(len(domain)))
-    request = Request(domain, f"{place.epsilon * len(domain):g}", place.n, 2)
-    tables = tuple(sets) + (single if place.w > 1 else ())
+    request = Request(domain, f"{setting.epsilon * len(domain):g}", setting.n, 2)
+    tables = tuple(sets) + (single if setting.w > 1 else ())
     mechanism = product_group(request, single, tables)[1]
     values = domain.cells(codes, range(len(domain)))
     reports = mechanism.perturb(values, SeededRandomness(1000 + run))
     counts = mechanism.tally(reports, None, 1)[0]
     errors = {}
-    for name, scheme in SCHEMES.items():
-        model = ProductModel(domain, mechanism, counts, place.n, scheme)
-        errors[name] = [worst(domain, codes, model, s) for s in sets]
+    for method, scheme in SCHEMES.items():
+        model = ProductModel(domain, mechanism, counts, setting.n, scheme)
+        errors[method] = [worst(domain, codes, model, s) for s in sets]
     return errors
 
 
-def whole(place: Place, attributes: Attributes, run: int) -> float:
+def joint_error(setting: Setting, attributes: Attributes, run: int) -> float:
     """Return the error of RR-Joint, which randomises these attributes together.
 
     It spends w times the epsilon of one attribute, as the paper does.
     """
-    full = table_of(place.dataset)
+    full = table_of(setting.dataset)
     domain = Domain(tuple(full.domain.attributes[i] for i in attributes))
-    codes = sample(place, run)[:, list(attributes)]
-    every = tuple(range(place.w))
-    request = Request(domain, f"{place.epsilon * place.w:g}", place.n, place.w)
+    codes = sample(setting, run)[:, list(attributes)]
+    every = tuple(range(setting.w))
+    request = Request(domain, f"{setting.epsilon * setting.w:g}", setting.n, setting.w)
     mechanism = product_group(request, (every,), (every,))[1]
     reports = mechanism.perturb(domain.cells(codes, every), SeededRandomness(2000 + run))
     counts = mechanism.tally(reports, None, 1)[0]
-    return worst(domain, codes, ProductModel(domain, mechanism, counts, place.n, "joint"), every)
+    # The only group has all w attributes, so the scheme "joint" is RR-Joint here.
+    return worst(domain, codes, ProductModel(domain, mechanism, counts, setting.n, "joint"), every)
 
 
-def lopub(place: Place, sets: Sequence[Attributes], run: int) -> list[float]:
+def lopub(setting: Setting, sets: Sequence[Attributes], run: int) -> list[float]:
     """Return the errors of LoPub, a method with Bloom filters, by attribute set.
 
-    Only its Lasso step is measured. Its EM step changes little and needs every single report.
+    Only its Lasso step is measured. Its EM step is left out: it changes the result little, and it
+    needs each report by itself.
     """
-    domain, codes = table_of(place.dataset).domain, sample(place, run)
+    domain, codes = table_of(setting.dataset).domain, sample(setting, run)
     d = len(domain)
-    mechanism = BloomRR(f"{place.epsilon * d:g}", domain.size(), domain.cardinalities, BITS,
+    mechanism = BloomRR(f"{setting.epsilon * d:g}", domain.size(), domain.cardinalities, BITS,
                         HASHES, tuple(sets))  # fmt: skip
     values = domain.cells(codes, range(d))
     counts = mechanism.tally(mechanism.perturb(values, SeededRandomness(3000 + run)), None, 1)[0]
-    model = LoPubModel(mechanism, counts, place.n, PENALTY)
+    model = LoPubModel(mechanism, counts, setting.n, PENALTY)
     return [worst(domain, codes, model, s) for s in sets]
 
 
-def uniform(place: Place, sets: Sequence[Attributes]) -> list[float]:
-    """Return the errors of the uniform table."""
-    table = table_of(place.dataset)
+def uniform(setting: Setting, sets: Sequence[Attributes]) -> list[float]:
+    """Return the errors of the uniform table, by attribute set."""
+    table = table_of(setting.dataset)
     truths = (table.domain.histogram(table.codes, s) / len(table.codes) for s in sets)
     return [float(np.abs(truth - 1.0 / truth.size).max()) for truth in truths]
 
 
-def rounded(place: Place, sets: Sequence[Attributes]) -> list[float]:
+def rounded(setting: Setting, sets: Sequence[Attributes]) -> list[float]:
     """Return the errors of the estimate from expected counts that are rounded to whole records."""
-    table = table_of(place.dataset)
+    table = table_of(setting.dataset)
     d, n = len(table.domain), len(table.codes)
     single = tuple((i,) for i in range(d))
-    request = Request(table.domain, f"{place.epsilon * d:g}", n, 2)
+    request = Request(table.domain, f"{setting.epsilon * d:g}", n, 2)
     mechanism = product_group(request, single, single)[1]
     errors = []
     for s in sets:
         truth = table.domain.histogram(table.codes, s).reshape(table.domain.shape(s)) / n
+        # The expected frequencies of the randomised values, then the estimate from their counts.
         factors, mixed = channels(mechanism, s), truth
         for f in factors:
             mixed = f.gap * mixed + f.q * mixed.sum(axis=f.axes, keepdims=True)
@@ -262,29 +270,30 @@ def rounded(place: Place, sets: Sequence[Attributes]) -> list[float]:
     return errors
 
 
-def measure(place: Place) -> list[Point]:
-    """Measure all schemes at a place."""
-    sets = attribute_sets(len(table_of(place.dataset).domain), place.w)
-    runs = [family(place, sets, run) for run in range(place.runs)]
-    points = [_point(place, name, [run[name] for run in runs]) for name in SCHEMES]
-    points.append(_point(place, "uniform", [uniform(place, sets)]))
-    if place.figure == "3" and place.w <= RR_JOINT_W:
-        joint = [[whole(place, s, run) for s in sets] for run in range(place.runs)]
-        points.append(_point(place, "rr-joint", joint))
-    if place.figure == "3" and 1 < place.w <= LOPUB_W:
-        points.append(_point(place, "lopub", [lopub(place, sets, run) for run in range(2)]))
-    if place.figure == "3" and place.epsilon == EXPECTED_EPSILON:
-        point = _point(place, "rr-ind-joint", [rounded(place, sets)])
+def measure(setting: Setting) -> list[Point]:
+    """Measure all methods at a setting."""
+    sets = attribute_sets(len(table_of(setting.dataset).domain), setting.w)
+    runs = [castell_errors(setting, sets, run) for run in range(setting.runs)]
+    points = [_point(setting, name, [run[name] for run in runs]) for name in SCHEMES]
+    points.append(_point(setting, "uniform", [uniform(setting, sets)]))
+    if setting.figure == "3" and setting.w <= RR_JOINT_W:
+        joint = [[joint_error(setting, s, run) for s in sets] for run in range(setting.runs)]
+        points.append(_point(setting, "rr-joint", joint))
+    if setting.figure == "3" and 1 < setting.w <= LOPUB_W:
+        # Two runs only, because a run takes long.
+        points.append(_point(setting, "lopub", [lopub(setting, sets, run) for run in range(2)]))
+    if setting.figure == "3" and setting.epsilon == EXPECTED_EPSILON:
+        point = _point(setting, "rr-ind-joint", [rounded(setting, sets)])
         points.append(replace(point, source="rounded"))
     return points
 
 
-def _point(place: Place, scheme: str, errors: Sequence[Sequence[float]]) -> Point:
-    """Average errors of shape (runs, sets)."""
+def _point(setting: Setting, method: str, errors: Sequence[Sequence[float]]) -> Point:
+    """Return the point of these errors, which have the shape (runs, sets)."""
     values = np.array(errors)
     runs, sets = values.shape
     return Point(
-        place.figure, "measured", place.dataset, scheme, place.w, place.n, place.epsilon,
+        setting.figure, "measured", setting.dataset, method, setting.w, setting.n, setting.epsilon,
         avd=float(values.mean()),
         deviation=float(values.mean(axis=0).std(ddof=1)) if sets > 1 else 0.0,
         stderr=float(values.mean(axis=1).std(ddof=1)) / runs**0.5 if runs > 1 else 0.0,
@@ -295,13 +304,13 @@ def _point(place: Place, scheme: str, errors: Sequence[Sequence[float]]) -> Poin
 def printed() -> Iterator[Point]:
     """Yield the paper's Table VI as points of Fig. 3."""
     n = len(table_of("adult").codes)
-    for scheme, row in TABLE_VI.items():
+    for method, row in TABLE_VI.items():
         for w, avd in enumerate(row, start=2):
-            yield Point("3", "printed", "adult", scheme, w, n, USUAL_EPSILON, avd)
+            yield Point("3", "printed", "adult", method, w, n, USUAL_EPSILON, avd)
 
 
 def read(path: Path = RESULTS) -> list[Point]:
-    """Read the points of a file; none if there is no file."""
+    """Return the points in a file; an empty list if there is no file."""
     if not path.exists():
         return []
     kinds: dict[str, Callable[[str], object]] = {"str": str, "int": int, "float": float}
@@ -323,14 +332,14 @@ def main() -> None:
         if not points:
             writer.writerow(f.name for f in fields(Point))
             writer.writerows(map(_row, printed()))
-        for place in places():
-            if (place.figure, place.dataset, place.w, place.n, place.epsilon) in done:
+        for setting in all_settings():
+            if (setting.figure, setting.dataset, setting.w, setting.n, setting.epsilon) in done:
                 continue
             started = time.perf_counter()
-            writer.writerows(map(_row, measure(place)))
+            writer.writerows(map(_row, measure(setting)))
             file.flush()
             seconds = time.perf_counter() - started
-            sys.stdout.write(f"{place} {seconds:.1f} s\n")
+            sys.stdout.write(f"{setting} {seconds:.1f} s\n")
             sys.stdout.flush()
 
 

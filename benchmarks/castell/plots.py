@@ -1,5 +1,10 @@
 """Draw Figs. 3, 5, 6 and 7 of the Castell paper from ``results/castell.csv``.
 
+`benchmarks/castell.md` names the paper, which describes the methods ``rr-*``. In the figures, w is
+the number of attributes of a marginal, n is the number of records, and AVD is the error that
+`benchmarks.castell.avd` measures: the largest error of a table's cells, averaged over attribute
+sets.
+
 Run ``python -m benchmarks.castell.plots`` after ``benchmarks.castell.avd``. It needs matplotlib,
 which is in the dependency group ``accuracy`` only.
 """
@@ -28,20 +33,21 @@ COLOURS = {
     "uniform": "tab:gray",
 }
 DATASETS = {"adult": "Adult", "nursery": "Nursery", "ipums1980": "IPUMS 1980, 8 attributes"}
-SCHEMES = ("rr-ind-joint", "rr-independent", "rr-hybrid", "rr-truncated", "uniform")
+# The methods in Figs. 5 to 7. Fig. 3 has all methods of `COLOURS`.
+METHODS = ("rr-ind-joint", "rr-independent", "rr-hybrid", "rr-truncated", "uniform")
 
 
 def curve(
     axes: Axes, points: Sequence[Point], x: Callable[[Point], float], label: str, style: str
 ) -> None:
-    """Draw the curve of one scheme.
+    """Draw the curve of one method.
 
     Args:
-        axes: the panel.
-        points: the points of the scheme; without any, nothing is drawn.
-        x: returns a point's place on the horizontal axis.
+        axes: the panel, one diagram of the figure.
+        points: the points of the method; without any, nothing is drawn.
+        x: returns the x coordinate of a point.
         label: text of the legend.
-        style: format of line and markers, as in matplotlib.
+        style: a matplotlib format string, such as ``o-``.
     """
     if not points:
         return
@@ -55,7 +61,7 @@ def curve(
         height,
         yerr=[below, [p.deviation for p in points]],
         fmt=style,
-        color=COLOURS[points[0].scheme],
+        color=COLOURS[points[0].method],
         label=label,
         capsize=2,
         markersize=4,
@@ -73,24 +79,25 @@ def finish(axes: Axes, title: str, label: str) -> None:
 
 
 def figure_3(points: Sequence[Point]) -> None:
-    """Draw the schemes against w on Adult in three panels.
+    """Draw the errors of all methods against w on Adult in three panels.
 
-    Two panels show what is measured at epsilon 4 and 1 per attribute; the third one shows Table VI
-    of the paper, and the rounded expected counts that explain its first row.
+    Two panels show what is measured at epsilon 4 and 1 per attribute. The third one shows Table VI
+    of the paper, and the errors of an estimate from expected counts that are rounded to whole
+    records; they agree with the first row of Table VI (see `Point.source`).
     """
     _, panels = plt.subplots(1, 3, figsize=(15, 4.5), sharey=True, layout="constrained")
     own = [p for p in points if p.figure == "3"]
     for axes, epsilon in zip(panels[:2], (4.0, 1.0), strict=True):
-        for scheme in COLOURS:
+        for method in COLOURS:
             chosen = [
-                p for p in own if (p.source, p.scheme, p.epsilon) == ("measured", scheme, epsilon)
+                p for p in own if (p.source, p.method, p.epsilon) == ("measured", method, epsilon)
             ]
-            curve(axes, chosen, by_w, scheme, "o-")
+            curve(axes, chosen, by_w, method, "o-")
         total = f"{epsilon:g} per attribute ({8 * epsilon:g} a record)"
         finish(axes, f"Fig. 3: Adult, measured, epsilon {total}", "w")
-    for scheme in COLOURS:
-        chosen = [p for p in own if (p.source, p.scheme) == ("printed", scheme)]
-        curve(panels[2], chosen, by_w, f"{scheme}, printed", "s--")
+    for method in COLOURS:
+        chosen = [p for p in own if (p.source, p.method) == ("printed", method)]
+        curve(panels[2], chosen, by_w, f"{method}, printed", "s--")
     rounded = [p for p in own if p.source == "rounded"]
     curve(panels[2], rounded, by_w, "rr-ind-joint of expected counts, rounded, epsilon 1", "x-")
     finish(panels[2], "Table VI as printed (epsilon 4), and its first row explained", "w")
@@ -104,20 +111,20 @@ def by_dataset(
     own = [p for p in points if (p.figure, p.source) == (figure, "measured")]
     _, panels = plt.subplots(1, 3, figsize=(15, 4.5), sharey=True, layout="constrained")
     for axes, (dataset, name) in zip(panels, DATASETS.items(), strict=True):
-        for scheme in SCHEMES:
-            chosen = [p for p in own if (p.dataset, p.scheme) == (dataset, scheme)]
-            curve(axes, chosen, x, scheme, "o-")
+        for method in METHODS:
+            chosen = [p for p in own if (p.dataset, p.method) == (dataset, method)]
+            curve(axes, chosen, x, method, "o-")
         if log:
             axes.set_xscale("log")
-            places = sorted({x(p) for p in own if p.dataset == dataset})
-            axes.set_xticks(places, [f"{place:g}" for place in places], fontsize=7)
+            ticks = sorted({x(p) for p in own if p.dataset == dataset})
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=7)
             axes.minorticks_off()
         finish(axes, f"Fig. {figure}: {name}", label)
     save(f"castell-fig{figure}.png")
 
 
 def by_w(point: Point) -> float:
-    """Return the marginal's size."""
+    """Return w, the number of attributes of the marginal."""
     return point.w
 
 
