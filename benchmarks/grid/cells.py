@@ -1,6 +1,7 @@
 """Measure one cell of the grid: choose the methods and targets, and compute the errors.
 
-A cell is one combination of data set, size and epsilon (`Cell`). Its *targets* are the attribute
+A cell is one combination of data set, number of attributes, size of a target, number of devices and
+epsilon (`Cell`). Its *targets* are the attribute
 sets whose estimated tables are compared with the true ones.
 
 Devices are drawn from the data set with replacement. Targets, devices and the seeds of noise are
@@ -60,7 +61,7 @@ MAX_CELLS = 1 << 16
 """Number of cells of the largest table that is measured."""
 
 NORMAL_95 = 1.959964
-"""Half the width of a 95 % interval in standard errors."""
+"""Half the width of a 95 % interval, in standard errors."""
 
 _TARGETS, _DEVICES, _NOISE = range(3)
 """Labels of seeds, so that targets, devices and noise are drawn independently."""
@@ -210,7 +211,10 @@ class Measured:
 
 
 def _product_of_margins(model: Model, attributes: Attributes) -> Floats:
-    """Return the product of a model's own margins, which its tables have to improve on."""
+    """Return the product of a model's estimates of the single attributes.
+
+    The table of the model is of use only if its error is smaller than that of the product.
+    """
     table = np.ones(1)
     for i in attributes:
         table = np.outer(table, model.marginal((i,)).table).ravel()

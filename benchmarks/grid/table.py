@@ -1,9 +1,13 @@
 """Print the results of the grid as Markdown: means, cells above a bound, and every cell.
 
-A cell is one combination of data set, size and epsilon; its result has the errors of all methods.
-The report divides the error of our method by that of another. There are bounds on these ratios. A
-cell is above a bound if the ratio of the mean errors over the repeats exceeds it, and if our error
-is larger by more than two standard errors of the difference (the repeats are paired).
+``python -m benchmarks.grid table`` calls `show`. A *cell* is one combination of data set, number of
+attributes d, number of attributes k of a target, number of devices n and epsilon
+(`benchmarks.grid.cells.Cell`). The numbers in a table of a target are its *entries*.
+
+The report divides the error of our method, `OURS`, by that of another. There are bounds on these
+ratios. A cell breaks a bound if the ratio of the mean errors over the repeats exceeds it, and if
+our error is larger than the other by more than two standard errors of the difference (the repeats
+are paired).
 """
 
 from __future__ import annotations
@@ -15,24 +19,36 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.grid.cells import FACTOR, OURS
+from benchmarks.grid.cells import FACTOR, MAX_CELLS, OURS
 
 Result = dict[str, Any]
+"""The result of a cell, as `benchmarks.grid.cells.measure` returns it.
+
+- ``cell``: the fields of the `Cell`;
+- ``targets``: number of targets; ``sets_that_fit``: number of attribute sets among which they are
+  drawn if some tables are too large, else None;
+- ``errors``, ``product``, ``coverage``: by method, a list by repeat (see
+  `benchmarks.grid.cells.Measured`);
+- ``predicted``: by method, the predicted error; ``skipped``: by method, the reason why it was left
+  out; ``auto``: the method with the smallest predicted error;
+- ``seconds``: processor seconds.
+"""
 
 COVERAGE = (0.90, 0.99)
-"""Smallest and largest coverage of 95 % intervals that the report does not list."""
+"""Bounds of the mean coverage of 95 % intervals. The report lists the cells outside the bounds."""
 
 NEAR = 1.1
-"""Largest ratio to the best method's error at which the choice of ``auto`` counts as good."""
+"""The choice of `calmstream plan --method auto` counts as good if its error is at most this number
+times the error of the best method."""
 
-LARGEST = {"calm": 1.05, "best other": 1.1, "uniform": 1.05, "product": 1.05}
-"""Bounds on our error divided by another's, by the name of the other in `errors_of`."""
+MAX_RATIO = {"calm": 1.05, "best other": 1.1, "uniform": 1.05, "product": 1.05}
+"""Bounds on the ratio of our error to another one, by the name of the other in `errors_of`."""
 
 
 def show(results: Sequence[Result]) -> None:
     """Print all tables."""
     if not results:
-        print("No cell is there yet.")
+        print("There are no results yet.")
         return
     ordered = sorted(results, key=_place)
     repeats = {len(r["errors"][OURS]) for r in ordered}
@@ -92,8 +108,9 @@ def best_other(result: Result) -> str:
 def errors_of(result: Result, name: str) -> list[float]:
     """Return a method's errors by repeat.
 
-    ``name`` may also be "best other" for `best_other`, or "product" for the product of our method's
-    estimates of single attributes; the latter is empty if the cell has none.
+    ``name`` may also be "best other" for the method of `best_other`, or "product" for the table
+    that assumes independent attributes: the product of our estimates of the single attributes. The
+    list is empty if the cell has no errors of the product.
     """
     if name == "product":
         return list(result["product"].get(OURS, []))
@@ -101,12 +118,16 @@ def errors_of(result: Result, name: str) -> list[float]:
 
 
 def ratio(result: Result, other: str) -> float:
-    """Return our mean error divided by another's."""
+    """Return our mean error divided by that of another method."""
     return mean(result, OURS) / mean(result, other)
 
 
 def breaks(result: Result, other: str, bound: float) -> bool:
-    """Return whether our error exceeds the bound by more than two standard errors."""
+    """Return whether a cell breaks a bound.
+
+    It does if our mean error is larger than ``bound`` times the other one, and if it is larger than
+    the other one by more than two standard errors of the difference.
+    """
     ours, theirs = np.array(errors_of(result, OURS)), np.array(errors_of(result, other))
     gap = ours - theirs
     spread = gap.std(ddof=1) / np.sqrt(gap.size) if gap.size > 1 else np.inf
@@ -129,12 +150,15 @@ def _means(results: Sequence[Result]) -> None:
         rows += [(f"{name} {v}", only(name, v)) for v in sorted({r["cell"][name] for r in results})]
     rows.append(("all", lambda _: True))
     _head(
-        "Geometric means of ratios of errors", "cells with", "cells", *(f"/ {n}" for n in LARGEST)
+        "Geometric means of ratios of errors",
+        "cells with",
+        "cells",
+        *(f"ours / {n}" for n in MAX_RATIO),
     )
     for what, belongs in rows:
         own = [r for r in results if belongs(r)]
         if own:
-            ratios = [_geometric_ratio(own, other) for other in LARGEST]
+            ratios = [_geometric_ratio(own, other) for other in MAX_RATIO]
             _row(what, len(own), *ratios)
 
 
@@ -144,10 +168,10 @@ def _geometric_ratio(results: Sequence[Result], other: str) -> str:
 
 
 def _bounds(results: Sequence[Result]) -> None:
-    columns = ("ours over", "bound", "cells above it", "beyond two standard errors")
+    columns = ("ours /", "bound", "cells above it", "of them significant (two standard errors)")
     _head("Cells above a bound", *columns)
     broken = []
-    for other, bound in LARGEST.items():
+    for other, bound in MAX_RATIO.items():
         there = [r for r in results if errors_of(r, other)]
         beyond = [r for r in there if breaks(r, other, bound)]
         _row(other, bound, sum(ratio(r, other) > bound for r in there), len(beyond))
@@ -162,7 +186,7 @@ def _bounds(results: Sequence[Result]) -> None:
 def _coverage(results: Sequence[Result]) -> None:
     low, high = COVERAGE
     _head(
-        "Coverage of 95 % intervals, shares of all cells of the targets",
+        "Coverage of 95 % intervals, as a share of the entries of all targets",
         "method", "cells", "least", "median", "most", f"below {low:g}", f"above {high:g}",
     )  # fmt: skip
     beyond: list[tuple[Result, float]] = []
@@ -179,7 +203,7 @@ def _coverage(results: Sequence[Result]) -> None:
             out = zip(there, shares, below, above, strict=True)
             beyond = [(r, s) for r, s, under, over in out if under or over]
     if beyond:
-        print(f"\n{OURS}, beyond two standard errors over the repeats:\n")
+        print(f"\n{OURS}, cells outside by more than two standard errors over the repeats:\n")
     for result, share in beyond:
         print(f"- {_name(result)}: {share:.3f}")
 
@@ -272,9 +296,11 @@ def _left_out(results: Sequence[Result]) -> None:
         (r["cell"]["dataset"], r["cell"]["d"], r["cell"]["k"]): r["sets_that_fit"] for r in some
     }
     if restricted:
-        print("\nTargets too large to be measured:\n")
+        print(
+            f"\nIn these cells some tables have more than {MAX_CELLS:,} entries and are left out:\n"
+        )
     for (dataset, d, k), fit in sorted(restricted.items()):
-        print(f"- {dataset} d={d} k={k}: targets are drawn among the {fit} k-sets that fit")
+        print(f"- {dataset} d={d} k={k}: the targets are drawn from the other {fit} attribute sets")
 
 
 def _seconds(results: Sequence[Result]) -> None:
@@ -301,8 +327,8 @@ def _estimate(results: Sequence[Result], method: str) -> float:
 def _cells(results: Sequence[Result]) -> None:
     _head(
         "Every cell",
-        "data", "d", "k", "epsilon", "log2 n", "SSE", "/ calm", "best other", "/ best other",
-        "/ uniform", "/ product", "coverage", "auto",
+        "data", "d", "k", "epsilon", "log2 n", "squared error", "ours / calm", "best other",
+        "ours / best other", "ours / uniform", "ours / product", "coverage", "auto",
     )  # fmt: skip
     for result in results:
         cell = result["cell"]
