@@ -1,4 +1,7 @@
-"""Attacks on the central model: by one user, by a sender of invented users, by two operators.
+"""Attacks on the central model: by one user, by a sender of invented users, by an operator.
+
+The operator uses a second account file. ``python -m benchmarks.attacks`` runs all `ATTACKS`, each
+in a separate process.
 
 In the central model users send plain records, and an *aggregator* releases noisy tables once per
 window. It pays for each release from a privacy budget, which an account file records.
@@ -34,22 +37,24 @@ USERS = 16_384
 """Users of the one batch in which a single record is bad."""
 
 MADE_UP, COLUMNS, VALUES = 60_000, 20, 450
-"""Invented users, columns of a record, and values per column of the attack on memory."""
+"""The attack on memory: number of invented users, of columns of a record, of values of a column."""
 
 MAX_MEMORY = 8 << 30
 """Bytes of address space that the attack on memory may use."""
 
 MEMORY_OF_A_BATCH = 64 << 20
-"""Bytes by which one batch of less than a megabyte may enlarge the aggregator."""
+"""Bytes by which the aggregator's memory may grow for one batch of less than a megabyte."""
 
 
 class Bench:
-    """An in-process broker with the topics of a plan, and the clock of the aggregators.
+    """An in-process broker with the topics of a plan, and a manual clock.
+
+    The broker and the aggregators share the clock.
 
     Args:
         path: folder of the account files.
         columns: names of the columns of a record.
-        levels: largest number of columns of a released table.
+        levels: largest number of columns of a released table. The tables of k columns are level k.
     """
 
     def __init__(self, path: Path, columns: Sequence[str], levels: int) -> None:
@@ -96,7 +101,10 @@ class Bench:
         )
 
     def work(self, aggregator: Aggregator, turns: int = 12) -> None:
-        """End the window and let the aggregator release it; twelve turns are more than enough."""
+        """End the window and let the aggregator release it.
+
+        A turn is one step of the aggregator's loop. A release takes fewer than twelve.
+        """
         self.clock.advance(60)
         for _ in range(turns):
             if not aggregator.finished:
@@ -153,14 +161,15 @@ def one_user(user: object, job: object) -> Attack:
                     users[5000], jobs[5000] = user, job
                 aggregator = bench.aggregator()
                 columns = [["F"] * USERS, jobs]
+                # `submit` cuts values, replaces long ids and omits records without an id.
                 submit(bench.plan, bench.broker, bench.names, users, columns, batch_size=USERS)
                 bench.work(aggregator)
                 counts.append(_nurses(bench.releases()[0]) if bench.releases() else 0)
                 noise = bench.releases()[0].levels[1]["stderr"] if bench.releases() else 0
         change = abs(counts[0] - counts[1])
         return Verdict(
-            change < 10 * noise,
-            f"the count goes from {counts[0]} to {counts[1]}; noise {noise:.0f}",
+            held=change < 10 * noise,
+            what=f"the count goes from {counts[0]} to {counts[1]}; noise {noise:.0f}",
         )
 
     return attack
@@ -182,7 +191,7 @@ def metrics() -> Verdict:
             pages.append([line for line in page if "_created" not in line])
     lines = [after for before, after in zip(*pages, strict=True) if before != after]
     what = lines[0][:120] if lines else "the metrics are the same with and without them"
-    return Verdict(not lines, what)
+    return Verdict(held=not lines, what=what)
 
 
 def second_account() -> Verdict:
@@ -197,14 +206,15 @@ def second_account() -> Verdict:
         after = [r.levels[1]["tables"] for r in bench.releases()]
         paid = [len(bench.account(a).read().entries) for a in ("account", "second")]
     what = f"the accounts paid {paid[0]} and {paid[1]} times"
-    return Verdict(before == after and sum(paid) == 1, what)
+    return Verdict(held=before == after and sum(paid) == 1, what=what)
 
 
 def made_up_users() -> Verdict:
     """Send 60,000 ids with 20 columns of 450 values: many million pairs of values to count.
 
-    The product resists if the window is paid and released once within `MAX_MEMORY`.
+    The aggregator resists if it pays for the window and releases it once within `MAX_MEMORY`.
     """
+    # The limit applies to the whole process; no other attack runs in it.
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name), [f"c{j}" for j in range(COLUMNS)], 3)
@@ -222,7 +232,8 @@ def made_up_users() -> Verdict:
         paid = len(bench.account("account").read().entries)
         released = len(bench.releases())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    return Verdict(paid == released == 1, f"paid {paid}, released {released}, {peak} MB{failure}")
+    what = f"paid {paid}, released {released}, {peak} MB{failure}"
+    return Verdict(held=paid == released == 1, what=what)
 
 
 def one_batch() -> Verdict:
@@ -236,14 +247,16 @@ def one_batch() -> Verdict:
         columns = [["x" * 256, *[""] * (n - 1)]] * COLUMNS
         raw = bench.raw([str(i) for i in range(n)], columns)
         aggregator = bench.aggregator()
-        aggregator.turn()
+        aggregator.turn()  # allocates what is allocated only once, before the measurement
         bench.send(raw)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         aggregator.turn()
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-    return Verdict(grown < MEMORY_OF_A_BATCH, f"{len(raw):,} bytes became {grown >> 20} MB")
+    what = f"{len(raw):,} bytes became {grown >> 20} MB"
+    return Verdict(held=grown < MEMORY_OF_A_BATCH, what=what)
 
 
+# A2, A3 and A6 are the numbers of the findings of a security review that the attacks repeat.
 ATTACKS: dict[str, Attack] = {
     "A2 one user's long value": one_user("mallory", "x" * 300),
     "A2 one user's huge value": one_user("mallory", "x" * 2_000_000),
