@@ -4,7 +4,10 @@ Before the change, ``python -m benchmarks.accuracy.recorded record`` writes dige
 of every method and mechanism to ``benchmarks/results/recorded.json``. After the change, ``check``
 computes the same answers again and lists the cases that differ. The last bits of an answer depend
 on the processor and on the build of numpy, so use one machine for both. All cases take about 24
-minutes on one core; ``--only NAME`` checks one method.
+minutes on one core. ``check --only NAME`` checks one method or mechanism. Do not use ``--only``
+with ``record``: the file then has the digests of this method or mechanism only.
+
+A *case* is one method or mechanism with one input; it has a name and a digest of its answers.
 """
 
 from __future__ import annotations
@@ -58,23 +61,28 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "one large": (300, 2, 3),
     "20 categories": (4,) * 20,
 }
-"""Cardinalities on both sides of the limits at which a method changes its model."""
+"""Numbers of values of the attributes. They are below and above the sizes at which a method changes
+its model."""
 
 TARGETS_OF_ONE_SIZE = 12
-"""Number of attribute sets of one size whose answers are in a digest, about."""
+"""Approximate number of attribute sets of one size whose answers are in a digest."""
+
+MakeCases = Callable[[], Iterator[tuple[str, str]]]
+"""A function that yields the name and the digest of cases."""
 
 MECHANISM_CELLS = (2, 3, 8, 64)
 """Numbers of values for which mechanisms are checked."""
 
 
 def domain_of(cards: tuple[int, ...]) -> Domain:
+    """Return a domain whose attributes have these numbers of values."""
     return Domain(
         tuple(Attribute(f"a{i}", tuple(map(str, range(card)))) for i, card in enumerate(cards))
     )
 
 
 def records(cards: tuple[int, ...], n: int, seed: int) -> np.ndarray:
-    """Draw dependent codes, shape (n, d): a hidden class shifts every attribute."""
+    """Draw dependent codes, shape (n, d): a hidden number per record shifts all its attributes."""
     generator = np.random.default_rng(seed)
     hidden = generator.random((n, 1))
     noise = generator.random((n, len(cards)))
@@ -84,6 +92,7 @@ def records(cards: tuple[int, ...], n: int, seed: int) -> np.ndarray:
 
 
 def digest(*arrays: Any) -> str:
+    """Return 16 hexadecimal digits of the SHA-256 of arrays and byte strings."""
     value = hashlib.sha256()
     for array in arrays:
         value.update(array if isinstance(array, bytes) else np.ascontiguousarray(array).tobytes())
@@ -91,7 +100,10 @@ def digest(*arrays: Any) -> str:
 
 
 def answers(model: Model, cards: tuple[int, ...]) -> str:
-    """Return tables, errors and flags of single attributes, pairs, triples and one set of four."""
+    """Return a digest of a model's tables, standard errors and flags.
+
+    The tables are those of single attributes and of sets of two to four attributes.
+    """
     parts: list[Any] = []
     for order in range(1, min(4, len(cards)) + 1):
         every = list(combinations(range(min(len(cards), 9)), order))
@@ -106,6 +118,7 @@ def answers(model: Model, cards: tuple[int, ...]) -> str:
 
 
 def can_answer(model: Model, attributes: tuple[int, ...]) -> bool:
+    """Return whether the model has a table over the attributes."""
     try:
         model.marginal(attributes)
     except InvalidInput:
@@ -114,11 +127,16 @@ def can_answer(model: Model, attributes: tuple[int, ...]) -> bool:
 
 
 def published(plan: Plan, tallies: list[Any]) -> str:
-    """Return the bytes of a final set with these counts."""
+    """Return a digest of the final snapshot set that is published for these counts.
+
+    docs/reading-a-snapshot.md describes the set.
+    """
     pairs = tuple(combinations(range(min(len(plan.domain), 6)), 2))
     model = methods.get(plan.method).fit(plan, tallies)
     wanted = [attributes for attributes in ((0,), *pairs) if can_answer(model, attributes)]
-    plan = replace(plan, marginals=tuple(wanted), analysis=len(wanted) == 1 + len(pairs) > 1)
+    # The analysis needs the tables of all pairs.
+    all_pairs = bool(pairs) and len(wanted) == 1 + len(pairs)
+    plan = replace(plan, marginals=tuple(wanted), analysis=all_pairs)
     counts = tuple(WindowCount(tally) for tally in tallies)
     made = build_set(
         plan, MergedWindow(0, Kind.FINAL, (1,) * (len(plan.groups) * plan.partitions), counts)
@@ -127,39 +145,45 @@ def published(plan: Plan, tallies: list[Any]) -> str:
 
 
 def of_method(name: str, shape: str, k: int, epsilon: str, n: int) -> Iterator[tuple[str, str]]:
-    """Yield the cases of one method over one domain."""
+    """Yield the name and the digest of each case of one method over one domain."""
     method, cards = methods.get(name), SHAPES[shape]
     case = f"{name}, {shape}, k {k}, epsilon {epsilon}, n {n}"
     request = Request(domain_of(cards), epsilon, n, k)
     codes, noise = records(cards, n, 7), np.random.SeedSequence(11)
     try:
-        if isinstance(method, Piloted):
+        if isinstance(method, Piloted):  # its parameters come from a pilot, an earlier plan
             pilot = local_plan(methods.get(method.pilot), replace(request, users=n // 10))
             yield case, answers(two_rounds(method, pilot, codes, noise, exact=False)(), cards)
             return
         plan = local_plan(method, request)
-        if isinstance(method, ReadsReports):
+        if isinstance(method, ReadsReports):  # it estimates from reports instead of counts
             values = plan.groups[0].views[0].inputs(codes, plan.domain)
             reports = plan.mechanisms[0].perturb(values, SeededRandomness(noise))
             yield case, answers(method.fit_reports(plan, reports), cards)
             return
         tallies = collect(plan, codes, noise, exact=False)
         yield case, answers(method.fit(plan, tallies), cards)
-        if isinstance(method, Follows):
+        if isinstance(method, Follows):  # it can continue an earlier plan
             yield f"{case}, piloted", piloted(method, request, codes, noise, cards)
     except PlanError as error:
         yield case, digest(str(error).encode())
         return
-    if not method.baseline:
+    if not method.baseline:  # nothing is published for a baseline
         yield f"{case}, published", published(plan, tallies)
 
 
 def piloted(method: Method, request: Request, codes: Any, noise: Any, cards: Any) -> str:
+    """Return a digest of the answers after a pilot of the same method with a third of the devices.
+
+    The counts are drawn from their distribution (``exact``), which takes less time than to simulate
+    every report.
+    """
     pilot = local_plan(method, replace(request, users=request.users // 3))
     return answers(two_rounds(method, pilot, codes, noise, exact=True)(), cards)
 
 
 def of_mechanism(name: str, cells: int, epsilon: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the digest of the case of one mechanism."""
     try:
         mechanism = standard(name, epsilon, cells)
     except (PlanError, InvalidInput, TypeError, KeyError) as error:
@@ -175,7 +199,8 @@ def of_mechanism(name: str, cells: int, epsilon: str) -> Iterator[tuple[str, str
     yield f"{name}, {cells} cells, epsilon {epsilon}", value
 
 
-def cases() -> Iterator[tuple[str, Callable[[], Iterator[tuple[str, str]]]]]:
+def cases() -> Iterator[tuple[str, MakeCases]]:
+    """Yield the name of a method or mechanism and a function that computes some of its cases."""
     for name in sorted(MECHANISMS):
         for cells in MECHANISM_CELLS:
             for epsilon in ("0.5", "2"):
@@ -190,6 +215,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Iterator[tuple[str, str]]]]]:
 
 
 def compute(only: str) -> dict[str, str]:
+    """Return the digests by name of the case; ``only``: a method or mechanism, "" for all."""
     digests: dict[str, str] = {}
     started = time.monotonic()
     for name, make in cases():
@@ -200,9 +226,10 @@ def compute(only: str) -> dict[str, str]:
 
 
 def main() -> int:
+    """Record the digests or check them; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("record", "check"))
-    parser.add_argument("--only", default="", help="one method or mechanism")
+    parser.add_argument("--only", default="", help="one method or mechanism (with check)")
     args = parser.parse_args()
     digests = compute(args.only)
     if args.what == "record":
