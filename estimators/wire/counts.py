@@ -1,0 +1,181 @@
+"""Kept counts: the counters of a final window, from which any table can be computed later.
+
+The compacted counts topic of a plan holds one record per window and group, key
+``<window>/<group in four digits>``. Its value is a line of JSON, a line feed, and the counters:
+
+- ``v``, ``plan``, ``window``, ``group``;
+- ``revision``: of each partition of the group's reports topic, the offset below which its reports
+  are counted: the group's own part of the final's revision;
+- ``total``: whether the counters of all windows through this one follow those of the window.
+
+The counters are non-negative integers: reports per view, then the counters of each view, view by
+view; of the window, then of the running total. They are written as little-endian bytes, all lowest
+bytes first, then all second-lowest, as far as the largest needs, and compressed by zlib. Like a
+final, the counters are a function of the log.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+
+from estimators.errors import ForeignRecord, InvalidInput
+from estimators.plan import Plan
+from estimators.tally import Counts, Tally
+from estimators.wire.snapshot import Revision
+
+VERSION = "1.0"
+_LEVEL = 6
+_WORD = 8
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+
+
+@dataclass(frozen=True, slots=True)
+class CountsHeader:
+    """What a record says about its counters.
+
+    Attributes:
+        window: its number.
+        group: of the plan.
+        revision: one input offset per partition of the group's reports topic.
+        total: whether the running total is there.
+    """
+
+    window: int
+    group: int
+    revision: Revision
+    total: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCounts:
+    """The counters of one group in one final window.
+
+    Attributes:
+        window: its number.
+        group: of the plan.
+        revision: as in :class:`CountsHeader`.
+        tally: of the window.
+        total: of all windows through this one; None where they were not all counted.
+    """
+
+    window: int
+    group: int
+    revision: Revision
+    tally: Tally
+    total: Tally | None
+
+
+def counts_key(window: int, group: int) -> bytes:
+    """Return the key of a record."""
+    return f"{window}/{group:04d}".encode()
+
+
+def parse_key(key: bytes) -> tuple[int, int]:
+    """Return window and group.
+
+    Raises:
+        ForeignRecord: no key of a counts topic.
+    """
+    try:
+        window, group = key.decode("ascii").split("/")
+        return int(window), int(group)
+    except ValueError:
+        raise ForeignRecord(
+            "the counts topic holds a record with a foreign key; who else writes to it?"
+        ) from None
+
+
+def encode_counts(plan: Plan, counts: GroupCounts) -> bytes:
+    """Return the value of a record. Cost: O(counters)."""
+    header = {
+        "v": VERSION,
+        "plan": plan.digest,
+        "window": counts.window,
+        "group": counts.group,
+        "revision": counts.revision,
+        "total": counts.total is not None,
+    }
+    tallies = [counts.tally] if counts.total is None else [counts.tally, counts.total]
+    values = np.concatenate([part.ravel() for t in tallies for part in (t.n, t.counts)])
+    used = -(-int(values.max()).bit_length() // 8)
+    planes = values.astype("<i8").view(np.uint8).reshape(-1, _WORD)[:, :used].T
+    return orjson.dumps(header) + b"\n" + zlib.compress(planes.tobytes(), _LEVEL)
+
+
+def decode_header(plan: Plan, raw: bytes) -> CountsHeader:
+    """Read the first line of a value. Cost: O(partitions), whatever the counters are.
+
+    Raises:
+        ForeignRecord: not a counts record of this plan.
+        InvalidInput: a newer major version.
+    """
+    body = _body(raw)
+    if body.get("plan") != plan.digest:
+        raise ForeignRecord("the counts topic holds records of another plan")
+    try:
+        revision = tuple(int(offset) for offset in body["revision"])
+        found = CountsHeader(
+            int(body["window"]), int(body["group"]), revision, body["total"] is True
+        )
+    except _UNREADABLE as error:
+        raise ForeignRecord(f"a counts record is damaged: {error}") from None
+    if not 0 <= found.group < len(plan.groups) or len(revision) != plan.partitions:
+        raise ForeignRecord(f"a counts record of group {found.group} does not fit the plan")
+    return found
+
+
+def decode_counts(plan: Plan, raw: bytes) -> GroupCounts:
+    """Read what :func:`encode_counts` wrote.
+
+    Raises:
+        ForeignRecord: not a counts record of this plan.
+        InvalidInput: a newer major version.
+    """
+    header = decode_header(plan, raw)
+    views, width = len(plan.groups[header.group].views), plan.mechanisms[header.group].width
+    size = views * (1 + width)
+    try:
+        values = _counters(raw[raw.index(b"\n") + 1 :], size * (1 + header.total))
+    except (ValueError, zlib.error) as error:
+        raise ForeignRecord(
+            f"the counts of window {header.window}, group {header.group} are damaged: {error}"
+        ) from None
+    tallies = [
+        Tally(part[:views], part[views:].reshape(views, width)) for part in values.reshape(-1, size)
+    ]
+    total = tallies[1] if header.total else None
+    return GroupCounts(header.window, header.group, header.revision, tallies[0], total)
+
+
+def _counters(compressed: bytes, size: int) -> Counts:
+    """Return the counters, shape (size,); ValueError or zlib.error if they are not so many."""
+    unpacking = zlib.decompressobj()
+    planes = unpacking.decompress(compressed, size * _WORD + 1)
+    if not unpacking.eof or unpacking.unused_data or len(planes) % size:
+        raise ValueError(f"expected {size} counters")
+    used = len(planes) // size
+    words = np.zeros((size, _WORD), np.uint8)
+    words[:, :used] = np.frombuffer(planes, np.uint8).reshape(used, size).T
+    values: Counts = words.view("<i8").ravel().astype(np.int64)
+    if (values < 0).any():
+        raise ValueError("a counter is negative")
+    return values
+
+
+def _body(raw: bytes) -> dict[str, Any]:
+    try:
+        body = orjson.loads(raw.partition(b"\n")[0])
+        major = int(body["v"].split(".")[0])
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
+        raise ForeignRecord("the counts topic holds a value that is no counts record") from None
+    if major != 1:
+        raise InvalidInput(
+            f"counts of version {body['v']} are newer than {VERSION}: upgrade to read them"
+        )
+    found: dict[str, Any] = body
+    return found

@@ -1,0 +1,112 @@
+"""Kept counts: what is written is read back, and nothing else is taken for it."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimators.errors import ForeignRecord, InvalidInput
+from estimators.tally import Tally
+from estimators.wire.counts import (
+    GroupCounts,
+    counts_key,
+    decode_counts,
+    decode_header,
+    encode_counts,
+    parse_key,
+)
+from tests.support.publisher import published_plan
+
+PLAN = published_plan()
+
+
+def tally(*counters: int) -> Tally:
+    """Return a tally of one view: its reports, then four counters."""
+    return Tally(np.array(counters[:1]), np.array([counters[1:]]))
+
+
+def value(total: Tally | None = None) -> bytes:
+    return encode_counts(PLAN, GroupCounts(3, 1, (7, 9), tally(10, 1, 2, 3, 4), total))
+
+
+counters = st.lists(
+    st.integers(0, 300) | st.integers(0, (1 << 63) - 1), min_size=5, max_size=5
+).map(lambda numbers: tally(*numbers))
+
+
+@settings(deadline=None)
+@given(counters, counters | st.none())
+def test_counts_are_read_back(window: Tally, total: Tally | None) -> None:
+    made = GroupCounts(12, 1, (1 << 40, 0), window, total)
+    assert decode_counts(PLAN, encode_counts(PLAN, made)) == made
+
+
+def test_keys_are_read_back() -> None:
+    assert counts_key(12, 3) == b"12/0003"
+    assert parse_key(b"12/0003") == (12, 3)
+    for foreign in (b"", b"12", b"a/b", b"1/2/3", b"\xff/1"):
+        with pytest.raises(ForeignRecord, match="counts topic"):
+            parse_key(foreign)
+
+
+def test_a_header_needs_no_counters() -> None:
+    found = decode_header(PLAN, value().split(b"\n")[0])
+    assert (found.window, found.group, found.revision, found.total) == (3, 1, (7, 9), False)
+
+
+def test_the_bytes_are_frozen() -> None:
+    header, _, body = value(tally(300, 100, 100, 50, 50)).partition(b"\n")
+    assert orjson.loads(header) == {
+        "v": "1.0",
+        "plan": PLAN.digest,
+        "window": 3,
+        "group": 1,
+        "revision": [7, 9],
+        "total": True,
+    }
+    planes = bytes([10, 1, 2, 3, 4, 300 - 256, 100, 100, 50, 50, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0])
+    assert zlib.decompress(body) == planes
+
+
+def changed(**fields: object) -> bytes:
+    header, _, body = value().partition(b"\n")
+    return orjson.dumps(orjson.loads(header) | fields) + b"\n" + body
+
+
+def with_body(body: bytes) -> bytes:
+    return value().split(b"\n")[0] + b"\n" + body
+
+
+FOREIGN = {
+    "no header": b"\n",
+    "no counters": value().split(b"\n")[0],
+    "another plan": changed(plan="0" * 64),
+    "unknown group": changed(group=2),
+    "negative group": changed(group=-1),
+    "another number of partitions": changed(revision=[1]),
+    "no revision": changed(revision=None),
+    "a total that is not there": changed(total=True),
+    "no version": changed(v=None),
+    "truncated": value()[:-3],
+    "trailing bytes": value() + b"x",
+    "too few counters": with_body(zlib.compress(bytes(4))),
+    "a bomb": with_body(zlib.compress(bytes(1 << 24))),
+    "a negative counter": with_body(zlib.compress(b"\xff" * 40)),
+}
+
+
+@pytest.mark.parametrize("raw", FOREIGN.values(), ids=FOREIGN.keys())
+def test_what_is_no_counts_record_is_foreign(raw: bytes) -> None:
+    with pytest.raises(ForeignRecord):
+        decode_counts(PLAN, raw)
+
+
+def test_a_newer_version_is_one_clear_line() -> None:
+    with pytest.raises(InvalidInput, match=r"counts of version 2\.0 are newer than 1\.0: upgrade"):
+        decode_header(PLAN, changed(v="2.0"))
+    assert decode_counts(PLAN, changed(v="1.7", later=1)).window == 3
