@@ -39,9 +39,9 @@ class TopicNames:
         digest: the plan's digest; its first 8 digits are part of the names.
         groups: number of groups of devices; each group has its own reports topic.
         partitions: number of partitions of each reports topic and of the state topic.
-        output_namespace: namespace of the state, snapshots and dead-letter topics; empty means
-            ``namespace``. A log is counted again into another namespace, so that existing results
-            are never overwritten.
+        output_namespace: namespace of the state, snapshots, counts and dead-letter topics; empty
+            means ``namespace``. A log is counted again into another namespace, so that existing
+            results are never overwritten.
     """
 
     namespace: str
@@ -82,6 +82,14 @@ class TopicNames:
     def snapshots(self) -> str:
         """The name of the snapshots topic, where the publisher writes the estimated tables."""
         return f"{self.output_prefix}.snapshots"
+
+    @property
+    def counts(self) -> str:
+        """The name of the counts topic, where the publisher keeps the counters of final windows.
+
+        A plan of an earlier release may lack the topic; then no counts are kept.
+        """
+        return f"{self.output_prefix}.counts"
 
     @property
     def dead_letters(self) -> str:
@@ -131,6 +139,7 @@ class TopicNames:
             *(TopicSpec(name, self.partitions, reports) for name in self.all_reports),
             TopicSpec(self.state, self.partitions, compacted),
             TopicSpec(self.snapshots, 1, compacted),
+            TopicSpec(self.counts, 1, compacted),
             TopicSpec(self.dead_letters, 1, dead_letters),
         ]
 
@@ -138,12 +147,25 @@ class TopicNames:
         """Check that all topics exist with the partitions and settings that correctness needs.
 
         Args:
-            found: the descriptions of the existing topics, by name.
+            found: the descriptions of the existing topics, by name. Only the counts topic may be
+                missing.
 
         Raises:
             FatalError: the first difference between the expected and the existing topics.
         """
-        _verify(self.specs(0), found, _ALWAYS_CHECKED, "calmstream topics")
+        needed = [spec for spec in self.specs(0) if spec.name != self.counts]
+        _verify(needed, found, _ALWAYS_CHECKED, "calmstream topics")
+        if self.counts in found:
+            self.verify_counts(found[self.counts])
+
+    def verify_counts(self, found: TopicInfo) -> None:
+        """Check the counts topic as :meth:`verify` checks the others.
+
+        Raises:
+            FatalError: the first difference.
+        """
+        spec = next(spec for spec in self.specs(0) if spec.name == self.counts)
+        _verify([spec], {self.counts: found}, _ALWAYS_CHECKED, "calmstream topics")
 
 
 @dataclass(frozen=True, slots=True)

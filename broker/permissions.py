@@ -87,6 +87,7 @@ def _publisher(names: TopicNames) -> list[Permission]:
         *_reports(names, *_DESCRIBE),
         *_topic(names.state, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.snapshots, "READ", "WRITE", "DESCRIBE_CONFIGS"),
+        *_topic(names.counts, "READ", "WRITE", "DESCRIBE_CONFIGS"),
         *_topic(names.dead_letters, *_DESCRIBE),
         *_consumer_group(names, "publisher"),
     ]
@@ -94,6 +95,11 @@ def _publisher(names: TopicNames) -> list[Permission]:
 
 def _subscriber(names: TopicNames) -> list[Permission]:
     return _topic(names.snapshots, "READ")
+
+
+def _analyst(names: TopicNames) -> list[Permission]:
+    # The counts answer questions that the plan does not publish.
+    return [*_subscriber(names), *_topic(names.counts, "READ")]
 
 
 def _replay(names: TopicNames) -> list[Permission]:
@@ -127,6 +133,7 @@ ROLES: Mapping[str, Callable[[TopicNames], list[Permission]]] = {
     "tally": _tally,
     "publisher": _publisher,
     "subscriber": _subscriber,
+    "analyst": _analyst,
     "replay": _replay,
     "operator": _operator,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.names import TopicNames
 from broker.transport import Broker
-from consumer.runtime.topic_checks import required_retention_ms, verify_topics
+from consumer.runtime.topic_checks import find_counts, required_retention_ms, verify_topics
 from estimators.plan import Plan
 
 _WEEK_MS = 7 * 86_400_000
@@ -23,6 +23,7 @@ def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:
     try:
         created = topics.create(names.specs(retention))
         verify_topics(plan, names, topics)
+        find_counts(names, topics)
     finally:
         topics.close()
     return created

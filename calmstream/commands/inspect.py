@@ -89,7 +89,7 @@ def show(plan: Plan, found: Inspection, console: Console) -> None:
     console.print(
         f"{plan.name}-{plan.digest[:8]}: {found.lag:,} records behind · "
         f"{windows.planned:,} windows planned, {windows.closed_everywhere:,} closed in every "
-        f"partition, {windows.final:,} final"
+        f"partition, {windows.final:,} final, {_kept(windows.kept)}"
     )
     console.print(_partitions(found))
     console.print(_groups(found))
@@ -101,6 +101,12 @@ def show(plan: Plan, found: Inspection, console: Console) -> None:
             console.print(f"[red]{where}: {partition.trouble}; workers stop here[/red]")
     for topic in found.sender_times:
         console.print(f"[red]{topic}: {SENDER_TIMES}[/red]", soft_wrap=True)
+
+
+def _kept(windows: int | None) -> str:
+    if windows is None:
+        return "no counts topic: calmstream topics creates it"
+    return f"{windows:,} with counts kept"
 
 
 def _partitions(found: Inspection) -> Table:

@@ -34,7 +34,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="end a plan: publish the last finals, delete reports, state and dead letters",
         description="Let the reports topics refuse reports; count and publish until the last "
         "window with reports is final, which takes until its end plus grace; then delete reports, "
-        "state and dead letters. The snapshots stay. If the command is interrupted, run it again.",
+        "state and dead letters. Snapshots and counts stay. If the command is interrupted, run it "
+        "again.",
     )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
@@ -44,6 +45,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="delete at once; windows that are not final are lost",
     )
+    parser.add_argument(
+        "--delete-counts",
+        action="store_true",
+        help="delete the kept counts too: only the published tables are left",
+    )
     parser.set_defaults(run=run)
 
 
@@ -52,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     names = plan_names(plan, args.namespace)
     if not args.yes:
-        _confirm(names)
+        _confirm(names, counts=args.delete_counts)
     broker = kafka(args.bootstrap)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
@@ -62,16 +68,20 @@ def run(args: argparse.Namespace) -> int:
         if not args.without_finals:
             published = _publish_last(plan, broker, names, console)
             console.print(f"{published} windows are final")
-        deleted = delete_topics(topics, names)
+        deleted = delete_topics(topics, names, counts=args.delete_counts)
     finally:
         broker.close()
-    console.print(f"{len(deleted)} topics deleted; {names.snapshots} stays")
+    left = names.snapshots if args.delete_counts else f"{names.snapshots} and {names.counts}"
+    console.print(f"{len(deleted)} topics deleted; left: {left}")
     return 0
 
 
-def _confirm(names: TopicNames) -> None:
+def _confirm(names: TopicNames, *, counts: bool) -> None:
     """Ask the user to type the plan's topic prefix, because deletion cannot be undone."""
-    asked = f"All reports, state and dead letters of {names.prefix} will be deleted.\n"
+    what = (
+        "reports, state, counts and dead letters" if counts else "reports, state and dead letters"
+    )
+    asked = f"All {what} of {names.prefix} will be deleted.\n"
     print(f"{asked}Type {names.prefix} to continue: ", end="", file=sys.stderr, flush=True)  # noqa: T201
     if sys.stdin.readline().strip() != names.prefix:
         raise InvalidInput("not confirmed; nothing was done (--yes does not ask)")

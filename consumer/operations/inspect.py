@@ -16,9 +16,10 @@ from broker.names import TopicNames
 from broker.transport import Broker, Partition, Reader, TopicInfo, Topics
 from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from consumer.runtime.read_topics import read_whole
+from consumer.runtime.topic_checks import find_counts
 from estimators.errors import FatalError, ForeignRecord, Reason
 from estimators.plan import Plan
-from estimators.wire import snapshot, state
+from estimators.wire import counts, snapshot, state
 from estimators.wire.snapshot import Kind, Manifest
 from estimators.wire.state import PartitionState
 
@@ -100,6 +101,8 @@ class WindowReport:
         final: number of windows with a final manifest.
         newest_final: number of the newest window with a final manifest, -1 for none.
         newest_early: number of the newest window with an early manifest, -1 for none.
+        kept: number of final windows whose counts of all groups are in the counts topic; None if
+            there is no such topic.
     """
 
     planned: int
@@ -107,6 +110,7 @@ class WindowReport:
     final: int
     newest_final: int
     newest_early: int
+    kept: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +155,18 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
     """
     topics, reader = broker.topics(), broker.reader()
     try:
-        wanted = [spec.name for spec in names.specs(0)]
+        wanted = [spec.name for spec in names.specs(0) if spec.name != names.counts]
         described = topics.describe(wanted)
         missing = sorted(set(wanted) - described.keys())
         if missing:
             raise FatalError(f"topic {missing[0]} does not exist; create it: calmstream topics")
         states = newest_states(plan, names, topics, reader, clock)
         finals, earlies = _published(names, topics, reader, clock)
+        kept = _kept(plan, names, topics, reader, clock)
         partitions = _partitions(plan, names, topics, states)
         dead_letters = Partition(names.dead_letters, 0)
         starts, ends = topics.log_starts([dead_letters]), topics.log_ends([dead_letters])
-        kept = ends[dead_letters] - starts[dead_letters]
+        letters = ends[dead_letters] - starts[dead_letters]
     finally:
         reader.close()
         topics.close()
@@ -174,9 +179,10 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
             final=len(finals),
             newest_final=max(finals, default=-1),
             newest_early=max(earlies, default=-1),
+            kept=None if kept is None else len(kept & finals),
         ),
         _sum_rejected(partitions),
-        kept,
+        letters,
         _sender_times(names, described),
     )
 
@@ -233,6 +239,25 @@ def _published(
         except ForeignRecord as error:
             foreign.skip(record, error)
     return windows[Kind.FINAL], windows[Kind.EARLY]
+
+
+def _kept(
+    plan: Plan, names: TopicNames, topics: Topics, reader: Reader, clock: Clock
+) -> set[int] | None:
+    """Return the windows with counts of every group; None if there is no counts topic."""
+    if find_counts(names, topics) is None:
+        return None
+    found: dict[int, set[int]] = {}
+    foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)
+    for record in read_whole(reader, topics, [Partition(names.counts, 0)], clock):
+        try:
+            window, group = counts.parse_key(key_of(record))
+            if record.value is not None:
+                counts.decode_header(plan, record.value)
+                found.setdefault(window, set()).add(group)
+        except ForeignRecord as error:
+            foreign.skip(record, error)
+    return {window for window, groups in found.items() if len(groups) == len(plan.groups)}
 
 
 def _partitions(

@@ -23,6 +23,7 @@ from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Broker, Partition, Record, Topics
 from consumer.publish.build import SnapshotSet, build_set
+from consumer.publish.kept_counts import count_records
 from consumer.publish.merge import MergedWindow, StateMerger
 from consumer.publish.set_writer import SetWriter
 from consumer.runtime.foreign_records import ForeignRecordCounter
@@ -34,6 +35,7 @@ from estimators.errors import FatalError, ForeignRecord, InvalidInput, Reason, R
 from estimators.plan import Plan
 from estimators.wire.batch import Batch, decode_batch
 from estimators.wire.dead_letter import DeadLetter, content_hash
+from estimators.wire.snapshot import Kind
 from estimators.wire.state import ClosedWindow, WindowCount
 
 # Maximum wait for the acknowledgement of a set.
@@ -80,7 +82,7 @@ def replay(
     last: int | None = None,
     admit: Collection[Reason] = (),
 ) -> ReplayResult:
-    """Count windows ``first`` to ``last`` again and publish them in the target's snapshots topic.
+    """Count windows ``first`` to ``last`` again; publish sets and counts under the target's names.
 
     Args:
         plan: the plan whose reports are counted.
@@ -340,6 +342,8 @@ def _publish(
         for window in windows:
             final, total = merger.final(window), merger.total(window) if whole else None
             reports += 0 if final is None else final.reports
+            if final is not None:
+                writer.deliver(target.counts, list(count_records(plan, final, total)), 0)
             for merged in (final, total):
                 if merged is not None:
                     writer.write(_set_with_notes(plan, merged, notes))
@@ -350,7 +354,7 @@ def _publish(
 
 def _set_with_notes(plan: Plan, merged: MergedWindow, notes: tuple[str, ...]) -> SnapshotSet:
     """Build the set; its manifest states the notes about rejected records that were counted."""
-    built = build_set(plan, merged)
+    built = build_set(plan, merged, counts=merged.kind is Kind.FINAL)
     if not notes:
         return built
     steps = (*notes, *built.manifest.processing)

@@ -1,4 +1,4 @@
-"""Ends a plan: refuses reports, waits for the last finals, deletes all topics but the snapshots."""
+"""Ends a plan: refuses reports, waits for the last finals, deletes all topics but the results."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import structlog
 
 from broker.clock import Clock
 from broker.names import TopicNames
-from broker.transport import Broker, Partition, Topics
+from broker.transport import Broker, Partition, Reader, Record, Topics
+from consumer.publish.completeness import Completeness
 from consumer.runtime.foreign_records import key_of
 from consumer.runtime.health import RoleHealth
+from consumer.runtime.topic_checks import find_counts
 from consumer.subscribe.assembler import SnapshotAssembler
 from estimators.errors import FatalError, ForeignRecord, RecoverableError
 from estimators.plan import Plan
@@ -42,9 +44,16 @@ def last_window(plan: Plan, now_ms: int) -> int:
     return max(-1, min(plan.window_at(now_ms + plan.skew * 1000), plan.windows - 1))
 
 
-def delete_topics(topics: Topics, names: TopicNames) -> list[str]:
-    """Delete the topics of reports, state and dead letters; return their names. Snapshots stay."""
+def delete_topics(topics: Topics, names: TopicNames, *, counts: bool = False) -> list[str]:
+    """Delete the topics of reports, state and dead letters; return their names. Snapshots stay.
+
+    Args:
+        topics: the administrator.
+        names: names of the plan's topics.
+        counts: whether to delete the counts too; only the published tables are left then.
+    """
     topics_to_delete = [*names.all_reports, names.state, names.dead_letters]
+    topics_to_delete += [names.counts] if counts else []
     existing = sorted(topics.describe(topics_to_delete))
     topics.delete(existing)
     return existing
@@ -53,7 +62,8 @@ def delete_topics(topics: Topics, names: TopicNames) -> list[str]:
 class FinalsWaiter:
     """A role that ends when every window up to a given one has a complete final and total.
 
-    It runs in the same process as a tally worker and a publisher, and waits for their work.
+    A final is complete with its counts, if the plan has a counts topic. The role runs in the same
+    process as a tally worker and a publisher, and waits for their work.
 
     Args:
         plan: the plan to retire.
@@ -79,6 +89,7 @@ class FinalsWaiter:
         self._names = names
         self._clock = clock
         self._through = through
+        self._assembler = SnapshotAssembler(plan.digest)
 
     def deadline_ms(self) -> int:
         """Return the time by which all windows must be published, milliseconds since the epoch."""
@@ -86,32 +97,26 @@ class FinalsWaiter:
         return max(closes, self._clock.now_ms()) + round(_SLACK_SECONDS * 1000)
 
     def run(self, stop: threading.Event) -> None:
-        """Read the snapshots topic until all finals and totals are complete.
+        """Read the snapshots and counts topics until all finals and totals are complete.
 
         Raises:
             FatalError: the role was asked to stop before, or the deadline has passed.
         """
         deadline = self.deadline_ms()
         topics, reader = self._broker.topics(), self._broker.reader()
-        where = Partition(self._names.snapshots, 0)
-        assembler = SnapshotAssembler(self._plan.digest)
         try:
-            reader.assign([where])
-            reader.seek(where, topics.log_starts([where])[where])
-            while not self._done(assembler):
+            complete = self._begin(topics, reader)
+            while not self._done(complete):
                 if stop.is_set():
                     raise FatalError(
                         "interrupted: nothing was deleted; reports stay refused; run it again"
                     )
                 if self._clock.now_ms() > deadline:
-                    raise FatalError(
-                        f"{self._through + 1 - self.found} finals are missing long after their "
-                        "windows closed; nothing was deleted; see calmstream inspect"
-                    )
+                    raise FatalError(self._overdue(complete))
                 try:
                     for record in reader.poll(_POLL_SECONDS):
                         with suppress(ForeignRecord):
-                            assembler.read(key_of(record), record.value)
+                            self._read(record, complete)
                 except RecoverableError as error:
                     structlog.get_logger("calmstream.retire").warning("waiting", error=str(error))
                     stop.wait(_POLL_SECONDS)
@@ -120,9 +125,33 @@ class FinalsWaiter:
             reader.close()
             topics.close()
 
-    def _done(self, assembler: SnapshotAssembler) -> bool:
-        self.found = sum(
-            assembler.complete(window, Kind.FINAL) and assembler.complete(window, Kind.TOTAL)
-            for window in range(self._through + 1)
+    def _begin(self, topics: Topics, reader: Reader) -> Completeness:
+        """Assign the reader to the start of both topics, or of one if there are no counts."""
+        counts = find_counts(self._names, topics) is not None
+        read = [self._names.snapshots, *([self._names.counts] if counts else [])]
+        starts = topics.log_starts([Partition(topic, 0) for topic in read])
+        reader.assign(starts)
+        for where, offset in starts.items():
+            reader.seek(where, offset)
+        return Completeness(self._plan, counts=counts)
+
+    def _read(self, record: Record, complete: Completeness) -> None:
+        if record.partition.topic == self._names.counts:
+            complete.read_counts(key_of(record), record.value)
+            return
+        found = self._assembler.read(key_of(record), record.value)
+        if found is not None and found.kind is not Kind.EARLY:
+            complete.found(found.manifest)
+
+    def _overdue(self, complete: Completeness) -> str:
+        missing = f"{self._through + 1 - self.found} finals are missing"
+        if lacking := complete.without_counts():
+            missing += f" ({len(lacking)} of them lack only their counts)"
+        return (
+            f"{missing} long after their windows closed; nothing was deleted; "
+            "see calmstream inspect"
         )
+
+    def _done(self, complete: Completeness) -> bool:
+        self.found = sum(map(complete.both, range(self._through + 1)))
         return self.found > self._through

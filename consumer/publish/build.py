@@ -61,7 +61,7 @@ class SnapshotSet:
         return math.sqrt(float(np.concatenate(cells).mean())) if cells else 0.0
 
 
-def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
+def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> SnapshotSet:
     """Estimate every published marginal from the counts of a window.
 
     With the same software, the same counts give the same bytes. A window without reports gets a
@@ -72,6 +72,7 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
     Args:
         plan: states the method and the marginals to publish.
         merged: the counts of the window.
+        counts: whether the counts are kept in the counts topic; the manifest says so.
 
     Raises:
         FatalError: the method returned a table with a value that is not finite.
@@ -94,7 +95,8 @@ def build_set(plan: Plan, merged: MergedWindow) -> SnapshotSet:
             association = analyse(model, plan.domain, plan.marginals, merged.reports)
     manifest = _manifest(plan, merged, tables, steps)
     poisoning = {} if examination is None else examination.to_json()
-    return SnapshotSet(replace(manifest, poisoning=poisoning, analysis=association), tables)
+    manifest = replace(manifest, poisoning=poisoning, analysis=association, counts=counts)
+    return SnapshotSet(manifest, tables)
 
 
 def _fit(plan: Plan, merged: MergedWindow) -> Model:

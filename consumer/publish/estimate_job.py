@@ -24,17 +24,21 @@ class EstimateJob:
         plan: states the method and the marginals to publish.
         merged: the counts of the window.
         clock: measures the duration.
+        counts: whether the counts are kept in the counts topic.
 
     Attributes:
         merged: the counts of the window.
         seconds: duration of the estimate; 0 until it is done.
     """
 
-    def __init__(self, plan: Plan, merged: MergedWindow, clock: Clock) -> None:
+    def __init__(
+        self, plan: Plan, merged: MergedWindow, clock: Clock, *, counts: bool = False
+    ) -> None:
         self.merged = merged
         self.seconds = 0.0
         self._plan = plan
         self._clock = clock
+        self._counts = counts
         self._done = threading.Event()
         self._result: SnapshotSet | None = None
         self._error: Exception | None = None
@@ -58,7 +62,7 @@ class EstimateJob:
     def _run(self) -> None:
         began = self._clock.monotonic()
         try:
-            self._result = build_set(self._plan, self.merged)
+            self._result = build_set(self._plan, self.merged, counts=self._counts)
         except Exception as error:  # noqa: BLE001 - ``result`` raises it again
             self._error = error
         self.seconds = self._clock.monotonic() - began

@@ -1,4 +1,4 @@
-"""Reads the state topic (the counts to publish) and the snapshots topic (the published sets)."""
+"""Reads the state topic (what to publish), and snapshots and counts (what is published)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from broker.names import TopicNames
 from broker.transport import Partition, Reader, Record, Topics
+from consumer.publish.completeness import Closed, Completeness
 from consumer.publish.merge import StateMerger
 from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from consumer.runtime.read_topics import EndCheck
@@ -16,7 +17,7 @@ from estimators.wire.snapshot import Kind, parse_key
 
 
 class TopicFollower:
-    """Reads both topics from their starts, and keeps what the publisher needs.
+    """Reads the topics from their starts, and keeps what the publisher needs.
 
     Args:
         plan: the plan to publish.
@@ -24,12 +25,15 @@ class TopicFollower:
         reader: a reader that only this object uses.
         topics: the administrator, which fetches log starts and ends.
         foreign: counts the records that are skipped because calmstream did not write them.
-        found: called with each final and total that was read complete, before the counts of its
-            window are forgotten.
+        counts: whether there is a counts topic.
+        found: called with each final and total that was assembled.
+        completed: called with each final and total that is complete, before the counts of its
+            window are forgotten. A final can be complete later than assembled: with its counts.
 
     Attributes:
         merger: the counts from the state topic.
         assembler: the complete sets of the snapshots topic.
+        completeness: finals and totals that are complete with their counts.
         early_keys: the keys of early records in the snapshots topic, by window.
         foreign: counts the records that are skipped.
     """
@@ -42,33 +46,44 @@ class TopicFollower:
         topics: Topics,
         *,
         foreign: ForeignRecordCounter,
+        counts: bool,
         found: Callable[[Snapshot], None],
+        completed: Callable[[Closed], None],
     ) -> None:
         self.merger = StateMerger(plan)
         self.assembler = SnapshotAssembler(plan.digest)
+        self.completeness = Completeness(plan, counts=counts)
         self.early_keys: dict[int, set[bytes]] = {}
         self.foreign = foreign
         self._reader = reader
         self._topics = topics
         self._found = found
+        self._completed = completed
         self._snapshots = Partition(names.snapshots, 0)
+        self._counts = Partition(names.counts, 0)
         numbers = {names.state_partition(p) for p in range(plan.partitions)}
         state = [Partition(names.state, number) for number in sorted(numbers)]
-        # The snapshots topic is read first: counts of windows that are already published need not
-        # be kept when the state topic is read.
-        self._unread: list[list[Partition]] = [[self._snapshots], state]
+        published = [self._snapshots, *([self._counts] if counts else [])]
+        # These topics are read first: counts of windows that are already published need not be
+        # kept when the state topic is read.
+        self._unread: list[list[Partition]] = [published, state]
         self._assigned: list[Partition] = []
         self._end_check: EndCheck | None = None
 
     @property
     def caught_up(self) -> bool:
-        """Whether both topics were read to their ends once."""
+        """Whether all topics were read to their ends once."""
         return not self._unread
 
-    @property
-    def snapshots_position(self) -> int:
-        """The offset of the next record of the snapshots topic."""
-        return self._reader.position(self._snapshots)
+    def has_read(self, manifest: int, counts: int) -> bool:
+        """Return whether the records at these offsets were read; -1 for none.
+
+        Args:
+            manifest: of the snapshots topic.
+            counts: of the counts topic.
+        """
+        read = self._reader.position(self._snapshots) > manifest
+        return read and (counts < 0 or self._reader.position(self._counts) > counts)
 
     def catch_up(self, timeout: float) -> None:
         """Continue to read towards the ends of the topics; at most one poll.
@@ -102,14 +117,12 @@ class TopicFollower:
                 key = key_of(record)
                 if record.partition == self._snapshots:
                     self._read_snapshot(key, record)
+                elif record.partition == self._counts:
+                    self._complete(self.completeness.read_counts(key, record.value))
                 else:
                     self.merger.read(key, record.value)
             except ForeignRecord as error:
                 self.foreign.skip(record, error)
-
-    def complete(self, window: int) -> bool:
-        """Return whether both the final and the total of a window were read complete."""
-        return all(self.assembler.complete(window, kind) for kind in (Kind.FINAL, Kind.TOTAL))
 
     def _read_snapshot(self, key: bytes, record: Record) -> None:
         window, kind, _ = parse_key(key)
@@ -119,8 +132,13 @@ class TopicFollower:
         if snapshot is None or kind is Kind.EARLY:
             return
         self._found(snapshot)
-        if self.complete(window):
-            self.merger.settle(window)
+        self._complete(self.completeness.found(snapshot.manifest))
+
+    def _complete(self, closed: Closed | None) -> None:
+        if closed is not None:
+            self._completed(closed)
+            if self.completeness.both(closed.window):
+                self.merger.settle(closed.window)
 
     def _note_early(self, window: int, key: bytes, value: bytes | None) -> None:
         keys = self.early_keys.setdefault(window, set())

@@ -13,7 +13,7 @@ from consumer.publish.config import PublisherConfig
 from consumer.publish.session import PublishingSession
 from consumer.runtime.health import RoleHealth
 from consumer.runtime.retry import RetryBudget
-from consumer.runtime.topic_checks import verify_topics
+from consumer.runtime.topic_checks import find_counts, verify_topics
 from consumer.runtime.topic_watch import TopicWatch
 from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Plan
@@ -150,7 +150,7 @@ class Publisher:
         if self.ready:
             self.health.ready()
         else:
-            self.health.not_ready("reading the state and snapshots topics")
+            self.health.not_ready("reading the state, snapshots and counts topics")
 
     def close(self) -> None:
         """Leave the group and close the clients. Idempotent."""
@@ -165,10 +165,13 @@ class Publisher:
         topics = self._broker.topics()
         try:
             found = verify_topics(self._plan, self._names, topics)
+            counts = find_counts(self._names, topics)
         except BaseException:
             topics.close()
             raise
         self._topics = topics
+        if counts is not None:
+            found[counts.name] = counts
         self._watch = TopicWatch(topics, found, self._clock, self._config.topic_check_seconds)
         self._member.subscribe([self._names.state])
         self._prepared = True

@@ -7,10 +7,12 @@ counted.
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
 
 from broker.clock import Clock
+from consumer.publish.completeness import Closed
 from consumer.publish.config import PublisherConfig
 from consumer.publish.follower import TopicFollower
 from consumer.publish.measures import Measures
@@ -22,6 +24,14 @@ from estimators.wire.snapshot import Kind, Revision
 _QUICK_ATTEMPTS = 5
 """Number of times that a set is written without a pause if it is never read back complete. After
 that, another program probably overwrites it, and a pause limits the load."""
+
+
+class _Sent(NamedTuple):
+    """Offsets of a set's last records, and how many times it was written."""
+
+    manifest: int
+    counts: int
+    attempts: int
 
 
 class Schedule:
@@ -51,10 +61,9 @@ class Schedule:
         self._config = config
         self._measures = measures
         self._log = log
-        # For each final and total that was written and not read back yet: the offset of its
-        # manifest, and the number of attempts so far.
-        self._sent: dict[tuple[int, Kind], tuple[int, int]] = {}
-        self._rewrite_at: dict[tuple[int, Kind], float] = {}
+        # Each final and total that was written and not read back yet.
+        self._sent: dict[Closed, _Sent] = {}
+        self._rewrite_at: dict[Closed, float] = {}
         self._sent_early: dict[int, Revision] = {}
         self._early_due: deque[int] = deque()
         self._next_refresh = clock.monotonic()
@@ -67,7 +76,7 @@ class Schedule:
         """Return whether this set is still needed: not read back, and no newer one was written."""
         window, assembler = merged.window, self._follower.assembler
         if merged.kind is not Kind.EARLY:
-            return not assembler.complete(window, merged.kind)
+            return not self._follower.completeness.complete(window, merged.kind)
         return (
             merged.reports > 0
             and not assembler.complete(window, Kind.FINAL)
@@ -77,8 +86,8 @@ class Schedule:
 
     def attempt(self, merged: MergedWindow) -> int:
         """Note that a set is about to be written; return the number of this attempt, from 1 on."""
-        set_id = (merged.window, merged.kind)
-        attempts = self._sent.get(set_id, (0, 0))[1] + 1
+        set_id = Closed(merged.window, merged.kind)
+        attempts = self._sent[set_id].attempts + 1 if set_id in self._sent else 1
         if attempts >= _QUICK_ATTEMPTS:
             self._rewrite_at[set_id] = self._clock.monotonic() + self._config.rewrite_seconds
             self._log.error(
@@ -90,37 +99,44 @@ class Schedule:
             )
         return attempts
 
-    def written(self, merged: MergedWindow, offset: int, attempts: int) -> None:
-        """Note that a set was acknowledged; ``offset`` is the offset of its manifest."""
+    def written(self, merged: MergedWindow, manifest: int, counts: int, attempts: int) -> None:
+        """Note that a set was acknowledged.
+
+        Args:
+            merged: its counts.
+            manifest: offset of its manifest.
+            counts: offset of the last record of its counts, -1 for none.
+            attempts: as :meth:`attempt` returned it.
+        """
         if merged.kind is Kind.EARLY:
             self._sent_early[merged.window] = merged.revision
         else:
-            self._sent[merged.window, merged.kind] = (offset, attempts)
+            self._sent[Closed(merged.window, merged.kind)] = _Sent(manifest, counts, attempts)
 
-    def found(self, window: int, kind: Kind) -> None:
+    def completed(self, closed: Closed) -> None:
         """Note that a final or total was read back complete."""
-        self._sent.pop((window, kind), None)
-        self._rewrite_at.pop((window, kind), None)
-        if self._follower.complete(window):
-            self._sent_early.pop(window, None)
+        self._sent.pop(closed, None)
+        self._rewrite_at.pop(closed, None)
+        if self._follower.completeness.both(closed.window):
+            self._sent_early.pop(closed.window, None)
 
     def _next_closed(self) -> MergedWindow | None:
         """Return the first final or total that is neither read back complete nor on its way."""
-        merger, assembler = self._follower.merger, self._follower.assembler
+        merger, completeness = self._follower.merger, self._follower.completeness
         for window in merger.closed_windows():
             for kind, merge in ((Kind.FINAL, merger.final), (Kind.TOTAL, merger.total)):
-                if not (assembler.complete(window, kind) or self._on_its_way(window, kind)):
+                set_id = Closed(window, kind)
+                if not (completeness.complete(window, kind) or self._on_its_way(set_id)):
                     return merge(window)
         return None
 
-    def _on_its_way(self, window: int, kind: Kind) -> bool:
+    def _on_its_way(self, set_id: Closed) -> bool:
         """Return whether a set was written and not read back yet, or must not be rewritten yet."""
-        set_id = (window, kind)
         sent = self._sent.get(set_id)
         if sent is None:
             return False
         waits = self._clock.monotonic() < self._rewrite_at.get(set_id, 0.0)
-        return waits or self._follower.snapshots_position <= sent[0]
+        return waits or not self._follower.has_read(sent.manifest, sent.counts)
 
     def _next_early(self) -> MergedWindow | None:
         """Return the next early set of this round that is newer than the published one."""

@@ -1,7 +1,7 @@
 """A session: the work of a publisher from the moment when it becomes active until it is not.
 
-It reads the state and snapshots topics to their ends, and then publishes and deletes, step by step.
-All that a session knows it has read from the two topics; also what it has written itself counts
+It reads the topics to their ends, and then publishes and deletes, step by step.
+All that a session knows it has read from these topics; also what it has written itself counts
 only after it was read back. So a session can be stopped or replaced at any point, and two can run
 at the same time.
 """
@@ -17,19 +17,29 @@ from broker.names import TopicNames
 from broker.transport import Broker
 from consumer.metrics.registry import Metrics
 from consumer.publish.cleaning import Cleaner
+from consumer.publish.completeness import Closed
 from consumer.publish.config import PublisherConfig
 from consumer.publish.estimate_job import EstimateJob
 from consumer.publish.follower import TopicFollower
+from consumer.publish.kept_counts import count_records
 from consumer.publish.measures import Measures
+from consumer.publish.merge import MergedWindow
 from consumer.publish.schedule import Schedule
-from consumer.publish.set_writer import SetWriter
+from consumer.publish.set_writer import KeyedRecord, SetWriter
 from consumer.runtime.foreign_records import ForeignRecordCounter
+from consumer.runtime.topic_checks import find_counts
 from consumer.subscribe.assembler import Snapshot
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
 
 _ESTIMATE_WAIT_SECONDS = 1.0
 """Maximum time for which one step waits for an estimate; the next poll must come soon."""
+
+NO_COUNTS = (
+    "there is no counts topic that may be used: finals are published, but calmstream query will "
+    "not know their windows; run calmstream topics and calmstream acl, then start again"
+)
+"""Logged where a plan of an earlier release has no counts topic, or no permission for it."""
 
 
 class PublishingSession:
@@ -44,7 +54,7 @@ class PublishingSession:
         metrics: the metrics, from :func:`consumer.metrics.publisher.publisher_metrics`.
 
     Attributes:
-        follower: keeps what was read from both topics.
+        follower: keeps what was read from the topics.
         schedule: decides which set is published next.
     """
 
@@ -60,16 +70,21 @@ class PublishingSession:
     ) -> None:
         log = structlog.get_logger("calmstream.publisher").bind(plan=plan.digest[:8])
         self._plan = plan
+        self._names = names
         self._clock = clock
         self._measures = Measures(plan, metrics, clock, log)
         with ExitStack() as undo:
             self._topics = broker.topics()
             undo.callback(self._topics.close)
+            self._counts = find_counts(names, self._topics) is not None
+            if not self._counts:
+                log.warning(NO_COUNTS, topic=names.counts)
             self._reader = broker.reader()
             undo.callback(self._reader.close)
             self._sink = broker.sink()
             undo.callback(self._sink.close, 0.0)
-            self._sink.prepare((names.snapshots, names.state))
+            kept = (names.counts,) if self._counts else ()
+            self._sink.prepare((names.snapshots, names.state, *kept))
             undo.pop_all()
         self._writer = SetWriter(self._sink, names.snapshots, clock, config.send_seconds)
         self.follower = TopicFollower(
@@ -78,22 +93,25 @@ class PublishingSession:
             self._reader,
             self._topics,
             foreign=ForeignRecordCounter(log.warning, self._measures.foreign),
+            counts=self._counts,
             found=self._found,
+            completed=self._completed,
         )
         self.schedule = Schedule(plan, self.follower, clock, config, self._measures, log)
         self._cleaner = Cleaner(names, self.follower, self._topics, self._writer, clock, config)
         self._job: EstimateJob | None = None
+        self._kept: list[KeyedRecord] = []
 
     @property
     def caught_up(self) -> bool:
-        """Whether both topics were read to their ends once."""
+        """Whether all topics were read to their ends once."""
         return self.follower.caught_up
 
     @property
     def finished(self) -> bool:
         """Whether every window of the plan has a complete final and total."""
-        windows, assembler = self._plan.windows, self.follower.assembler
-        return all(assembler.count(k) >= windows for k in (Kind.FINAL, Kind.TOTAL))
+        windows, complete = self._plan.windows, self.follower.completeness
+        return all(complete.count(k) >= windows for k in (Kind.FINAL, Kind.TOTAL))
 
     def step(self, timeout: float) -> bool:
         """Read once, then write at most one set or delete once; return whether more may be due.
@@ -113,7 +131,9 @@ class PublishingSession:
         self.follower.read(0.0 if self._job else timeout)
         if self._job is None:
             due = self.schedule.next()
-            self._job = None if due is None else EstimateJob(self._plan, due, self._clock)
+            if due is not None:
+                self._kept = self._counts_of(due)
+                self._job = EstimateJob(self._plan, due, self._clock, counts=bool(self._kept))
         if self._job is None:
             return self._clean()
         self._finish(self._job)
@@ -126,8 +146,17 @@ class PublishingSession:
         self._topics.close()
 
     def _found(self, snapshot: Snapshot) -> None:
-        self.schedule.found(snapshot.window, snapshot.kind)
         self._measures.found(snapshot.manifest, self.follower.assembler)
+
+    def _completed(self, closed: Closed) -> None:
+        self.schedule.completed(closed)
+
+    def _counts_of(self, merged: MergedWindow) -> list[KeyedRecord]:
+        """Return the records of the counts topic that belong to a set; none but for a final."""
+        if merged.kind is not Kind.FINAL or not self._counts:
+            return []
+        total = self.follower.merger.total(merged.window)
+        return list(count_records(self._plan, merged, total))
 
     def _finish(self, job: EstimateJob) -> None:
         """Write the set that is being estimated, if the estimate is ready and still needed."""
@@ -138,8 +167,10 @@ class PublishingSession:
             # After a failure the job stays, and the next step writes its set again.
             attempts = self.schedule.attempt(merged)
             began = self._clock.monotonic()
-            offset = self._writer.write(snapshot)
-            self.schedule.written(merged, offset, attempts)
+            # The counts first: a manifest that names them is never without them.
+            counts = self._writer.deliver(self._names.counts, self._kept, 0)
+            manifest = self._writer.write(snapshot)
+            self.schedule.written(merged, manifest, counts, attempts)
             self._measures.written(snapshot, merged, self._clock.monotonic() - began)
             self._measures.estimated(job.seconds)
         self._job = None

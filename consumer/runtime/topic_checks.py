@@ -29,13 +29,13 @@ def required_retention_ms(plan: Plan) -> int:
 
 
 def verify_topics(plan: Plan, names: TopicNames, topics: Topics) -> dict[str, TopicInfo]:
-    """Check the plan's topics, and return their descriptions by name.
+    """Check the plan's topics except the counts topic, and return their descriptions by name.
 
     Raises:
         FatalError: a topic is missing, or has the wrong number of partitions or a wrong setting;
             the message names the first one.
     """
-    expected = [spec.name for spec in names.specs(required_retention_ms(plan))]
+    expected = [spec.name for spec in names.specs(0) if spec.name != names.counts]
     found = topics.describe(expected)
     names.verify(found)
     needed = required_retention_ms(plan)
@@ -45,6 +45,24 @@ def verify_topics(plan: Plan, names: TopicNames, topics: Topics) -> dict[str, To
         found, names.dead_letters, "max.message.bytes", MAX_DEAD_LETTER_BYTES, unlimited=False
     )
     _at_least(found, names.state, "max.message.bytes", plan.state_record_bytes, unlimited=False)
+    return found
+
+
+def find_counts(names: TopicNames, topics: Topics) -> TopicInfo | None:
+    """Return the counts topic, or None if it does not exist or this user may not describe it.
+
+    A plan that an earlier release has set up lacks the topic, or the permission.
+
+    Raises:
+        FatalError: it has the wrong partitions or settings.
+        RecoverableError: the broker does not answer.
+    """
+    try:
+        found = topics.describe([names.counts]).get(names.counts)
+    except FatalError:
+        return None
+    if found is not None:
+        names.verify_counts(found)
     return found
 
 

@@ -20,7 +20,7 @@ import orjson
 
 from estimators.errors import ForeignRecord, InvalidInput
 
-VERSION = "1.2"
+VERSION = "1.3"
 _MANIFEST = "manifest"
 Revision = tuple[int, ...]
 
@@ -103,6 +103,9 @@ class Manifest:
         leverage: what forged reports can do: ``forged``, a share of all reports, and ``reach``,
             per marginal the most that they can move a cell by; ``approximate`` where the tables are
             more than linear estimates. Empty without tables, and in snapshots of versions without.
+        counts: whether the counters of this final window were written to the counts topic before
+            the set; the final is complete only with them. False for other kinds, and in snapshots
+            of versions without it.
     """
 
     window: int
@@ -126,6 +129,7 @@ class Manifest:
     poisoning: Mapping[str, Any] = field(default_factory=dict)
     analysis: Mapping[str, Any] = field(default_factory=dict)
     leverage: Mapping[str, Any] = field(default_factory=dict)
+    counts: bool = False
 
     @property
     def key(self) -> bytes:
@@ -222,8 +226,9 @@ def _marginal(body: Mapping[str, Any]) -> MarginalRecord:
 
 def _manifest(body: Mapping[str, Any]) -> Manifest:
     later = ("poisoning", "analysis", "leverage")
-    known = {name: body[name] for name in Manifest.__slots__ if name not in later}
+    known = {name: body[name] for name in Manifest.__slots__ if name not in (*later, "counts")}
     known |= {name: body.get(name, {}) for name in later}
+    known["counts"] = body.get("counts") is True
     for name in ("revision", "groups", "marginals", "processing"):
         known[name] = tuple(known[name])
     known["kind"] = Kind(known["kind"])

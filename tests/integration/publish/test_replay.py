@@ -51,6 +51,12 @@ def closed_sets(bootstrap: str, namespace: str, plan: Plan) -> dict[bytes, bytes
     return {key: value for key, value in records.items() if b"/early/" not in key}
 
 
+def kept_counts(bootstrap: str, namespace: str, plan: Plan) -> dict[bytes, bytes]:
+    """Return the newest counts of each window and group."""
+    topic = f"{namespace}.{plan.name}-{plan.digest[:8]}.counts"
+    return {record.key: record.value for record in read_all(bootstrap, topic)}
+
+
 def test_a_replayed_log_gives_identical_finals(kafka_bootstrap: str, tmp_path: Path) -> None:
     plan = short_plan()
     path, records = tmp_path / "plan.json", tmp_path / "records.csv"
@@ -90,3 +96,11 @@ def test_a_replayed_log_gives_identical_finals(kafka_bootstrap: str, tmp_path: P
     second = closed_sets(kafka_bootstrap, "again", plan)
     assert len(first) > expected
     assert second == first
+    counts = kept_counts(kafka_bootstrap, "calmstream", plan)
+    assert len(counts) == WINDOWS * len(plan.groups)
+    assert kept_counts(kafka_bootstrap, "again", plan) == counts
+
+    done = run("replay", *where, "--output-namespace", "once-more")
+    assert done.returncode == 0, done.stderr
+    assert closed_sets(kafka_bootstrap, "once-more", plan) == first
+    assert kept_counts(kafka_bootstrap, "once-more", plan) == counts

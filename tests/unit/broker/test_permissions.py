@@ -26,8 +26,9 @@ def may(role: str, operation: str, topic: str, names: TopicNames = NAMES) -> boo
     [
         ("edge", {"reports"}, set()),
         ("tally", {"reports", "state", "letters"}, {"reports", "state"}),
-        ("publisher", {"state", "snapshots"}, {"state", "snapshots"}),
+        ("publisher", {"state", "snapshots", "counts"}, {"state", "snapshots", "counts"}),
         ("subscriber", set(), {"snapshots"}),
+        ("analyst", set(), {"snapshots", "counts"}),
     ],
 )
 def test_roles_read_and_write_as_the_table_states(
@@ -37,6 +38,7 @@ def test_roles_read_and_write_as_the_table_states(
         "reports": NAMES.reports(1),
         "state": NAMES.state,
         "snapshots": NAMES.snapshots,
+        "counts": NAMES.counts,
         "letters": NAMES.dead_letters,
     }
     assert {name for name, topic in topics.items() if may(role, "WRITE", topic)} == writes

@@ -33,7 +33,8 @@ def error(capsys: pytest.CaptureFixture[str]) -> str:
 def test_the_access_table_is_printed(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["acl", "--plan", str(plan), "--namespace", "ns", "--json"]) == 0
     rules = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {r["role"] for r in rules} == {"edge", "tally", "publisher", "subscriber", "operator"}
+    roles = {"edge", "tally", "publisher", "subscriber", "analyst", "operator"}
+    assert {r["role"] for r in rules} == roles
     edge = [r for r in rules if r["role"] == "edge"]
     assert [(r["operation"], r["resource"], r["pattern"]) for r in edge] == [
         ("WRITE", "topic", "prefixed")

@@ -70,3 +70,13 @@ def test_a_missing_topic_is_named_with_the_remedy() -> None:
     stage.topics.delete([stage.names.snapshots])
     with pytest.raises(FatalError, match="snapshots does not exist; create it"):
         inspect(stage.plan, stage.broker, stage.names, stage.clock)
+
+
+def test_windows_with_kept_counts_are_shown() -> None:
+    stage = Stage(small_plan(groups=2))
+    stage.batch(0, [1, 2])
+    stage.finish()
+    found = inspect(stage.plan, stage.broker, stage.names, stage.clock)
+    assert (found.windows.final, found.windows.kept) == (4, 4)
+    stage.topics.delete([stage.names.counts])
+    assert inspect(stage.plan, stage.broker, stage.names, stage.clock).windows.kept is None

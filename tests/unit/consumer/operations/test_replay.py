@@ -19,6 +19,7 @@ from consumer.publish.config import PublisherConfig
 from consumer.publish.session import PublishingSession
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from estimators.errors import FatalError, InvalidInput, Reason
+from estimators.wire.counts import decode_counts
 from estimators.wire.snapshot import Kind
 from tests.support.tally import batch_id, body, small_plan
 from tests.support.tally_bench import Stage
@@ -67,6 +68,11 @@ def sets(stage: Stage, names: TopicNames) -> dict[bytes, bytes]:
     return {key: value for key, value in by_key.items() if value is not None}
 
 
+def counts(stage: Stage, names: TopicNames) -> dict[bytes | None, bytes | None]:
+    """Newest value of every record of the counts topic."""
+    return {r.key: r.value for r in stage.broker.records(Partition(names.counts, 0))}
+
+
 def final(stage: Stage, names: TopicNames, window: int) -> Snapshot:
     assembler = SnapshotAssembler()
     for record in stage.broker.records(Partition(names.snapshots, 0)):
@@ -87,6 +93,8 @@ def test_a_rebuild_publishes_the_same_bytes() -> None:
     expected = sets(stage, stage.names)
     assert len(expected) == 4 * 2 * 2
     assert sets(stage, names) == expected
+    assert len(counts(stage, names)) == 4
+    assert counts(stage, names) == counts(stage, stage.names)
 
 
 def test_a_range_from_a_trimmed_log_gives_the_same_finals() -> None:
@@ -113,6 +121,12 @@ def test_a_range_from_a_trimmed_log_gives_the_same_finals() -> None:
     }
     assert len(expected) == 4
     assert sets(stage, names) == expected
+    live = counts(stage, stage.names)
+    again = counts(stage, names)
+    assert set(again) == {b"2/0000", b"3/0000"}
+    for key, value in again.items():
+        one, other = (decode_counts(stage.plan, v or b"") for v in (value, live[key]))
+        assert one == replace(other, total=None)
 
 
 def test_late_reports_are_counted_after_all_and_only_once() -> None:

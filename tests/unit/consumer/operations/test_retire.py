@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from broker.transport import Partition
 from consumer.operations.retire import (
     TICK_ONLY_BYTES,
     FinalsWaiter,
@@ -45,15 +46,16 @@ def test_the_last_window_is_the_last_that_may_have_received_anything() -> None:
     assert last_window(plan, at(900)) == 3
 
 
-def test_nothing_is_left_but_the_snapshots() -> None:
+def test_nothing_is_left_but_snapshots_and_counts() -> None:
     stage = Stage(small_plan(groups=2))
     gone = delete_topics(stage.topics, stage.names)
     assert sorted(gone) == sorted(
         [*stage.names.all_reports, stage.names.state, stage.names.dead_letters]
     )
     left = stage.topics.describe([spec.name for spec in stage.names.specs(0)])
-    assert set(left) == {stage.names.snapshots}
+    assert set(left) == {stage.names.snapshots, stage.names.counts}
     assert delete_topics(stage.topics, stage.names) == []
+    assert delete_topics(stage.topics, stage.names, counts=True) == [stage.names.counts]
 
 
 def test_finals_that_do_not_come_stop_it() -> None:
@@ -70,3 +72,28 @@ def test_finals_that_do_not_come_stop_it() -> None:
     stage.clock.now_ms = lambda: next(times)  # type: ignore[method-assign]
     with pytest.raises(FatalError, match="1 finals are missing"):
         awaited.run(threading.Event())
+
+
+def test_finals_without_their_counts_are_waited_for() -> None:
+    stage = Stage(small_plan())
+    stage.batch(0, [1, 2])
+    stage.finish()
+    stage.clock.advance(1000)
+    through = stage.plan.windows - 1
+    whole = FinalsWaiter(stage.plan, stage.broker, stage.names, stage.clock, through)
+    whole.run(threading.Event())
+    assert whole.found == through + 1
+    kept = [(r.key, r.value) for r in stage.broker.records(Partition(stage.names.counts, 0))]
+    stage.topics.delete([stage.names.counts])
+    stage.topics.create([s for s in stage.names.specs(0) if s.name == stage.names.counts])
+    for key, value in kept[1:]:
+        stage.sink.send(stage.names.counts, key, value, partition=0).wait(1)
+    lacking = FinalsWaiter(stage.plan, stage.broker, stage.names, stage.clock, through)
+    real = stage.clock.now_ms()
+    times = iter([*[real] * 4, *[real + 1_000_000] * 10])
+    stage.clock.now_ms = lambda: next(times)  # type: ignore[method-assign]
+    lacking.deadline_ms = lambda: real + 1000  # type: ignore[method-assign]
+    with pytest.raises(
+        FatalError, match=r"1 finals are missing \(1 of them lack only their counts\)"
+    ):
+        lacking.run(threading.Event())

@@ -29,9 +29,9 @@ def test_a_long_estimate_does_not_hold_up_the_turns(
 ) -> None:
     release = threading.Event()
 
-    def slow(plan: Plan, merged: MergedWindow) -> SnapshotSet:
+    def slow(plan: Plan, merged: MergedWindow, *, counts: bool) -> SnapshotSet:
         assert release.wait(30)
-        return build_set(plan, merged)
+        return build_set(plan, merged, counts=counts)
 
     bench.close_all(windows=2)
     bench.put_all()
@@ -57,7 +57,7 @@ def test_a_long_estimate_does_not_hold_up_the_turns(
 def test_what_the_method_raises_stops_the_publisher(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(plan: Plan, merged: MergedWindow) -> SnapshotSet:
+    def broken(_plan: Plan, merged: MergedWindow, **_: bool) -> SnapshotSet:
         raise FatalError(f"window {merged.window} cannot be estimated")
 
     bench.close_all()

@@ -11,7 +11,7 @@ from broker.in_process import InProcessBroker
 from broker.names import TopicNames
 from broker.transport import TopicSpec
 from calmstream.topics import ensure_topics
-from consumer.runtime.topic_checks import required_retention_ms, verify_topics
+from consumer.runtime.topic_checks import find_counts, required_retention_ms, verify_topics
 from estimators.errors import FatalError
 from estimators.plan import Plan
 from tests.support.tally import names_of, small_plan
@@ -59,7 +59,9 @@ def test_a_wrong_setting_is_named_with_its_topic(topic: str, name: str, value: s
     assert "\n" not in str(stop.value)
 
 
-@pytest.mark.parametrize("topic", [spec.name for spec in NAMES.specs(0)])
+@pytest.mark.parametrize(
+    "topic", [spec.name for spec in NAMES.specs(0) if spec.name != NAMES.counts]
+)
 def test_a_missing_topic_is_named_with_the_remedy(topic: str) -> None:
     with pytest.raises(FatalError, match=f"topic {topic} does not exist; create it: calmstream"):
         made(PLAN, NAMES, lambda spec: None if spec.name == topic else spec)
@@ -69,6 +71,24 @@ def test_a_missing_topic_is_named_with_the_remedy(topic: str) -> None:
 def test_another_number_of_partitions_is_refused(topic: str) -> None:
     with pytest.raises(FatalError, match=f"topic {topic} has 3 partitions, the plan states"):
         made(PLAN, NAMES, lambda s: replace(s, partitions=3) if s.name == topic else s)
+
+
+def test_the_counts_topic_may_be_missing_but_not_wrong() -> None:
+    made(PLAN, NAMES, lambda spec: None if spec.name == NAMES.counts else spec)
+    broker = InProcessBroker()
+    topics = broker.topics()
+    assert find_counts(NAMES, topics) is None
+    topics.create([TopicSpec(NAMES.counts, 1, {"cleanup.policy": "delete"})])
+    with pytest.raises(FatalError, match=r"counts has cleanup\.policy=delete, not compact"):
+        find_counts(NAMES, topics)
+
+
+def test_a_counts_topic_that_may_not_be_described_counts_as_missing() -> None:
+    class Refusing:
+        def describe(self, names: list[str]) -> None:
+            raise FatalError(f"looking up {names[0]}: not authorised")
+
+    assert find_counts(NAMES, Refusing()) is None  # type: ignore[arg-type]
 
 
 def test_the_command_creates_what_is_missing_once_and_verifies_the_rest() -> None:

@@ -315,7 +315,7 @@ def test_a_newer_snapshot_is_one_clear_line(bench: Bench) -> None:
     key, value = built.closing()
     newer = orjson.dumps(orjson.loads(value) | {"v": "2.0"})
     bench.sink.send(bench.names.snapshots, key, newer).wait(5)
-    with pytest.raises(InvalidInput, match=r"snapshot version 2\.0 is newer than 1\.2: upgrade"):
+    with pytest.raises(InvalidInput, match=r"snapshot version 2\.0 is newer than 1\.3: upgrade"):
         seen(bench)
 
 

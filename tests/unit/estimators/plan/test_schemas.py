@@ -240,6 +240,7 @@ BROKEN_MANIFESTS = {
     "foreign key": put("marginals", ["a+b"]),
     "rejections as a list": put("rejected", ["late"]),
     "no software": put("software", ""),
+    "counts as a number": put("counts", 1),
 }
 
 
@@ -257,7 +258,7 @@ def test_broken_manifests_are_refused(change: Callable[[dict[str, Any]], None]) 
     assert not SNAPSHOT.is_valid(document)
 
 
-ADDED_SINCE = {"poisoning", "analysis", "leverage"}
+ADDED_SINCE = {"poisoning", "analysis", "leverage", "counts"}
 """Fields of later minors, which older snapshots lack."""
 
 

@@ -1,0 +1,97 @@
+"""Which finals and totals are complete, with their counts.
+
+A final whose manifest says so has its counters in the counts topic. It is complete when they were
+read back too, of all groups and at the final's own revision. Only then may anything be deleted that
+the counts can be computed from again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from estimators.errors import ForeignRecord
+from estimators.plan import Plan
+from estimators.wire import counts as wire
+from estimators.wire.snapshot import Kind, Manifest, Revision
+
+
+class Closed(NamedTuple):
+    """A window and the kind of a set that cannot change any more."""
+
+    window: int
+    kind: Kind
+
+
+class Completeness:
+    """Follows what was read of both topics, in any order. Not safe for use from several threads.
+
+    Holds the revisions of counts and finals that wait for each other, and window numbers.
+
+    Args:
+        plan: whose sets.
+        counts: whether there is a counts topic. Without one, a final needs no counts.
+    """
+
+    def __init__(self, plan: Plan, *, counts: bool) -> None:
+        self._plan = plan
+        self._counts = counts
+        self._kept: dict[int, dict[int, Revision]] = {}
+        self._waiting: dict[int, Revision] = {}
+        self._complete: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
+
+    def read_counts(self, key: bytes, value: bytes | None) -> Closed | None:
+        """Read a record of the counts topic; return the final that it completes, if any.
+
+        Raises:
+            ForeignRecord: not a counts record of this plan.
+            InvalidInput: of a newer version.
+        """
+        window, group = wire.parse_key(key)
+        if value is None:
+            # Nobody deletes counts, except with their topic.
+            raise ForeignRecord("the counts topic holds a deletion; who else writes to it?")
+        header = wire.decode_header(self._plan, value)
+        if (header.window, header.group) != (window, group):
+            raise ForeignRecord(f"counts of window {header.window} under another key")
+        if window in self._complete[Kind.FINAL]:
+            return None
+        self._kept.setdefault(window, {})[group] = header.revision
+        return self._settle(window) if window in self._waiting else None
+
+    def found(self, manifest: Manifest) -> Closed | None:
+        """Note a final or total that was assembled; return it if it is complete now."""
+        if manifest.kind is Kind.TOTAL or not (manifest.counts and self._counts):
+            return self._done(Closed(manifest.window, manifest.kind))
+        self._waiting[manifest.window] = manifest.revision
+        return self._settle(manifest.window)
+
+    def complete(self, window: int, kind: Kind) -> bool:
+        """Return whether the final or total of a window is complete."""
+        return window in self._complete[kind]
+
+    def both(self, window: int) -> bool:
+        """Return whether the final and the total of a window are complete."""
+        return all(window in windows for windows in self._complete.values())
+
+    def count(self, kind: Kind) -> int:
+        """Return the number of windows whose final or total is complete."""
+        return len(self._complete[kind])
+
+    def without_counts(self) -> list[int]:
+        """Return windows whose final was read while its counts were not, ascending."""
+        return sorted(self._waiting)
+
+    def _settle(self, window: int) -> Closed | None:
+        kept = self._kept.get(window, {})
+        groups = range(len(self._plan.groups))
+        found = tuple(offset for group in groups for offset in kept.get(group, ()))
+        if found != self._waiting[window]:
+            return None
+        return self._done(Closed(window, Kind.FINAL))
+
+    def _done(self, closed: Closed) -> Closed:
+        self._complete[closed.kind].add(closed.window)
+        if closed.kind is Kind.FINAL:
+            self._kept.pop(closed.window, None)
+            self._waiting.pop(closed.window, None)
+        return closed

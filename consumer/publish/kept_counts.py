@@ -1,0 +1,31 @@
+"""From merged counts to the records of the counts topic: a pure function of plan and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from consumer.publish.merge import MergedWindow
+from estimators.plan import Plan
+from estimators.wire.counts import GroupCounts, counts_key, encode_counts
+
+
+def count_records(
+    plan: Plan, final: MergedWindow, total: MergedWindow | None
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield key and value of one record per group, to be acknowledged before the final is written.
+
+    Args:
+        plan: the plan.
+        final: the window, closed in every partition.
+        total: all windows through it; None if they were not all counted.
+    """
+    for group, tally in enumerate(final.tallies):
+        first = group * plan.partitions
+        kept = GroupCounts(
+            window=final.window,
+            group=group,
+            revision=final.revision[first : first + plan.partitions],
+            tally=tally,
+            total=None if total is None else total.tallies[group],
+        )
+        yield counts_key(final.window, group), encode_counts(plan, kept)

@@ -1,0 +1,238 @@
+"""Counts of final windows: what is kept, in which order, and what waits for them."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from broker.transport import Partition, Record
+from consumer.publish.build import build_set
+from consumer.publish.merge import StateMerger
+from consumer.publish.session import PublishingSession
+from estimators.errors import RecoverableError
+from estimators.wire.counts import GroupCounts, decode_counts, parse_key
+from estimators.wire.snapshot import Kind, Manifest, decode
+from tests.support.publisher import Bench, count_of, published_plan, work
+
+WRITES = 2 + 3 + 3
+"""Of one closed window of two groups: counts, a final of two tables, a total."""
+
+
+def kept(bench: Bench) -> dict[tuple[int, int], GroupCounts]:
+    """Return the newest counts of each window and group."""
+    records = bench.broker.records(Partition(bench.names.counts, 0))
+    return {parse_key(r.key or b""): decode_counts(bench.plan, r.value or b"") for r in records}
+
+
+def raw(bench: Bench) -> list[tuple[bytes | None, bytes | None]]:
+    return [(r.key, r.value) for r in bench.broker.records(Partition(bench.names.counts, 0))]
+
+
+def filled(windows: int = 1, groups: int = 2, *, trimmed: bool = True) -> Bench:
+    """Return a bench whose windows are closed and, unless told otherwise, whose input is gone."""
+    bench = Bench(published_plan(windows=windows, groups=groups))
+    bench.close_all(windows)
+    bench.fill_inputs()
+    bench.put_all()
+    if trimmed:
+        bench.trim_inputs()
+    return bench
+
+
+def test_counts_of_every_window_and_the_total_through_it_are_kept() -> None:
+    bench = filled(windows=3)
+    work(bench.publication())
+    found = kept(bench)
+    assert set(found) == {(window, group) for window in range(3) for group in range(2)}
+    for (window, group), one in found.items():
+        logs = [log for log in bench.logs if log.group == group]
+        cells = [c for log in logs for c in log.cells(len(log.events), window)]
+        through = [c for log in logs for c in log.through(len(log.events), window)]
+        assert one.tally == count_of(cells).tally
+        assert one.total == count_of(through).tally
+        assert one.revision == tuple(log.closed_at(window) for log in logs)
+
+
+def test_the_manifest_of_a_final_names_its_counts_and_no_other_does() -> None:
+    bench = filled()
+    work(bench.publication())
+    manifests = [decode(value or b"") for _, value in bench.snapshot_records()]
+    found = {m.kind: m.counts for m in manifests if isinstance(m, Manifest)}
+    assert found == {Kind.FINAL: True, Kind.TOTAL: False}
+
+
+def dying(bench: Bench, at: int, *, before: bool) -> PublishingSession:
+    """Return a session whose process ends before or after its write number ``at``."""
+    session, writes = bench.publication(), 0
+    send = session._sink.send
+
+    def sending(*args: object, **more: object) -> object:
+        nonlocal writes
+        writes += 1
+        if before and writes > at:
+            raise SystemExit
+        made = send(*args, **more)  # type: ignore[arg-type]
+        if writes > at:
+            raise SystemExit
+        return made
+
+    session._sink.send = sending  # type: ignore[method-assign,assignment]
+    return session
+
+
+def check_never_without_counts(bench: Bench) -> None:
+    """A late reader that sees a final which names counts finds them."""
+    finals = [s for s in bench.shown() if s.kind is Kind.FINAL and s.manifest.counts]
+    assert all({(s.window, 0), (s.window, 1)} <= set(kept(bench)) for s in finals)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(WRITES))
+def test_a_death_at_any_write_leaves_the_bytes_of_an_undisturbed_run(at: int, before: bool) -> None:
+    undisturbed = filled()
+    work(undisturbed.publication())
+    bench = filled()
+    with pytest.raises(SystemExit):
+        work(dying(bench, at, before=before))
+    check_never_without_counts(bench)
+    assert len(bench.state_keys()) == 4 + 4
+    successor = bench.publication()
+    work(successor)
+    bench.clock.advance(60)
+    work(successor)
+    assert set(raw(bench)) == set(raw(undisturbed))
+    assert set(bench.snapshot_records()) == set(undisturbed.snapshot_records())
+    assert len(bench.state_keys()) == 4, "closed records are deleted"
+
+
+@pytest.mark.parametrize("at", range(WRITES))
+def test_two_publishers_at_once_keep_the_same_bytes(at: int) -> None:
+    bench = filled()
+    slow, rival = bench.publication(), bench.publication()
+    send, writes = slow._sink.send, 0
+
+    def sending(*args: object, **more: object) -> object:
+        nonlocal writes
+        if writes == at:
+            work(rival, 20)
+            bench.clock.advance(60)
+            work(rival, 20)
+        writes += 1
+        return send(*args, **more)  # type: ignore[arg-type]
+
+    slow._sink.send = sending  # type: ignore[method-assign,assignment]
+    work(slow)
+    check_never_without_counts(bench)
+    assert len(set(raw(bench))) == 2
+    assert len(kept(bench)) == 2
+
+
+def test_lost_counts_are_written_again_before_anything_is_deleted() -> None:
+    """Somebody deletes the counts topic and creates it again, after the final and the total."""
+    bench = filled(trimmed=False)
+    work(bench.publication())
+    before = raw(bench)
+    bench.topics.delete([bench.names.counts])
+    bench.topics.create([s for s in bench.names.specs(0) if s.name == bench.names.counts])
+    bench.trim_inputs()
+    successor = bench.publication()
+    for _ in range(60):
+        successor.step(0.0)
+        bench.clock.advance(60)
+        assert len(bench.state_keys()) == 4 + 4 or raw(bench) == before
+    assert successor.finished
+    assert raw(bench) == before
+    assert len(bench.state_keys()) == 4
+
+
+def test_without_a_counts_topic_finals_are_published_and_one_line_says_so() -> None:
+    bench = filled()
+    bench.topics.delete([bench.names.counts])
+    with capture_logs() as logs:
+        publisher = bench.publisher()
+        work(publisher)
+    assert [e["log_level"] for e in logs if "calmstream topics" in e["event"]] == ["warning"]
+    assert not any(s.manifest.counts for s in bench.shown())
+    assert publisher.finished
+    bench.clock.advance(60)
+    work(publisher)
+    assert len(bench.state_keys()) == 4
+
+
+def test_a_final_of_an_earlier_release_is_complete_as_it_was() -> None:
+    bench = filled()
+    merger = StateMerger(bench.plan)
+    for log in bench.logs:
+        merger.read(*log.closed(0))
+    for merged in (merger.final(0), merger.total(0)):
+        assert merged is not None
+        made = build_set(bench.plan, merged)
+        for record in [*made.tables(), made.closing()]:
+            bench.sink.send(bench.names.snapshots, *record, partition=0).wait(5)
+    before = bench.snapshot_records()
+    session = bench.publication()
+    work(session)
+    assert session.finished
+    assert bench.snapshot_records() == before
+    assert kept(bench) == {}
+
+
+def test_a_failed_write_of_counts_is_repeated_before_anything_else() -> None:
+    bench = filled()
+    bench.broker.stall(Partition(bench.names.counts, 0))
+    session = bench.publication()
+    for _ in range(5):
+        try:
+            work(session, 5)
+        except RecoverableError:
+            bench.clock.advance(1)
+    assert bench.snapshot_records() == []
+    bench.broker.release(Partition(bench.names.counts, 0))
+    work(session)
+    assert len(kept(bench)) == 2
+    assert {kind for _, kind in bench.kinds()} == {Kind.FINAL, Kind.TOTAL}
+
+
+def test_foreign_records_in_the_counts_topic_change_nothing() -> None:
+    bench = filled()
+    foreign = [(b"x", b"y"), (b"0/0000", b"{"), (b"0/0000", None), (b"7/0000", raw_of(bench))]
+    for key, value in foreign:
+        bench.sink.send(bench.names.counts, key, value, partition=0).wait(5)
+    session = bench.publication()
+    work(session)
+    assert session.finished
+    assert session.follower.foreign.count == len(foreign)
+
+
+def raw_of(bench: Bench) -> bytes:
+    """Return valid counts of window 0."""
+    other = filled()
+    work(other.publication())
+    assert other.plan.digest == bench.plan.digest
+    return raw(other)[0][1] or b""
+
+
+def test_a_final_whose_counts_are_still_to_be_read_is_not_written_again() -> None:
+    bench = filled()
+    session = bench.publication()
+    where = Partition(bench.names.counts, 0)
+    poll, position = session._reader.poll, session._reader.position
+    held: list[Record] = []
+
+    def slow(timeout: float) -> list[Record]:
+        records = poll(timeout)
+        held.extend(r for r in records if r.partition == where)
+        return [r for r in records if r.partition != where]
+
+    session._reader.poll = slow  # type: ignore[method-assign,assignment]
+    session._reader.position = (  # type: ignore[method-assign]
+        lambda p: held[0].offset if held and p == where else position(p)
+    )
+    work(session, 20)
+    assert len(held) == 2
+    assert not session.finished
+    session._reader.poll = lambda _timeout: [held.pop(0)] if held else []  # type: ignore[method-assign,assignment]
+    work(session, 5)
+    assert session.finished
+    assert len(raw(bench)) == 2
+    assert len(bench.set_records(0, Kind.FINAL)) == 3
