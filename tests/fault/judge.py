@@ -10,6 +10,7 @@ import numpy as np
 from broker.transport import Record
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from estimators.plan import Plan
+from estimators.wire.counts import counts_key, decode_counts
 from estimators.wire.dead_letter import DeadLetter
 from estimators.wire.snapshot import Kind
 from tests.fault.oracle import Verdicts
@@ -39,6 +40,29 @@ def judge(
         _check_earlies(shown, verdicts)
     kept = {(d.partition, d.offset) for d in (DeadLetter.from_headers(r.headers) for r in letters)}
     assert kept == {(n, o) for n, v in enumerate(verdicts) for o in v.rejected}
+
+
+def judge_counts(plan: Plan, logs: list[list[Record]], kept: Iterable[list[Record]]) -> None:
+    """Fail unless every kept record says what the logs say, and every window has one.
+
+    ``kept`` is the counts topic as several readers found it. All records of a key are the same.
+    """
+    verdicts = [Verdicts(plan).judge(log) for log in logs]
+    for records in kept:
+        found = {r.key: decode_counts(plan, r.value or b"") for r in records}
+        assert set(found) == {counts_key(window, 0) for window in range(plan.windows)}
+        assert len({(r.key, r.value) for r in records}) == plan.windows
+        so_far = np.zeros(plan.mechanisms[0].width, np.int64)
+        for window in range(plan.windows):
+            one = found[counts_key(window, 0)]
+            cells = [c for v in verdicts for c in v.cells(window)]
+            expected = np.bincount(np.array(cells, np.int64), minlength=so_far.size)
+            so_far = so_far + expected
+            assert one.revision == tuple(v.closed_at[window] for v in verdicts)
+            assert np.array_equal(one.tally.counts[0], expected), f"counts of window {window}"
+            assert one.tally.reports == len(cells)
+            assert one.total is not None
+            assert np.array_equal(one.total.counts[0], so_far), f"counts through window {window}"
 
 
 def _check_closed(

@@ -45,6 +45,9 @@ WEIGHTS = {
     "trim": 1,
     "compact": 2,
     "clock_back": 1,
+    "fault_counts": 2,
+    "stall_counts": 1,
+    "compact_counts": 1,
 }
 
 TALLY = load(

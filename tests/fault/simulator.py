@@ -19,10 +19,11 @@ from broker.transport import Partition, Record
 from consumer.publish.publisher import Publisher
 from consumer.tally.worker import TallyWorker
 from estimators.errors import FatalError, RecoverableError
+from estimators.wire.counts import parse_key as parse_counts_key
 from estimators.wire.state import parse_key
 from producer.gateway.encoding import EncodedBatch
 from producer.gateway.sender import BatchSender, Budget
-from tests.fault.judge import judge
+from tests.fault.judge import judge, judge_counts
 from tests.fault.setting import CELLS, FAULTS, PUBLISH, TALLY, WINDOWS, Operation, Silent, plan
 from tests.fault.virtual import Crash, Process, VirtualClock
 from tests.support.batches import GZIP, LZ4, frame
@@ -57,6 +58,7 @@ class Scenario:
         self.inputs = [Partition(self.names.reports(0), n) for n in range(2)]
         self.logs: dict[Partition, list[Record]] = {p: [] for p in self.inputs}
         self.outputs: list[Record] = []
+        self.kept: list[Record] = []
         self.cell = 0
         self.sent: list[EncodedBatch] = []
         self.held: list[EncodedBatch] = []
@@ -309,8 +311,21 @@ class Scenario:
         self.broker.stall(dice.choice(self._partitions()))
 
     def release(self, _dice: random.Random) -> None:
-        for partition in self._partitions():
+        for partition in (*self._partitions(), self.counts):
             self.broker.release(partition)
+
+    def fault_counts(self, dice: random.Random) -> None:
+        self.broker.faults.plan(self.names.counts, *dice.choices(FAULTS, k=2))
+
+    def stall_counts(self, _dice: random.Random) -> None:
+        self.broker.stall(self.counts)
+
+    def compact_counts(self, dice: random.Random) -> None:
+        self.broker.compact(self.names.counts, active=dice.choice([0, 1, 4]))
+
+    @property
+    def counts(self) -> Partition:
+        return Partition(self.names.counts, 0)
 
     def _partitions(self) -> list[Partition]:
         state = [Partition(self.names.state, n) for n in range(2)]
@@ -346,6 +361,17 @@ class Scenario:
         end = self.outputs[-1].offset + 1 if self.outputs else 0
         records = self.broker.records(Partition(self.names.snapshots, 0))
         self.outputs += [r for r in records if r.offset >= end]
+        end = self.kept[-1].offset + 1 if self.kept else 0
+        self.kept += [r for r in self.broker.records(self.counts) if r.offset >= end]
+        self._look_for_lost_counts()
+
+    def _look_for_lost_counts(self) -> None:
+        """A closed record is deleted only when a late reader finds the window's counts."""
+        found = {parse_counts_key(r.key)[0] for r in self.broker.records(self.counts)}
+        for number in range(2):
+            for record in self.broker.records(Partition(self.names.state, number)):
+                window = parse_key(record.key)[2]
+                assert record.value is not None or window in found, f"counts of {window} are lost"
 
     def _note(self, error: BaseException) -> None:
         self.fatal[type(error).__name__ + ": " + str(error)[:60]] += 1
@@ -404,6 +430,7 @@ class Scenario:
         letters = self.broker.records(Partition(self.names.dead_letters, 0))
         logs = [self.logs[partition] for partition in self.inputs]
         judge(self.plan, logs, (self.outputs, late), letters)
+        judge_counts(self.plan, logs, (self.kept, self.broker.records(self.counts)))
 
 
 def run(operations: list[Operation]) -> Scenario:

@@ -1,0 +1,213 @@
+"""A model of a final, its counts and deletions: every state that two publishers can reach.
+
+One window, two groups. A publisher reads each topic when it likes, writes one record at a time, and
+can stop before or after any write. Contents need no model: records of one key are equal, except a
+manifest, which says whether counts belong to it. What remains is which records are there, which of
+them each process has read, and what is deleted.
+
+The rules that the product follows hold in every state. Each rule taken away alone breaks one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+GROUPS = frozenset({0, 1})
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How publishers behave.
+
+    Attributes:
+        counts_first: write the counts before the tables and the manifest.
+        read_back: a final that names counts is complete only when they were read.
+        all_groups: with ``read_back``: the counts of all groups, not of one.
+        others: what the second publisher is: ``new``; ``old``, of a release without counts; or
+            ``late``, without a counts topic at first, with one from its next start on.
+        loss: whether the counts topic may once be deleted and created again, before the closed
+            record is deleted.
+    """
+
+    counts_first: bool = True
+    read_back: bool = True
+    all_groups: bool = True
+    others: str = "new"
+    loss: bool = False
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """One process. ``None`` in ``table``, ``counts`` or ``closed``: not read since its start."""
+
+    keeps: bool
+    table: bool | None = None
+    manifest: bool | None = None
+    counts: frozenset[int] | None = None
+    closed: bool | None = None
+    writing: tuple[object, ...] = ()
+
+    @property
+    def caught_up(self) -> bool:
+        return self.table is not None and self.counts is not None and self.closed is not None
+
+
+@dataclass(frozen=True)
+class World:
+    """The topics, two publishers, and what has happened.
+
+    ``manifest`` is None without one, else whether the last one names counts.
+    """
+
+    publishers: tuple[Publisher, Publisher]
+    table: bool = False
+    manifest: bool | None = None
+    counts: frozenset[int] = frozenset()
+    closed: bool = True
+    bare_manifest: bool = False
+    lost: bool = False
+
+
+def begin(rules: Rules) -> World:
+    second = Publisher(keeps=rules.others == "new")
+    return World((Publisher(keeps=True), second))
+
+
+def complete(rules: Rules, one: Publisher) -> bool:
+    """Whether a publisher holds the final for complete, by what it has read."""
+    if not one.table or one.manifest is None:
+        return False
+    if not (rules.read_back and one.keeps and one.manifest):
+        return True
+    assert one.counts is not None
+    return one.counts == GROUPS if rules.all_groups else bool(one.counts)
+
+
+def writes(rules: Rules, one: Publisher) -> tuple[object, ...]:
+    own = tuple(sorted(GROUPS)) if one.keeps else ()
+    tables = ("table", "manifest")
+    return (*own, *tables) if rules.counts_first else (*tables, *own)
+
+
+def moves(rules: Rules, world: World) -> Iterator[World]:
+    """Every state that is one step away."""
+    for number, one in enumerate(world.publishers):
+        for after, changed in steps(rules, world, one):
+            pair = list(world.publishers)
+            pair[number] = changed
+            yield replace(after, publishers=(pair[0], pair[1]))
+        pair = list(world.publishers)
+        pair[number] = restarted(rules, one, number)
+        yield replace(world, publishers=(pair[0], pair[1]))
+    if rules.loss and not world.lost and world.closed:
+        again = tuple(restarted(rules, p, n) for n, p in enumerate(world.publishers))
+        yield replace(world, counts=frozenset(), lost=True, publishers=(again[0], again[1]))
+
+
+def restarted(rules: Rules, one: Publisher, number: int) -> Publisher:
+    return Publisher(keeps=one.keeps or (number == 1 and rules.others == "late"))
+
+
+def steps(rules: Rules, world: World, one: Publisher) -> Iterator[tuple[World, Publisher]]:
+    """What one publisher can do next: read a topic to its end, write one record, or delete."""
+    # A set is read record by record, but the last manifest of a key replaces those before it.
+    yield world, replace(one, table=world.table, manifest=world.manifest)
+    yield world, replace(one, counts=world.counts)
+    if one.table is not None and one.counts is not None:
+        # What it has merged it keeps, whoever deletes the record meanwhile.
+        yield world, replace(one, closed=bool(one.closed) or world.closed)
+    if one.writing:
+        record, left = one.writing[0], replace(one, writing=one.writing[1:])
+        written = appended(world, one, record)
+        yield written, left
+        # Not acknowledged: written or not, it begins again.
+        yield written, replace(one, writing=())
+        yield world, replace(one, writing=())
+    elif one.caught_up and one.closed and not complete(rules, one):
+        yield world, replace(one, writing=writes(rules, one))
+    elif one.caught_up and complete(rules, one) and world.closed:
+        yield replace(world, closed=False), one
+
+
+def appended(world: World, one: Publisher, record: object) -> World:
+    if record == "table":
+        return replace(world, table=True)
+    if record == "manifest":
+        bare = world.bare_manifest or not one.keeps
+        return replace(world, manifest=one.keeps, bare_manifest=bare)
+    return replace(world, counts=world.counts | {record})  # type: ignore[arg-type]
+
+
+def broken(world: World) -> str:
+    """The rule that a state breaks; empty if it breaks none."""
+    kept = world.counts == GROUPS
+    if not world.closed and not (world.table and world.manifest is not None):
+        return "the closed record is deleted without a final"
+    if not world.closed and not kept and not world.bare_manifest:
+        return "the closed record is deleted without counts"
+    if world.table and world.manifest and not kept and not world.lost:
+        return "a final names counts that are not there"
+    return ""
+
+
+def reachable(rules: Rules) -> tuple[set[World], str]:
+    """All states, or those up to the first that breaks a rule, with the rule."""
+    start = begin(rules)
+    seen, left = {start}, deque([start])
+    while left:
+        for world in moves(rules, left.popleft()):
+            if world in seen:
+                continue
+            if why := broken(world):
+                return seen, why
+            seen.add(world)
+            left.append(world)
+    return seen, ""
+
+
+def finished(rules: Rules, world: World) -> World:
+    """Where a state ends if nothing fails any more: one new publisher starts and works."""
+    one = Publisher(keeps=True)
+    for _ in range(2):
+        one = replace(one, table=world.table, manifest=world.manifest, counts=world.counts)
+        one = replace(one, closed=bool(one.closed) or world.closed)
+        if one.closed and not complete(rules, one):
+            for record in writes(rules, one):
+                world = appended(world, one, record)
+    one = replace(one, table=world.table, manifest=world.manifest, counts=world.counts)
+    return replace(world, closed=world.closed and not complete(rules, one))
+
+
+CASES = [("new", False), ("new", True), ("old", False), ("late", False), ("late", True)]
+"""An old publisher cannot notice that counts were lost: a deleted topic beside an earlier release
+is the one case without a guard."""
+
+
+@pytest.mark.parametrize(("others", "loss"), CASES)
+def test_no_state_breaks_a_rule_and_every_state_ends_well(others: str, loss: bool) -> None:
+    rules = Rules(others=others, loss=loss)
+    states, why = reachable(rules)
+    assert why == ""
+    assert len(states) > 1000
+    for state in states:
+        end = finished(rules, state)
+        assert not end.closed
+        assert end.table
+        assert end.counts == GROUPS or end.bare_manifest
+
+
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [
+        (Rules(counts_first=False), "a final names counts that are not there"),
+        (Rules(counts_first=False, others="old"), "a final names counts that are not there"),
+        (Rules(read_back=False, loss=True), "the closed record is deleted without counts"),
+        (Rules(all_groups=False, loss=True), "the closed record is deleted without counts"),
+    ],
+)
+def test_each_rule_is_needed(rules: Rules, why: str) -> None:
+    assert reachable(rules)[1] == why
