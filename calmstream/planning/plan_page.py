@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from calmstream.planning import allowed_loss, expectations
 from estimators.errors import InvalidInput, PlanError
+from estimators.plan.kept_size import kept_window_bytes
 from estimators.plan.loss import Loss
 from producer import read_device_plan
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 RESTORE_BYTES_PER_SECOND = 20 << 20
 """Rate at which a worker restores state from its topic; a cautious value."""
+
+YEAR_SECONDS = 365 * 86_400
 
 _LEARNT = (
     "The labels were learnt from data. If that data is private, a published plan reveals them: "
@@ -118,7 +121,7 @@ def show(console: Console, plan: Plan, design: Design) -> None:
         f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
         f"{plan.windows:,} windows"
     )
-    details = (allowed_loss.line(Loss.of(plan)), *design.reason, _cost(plan))
+    details = (allowed_loss.line(Loss.of(plan)), *design.reason, _cost(plan), _kept(plan))
     for line in (headline, *(f"  {escape(line)}" for line in details)):
         console.print(line, highlight=False, soft_wrap=True)
     if design.expected_sse:
@@ -128,12 +131,22 @@ def show(console: Console, plan: Plan, design: Design) -> None:
 
 def _cost(plan: Plan) -> str:
     """Return one line about the topics and the state of the plan."""
-    partitions = (len(plan.groups) + 1) * plan.partitions + 2
+    partitions = (len(plan.groups) + 1) * plan.partitions + 3
     state = plan.state_record_bytes * len(plan.groups) * plan.partitions
     return (
-        f"{len(plan.groups)} groups: {len(plan.groups) + 3} topics, {partitions} partitions; state "
+        f"{len(plan.groups)} groups: {len(plan.groups) + 4} topics, {partitions} partitions; state "
         f"at most {decimal(state)}, restored in about "
         f"{max(1, round(state / RESTORE_BYTES_PER_SECOND))} s"
+    )
+
+
+def _kept(plan: Plan) -> str:
+    """Return one line about the size of the counts topic."""
+    per_year = YEAR_SECONDS / plan.window * kept_window_bytes(plan)
+    per_plan = plan.windows * kept_window_bytes(plan)
+    return (
+        "counts kept for calmstream query: about "
+        f"{decimal(round(per_year))} a year, {decimal(round(per_plan))} over the whole plan"
     )
 
 
