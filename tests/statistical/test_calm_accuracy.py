@@ -1,7 +1,8 @@
-"""Check CALM on real data: the published accuracy and the coverage of its intervals.
+"""Check the errors of CALM on real data, and the coverage of its confidence intervals.
 
-Simulated reports and tallies drawn from their distribution must give the same errors. All seeds
-were fixed before the first run.
+A tally is the counts of a collection. It can be simulated device by device (``devices``,
+``exact=False``), or its counts can be drawn from their distribution (``law``, ``exact=True``). Both
+must have the same distribution. All seeds were fixed before the first run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,16 @@ from estimators.methods.shared.overlapping import OverlappingTables
 from estimators.plan import Plan
 from estimators.planning import default_marginals
 from tests.support.plans import draft, mixed_domain
+
+ERROR_AT_02 = (0.016, 0.029)
+ERROR_AT_1 = (0.0015, 0.0030)
+"""Limits of the mean squared error at epsilon 0.2 and 1. With the design of the CALM paper (120
+views of two attributes) the errors on these data are near 0.023 and 0.0023. The limits are about
+30 % below and above."""
+
+UNIFORM_ERROR = 0.4
+"""Mean over the 3-way tables of the sum of squared proportions minus 1/8: the error of the uniform
+table."""
 
 
 @cache
@@ -63,18 +74,18 @@ def fit(plan: Plan, table: Table, users: int, seed: int) -> tuple[OverlappingTab
 @pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
 def test_accuracy_on_real_data(shared: Path, name: str) -> None:
     weak, strong = measured(binary(shared, name), "calm", ["0.2", "1"], "devices")
-    assert 0.016 <= weak.sse_mean <= 0.029
-    assert 0.0015 <= strong.sse_mean <= 0.0030
+    assert ERROR_AT_02[0] <= weak.sse_mean <= ERROR_AT_02[1]
+    assert ERROR_AT_1[0] <= strong.sse_mean <= ERROR_AT_1[1]
 
 
 @pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
 def test_the_uniform_baseline(shared: Path, name: str) -> None:
     [uniform] = measured(binary(shared, name), "uniform", ["1"], "law")
-    assert uniform.sse_mean == pytest.approx(0.4, abs=0.06)
+    assert uniform.sse_mean == pytest.approx(UNIFORM_ERROR, abs=0.06)
 
 
 def test_intervals_on_adult_cover_as_they_say(shared: Path) -> None:
-    """95 % intervals round the estimate before clipping, over all 1- and 2-way cells."""
+    """Check 95 % intervals around estimates before clipping, for all 1- and 2-way cells."""
     table = adult(shared)
     plan, _ = draft(table.domain, "1", len(table.codes), 3)
     inside = total = 0
@@ -89,7 +100,10 @@ def test_intervals_on_adult_cover_as_they_say(shared: Path) -> None:
 
 
 def test_published_cells_well_above_zero_are_covered_too(shared: Path) -> None:
-    """Clipping moves little mass into or out of the large cells of 2-way tables."""
+    """Check 95 % intervals around published estimates of cells above two standard errors.
+
+    Clipping changes these large cells little, so the intervals cover as before clipping.
+    """
     table = adult(shared)
     plan, _ = draft(table.domain, "1", 400_000, 3)
     inside = total = 0
@@ -106,8 +120,11 @@ def test_published_cells_well_above_zero_are_covered_too(shared: Path) -> None:
     assert 0.93 <= inside / total <= 0.97
 
 
-def test_standard_errors_are_the_spread_of_the_estimates() -> None:
-    """Mean squared error over many runs against the stated variance, cell by cell."""
+def test_stated_and_predicted_errors_are_those_of_many_runs() -> None:
+    """Check that the mean squared error of each cell equals the stated variance.
+
+    The mean squared error of a table must equal the error that the design predicts.
+    """
     domain = mixed_domain(2, 3, 4)
     truth = np.random.default_rng(3).dirichlet(np.full(24, 1.0))
     plan, design = draft(domain, "1", 6000, 2)
@@ -137,7 +154,7 @@ def test_standard_errors_are_the_spread_of_the_estimates() -> None:
 
 
 def test_both_kinds_of_tallies_have_the_same_distribution() -> None:
-    """First two moments of every counter, over many collections of the same devices."""
+    """Compare means and covariances of all counters over many simulations with the same records."""
     domain = mixed_domain(2, 3, 4)
     codes = np.stack(np.unravel_index(np.arange(600) % 17, (2, 3, 4)), axis=1).astype(np.uint16)
     plan, _ = draft(domain, "1", 6000, 2)
@@ -163,6 +180,11 @@ def test_both_kinds_of_tallies_have_the_same_distribution() -> None:
 
 
 def test_consistency_and_non_negativity_improve_the_views(shared: Path) -> None:
+    """Check that each step halves the error of the views' tables, or more.
+
+    The stages are the raw estimates, the consistent ones, and the non-negative ones
+    (`OverlappingTables`).
+    """
     table = binary(shared, "kosarak32_first100k")
     plan, _ = draft(table.domain, "0.2", 1 << 18, 3)
     model, codes = fit(plan, table, 1 << 18, 31)

@@ -1,9 +1,9 @@
 """Repairs of the Kafka client, kafka-python: all uses of its private names are in this package.
 
 One module holds one repair. Its docstring states the fault of the client, the effect of the fault,
-and the repair. Each module has a control test in ``tests/unit/broker/client_repairs`` that shows
-the fault on the client without the repair. When a control test fails after an update of the client,
-the fault is gone: delete the module, its line here and its test.
+and the repair. For each module, a test ``test_without_the_repair_...`` in
+``tests/unit/broker/client_repairs`` shows the fault of the client. When this test fails after an
+update of the client, the fault is gone: delete the module, its line here and its test.
 
 :mod:`broker.kafka.client_repairs.private_names` lists the private names and checks at the start
 that the installed client has them.

@@ -103,7 +103,7 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_control_the_client_prefers_a_node_without_a_connection(bench: Bench) -> None:
+def test_without_the_repair_the_client_prefers_a_node_without_a_connection(bench: Bench) -> None:
     bench.connect(WELL).greet().ask(99.9)
     theirs = KafkaConnectionManager.least_loaded_node
     assert {theirs(bench.manager) for _ in range(TRIES)} == {OTHER}, (
@@ -169,7 +169,7 @@ def test_a_connection_is_watched_once(bench: Bench) -> None:
     assert len(first.close_future._errbacks) == watched == 1
 
 
-def test_control_the_client_does_not_renew_the_list_for_an_unknown_node() -> None:
+def test_without_the_repair_the_client_does_not_renew_the_list_for_an_unknown_node() -> None:
     bench = Bench(WELL)
     with pytest.raises(kafka_errors.UnknownBrokerIdError):
         KafkaConnectionManager.get_connection(bench.manager, OTHER)

@@ -106,7 +106,7 @@ def with_a_finished_join() -> Coordinator:
     return coordinator
 
 
-def test_control_the_client_drops_a_finished_join() -> None:
+def test_without_the_repair_the_client_drops_a_finished_join() -> None:
     coordinator = with_a_finished_join()
     assert asyncio.run(coordinator.join_group_async(timeout_ms=1000))
     assert coordinator.joins == 1, "the fault is gone: delete finished_joins.py"
@@ -129,7 +129,7 @@ def test_a_join_that_has_not_begun_is_begun_once() -> None:
     assert coordinator.joins == 1
 
 
-def test_control_the_client_forgets_a_begun_join() -> None:
+def test_without_the_repair_the_client_forgets_a_begun_join() -> None:
     coordinator = Coordinator()
     coordinator.rejoining = True
     assert not coordinator.need_rejoin(), "the fault is gone: delete begun_joins.py"
@@ -163,7 +163,7 @@ def after_a_loss(coordinator: Coordinator) -> Any:
     return assignor
 
 
-def test_control_the_client_claims_what_it_lost() -> None:
+def test_without_the_repair_the_client_claims_what_it_lost() -> None:
     assignor = after_a_loss(Coordinator())
     assert assignor.member_assignment, "the fault is gone: delete stale_claims.py"
     assert assignor.metadata(["t"]).owned_partitions

@@ -16,7 +16,7 @@ from broker.kafka.client_repairs.missing_calls import force_close, partition_sta
 WHERE = TopicPartition("t", 0)
 
 
-def test_control_the_administrator_cannot_set_quotas() -> None:
+def test_without_the_repair_the_administrator_cannot_set_quotas() -> None:
     methods = [n for n in dir(KafkaAdminClient) if "quota" in n and not n.startswith("_")]
     assert methods == [], "there is a public call: use it instead of send_request"
 
@@ -50,7 +50,7 @@ def new_producer() -> tuple[Any, list[str]]:
     return producer, calls
 
 
-def test_control_the_producers_thread_survives_a_close_that_runs_out_of_time() -> None:
+def test_without_the_repair_the_producers_thread_survives_a_close_that_runs_out_of_time() -> None:
     producer, calls = new_producer()
     with pytest.raises(kafka_errors.KafkaTimeoutError):
         KafkaProducer.close(producer, timeout=0.1)
@@ -83,7 +83,7 @@ def new_consumer() -> tuple[Any, list[str]]:
     return consumer, passes
 
 
-def test_control_the_client_goes_over_all_partitions_for_one_position() -> None:
+def test_without_the_repair_the_client_goes_over_all_partitions_for_one_position() -> None:
     consumer, passes = new_consumer()
     consumer._subscription.seek(WHERE, 7)
     assert KafkaConsumer.position(consumer, WHERE, timeout_ms=1000) == 7

@@ -47,7 +47,7 @@ def manager() -> TransactionManager:
     return made
 
 
-def test_control_the_producer_is_dead_after_one_request_that_timed_out() -> None:
+def test_without_the_repair_the_producer_is_dead_after_one_request_that_timed_out() -> None:
     manager = new_manager()
     manager.init_producer_id()
     answer(manager, TIMED_OUT)
@@ -91,7 +91,7 @@ REFUSED = kafka_errors.MessageSizeTooLargeError()
 BATCH = SimpleNamespace(producer_id=-1)
 
 
-def test_control_the_producer_is_dead_after_one_refused_record() -> None:
+def test_without_the_repair_the_producer_is_dead_after_one_refused_record() -> None:
     manager = new_manager()
     decision = manager.classify_batch_error(REFUSED, BATCH)
     assert decision == manager.ERROR_CLASS_FATAL, "the fault is gone: delete refused_records.py"
@@ -116,7 +116,7 @@ def refuse_id(manager: TransactionManager, error: type[kafka_errors.BrokerRespon
     answer(manager, given(producer_id=-1, error_code=error.errno))
 
 
-def test_control_a_refused_id_has_no_type() -> None:
+def test_without_the_repair_a_refused_id_has_no_type() -> None:
     manager = new_manager()
     refuse_id(manager, kafka_errors.ClusterAuthorizationFailedError)
     assert manager.has_fatal_error()
@@ -176,7 +176,7 @@ def with_an_id(manager: TransactionManager) -> TransactionManager:
     return manager
 
 
-def test_control_the_producer_never_asks_for_another_id() -> None:
+def test_without_the_repair_the_producer_never_asks_for_another_id() -> None:
     manager = with_an_id(new_manager())
     manager.reset_producer_id()
     manager.init_producer_id()
@@ -201,7 +201,7 @@ def test_after_a_batch_was_given_up_another_id_is_asked_for() -> None:
         assert manager.next_request_handler(False) is None, "asked once"
 
 
-def test_control_the_client_takes_seconds_for_milliseconds() -> None:
+def test_without_the_repair_the_client_takes_seconds_for_milliseconds() -> None:
     manager = SimpleNamespace(connection_delay=lambda _: 1.5)
     delay = KafkaNetClient.connection_delay(SimpleNamespace(_manager=manager), 2)
     used = "node_delay_ms = self._client.connection_delay(node)" in inspect.getsource(Sender)
@@ -224,7 +224,7 @@ def waits(metadata: ClusterMetadata) -> float:
     return float(metadata.ttl())
 
 
-def test_control_the_client_pauses_before_it_asks_for_a_new_topic_again() -> None:
+def test_without_the_repair_the_client_pauses_before_it_asks_for_a_new_topic_again() -> None:
     assert waits(ClusterMetadata()) > 50, "the fault is gone: delete first_sends.py"
 
 

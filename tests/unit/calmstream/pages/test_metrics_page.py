@@ -1,4 +1,4 @@
-"""Check that the page of metrics lists all exported metrics and is current."""
+"""Check that docs/metrics.md is up to date and lists exactly the exported metrics."""
 
 from __future__ import annotations
 
@@ -16,11 +16,25 @@ from tests.support.tally import names_of, small_plan
 
 ROOT = Path(__file__).resolve().parents[4]
 PLAN = small_plan(partitions=2, groups=3)
-CENTRAL = CentralPlan("central", "", "", ("a", "b"), "1", "1e-6", 2, 0, 60, 1)
+CENTRAL = CentralPlan(
+    name="central",
+    purpose="",
+    owner="",
+    columns=("a", "b"),
+    epsilon="1",
+    delta="1e-6",
+    levels=2,
+    start=0,
+    window=60,
+    releases=1,
+)
 
 
 def exported() -> dict[str, set[str]]:
-    """Return the sample names with their labels, of all roles together; bucket bounds left out."""
+    """Return the labels by name of the sample, for the metrics of all processes together.
+
+    The label ``le`` of histograms, the bound of a bucket, is left out.
+    """
     registry, names = new_registry(), names_of(PLAN)
     tally_metrics(registry, PLAN, names)
     publisher_metrics(registry, PLAN, names)
@@ -34,18 +48,18 @@ def exported() -> dict[str, set[str]]:
     }
 
 
-def test_the_page_is_current() -> None:
+def test_the_page_is_up_to_date() -> None:
     written = (ROOT / "docs" / "metrics.md").read_text()
     assert written == page(), "run: python -m calmstream.pages.metrics_page > docs/metrics.md"
 
 
-def test_what_is_declared_is_what_is_exported() -> None:
+def test_the_declared_metrics_are_the_exported_metrics() -> None:
     declared: dict[str, set[str]] = {}
     for metric in ALL_METRICS:
         histogram = metric.kind == "histogram"
         for suffix in ("_bucket", "_count", "_sum") if histogram else ("",):
             declared[metric.name + suffix] = set(metric.labels)
-    # No _created series among them either: the comparison is of all that is exported.
+    # Everything that is exported is compared, so a `_created` series would be found too.
     assert exported() == declared
 
 
@@ -53,7 +67,7 @@ def test_no_name_is_declared_twice() -> None:
     assert len({metric.name for metric in ALL_METRICS}) == len(ALL_METRICS)
 
 
-def test_the_plan_in_numbers() -> None:
+def test_plan_metrics_have_the_values_of_the_plan() -> None:
     registry = new_registry()
     names: TopicNames = names_of(PLAN)
     plan_metrics(registry, PLAN, names, 123.5)

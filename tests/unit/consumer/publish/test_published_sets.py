@@ -1,7 +1,14 @@
 """Check which snapshot sets the publisher writes.
 
 They are early sets (of an open window), finals (of a closed window) and totals (of all windows so
-far).
+far). The publisher reads the state topic. There, workers write for each input partition its state
+(the counts up to an offset) and, for each closed window, a closed record (the counts of the
+window). A set is one record for each table and then a manifest. Its revision has, for each
+partition, the offset below which all reports are counted; the higher revision is the newer one.
+
+In the tests, `bench.publisher()` takes part in the group of publishers, `bench.publication()` is
+always active. `work` runs either of them until no work is left, `steps` until a condition holds.
+`bench.shown()` returns the snapshots that a subscriber receives.
 """
 
 from __future__ import annotations
@@ -11,12 +18,37 @@ import pytest
 from broker.in_process import SendFault
 from broker.transport import Partition, Record
 from consumer.publish.config import PublisherConfig
+from consumer.publish.schedule import _QUICK_ATTEMPTS
+from consumer.publish.session import PublishingSession
 from estimators.errors import RecoverableError
 from estimators.wire.snapshot import Kind, Manifest, decode, parse_key
 from tests.support.batches import ZSTD, frame
 from tests.support.publisher import Bench, published_plan, shown, steps, work
 
 EARLY, FINAL, TOTAL = Kind.EARLY, Kind.FINAL, Kind.TOTAL
+
+SET_RECORDS = 3
+"""Records of a set with reports: the two tables of the plan and a manifest."""
+
+WINDOW_REPORTS = 2 * 51
+"""Reports of a window after `Bench.close_all`: 51 in each of the two partitions."""
+
+REFRESH_SECONDS = 5
+"""Time between two early sets of a window of this plan."""
+
+
+def has_read_state(publication: PublishingSession) -> bool:
+    """Return whether the session has read the state of a partition."""
+    return bool(publication.follower.merger._states)
+
+
+def knows_state_ends(publication: PublishingSession) -> bool:
+    """Return whether the session has fetched the end offsets of the state topic.
+
+    It fetches them before it reads the topic up to them.
+    """
+    check = publication.follower._end_check
+    return check is not None and check._ends.keys() >= set(publication.follower._unread[-1])
 
 
 # Early revisions
@@ -29,34 +61,35 @@ def test_early_revisions_follow_the_state_at_the_refresh_interval(bench: Bench) 
     bench.put(first, first.state())
     publisher = bench.publisher()
     work(publisher)
+    # Two reports of the first partition are counted, none of the second one.
     assert [s.revision for s in bench.shown()] == [(2, 0)]
     bench.put(second, second.state())
     work(publisher)
     assert [s.revision for s in bench.shown()] == [(2, 0)]
-    bench.clock.advance(5)
+    bench.clock.advance(REFRESH_SECONDS)
     work(publisher)
     assert [s.revision for s in bench.shown()] == [(2, 0), (2, 1)]
     assert bench.shown()[-1].manifest.reports == 3
-    bench.clock.advance(5)
+    bench.clock.advance(REFRESH_SECONDS)
     work(publisher)
     assert len(bench.shown()) == 2  # nothing new, nothing written
-    assert len(bench.set_records(0, EARLY)) == 6
+    assert len(bench.set_records(0, EARLY)) == 2 * SET_RECORDS
 
 
-def test_an_early_without_reports_is_not_worth_a_record(bench: Bench) -> None:
+def test_an_early_set_without_reports_is_not_written(bench: Bench) -> None:
     bench.logs[0].close(0)
     bench.put(bench.logs[0], bench.logs[0].closed(0))
     work(bench.publisher())
     assert bench.snapshot_records() == []
 
 
-def test_a_stale_publisher_writes_nothing_below_what_it_finds(bench: Bench) -> None:
+def test_a_publisher_writes_only_revisions_above_those_in_the_topic(bench: Bench) -> None:
     log = bench.logs[0].report(0, 1, 2, 3)
     bench.put(log, log.state(2))
     work(bench.publication())
     assert [s.revision for s in bench.shown()] == [(2, 0)]
-    work(bench.publication())  # a second one finds the same vector: not above
-    assert len(bench.snapshot_records()) == 3
+    work(bench.publication())  # a second one, which would write the same revision
+    assert len(bench.snapshot_records()) == SET_RECORDS
     bench.put(log, log.state(3))
     work(bench.publication())
     assert [s.revision for s in bench.shown()] == [(2, 0), (3, 0)]
@@ -80,11 +113,11 @@ def test_every_window_gets_one_final_and_one_total_in_order(bench: Bench) -> Non
     publisher = bench.publisher()
     work(publisher)
     assert bench.kinds() == [(w, kind) for w in range(3) for kind in (FINAL, TOTAL)]
-    assert len(bench.snapshot_records()) == 3 * 2 * 3
+    assert len(bench.snapshot_records()) == 3 * 2 * SET_RECORDS  # windows, final and total
     for snapshot in bench.shown():
         at = tuple(log.closed_at(snapshot.window) for log in bench.logs)
         assert snapshot.revision == at
-        expected = 102 * (1 if snapshot.kind is FINAL else snapshot.window + 1)
+        expected = WINDOW_REPORTS * (1 if snapshot.kind is FINAL else snapshot.window + 1)
         assert snapshot.manifest.reports == expected
     assert publisher.finished
 
@@ -148,11 +181,11 @@ def test_a_restart_between_tables_and_manifest_rewrites_the_set(bench: Bench) ->
     bench.broker.faults.plan(bench.names.snapshots, SendFault.NONE, SendFault.NONE, SendFault.FAIL)
     with pytest.raises(RecoverableError):
         work(crashing)
-    assert len(bench.set_records(0, FINAL)) == 2
+    assert len(bench.set_records(0, FINAL)) == SET_RECORDS - 1  # without the manifest
     assert bench.shown() == []
     work(bench.publication())
     assert bench.kinds() == [(0, FINAL), (0, TOTAL)]
-    assert len(bench.set_records(0, FINAL)) == 5
+    assert len(bench.set_records(0, FINAL)) == SET_RECORDS - 1 + SET_RECORDS
 
 
 def test_a_complete_set_is_not_written_again(bench: Bench) -> None:
@@ -177,7 +210,7 @@ def test_replaying_the_state_gives_the_same_bytes() -> None:
     assert written[0] == written[1]
 
 
-def test_lost_acknowledgements_cost_a_rewrite_and_nothing_else(bench: Bench) -> None:
+def test_after_a_lost_acknowledgement_the_set_is_complete(bench: Bench) -> None:
     bench.close_all(windows=1)
     bench.put_all()
     bench.broker.faults.plan(
@@ -191,7 +224,7 @@ def test_lost_acknowledgements_cost_a_rewrite_and_nothing_else(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("kind", [EARLY, FINAL])
-def test_what_is_written_is_not_written_again_while_it_is_on_its_way(
+def test_a_written_set_is_not_written_again_before_it_is_read_back(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, kind: Kind
 ) -> None:
     publication = bench.publication()
@@ -200,36 +233,38 @@ def test_what_is_written_is_not_written_again_while_it_is_on_its_way(
         for log in bench.logs:
             log.close(0)
     bench.put_all()
-    steps(publication, lambda: bool(publication.follower.merger._states))
+    steps(publication, lambda: has_read_state(publication))
+    # From now on the session cannot read what it writes.
     poll = publication._reader.poll
     monkeypatch.setattr(publication._reader, "poll", lambda *_: [])
     for _ in range(10):
         publication.step(0.0)
-        bench.clock.advance(5)
-    assert len(bench.snapshot_records()) == (3 if kind is EARLY else 6)
+        bench.clock.advance(REFRESH_SECONDS)
+    expected = SET_RECORDS if kind is EARLY else 2 * SET_RECORDS  # a final and a total
+    assert len(bench.snapshot_records()) == expected
     monkeypatch.setattr(publication._reader, "poll", poll)
     work(publication)
-    assert len([r for r in bench.snapshot_records() if r[1]]) == (3 if kind is EARLY else 6)
+    assert len([r for r in bench.snapshot_records() if r[1]]) == expected
 
 
-def test_a_set_that_is_never_found_complete_is_written_again_with_a_pause(
+def test_a_set_that_is_not_read_back_complete_is_written_again_after_a_pause(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody else overwrites it. The publisher goes on, and succeeds once that ends."""
+    """Check a set that another program overwrites; when it stops, the set becomes complete."""
     bench.close_all(windows=1)
     bench.put_all()
     publication = bench.publication()
     read = publication.follower.assembler.read
     monkeypatch.setattr(publication.follower.assembler, "read", lambda *_: None)
     work(publication)
-    tables = 3 * len(Kind.__members__) - 3  # of a final and a total
-    assert len(bench.snapshot_records()) == 5 * tables
-    for attempt in (6, 7):
-        bench.clock.advance(61)
+    of_an_attempt = 2 * SET_RECORDS  # a final and a total
+    assert len(bench.snapshot_records()) == _QUICK_ATTEMPTS * of_an_attempt
+    for attempt in (_QUICK_ATTEMPTS + 1, _QUICK_ATTEMPTS + 2):
+        bench.clock.advance(bench.config.rewrite_seconds + 1)
         work(publication)
-        assert len(bench.snapshot_records()) == attempt * tables
+        assert len(bench.snapshot_records()) == attempt * of_an_attempt
     monkeypatch.setattr(publication.follower.assembler, "read", read)
-    bench.clock.advance(61)
+    bench.clock.advance(bench.config.rewrite_seconds + 1)
     work(publication)
     assert publication.follower.assembler.count(Kind.FINAL) == 1
     assert publication.follower.assembler.count(Kind.TOTAL) == 1
@@ -241,6 +276,7 @@ def test_the_written_manifest_counts_rejected_records(bench: Bench) -> None:
     work(bench.publisher())
     last = shown(bench.snapshot_records())[-1]
     assert isinstance(last.manifest, Manifest)
+    # The total of each of two partitions has one rejected record for each of two windows.
     assert last.manifest.rejected == {"late": 4}
     assert decode(bench.snapshot_records()[-1][1] or b"") == last.manifest
 
@@ -248,21 +284,21 @@ def test_the_written_manifest_counts_rejected_records(bench: Bench) -> None:
 # Reading
 
 
-def test_compaction_moves_a_rewritten_closed_record_past_the_reader(bench: Bench) -> None:
-    """The state topic is rewritten and compacted while the publisher is reading it."""
+def test_closed_records_are_rewritten_beyond_the_ends_that_the_publisher_reads_to(
+    bench: Bench,
+) -> None:
+    """Check a state topic that is rewritten and compacted while the publisher reads it.
+
+    After the end offsets were fetched and before the records were read, the closed records are
+    rewritten beyond those ends, and compaction deletes the earlier ones.
+    """
     bench.close_all(windows=2)
     bench.put_all()
     publication = bench.publication()
     poll, moved = publication._reader.poll, []
 
     def polling(timeout: float, max_records: int = 500) -> list[Record]:
-        check = publication.follower._end_check
-        if (
-            not moved
-            and check is not None
-            and check._ends.keys() >= set(publication.follower._unread[-1])
-        ):
-            # Ends were fetched, nothing below them was read; now it moves behind them.
+        if not moved and knows_state_ends(publication):
             for window in (0, 1):
                 bench.put(bench.logs[0], bench.logs[0].closed(window))
             bench.broker.compact(bench.names.state, active=0)
@@ -278,7 +314,7 @@ def test_compaction_moves_a_rewritten_closed_record_past_the_reader(bench: Bench
     assert bench.kinds() == [(0, FINAL), (0, TOTAL), (1, FINAL), (1, TOTAL)]
 
 
-def test_nothing_is_written_before_both_topics_were_read(bench: Bench) -> None:
+def test_nothing_is_written_before_the_state_and_snapshots_topics_were_read(bench: Bench) -> None:
     log = bench.logs[0].report(0, *([1] * 40))
     for below in range(1, 40):
         bench.put(log, log.state(below))
@@ -300,9 +336,10 @@ def test_a_window_whose_closed_record_is_missing_waits(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("topic", ["state", "snapshots"])
-def test_foreign_records_are_passed_and_counted(bench: Bench, topic: str) -> None:
+def test_foreign_records_are_skipped_and_counted(bench: Bench, topic: str) -> None:
     name = getattr(bench.names, topic)
-    for key in (b"what", b"0/final/x", b"0000/0", b"0000/0/0", b"99/99"):
+    keys = (b"what", b"0/final/x", b"0000/0", b"0000/0/0", b"99/99")
+    for key in keys:
         bench.sink.send(name, key, b"ever", partition=0).wait(5)
     bench.broker.append_batch(Partition(name, 0), frame(b"no records", 3, codec=ZSTD))
     bench.close_all(windows=2)
@@ -310,4 +347,4 @@ def test_foreign_records_are_passed_and_counted(bench: Bench, topic: str) -> Non
     publication = bench.publication()
     work(publication)
     assert publication.follower.assembler.count(Kind.TOTAL) == 2
-    assert publication.follower.foreign.count >= 4
+    assert publication.follower.foreign.count == len(keys) + 1  # the batch counts once
