@@ -66,14 +66,16 @@ class CentralPlan:
         columns: names of a record's columns; their values are learnt, privately, by the release.
         epsilon, delta: decimal strings, the whole loss of a user over all windows.
         levels: T, the largest tuples that are extracted.
-        quantile: Q of the contribution limits, a decimal string such as "0.99".
-        spurious: eta, a decimal string.
-        seen_only: Remark 1.1's alternative.
+        quantile: Q, the share of users whose tuples should all count, a decimal string such as
+            "0.99".
+        spurious: eta, the maximum expected number of spurious tuples (which no record has) per
+            tuple of the previous level, a decimal string.
+        seen_only: whether only tuples that some record has are candidates, with higher thresholds.
         start, window, releases: see above.
-        partitions: of the raw topic.
+        partitions: number of partitions of the raw topic.
         sample: share of the users that count, chosen by a keyed hash of their ids; a decimal
             string.
-        users: most users of a window that the plan is meant for; 0 where it does not say.
+        users: maximum number of users of a window for which the plan is meant; 0 if it states none.
     """
 
     name: str

@@ -1,7 +1,12 @@
-"""Records of the releases topic as they are read: which claims count, and which releases are whole.
+"""Reads the records of the releases topic: which writer's release of a window is valid.
 
-A pure fold over records in the order of the log. It never raises: what it cannot read, what names
-another plan and what its window's claim does not cover is counted and passed over.
+Several aggregators may write about one window. Each of them writes a *claim* first, a record with a
+random nonce; the first claim of a window in the log decides whose release is valid. A release is
+one record for each *level* (the noisy tables of k columns, for one k) and then a manifest.
+
+The classes take the records one by one, in the order of the log. They count and skip records that
+cannot be read, that belong to another plan, or that are not valid. They never raise an error.
+docs/wire-formats.md lists the records; docs/central-privacy.md gives the reasons.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ _MAX_SECONDS = 253_402_300_799
 """The year 9999."""
 
 _NOBODY = ""
+"""Owner of a window for which no record is valid."""
 
 _MANIFEST: dict[str, type | tuple[type, ...]] = {
     "name": str,
@@ -29,6 +35,8 @@ _MANIFEST: dict[str, type | tuple[type, ...]] = {
     "releases": int,
     "spent": str,
 }
+"""Types of the fields of a manifest; `estimators.central.release_wire` writes them."""
+
 _LEVEL: dict[str, type | tuple[type, ...]] = {
     "k": int,
     "limit": int,
@@ -37,15 +45,16 @@ _LEVEL: dict[str, type | tuple[type, ...]] = {
     "spurious_bound": (int, float),
     "tables": list,
 }
+"""Types of the fields of a level."""
 
 
 @dataclass(frozen=True, slots=True)
 class CentralRelease:
-    """One window's noisy counts, as documents; see :mod:`.release_wire`.
+    """The noisy counts of one window, as JSON objects (`estimators.central.release_wire`).
 
     Attributes:
-        manifest: about the release.
-        levels: by tuple size.
+        manifest: the last record: times, budget and the list of levels.
+        levels: the noisy tables of k columns, by k.
     """
 
     manifest: dict[str, Any]
@@ -54,16 +63,20 @@ class CentralRelease:
 
 @dataclass(slots=True)
 class ReleaseOwners:
-    """Whose release of each window counts, by the records read so far.
+    """Decides which records of each window are valid, from the records read so far.
 
-    The first record about a window decides: a claim, for the one who wrote it; a release without a
-    claim, as earlier versions wrote them, for releases of that kind; anything else, for nobody.
+    The first record about a window decides:
+
+    - a claim: only records with its nonce are valid;
+    - a level or manifest without a nonce (as earlier versions wrote them): only such records are
+      valid;
+    - a level or manifest with a nonce that was not claimed before: no record is valid.
 
     Attributes:
-        plan: its digest.
-        owners: by window, the nonce of the claim that holds it, None for a release without one, ""
-            for nobody.
-        ignored: records that were passed over.
+        plan: digest of the plan.
+        owners: by window, the nonce of valid records; None if they have none, "" if no record is
+            valid.
+        ignored: number of records that were skipped.
     """
 
     plan: str
@@ -71,13 +84,13 @@ class ReleaseOwners:
     ignored: int = 0
 
     def read(self, value: bytes | None) -> dict[str, Any] | None:
-        """Take the next record's value; the level or manifest in it if its release counts."""
+        """Take the next record's value; return its level or manifest if it is valid, else None."""
         body = _document(value, self.plan)
         if body is None:
             self.ignored += 1
             return None
         window, nonce = body["window"], body.get("claim")
-        if "k" not in body and "levels" not in body:
+        if _is_claim(body):
             self.owners.setdefault(window, nonce)
             return None
         if self.owners.setdefault(window, None if nonce is None else _NOBODY) != nonce:
@@ -88,30 +101,31 @@ class ReleaseOwners:
 
 @dataclass(slots=True)
 class ReleaseFold:
-    """Whole releases of one plan, as they become complete.
+    """Collects the records of each release of one plan until the release is complete.
 
     Attributes:
-        owners: of the windows.
-        malformed: records of releases that count and cannot be used.
+        owners: decides which records are valid.
+        malformed: number of valid records with missing or wrong fields.
     """
 
     owners: ReleaseOwners
     malformed: int = 0
+    # The levels of incomplete releases by window and k, and the windows already returned.
     _levels: dict[int, dict[int, dict[str, Any]]] = field(default_factory=dict)
-    _whole: set[int] = field(default_factory=set)
+    _returned: set[int] = field(default_factory=set)
 
     @property
     def ignored(self) -> int:
-        """Records that were passed over."""
+        """Number of records that were skipped."""
         return self.owners.ignored + self.malformed
 
     def read(self, value: bytes | None) -> CentralRelease | None:
-        """Take the next record's value; the release that it completes, if it completes one.
+        """Take the value of the next record; return the release that it completes, else None.
 
-        A release is returned once, however often its records come again.
+        A release is returned once, even if its records come again.
         """
         body = self.owners.read(value)
-        if body is None or body["window"] in self._whole:
+        if body is None or body["window"] in self._returned:
             return None
         if not _well_formed(body):
             self.malformed += 1
@@ -122,8 +136,9 @@ class ReleaseFold:
             levels[body["k"]] = body
             return None
         if not set(body["levels"]) <= set(levels):
+            # The manifest is written last, so a level of this attempt is missing.
             return None
-        self._whole.add(window)
+        self._returned.add(window)
         return CentralRelease(body, self._levels.pop(window))
 
 
@@ -138,13 +153,18 @@ def _document(value: bytes | None, plan: str) -> dict[str, Any] | None:
     window, nonce = body.get("window"), body.get("claim")
     if type(window) is not int or not 0 <= window <= _MAX_WINDOW:
         return None
-    if nonce is None and "k" not in body and "levels" not in body:
+    if nonce is None and _is_claim(body):
         return None
     return body if nonce is None or (isinstance(nonce, str) and nonce) else None
 
 
+def _is_claim(body: dict[str, Any]) -> bool:
+    """Return whether a record is a claim: neither a level nor a manifest."""
+    return "k" not in body and "levels" not in body
+
+
 def _well_formed(body: dict[str, Any]) -> bool:
-    """Return whether a level or a manifest has what readers rely on."""
+    """Return whether a level or a manifest has the fields that readers use."""
     fields = _LEVEL if "k" in body else _MANIFEST
     for name, kind in fields.items():
         if not isinstance(body.get(name), kind) or isinstance(body[name], bool):
@@ -156,6 +176,7 @@ def _well_formed(body: dict[str, Any]) -> bool:
 
 
 def _is_table(table: Any, k: int) -> bool:
+    """Return whether a table of a level has k columns and one count for each row."""
     if not isinstance(table, dict):
         return False
     names, values, counts = (table.get(name, []) for name in ("attributes", "values", "counts"))

@@ -1,4 +1,7 @@
-"""Cramér's V, a measure of the dependence of two attributes, and clusters by it for RR-Clusters."""
+"""Cramér's V, a measure of the dependence of two attributes, and clusters of dependent attributes.
+
+The method RR-Clusters uses both.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,18 @@ def cramers_v(table: Floats, variance: Floats | None = None) -> float:
     """Return Cramér's V of a 2-way table: 0 for independent attributes, at most 1.
 
     For a table with noise, the expected contribution of the noise to chi-square is subtracted, so
-    that noise alone does not look like dependence. The expected frequency of a cell then counts as
-    at least one standard error, because otherwise a few cells near zero would dominate the sum.
+    that noise alone does not look like dependence. The expected frequency of a cell is then
+    taken as at least the standard error of the cell, because otherwise a few cells near zero would
+    dominate the sum.
 
     Args:
-        table: shape (r, s), frequencies or counts, exact or unbiased estimates.
+        table: shape (r, s) with r and s at least 2, as attributes have at least two labels;
+            frequencies or counts, exact or unbiased estimates.
         variance: shape (r, s), variance of each cell by noise; None for exact tables.
 
     Returns:
-        From 0 to 1; 0 if an attribute has only one value, or if noise explains all dependence.
+        From 0 to 1; 0 if all records have the same label of an attribute, if the sum of the table
+        is not positive, or if noise explains all dependence.
     """
     cells = np.asarray(table, np.float64)
     total = float(cells.sum())
@@ -36,9 +42,9 @@ def cramers_v(table: Floats, variance: Floats | None = None) -> float:
     noise = np.zeros_like(cells) if variance is None else np.asarray(variance) / total**2
     rows, columns = (np.maximum(cells.sum(axis=axis), 0.0) for axis in (1, 0))
     expected = np.outer(rows, columns)
-    floor = np.maximum(expected, np.sqrt(noise))
-    positive = floor > 0.0
-    chi = float(((np.square(cells - expected) - noise)[positive] / floor[positive]).sum())
+    divisor = np.maximum(expected, np.sqrt(noise))
+    positive = divisor > 0.0
+    chi = float(((np.square(cells - expected) - noise)[positive] / divisor[positive]).sum())
     return sqrt(min(max(chi, 0.0) / (min(cells.shape) - 1), 1.0))
 
 
@@ -51,13 +57,13 @@ def cluster(
     """Cluster dependent attributes greedily (Domingo-Ferrer and Soria-Comas, RR-Clusters).
 
     Pairs are taken from the strongest dependence down to the threshold; the clusters of the two
-    attributes are merged unless the merged domain is too large.
+    attributes are merged unless the merged cluster would have more than ``max_cells`` cells.
 
     Args:
         dependence: Cramér's V of each ascending pair of attributes; missing pairs count as 0.
         cardinalities: number of values of all attributes.
         threshold: minimum V of a pair whose clusters are merged.
-        max_cells: maximum number of cells of a cluster.
+        max_cells: maximum number of cells of a cluster, the product of its cardinalities.
 
     Returns:
         Ascending attribute positions of each cluster, in order of their first attribute; every

@@ -1,6 +1,6 @@
 """Euclidean projection onto the probability simplex, by which tables are made non-negative.
 
-It is the limit of the procedure Norm-Sub: set negative cells to 0, subtract the same amount from
+The procedure Norm-Sub converges to it: set negative cells to 0, subtract the same amount from
 every positive cell so that the sum is 1 again, and repeat.
 """
 
@@ -21,9 +21,10 @@ def project(tables: Floats) -> Floats:
     Returns:
         For each row, the distribution with the smallest Euclidean distance, in the same shape.
 
-    Source: Held, Wolfe and Crowder 1974; sorting form. Cost O(rows · cells log cells).
+    Source: Held, Wolfe and Crowder 1974, the variant that sorts. Cost O(rows · cells log cells).
     """
     cells = tables.shape[-1]
+    # `kept` cells stay positive; `shift` is subtracted from each of them.
     descending = np.sort(tables, axis=-1)[:, ::-1]
     excess = np.cumsum(descending, axis=-1) - 1.0
     kept = np.count_nonzero(descending * np.arange(1, cells + 1) > excess, axis=-1)

@@ -1,7 +1,9 @@
-"""Limits of a plan of version 2: how much one sender can put into one window.
+"""Limits of a plan of version 2: how large a batch may be, and how many batches a window may have.
 
-Admission applies the limits. They are part of the plan, so that every worker and every replay
-decides alike. Plans of version 1 have no limits.
+Without limits, one sender could fill a window with a few batches, or the memory of a worker with
+many. Workers apply the limits when they admit a batch (`consumer.tally.folding.admission`). The
+limits are part of the plan, so that every worker and every replay decides alike. Plans of version 1
+have no limits.
 """
 
 from __future__ import annotations
@@ -14,25 +16,26 @@ MAX_BATCH_REPORTS = 1 << 16
 """Maximum number of reports that the wire format allows in a batch."""
 
 MIN_BATCH_REPORTS = 1024
-"""Minimum of the standard limit of reports per batch, so that small plans can use batches."""
+"""The default limit of reports per batch is at least this, so that small plans can use batches."""
 
 MIN_BATCHES = 1 << 14
-"""Minimum of the standard limit of batches; their ids take little memory."""
+"""The default limit of batches is at least this; the ids of so many batches take little memory."""
 
 MAX_BATCHES = 1 << 32
-"""Maximum of the limit of batches per partition and window, so that all languages can read it."""
+"""Maximum number of batches per partition and window that a plan may allow. It is an exact integer
+in all programming languages."""
 
 BATCH_SHARE = 100
-"""By default a batch may have one part in this number of the expected reports of its window."""
+"""By default a batch may have at most 1 / `BATCH_SHARE` of the reports that its group expects in a
+window."""
 
 BATCHES_HEADROOM = 8
-"""By default a partition accepts this number of times the batches that it would receive if every
-expected report came in a batch of its own."""
+"""By default a partition accepts this many batches for each report that it expects in a window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of what senders can put into one window.
+    """Limits of a plan on batches.
 
     Attributes:
         batch_reports: maximum number of reports of one batch.
@@ -57,8 +60,9 @@ class Limits:
 def standard_limits(largest: int, partitions: int) -> Limits:
     """Return the limits of a plan that states none; honest senders do not reach them.
 
-    A batch of the largest group may have a hundredth of the group's expected reports in a window.
-    Even with batches of one report, eight times the expected reports are accepted.
+    A batch may have a hundredth of the reports that the largest group expects in a window, but at
+    least 1024 and at most 65,536. A partition accepts eight batches for each expected report, but
+    at least 16,384.
 
     Args:
         largest: number of reports that the largest group expects in a window.

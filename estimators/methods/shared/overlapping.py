@@ -1,7 +1,8 @@
 """Estimation from overlapping views: consistent tables, and any marginal from them.
 
-Here a view is a set of attributes whose cell a device reports. All methods with such views share
-this module; only their designs differ.
+Here a view is a set of attributes; a device reports its combination of values on them (its cell).
+A view *covers* a set of attributes if it has all of them. All methods with such views share this
+module; only their designs differ.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MAX_QUERY_CELLS = 1 << 22
-"""Maximum number of cells of a table that is answered; it limits time and memory."""
+"""Maximum number of cells of a table that a query may ask for; it limits time and memory."""
 
 NEGLIGIBLE = 1e-3
 """A view is left out if its precision is below this share of the largest precision: it contributes
@@ -46,10 +47,10 @@ class Observation:
     """The estimate from one view's tally.
 
     Attributes:
-        attributes: of the view, ascending.
-        mechanism: that perturbed the reports.
-        n: reports, at least 1.
-        estimate: shape (cells,), unbiased, may be negative.
+        attributes: the attributes of the view, ascending.
+        mechanism: the mechanism that perturbed the reports.
+        n: number of reports, at least 1.
+        estimate: the table, shape (cells,): unbiased, may be negative.
     """
 
     attributes: Attributes
@@ -59,17 +60,21 @@ class Observation:
 
     @property
     def precision(self) -> float:
-        """Inverse variance of a cell apart from the total, for a uniform table."""
+        """Inverse of the variance of a cell, if the true table is uniform.
+
+        The part of the variance that follows from the known total, 1, is left out.
+        """
         cells = self.estimate.size
         return 1.0 / self.mechanism.covariance(self.n, np.full(cells, 1.0 / cells)).interaction
 
 
 def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
-    """Return one observation per view of kind ``cell`` with enough precision.
+    """Return one observation for each view of kind ``cell`` with enough precision.
 
     Args:
-        plan: of the tallies; its views of other kinds than ``cell`` are passed over.
-        tallies: one per group.
+        plan: the plan of the tallies. Its views of other kinds (`estimators.view.View`) are left
+            out.
+        tallies: the tally of each group.
     """
     found = []
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
@@ -85,10 +90,12 @@ class OverlappingTables:
     """A fitted model; see :class:`estimators.methods.base.Model`.
 
     Attributes:
-        shared: structure of the views that were read.
-        raw: their estimates, one after another: unbiased, inconsistent, may be negative.
-        linear: the same made consistent, nothing more: unbiased, may be negative.
-        tables: consistent, non-negative, each with sum 1.
+        shared: the views, and which of their cells belong together.
+        raw: the estimates of all views, one after another: unbiased, may be negative; views may
+            disagree on the attributes that they share.
+        linear: the consistent estimates (`consistency.harmonise`): unbiased, may be negative.
+        tables: the consistent, non-negative estimates, each with sum 1 (`consistency.reconcile`).
+        everyone: False, because a device reports on one view only.
         processing: the steps from raw estimates to answers.
     """
 
@@ -101,7 +108,7 @@ class OverlappingTables:
     )
 
     def __init__(self, domain: Domain, observations: Sequence[Observation]) -> None:
-        """Reconcile the observations of one window or total."""
+        """Make the observations of one window or total consistent and non-negative."""
         self._domain = domain
         self._observations = observations
         self._precision = np.array([o.precision for o in observations])
@@ -124,12 +131,14 @@ class OverlappingTables:
     def marginal(self, attributes: Attributes) -> Marginal:
         """Return the estimate over the given ascending positions.
 
-        Covered by a view: the average of the views' projections, weighted by inverse variance.
-        Otherwise maximum entropy given every largest projection that some view holds. The reports
-        counted are those of the covering views, or of all views that share an attribute.
+        If views cover the attributes, the estimate is the average of the views' projections,
+        weighted by inverse variance. Otherwise it is the table of maximum entropy with the given
+        projections to the largest sets of these attributes that views cover. ``reports`` of the
+        result is the number of reports of the covering views, or of all views that share an
+        attribute. docs/reading-a-snapshot.md explains the flags.
 
         Raises:
-            InvalidInput: more than 2^22 cells.
+            InvalidInput: the table has more than 2^22 cells.
         """
         cells = self._domain.size(attributes)
         if cells > MAX_QUERY_CELLS:
@@ -156,32 +165,33 @@ class OverlappingTables:
         return Marginal(attributes, table, stderr, reports, tuple(flags))
 
     def unclipped(self, attributes: Attributes) -> Floats:
-        """Return the linear estimate over attributes that some view holds, before non-negativity.
+        """Return the consistent estimate over covered attributes, before non-negativity.
 
-        Unbiased, sums to 1, may be negative: the standard errors of `marginal` are those of this
-        table, so exact intervals are centred here.
+        It is unbiased, sums to 1 and may be negative. The standard errors of `marginal` are those
+        of this table, so exact intervals have this table as their centre.
 
         Raises:
-            InvalidInput: no view with reports holds all of the attributes.
+            InvalidInput: no view with reports covers the attributes.
         """
-        return self._project(self.linear, self._holders(attributes), attributes)
+        return self._project(self.linear, self._covering(attributes), attributes)
 
     def covariance(self, attributes: Attributes) -> Floats:
         """Return the covariance of the cells of `unclipped`: shape (cells, cells).
 
         Raises:
-            InvalidInput: as `unclipped`, or more than 2^12 cells.
+            InvalidInput: no view with reports covers the attributes, or the table has more than
+                2^12 cells.
         """
         if (cells := self._domain.size(attributes)) > MAX_COVARIANCE_CELLS:
             raise InvalidInput(f"a covariance of {cells:,} cells; at most {MAX_COVARIANCE_CELLS:,}")
-        self._holders(attributes)
+        self._covering(attributes)
         return self._pooled.covariance(attributes)
 
-    def _holders(self, attributes: Attributes) -> list[int]:
-        """Return the views with reports that hold all of the attributes.
+    def _covering(self, attributes: Attributes) -> list[int]:
+        """Return the numbers of the views with reports that cover the attributes.
 
         Raises:
-            InvalidInput: there is none; with the attributes' names.
+            InvalidInput: there is none; the message names the attributes.
         """
         wanted = frozenset(attributes)
         views = [v for v, members in enumerate(self._members) if wanted <= members]
@@ -200,6 +210,7 @@ class OverlappingTables:
         return self._cache[attributes]
 
     def _project(self, flat: Floats, views: Sequence[int], attributes: Attributes) -> Floats:
+        """Return the average of the views' projections, weighted by inverse variance."""
         cells = self._domain.size(attributes)
         total, mass = np.zeros(cells), 0.0
         for number in views:
@@ -207,6 +218,7 @@ class OverlappingTables:
             into = consistency.projection(
                 self.shared.views[number], attributes, self._domain.cardinalities
             )
+            # The variance grows with the number of cells that are summed.
             weight = self._precision[number] * cells / own.size
             total += weight * np.bincount(into, own, cells)
             mass += weight
@@ -220,9 +232,9 @@ class OverlappingTables:
         shape = self._domain.shape(attributes)
         projections = []
         moved = np.zeros(shape)
-        for held in largest:
-            table, shift = self._covered(held)
-            axes = tuple(attributes.index(i) for i in held)
+        for covered in largest:
+            table, shift = self._covered(covered)
+            axes = tuple(attributes.index(i) for i in covered)
             projections.append((axes, table))
             # A change of a projection spreads over the cells that are summed into it.
             laid_out = shift.reshape([r if i in axes else 1 for i, r in enumerate(shape)])
