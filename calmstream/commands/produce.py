@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
                 windows=args.windows,
                 devices=args.devices,
                 spool=settings.spool,
-                budget=settings.budget(),
+                retry_limits=settings.budget(),
                 observer=observer,
                 progress=lambda s: progress.update(task, completed=s.sent),
                 stop=stop,
@@ -140,16 +140,16 @@ def _conclude(summary: Summary) -> int:
         f"{summary.sent:,} reports of {summary.devices:,} devices acknowledged in "
         f"{summary.batches:,} batches; {summary.retries} retries, {summary.failed:,} failed"
     )
-    if summary.unasked:
+    if summary.missing:
         missed = (
-            f"{summary.unasked:,} device{'s were' if summary.unasked > 1 else ' was'} not asked"
+            f"{summary.missing:,} device{'s were' if summary.missing > 1 else ' was'} not asked"
         )
         why = ": the plan ended first" if summary.expired else ""
         console.print(f"{missed}{why}")
-    if not summary.kept:
+    if not summary.devices_kept:
         console.print("these devices are forgotten now; another run has other ones (see --devices)")
     if summary.error is not None:
         raise summary.error
     if summary.failed:
         return 1
-    return UNFINISHED if summary.expired and summary.unasked else 0
+    return UNFINISHED if summary.expired and summary.missing else 0

@@ -1,6 +1,6 @@
 """Sends raw records to a trusted aggregator, for central plans only.
 
-A central plan trusts the aggregator, which adds the noise; the records are not perturbed before.
+A central plan trusts the aggregator, which adds the noise; the devices' records are sent unchanged.
 They go to a topic of their own, never to a reports topic.
 """
 
@@ -39,9 +39,10 @@ def submit(
 ) -> int:
     """Send every record, in batches; block until all are acknowledged.
 
-    No content of a record causes an error. Values are cut after 256 characters, longer ids are
-    replaced by their digest, values that are not text count as missing, and a record without a
-    usable id is left out. Records with long texts are sent in smaller batches.
+    No content of a record causes an error. A value is cut after 256 characters; a value that is not
+    text counts as missing. An id of more than 256 characters is replaced by its digest, and so is
+    one that UTF-8 cannot represent. A record whose id is empty or not text is left out. Records
+    with long texts are sent in smaller batches.
 
     Args:
         plan: the central plan that the records are for.
@@ -52,12 +53,14 @@ def submit(
         batch_size: maximum number of records in a batch, 1 to 16,384.
 
     Returns:
-        The number of records that were acknowledged.
+        The number of records that were acknowledged; records that were left out are not included.
 
     Raises:
         InvalidInput: the lengths of the columns differ, the batch size is out of range, or the
-            plan's column names alone fill a batch.
-        RecoverableError: the broker did not acknowledge a batch after several attempts.
+            plan's column names, which every batch contains, leave no room for a record.
+        RecoverableError: the broker did not acknowledge a batch after several attempts. The caller
+            can call again with the same records: in each window only the first record of a user
+            counts.
     """
     if len(columns) != len(plan.columns) or {len(c) for c in columns} - {len(users)}:
         raise InvalidInput("every column of the plan needs one value per record")
@@ -75,7 +78,12 @@ def submit(
 
 
 def _send(sink: Sink, topic: str, body: bytes) -> None:
-    """Send one batch; a second copy does no harm, because one record of a user counts."""
+    """Send one batch.
+
+    A second copy does no harm, because only one record of each user counts in a window.
+    """
+    # The key is the random id of the batch. All attempts have the same id. It spreads the batches
+    # over the partitions and reveals nothing about the records.
     key = os.urandom(BATCH_ID_BYTES)
     for attempt in range(ATTEMPTS):
         try:

@@ -9,10 +9,11 @@ from typing import Any
 
 import orjson
 
+# All limits of this module keep the history, and so the device's file, small.
 MAX_SENT = 200
-"""Maximum number of reports in a history; the oldest are dropped. The ledger keeps their cost."""
+"""Maximum number of reports in a history; the oldest are dropped. Their privacy loss stays in the
+device's ledger."""
 
-# The following limits keep the history, and so the device's file, small.
 MAX_HISTORY_BYTES = 256 << 10
 """Maximum size of a history in bytes, as JSON."""
 
@@ -33,18 +34,22 @@ class Sent:
     Attributes:
         plan: name of the plan.
         digest: digest of the plan, 64 hexadecimal digits.
-        purpose: purpose that the plan states, its first 500 characters.
+        purpose: purpose that the plan states, at most 500 characters; a longer text is cut and
+            ends with "…".
         owner: party responsible for the plan, from the certificate or from an unsigned plan itself.
         root: root key of the plan's certificate; empty for an unsigned plan.
-        attributes: names of the attributes that the report is about.
+        attributes: names of the attributes that the report is about, at most 64; if there are
+            more, the last entry is "…".
         value: the perturbed report as it left, as JSON; empty if it has more than 4,096 bytes.
         value_bytes: length of the report in bytes.
         value_sha256: SHA-256 of the report, hexadecimal.
         epsilon: privacy loss of the report, decimal string.
         when: time of the report by the device's clock, seconds since the epoch.
-        remains: epsilon that the same operator could still spend within the policy's span of days
-            after this report, decimal string.
-        remains_ever: epsilon that it could still spend ever; None if the policy has no such limit.
+        remains: epsilon that the operator with this root key could still spend after this report
+            within the policy's ``span_days``, decimal string. All unsigned plans count as one
+            operator.
+        remains_ever: epsilon that this operator could still spend in total, without limit of time,
+            decimal string; None if the policy has no such limit.
     """
 
     plan: str
@@ -86,7 +91,7 @@ def value_fields(raw: bytes) -> dict[str, Any]:
 
 
 def shortened(text: str) -> str:
-    """Return at most 500 characters of a plan's text."""
+    """Return at most 500 characters of a plan's text; a longer text ends with ``…``."""
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
@@ -97,10 +102,14 @@ def attribute_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def appended(history: tuple[Sent, ...], sent: Sent) -> tuple[Sent, ...]:
-    """Return the history with one more report, without the oldest ones if it is too large."""
+    """Return the history with one more report, without the oldest ones if it is too large.
+
+    The newest report always stays.
+    """
     kept = [*history, sent][-MAX_SENT:]
     sizes = [len(orjson.dumps(each.to_json())) for each in kept]
     excess, first = sum(sizes) - MAX_HISTORY_BYTES, 0
+    # Reports are dropped from the oldest on, up to the index ``first``.
     while excess > 0 and first < len(kept) - 1:
         excess -= sizes[first]
         first += 1

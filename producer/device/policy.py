@@ -56,10 +56,10 @@ class Allotment:
     """A part of the policy's limits that is reserved for one root; no other root can spend it.
 
     Attributes:
-        span_epsilon: maximum epsilon of the root's plans together within any span of days, decimal
-            string.
-        ever_epsilon: maximum epsilon of the root's plans together, ever; None only if the policy
-            has no such limit.
+        span_epsilon: maximum epsilon of the root's plans together within any ``span_days`` days of
+            the policy, decimal string.
+        ever_epsilon: maximum epsilon of the root's plans together, without limit of time, decimal
+            string; None only if the policy has no such limit.
     """
 
     span_epsilon: str
@@ -73,8 +73,8 @@ class Limits:
     Attributes:
         roots: the roots whose reports count; None means all roots except those in ``others``.
         others: the roots whose reports do not count if ``roots`` is None.
-        span: maximum epsilon within any span of days.
-        ever: maximum epsilon ever; None means no limit.
+        span: maximum epsilon within any ``span_days`` days of the policy.
+        ever: maximum epsilon without limit of time; None means no such limit.
     """
 
     roots: frozenset[str] | None
@@ -82,8 +82,8 @@ class Limits:
     span: Decimal
     ever: Decimal | None
 
-    def counts(self, root: str) -> bool:
-        """Return whether the losses under a root count for these limits."""
+    def apply_to(self, root: str) -> bool:
+        """Return whether the losses under the plans of a root count towards these limits."""
         return root in self.roots if self.roots is not None else root not in self.others
 
 
@@ -97,7 +97,8 @@ class Policy:
         span_epsilon: maximum epsilon of all plans together within any ``span_days``, decimal
             string.
         span_days: length of the span, in days.
-        ever_epsilon: maximum epsilon of all plans together, ever; None means no such limit.
+        ever_epsilon: maximum epsilon of all plans together, without limit of time, decimal string;
+            None means no such limit.
         purposes: the purposes of plans that are accepted, compared exactly; None accepts all.
         allotments: the parts of the limits that are reserved for single roots, by root.
 

@@ -32,8 +32,8 @@ def to_bytes(state: DeviceState) -> bytes:
         "lineages": _entries_json(state.lineages),
         "signed": _entries_json(state.signed),
         "mark": totals.mark,
-        "recent": [[r.ends, r.epsilon, r.root] for r in totals.recent],
-        "ever": dict(totals.ever),
+        "recent": [[r.counts_from, r.epsilon, r.root] for r in totals.recent],
+        "ever": dict(totals.spent_in_all),
         "policy": None if state.policy is None else state.policy.to_json(),
         "withdrawn": state.withdrawn,
         "history": [sent.to_json() for sent in state.history],
@@ -96,21 +96,23 @@ def _lineages(
 
 def _totals(document: Mapping[str, Any]) -> Totals:
     recent = tuple(
-        Recent(_of(int, ends), _amount(epsilon), _of(str, root))
-        for ends, epsilon, root in document["recent"]
+        Recent(_of(int, counts_from), _amount(epsilon), _of(str, root))
+        for counts_from, epsilon, root in document["recent"]
     )
-    ever = {root: _amount(text) for root, text in document["ever"].items()}
-    return Totals(_of(int, document["mark"]), recent, ever)
+    spent_in_all = {root: _amount(text) for root, text in document["ever"].items()}
+    return Totals(_of(int, document["mark"]), recent, spent_in_all)
 
 
 def _totals_before_3(lineages: Mapping[str, Entries]) -> Totals:
     """Return the totals of a store of version 1 or 2, computed from its entries.
 
     An entry states only the end of the last window that was reported on. All reports of the entry
-    get this time, so each of them counts as long as it should, or longer.
+    get this time, so each of them expires when it should, or later.
     """
     spent = [entry for entries in lineages.values() for entry in entries.values()]
-    recent = sorted((Recent(s.ends, f"{s.total:f}", "") for s in spent), key=lambda r: r.ends)
+    recent = sorted(
+        (Recent(s.ends, f"{s.total:f}", "") for s in spent), key=lambda r: r.counts_from
+    )
     if not recent:
         return Totals()
     return Totals(0, tuple(recent), {"": f"{total([s.total for s in spent]):f}"})

@@ -17,7 +17,7 @@ class Status(StrEnum):
         ALREADY_REPORTED: the plan's guarantee allows no further report yet, or ever.
         NOT_ITS_SLOT: the device reports in other windows than the present one.
         BUDGET_SPENT: a report would exceed the bound of the plan's lineage.
-        SPAN_EPSILON: a report would exceed the policy's limit within its span of days.
+        SPAN_EPSILON: a report would exceed the policy's limit for any ``span_days`` days.
         EVER_EPSILON: a report would exceed the policy's limit for all time.
     """
 

@@ -1,9 +1,12 @@
-"""The privacy loss of a device over all lineages, within the policy's span of days and ever.
+"""The privacy loss of a device over all lineages: in the latest span of days, and in total.
 
-Amounts are exact decimals. They are counted by *root*, the key that identifies an operator. The
-present time is the later of the clock and the *mark*, which is the latest time of the clock at
-which a report was made. So a clock that goes back makes no report expire: reports that are made
-meanwhile get the time of the mark.
+The *span* is the number of days that the policy states as ``span_days``. The loss of a report
+counts for the span; then it *expires* and counts only in the total. Amounts are exact decimals.
+They are added up by *root*, the key that identifies an operator.
+
+The present time is the later of the clock and the *mark*, which is the latest time of the clock at
+which a report was made. A report that is made while the clock is behind the mark gets the time of
+the mark. So nobody can make reports expire sooner by setting the clock back.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from decimal import Decimal
 from itertools import chain
 from types import MappingProxyType
 
+# EXACT is decimal arithmetic without rounding.
 from producer.device.policy import EXACT, Limits, Policy, total
 from producer.device.status import Status
 
@@ -27,12 +31,13 @@ class Recent:
     """The loss of one report, or of several reports that were joined.
 
     Attributes:
-        ends: time from which the span is counted, seconds since the epoch.
+        counts_from: end of the report's window, or the mark if that is later, seconds since the
+            epoch. The loss expires one span after this time.
         epsilon: the loss, decimal string.
         root: root key of the plan's operator; empty for unsigned plans.
     """
 
-    ends: int
+    counts_from: int
     epsilon: str
     root: str
 
@@ -42,8 +47,9 @@ class Remaining:
     """The epsilon that one root can still spend.
 
     Attributes:
-        span: epsilon that it can spend within the span of days that ends now.
-        ever: epsilon that it can spend for all time; None if there is no such limit.
+        span: epsilon that the root can spend now, by the limits for the span of days.
+        ever: epsilon that the root can spend in total, without limit of time; None if there is no
+            such limit.
     """
 
     span: Decimal
@@ -52,17 +58,18 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over all lineages, signed or not.
+    """Sums over all lineages, of signed and unsigned plans.
 
     Attributes:
         mark: latest time of the clock at which a report was made, seconds since the epoch.
-        recent: the losses within the span, ascending by ``ends``.
-        ever: the sum of all losses of each root, decimal string, by root.
+        recent: the losses that had not expired when the last report was made, ascending by
+            ``counts_from``.
+        spent_in_all: the sum of all losses of each root, decimal string, by root.
     """
 
     mark: int = 0
     recent: tuple[Recent, ...] = ()
-    ever: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    spent_in_all: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def present(self, now: int) -> int:
         """Return the present time in seconds: the later of the clock and the mark."""
@@ -71,15 +78,16 @@ class Totals:
     def remaining(self, policy: Policy, root: str, now: int) -> Remaining:
         """Return the epsilon that a root can still spend.
 
-        The result is negative if more was spent than the present policy allows.
+        It is the smaller of what two limits leave: the overall limit, to which all roots count, and
+        the limit of this root. It is negative if more was spent than the present policy allows.
 
         Args:
             policy: states the limits.
             root: root key of the plan's operator; empty for unsigned plans.
             now: time of the clock, seconds since the epoch.
         """
-        since = self.present(now) - policy.span_seconds
-        both = [self._left(limits, since) for limits in (policy.overall, policy.limits(root))]
+        span_start = self.present(now) - policy.span_seconds
+        both = [self._left(limits, span_start) for limits in (policy.overall, policy.limits(root))]
         ever = [left.ever for left in both if left.ever is not None]
         return Remaining(min(left.span for left in both), min(ever) if ever else None)
 
@@ -99,54 +107,57 @@ class Totals:
             return Status.EVER_EPSILON
         return Status.READY
 
-    def _left(self, limits: Limits, since: int) -> Remaining:
-        """Return what these limits leave, if the span begins at ``since`` (seconds)."""
-        counted = [r for r in self.recent if r.ends > since and limits.counts(r.root)]
+    def _left(self, limits: Limits, span_start: int) -> Remaining:
+        """Return what these limits leave, if the span begins at ``span_start`` (seconds)."""
+        counted = [r for r in self.recent if r.counts_from > span_start and limits.apply_to(r.root)]
         span = EXACT.subtract(limits.span, total([Decimal(r.epsilon) for r in counted]))
         if limits.ever is None:
             return Remaining(span, None)
-        sums = [Decimal(text) for root, text in self.ever.items() if limits.counts(root)]
+        sums = [Decimal(text) for root, text in self.spent_in_all.items() if limits.apply_to(root)]
         return Remaining(span, EXACT.subtract(limits.ever, total(sums)))
 
-    def add(self, ends: int, epsilon: str, root: str, now: int, policy: Policy | None) -> Totals:
+    def add(
+        self, window_end: int, epsilon: str, root: str, now: int, policy: Policy | None
+    ) -> Totals:
         """Return the totals after one more report.
 
         Args:
-            ends: end of the report's window, seconds since the epoch.
+            window_end: end of the report's window, seconds since the epoch.
             epsilon: privacy loss of the report, decimal string.
             root: root key of its plan's operator; empty for unsigned plans.
             now: time of the clock, seconds since the epoch.
-            policy: states how long reports count; None means without end.
+            policy: states the span; None means that no report expires.
         """
         mark = self.present(now)
-        since = mark - policy.span_seconds if policy else -1
-        kept = [r for r in self.recent if r.ends > since]
-        kept.append(Recent(max(ends, mark), epsilon, root))
-        kept.sort(key=lambda r: r.ends)
-        sums = {root: "0"} | dict(self.ever)
+        # Without a policy, the span begins before every possible time.
+        span_start = mark - policy.span_seconds if policy else -1
+        kept = [r for r in self.recent if r.counts_from > span_start]
+        kept.append(Recent(max(window_end, mark), epsilon, root))
+        kept.sort(key=lambda r: r.counts_from)
+        sums = {root: "0"} | dict(self.spent_in_all)
         sums[root] = f"{EXACT.add(Decimal(sums[root]), Decimal(epsilon)):f}"
         return Totals(mark, _joined(kept), MappingProxyType(sums))
 
     def restored(self) -> Totals:
-        """Return totals in which every loss counts again, for a policy whose span becomes longer.
+        """Return totals in which no loss has expired, for a policy whose span becomes longer.
 
-        The times of losses that were dropped are not known any more. They get the time of the mark,
-        and so count as long as they should, or longer.
+        The times of expired losses are not known any more. These losses get the time of the mark,
+        so that they expire when they should, or later.
         """
         dropped = []
-        for root, text in self.ever.items():
+        for root, text in self.spent_in_all.items():
             kept = total([Decimal(r.epsilon) for r in self.recent if r.root == root])
             rest = EXACT.subtract(Decimal(text), kept)
             if rest:
                 dropped.append(Recent(self.mark, f"{rest:f}", root))
-        recent = sorted(chain(self.recent, dropped), key=lambda r: r.ends)
-        return Totals(self.mark, tuple(recent), self.ever)
+        recent = sorted(chain(self.recent, dropped), key=lambda r: r.counts_from)
+        return Totals(self.mark, tuple(recent), self.spent_in_all)
 
 
 def _joined(recent: list[Recent]) -> tuple[Recent, ...]:
     """Join entries of the same root in pairs, in the older half, if there are too many entries.
 
-    The joined entry has the later of the two times, so that no loss counts for too short a time.
+    The joined entry has the later of the two times, so that no loss expires too soon.
     """
     if len(recent) <= MAX_RECENT:
         return tuple(recent)
@@ -159,5 +170,5 @@ def _joined(recent: list[Recent]) -> tuple[Recent, ...]:
             waiting[each.root] = each
             continue
         epsilon = EXACT.add(Decimal(earlier.epsilon), Decimal(each.epsilon))
-        result.append(Recent(each.ends, f"{epsilon:f}", each.root))
-    return tuple(sorted([*result, *waiting.values()], key=lambda r: r.ends))
+        result.append(Recent(each.counts_from, f"{epsilon:f}", each.root))
+    return tuple(sorted([*result, *waiting.values()], key=lambda r: r.counts_from))

@@ -16,7 +16,8 @@ from producer.signed.text import KEY, canonical, from_base64, to_base64
 
 VERSION = "certificate-1"
 TAG = b"calmstream/certificate/1\0"
-"""Beginning of the signed message, so that no signature is valid for another kind of message."""
+"""Beginning of the signed message, so that a certificate's signature is never valid for a message
+of another kind."""
 
 MAX_STATEMENT_BYTES = 4096
 """Maximum size of a statement; far more than its fields can need."""

@@ -23,7 +23,8 @@ from producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_SIZE
 from producer.gateway.encoding import EncodedBatch, permutation
 from producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
 from producer.gateway.spool import Spool
-from producer.gateway.totals import Observer, Totals
+from producer.gateway.totals import Observer
+from producer.gateway.totals import Totals as SendTotals
 from producer.simulation.fleet import Fleet
 from producer.simulation.simulate import Indices, Population
 
@@ -34,7 +35,7 @@ STOP_SECONDS = 20.0
 """Maximum wait for deliveries after the producer has been asked to stop."""
 
 CLOSE_SECONDS = 2.0
-"""Maximum wait for the sink to close; every delivery has ended before."""
+"""Maximum wait for the sink to close; after a normal end every delivery has ended before."""
 
 SHOW_SECONDS = 0.1
 """Minimum interval between two calls of the progress function."""
@@ -57,10 +58,10 @@ class Summary:
         batches: number of acknowledged batches.
         retries: number of repeated sends.
         in_flight: number of batches that are not acknowledged yet.
-        kept: whether a file keeps the devices; otherwise the next run has other devices.
-        unasked: number of missing reports, set at the end of the run. Under ``once`` the number of
-            devices that may still report; under ``w-event`` the number of reports whose window
-            ended before their device's turn.
+        devices_kept: whether a file keeps the devices; otherwise the next run has other devices.
+        missing: number of missing reports, set at the end of the run. Under ``once`` the number of
+            devices that may still report; under ``w-event`` the number of reports in begun windows
+            for which the window or the run ended before their device's turn.
         expired: whether the run ended because the plan ended.
         error: the error that stopped the run, or None.
     """
@@ -74,8 +75,8 @@ class Summary:
     batches: int = 0
     retries: int = 0
     in_flight: int = 0
-    kept: bool = False
-    unasked: int = 0
+    devices_kept: bool = False
+    missing: int = 0
     expired: bool = False
     error: CalmstreamError | None = None
 
@@ -96,42 +97,44 @@ def produce(
     windows: int | None = None,
     devices: str | Path | None = None,
     spool: str | Path | None = None,
-    budget: Budget | None = None,
+    retry_limits: Budget | None = None,
     observer: Observer | None = None,
     progress: Progress | None = None,
     stop: threading.Event | None = None,
     clock: Clock | None = None,
     randomness: Randomness | None = None,
 ) -> Summary:
-    """Let every row of a table report as one device, in real time.
+    """Let every row of ``codes`` report as one device, in real time.
 
     If the plan has not started, the run waits for its start. Under ``once`` the devices report one
     after another in random order, and the run ends when all have reported. Under ``w-event`` each
-    device reports in the windows of its slot, and the run ends with the plan, after ``windows``
-    windows or with ``stop``. After a batch has been given up, no further device reports, because
-    its only report could be lost.
+    device reports in one of every w windows, which its *slot* determines, and the run ends with the
+    plan, after ``windows`` windows or with ``stop``. After a batch has been given up, no other
+    device makes a report: the broker may be down, and the only report of that device would then be
+    lost, too.
 
     Args:
         plan: the plan to report under.
-        broker: creates the sink; the caller closes it.
+        broker: creates the sink, which this function closes; the caller closes the broker.
         names: names of the plan's topics, which must exist.
         codes: the devices' records as codes of the plan's domain, shape (n, d), uint16.
         rate: number of reports in a second, evenly paced; None means as fast as possible.
         batch_size: maximum number of reports in a batch.
-        linger: with a rate, the devices of this many seconds report together. A larger value gives
-            fuller batches.
+        linger: seconds; with a rate, ``rate`` x ``linger`` devices make their reports at once. A
+            larger value gives fuller batches.
         windows: maximum number of windows before the run ends; None means until the plan ends.
         devices: file that keeps the devices' secrets and ledgers, so that a later run has the same
             devices and none reports twice. None means new devices for this run only.
         spool: directory that keeps batches until they are acknowledged; batches that it already
             contains are sent first. None means no spool.
-        budget: how often and for how long the sending of a batch is repeated.
-        observer: receives the outcome of each batch.
-        progress: called with the present state several times a second.
-        stop: an event that ends the run: no further device reports, and deliveries are awaited for
-            at most 20 s.
-        clock: the source of time; also sleeps.
-        randomness: source of all random numbers; None means the operating system. Only tests set
+        retry_limits: how often and for how long the sending of a batch is repeated; None means
+            the default values of :class:`Budget`.
+        observer: receives the outcome of each batch; None means that nobody receives it.
+        progress: called with the present state several times a second; None means no such calls.
+        stop: an event that ends the run: no other device makes a report, and deliveries are awaited
+            for at most 20 s. None means that nothing but the plan or ``windows`` ends the run.
+        clock: the source of time; also sleeps. None means the system's clock.
+        randomness: source of all random numbers; None means the operating system's. Only tests set
             it.
 
     Returns:
@@ -149,10 +152,12 @@ def produce(
     _refuse_when_over(plan, clock.now_ms())
     with _fleet(plan, len(codes), devices) as fleet:
         population = Population(plan, codes, fleet=fleet, randomness=randomness)
-        kept = Spool(spool, plan) if spool is not None else None
+        batches = Spool(spool, plan) if spool is not None else None
         sink = broker.sink()
         try:
-            sender = BatchSender(names, sink, budget, spool=kept, observer=observer, clock=clock)
+            sender = BatchSender(
+                names, sink, retry_limits, spool=batches, observer=observer, clock=clock
+            )
             run = _Run(
                 population,
                 sender,
@@ -163,12 +168,12 @@ def produce(
                 linger=linger,
                 progress=progress,
             )
-            run.summary = replace(run.summary, kept=devices is not None)
-            run.resend(kept)
-            run.ask(windows)
+            run.summary = replace(run.summary, devices_kept=devices is not None)
+            run.resend(batches)
+            run.let_report(windows)
             return run.finish()
         finally:
-            # Every delivery has ended before, so this does not wait.
+            # After a normal end this does not wait, because every delivery has ended before.
             sink.close(CLOSE_SECONDS)
 
 
@@ -219,7 +224,8 @@ class _Run:
         self._rate = rate
         self._batch_size = batch_size
         # The number of devices that report together. Without a rate, they fill a batch of every
-        # group, and they are at least a twentieth of all, so that the file is rarely written.
+        # group, and they are at least a twentieth of all, so that the devices file is rarely
+        # written: it is written each time that devices report together.
         unpaced = max(batch_size * len(self._plan.groups), len(population) // 20)
         self._chunk = unpaced if rate is None else max(1, round(rate * linger))
         self._progress = progress
@@ -227,7 +233,7 @@ class _Run:
         self._windows_used: set[int] = set()
         self._shown_at = -math.inf
         self._stopped_at = math.inf
-        self._missed = 0
+        self._missing = 0
         self.summary = Summary(len(population))
 
     def resend(self, spool: Spool | None) -> None:
@@ -236,7 +242,7 @@ class _Run:
             self.summary = replace(self.summary, resent=self.summary.resent + batch.n)
             self._submit(batch)
 
-    def ask(self, windows: int | None) -> None:
+    def let_report(self, windows: int | None) -> None:
         """Let devices report, window after window."""
         first = max(self._window(), 0)
         last = self._plan.windows if windows is None else min(first + windows, self._plan.windows)
@@ -244,7 +250,8 @@ class _Run:
             if window >= 0:
                 if self._population.finished(window):
                     return
-                self._ask_window(window)
+                self._let_window_report(window)
+            # The reports can take longer than the window.
             if self._window() == window:
                 self._sleep_until_end_of(window)
         over = self._going() and self._window() >= self._plan.windows
@@ -254,46 +261,48 @@ class _Run:
         """Wait for the batches in flight and return the summary."""
         while self._sender.in_flight:
             self._sender.step(POLL_SECONDS)
-            self._abandon_in_time()
-            self._report()
+            self._give_up_after_stop()
+            self._show_progress()
         self._shown_at = -math.inf
-        self._report()
-        self.summary = replace(self.summary, error=self._sender.trouble, unasked=self._unasked())
+        self._show_progress()
+        self.summary = replace(
+            self.summary, error=self._sender.trouble, missing=self._missing_reports()
+        )
         return self.summary
 
-    def _unasked(self) -> int:
+    def _missing_reports(self) -> int:
         if self._plan.guarantee.kind == "once":
             return len(self._population.due(self._plan.windows - 1))
-        return self._missed
+        return self._missing
 
     def _submit(self, batch: EncodedBatch) -> None:
         """Send a batch; first wait until the sender has room, for at most 20 s after a stop."""
         while self._sender.full:
             self._sender.step(POLL_SECONDS)
-            self._abandon_in_time()
-            self._report()
+            self._give_up_after_stop()
+            self._show_progress()
         self._sender.submit(batch)
-        self._report()
+        self._show_progress()
 
-    def _abandon_in_time(self) -> None:
+    def _give_up_after_stop(self) -> None:
         """Give up all deliveries if the run was asked to stop more than 20 s ago."""
         now = self._clock.monotonic()
         if self._stop.is_set():
             self._stopped_at = min(self._stopped_at, now)
         if now - self._stopped_at > STOP_SECONDS:
-            self._sender.drain(0.0)
+            self._sender.drain(0.0)  # without time to wait, this gives up what is in flight
 
-    def _ask_window(self, window: int) -> None:
+    def _let_window_report(self, window: int) -> None:
         """Let the devices of a window report in random order, until the window ends."""
         due = self._population.due(window)
         due = due[permutation(len(due), self._population.randomness)]
         for low in range(0, len(due), self._chunk):
             if not self._going() or self._window() != window:
-                self._missed += len(due) - low
+                self._missing += len(due) - low
                 return
-            self._ask_devices(window, due[low : low + self._chunk])
+            self._let_devices_report(window, due[low : low + self._chunk])
 
-    def _ask_devices(self, window: int, devices: Indices) -> None:
+    def _let_devices_report(self, window: int, devices: Indices) -> None:
         self._windows_used.add(window)
         self.summary = replace(self.summary, windows=len(self._windows_used))
         for batch in self._population.reports(window, np.asarray(devices), self._batch_size):
@@ -316,7 +325,7 @@ class _Run:
         """Handle deliveries until ``remaining()`` seconds are 0 or the run stops."""
         while self._going() and (seconds := remaining()) > 0:
             self._sender.step()
-            self._report()
+            self._show_progress()
             self._clock.sleep(min(seconds, NAP_SECONDS))
 
     def _going(self) -> bool:
@@ -325,7 +334,8 @@ class _Run:
     def _window(self) -> int:
         return self._plan.window_at(self._clock.now_ms())
 
-    def _report(self) -> None:
+    def _show_progress(self) -> None:
+        """Update the summary and call the progress function, unless it was called just before."""
         now = self._clock.monotonic()
         if now - self._shown_at < SHOW_SECONDS:
             return
@@ -334,7 +344,7 @@ class _Run:
         if self._progress is not None:
             self._progress(self.summary)
 
-    def _take(self, totals: Totals) -> None:
+    def _take(self, totals: SendTotals) -> None:
         self.summary = replace(
             self.summary,
             sent=totals.reports_sent,

@@ -88,13 +88,13 @@ def test_a_port_in_use_is_one_line() -> None:
         (Summary(9, sent=9), 0, ""),
         (Summary(9, sent=9, expired=True), 0, ""),
         (
-            Summary(9, sent=2, unasked=7, expired=True),
+            Summary(9, sent=2, missing=7, expired=True),
             3,
             "7 devices were not asked: the plan ended",
         ),
-        (Summary(9, sent=8, unasked=1, expired=True), 3, "1 device was not asked: the plan ended"),
-        (Summary(9, sent=2, unasked=7), 0, "7 devices were not asked\n"),
-        (Summary(9, sent=1, failed=1, unasked=7, expired=True), 1, "7 devices were not asked: the"),
+        (Summary(9, sent=8, missing=1, expired=True), 3, "1 device was not asked: the plan ended"),
+        (Summary(9, sent=2, missing=7), 0, "7 devices were not asked\n"),
+        (Summary(9, sent=1, failed=1, missing=7, expired=True), 1, "7 devices were not asked: the"),
     ],
 )
 def test_a_run_that_left_devices_unasked_reports_it(

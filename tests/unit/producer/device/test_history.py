@@ -81,7 +81,7 @@ def test_what_the_history_forgets_stays_spent() -> None:
     assert device.report({}) is not None
     store.update(lambda state: replace(state, history=()))
     assert device.status() is Status.ALREADY_REPORTED
-    assert store.read().totals.ever == {"": "1"}
+    assert store.read().totals.spent_in_all == {"": "1"}
 
 
 def test_a_state_with_everything_round_trips() -> None:

@@ -162,7 +162,7 @@ def test_what_an_old_file_spent_counts_in_the_totals(
     path = tmp_path / "device.json"
     path.write_bytes(raw)
     totals = FileStore(path).read().totals
-    assert (list(totals.recent), dict(totals.ever)) == (recent, {"": ever})
+    assert (list(totals.recent), dict(totals.spent_in_all)) == (recent, {"": ever})
     policy = Policy(span_epsilon=ever, ever_epsilon="100")
     reporter = unsigned_reporter(
         make_plan(lineage="1" * 32, epsilon="0.001"),

@@ -57,7 +57,7 @@ def test_sums_are_exact() -> None:
     for _ in range(10):
         totals = totals.add(5, "0.79999999999999999999", "", 1, None)
     assert left(totals, 1) == Decimal("0.0000000000000000001")
-    assert totals.ever[""] == "7.99999999999999999990"
+    assert totals.spent_in_all[""] == "7.99999999999999999990"
     large = Policy(span_epsilon="999999999", ever_epsilon="999999999.00000000000000000001")
     remaining = totals.remaining(large, "", 1)
     assert remaining.ever == Decimal("999999991.00000000000000000011")
@@ -96,7 +96,7 @@ def test_no_span_contains_more_than_the_policy_allows(
             made.append((totals.mark, Decimal(epsilon)))
     for last, _ in made:
         assert sum(e for at, e in made if last - 10 * DAY < at <= last) <= 8
-    assert sum(map(Decimal, totals.ever.values())) == sum(e for _, e in made)
+    assert sum(map(Decimal, totals.spent_in_all.values())) == sum(e for _, e in made)
 
 
 def test_a_longer_span_counts_what_was_dropped() -> None:
@@ -133,7 +133,7 @@ def test_an_allotment_is_spent_only_by_its_root() -> None:
         assert ask(second, store, "x") is Status.READY
     both = [ask(operator, store, f"y{n}") for n in range(8) for operator in (A, B, None)]
     assert both.count(Status.READY) == 8 - 5 - 1
-    assert sum(map(Decimal, store.read().totals.ever.values())) == 8
+    assert sum(map(Decimal, store.read().totals.spent_in_all.values())) == 8
 
 
 def test_allotments_of_ever() -> None:

@@ -43,7 +43,7 @@ def test_what_happened_is_what_is_counted() -> None:
         broker,
         names,
         some_codes(500),
-        budget=Budget(attempts=3, pause=0.01),
+        retry_limits=Budget(attempts=3, pause=0.01),
         observer=ProducerMetrics(PLAN, registry),
         clock=FakeClock(),
     )

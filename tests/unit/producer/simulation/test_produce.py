@@ -63,8 +63,8 @@ def test_everybody_reports_once() -> None:
     summary = run(plan, broker)
     assert (summary.devices, summary.reported, summary.sent) == (600, 600, 600)
     assert (summary.failed, summary.retries, summary.in_flight) == (0, 0, 0)
-    assert (summary.windows, summary.kept, summary.error) == (1, False, None)
-    assert (summary.unasked, summary.expired) == (0, False)
+    assert (summary.windows, summary.devices_kept, summary.error) == (1, False, None)
+    assert (summary.missing, summary.expired) == (0, False)
     assert summary.batches == len(records_of(broker, plan))
     assert per_window(plan, broker) == {0: 600}
 
@@ -102,7 +102,7 @@ def test_a_run_that_outlasts_the_plan_ends_with_it() -> None:
     assert clock.seconds <= plan.expires + 2
     assert summary.sent == summary.reported == sum(per_window(plan, broker).values())
     assert 380 <= summary.sent <= 420
-    assert summary.unasked == 600 - summary.sent
+    assert summary.missing == 600 - summary.sent
     assert summary.expired
 
 
@@ -111,7 +111,7 @@ def test_the_plan_s_end_is_not_blamed_where_everybody_has_reported() -> None:
     clock.on_sleep = lambda: setattr(clock, "seconds", max(clock.seconds, plan.expires))
     summary = run(plan, broker_for(plan), 30, clock, rate=30.0, linger=1.0)
     assert clock.seconds >= plan.expires
-    assert (summary.sent, summary.unasked) == (30, 0)
+    assert (summary.sent, summary.missing) == (30, 0)
 
 
 def test_reports_whose_window_went_by_are_counted() -> None:
@@ -119,8 +119,8 @@ def test_reports_whose_window_went_by_are_counted() -> None:
     broker = broker_for(plan)
     # 200 are due in a window of ten seconds, 10 a second are asked.
     summary = run(plan, broker, 600, FakeClock(), rate=10.0, linger=0.5)
-    assert summary.sent + summary.unasked == 1200
-    assert 500 <= summary.unasked <= 700
+    assert summary.sent + summary.missing == 1200
+    assert 500 <= summary.missing <= 700
     assert summary.expired
 
 
@@ -141,7 +141,7 @@ def test_the_number_of_windows_can_be_limited() -> None:
     summary = run(plan, broker, 600, FakeClock(START + 4 * WINDOW), windows=3)
     assert set(per_window(plan, broker)) == {4, 5, 6}
     assert summary.sent == 600
-    assert (summary.unasked, summary.expired) == (0, False)
+    assert (summary.missing, summary.expired) == (0, False)
 
 
 def test_a_plan_that_has_not_started_is_waited_for() -> None:
@@ -183,7 +183,7 @@ def test_stop_is_obeyed_and_deliveries_are_awaited() -> None:
     assert 0 < summary.reported < 250
     assert summary.sent == summary.reported
     assert summary.error is None
-    assert (summary.unasked, summary.expired) == (600 - summary.sent, False)
+    assert (summary.missing, summary.expired) == (600 - summary.sent, False)
 
 
 def test_stop_does_not_wait_long_for_a_broker_that_does_not_answer() -> None:
@@ -203,7 +203,7 @@ def test_stop_does_not_wait_long_for_a_broker_that_does_not_answer() -> None:
     patience = Budget(in_flight=2, seconds=1e6, attempt_seconds=1e6)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(InProcessDelivery, "wait", tick)
-        summary = run(plan, broker, 600, clock, batch_size=50, budget=patience, stop=stop)
+        summary = run(plan, broker, 600, clock, batch_size=50, retry_limits=patience, stop=stop)
     assert 45 < clock.seconds - START < 60
     assert summary.failed == summary.reported > 0
     assert summary.error is not None
@@ -227,7 +227,7 @@ def test_faults_are_retried_and_counted() -> None:
         return (SendFault.NONE, SendFault.FAIL, SendFault.LOSE_ACK)[sends % 3]
 
     broker.faults.on_send = hook
-    summary = run(plan, broker, 600, batch_size=20, budget=Budget(pause=0.01, attempts=20))
+    summary = run(plan, broker, 600, batch_size=20, retry_limits=Budget(pause=0.01, attempts=20))
     assert (summary.sent, summary.failed) == (600, 0)
     assert summary.retries > 10
     assert per_window(plan, broker) == {0: 600}
@@ -265,7 +265,7 @@ def test_with_a_file_no_device_reports_twice(tmp_path: Path) -> None:
     first = run(plan, broker, 600, clock, rate=20.0, stop=stop, devices=devices)
     assert 0 < first.sent < 300
     second = run(plan, broker, 600, FakeClock(clock.seconds), devices=devices)
-    assert second.kept
+    assert second.devices_kept
     assert first.sent + second.sent == 600
     third = run(plan, broker, 600, FakeClock(clock.seconds), devices=devices)
     assert (third.reported, third.sent) == (0, 0)
