@@ -219,7 +219,7 @@ class Changes:
 
     Attributes:
         revoked: partitions that the member gave up when the group took them back.
-        lost: partitions that were taken from the member; they may already belong to another one.
+        lost: partitions that were taken from the member; another member may already own them.
         added: partitions that the member now owns.
     """
 

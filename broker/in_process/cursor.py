@@ -85,6 +85,7 @@ class Cursor:
         Raises:
             FatalError: a position is missing or outside the log, or a partition does not exist.
         """
+        # Each call begins with another partition, so that no partition waits for ever.
         active = sorted(self._positions.keys() - self._paused)
         if active:
             # Without partitions to fetch there is no request, and the session stays unchanged.

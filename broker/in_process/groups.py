@@ -61,8 +61,8 @@ class _Member:
     """A member of a group.
 
     Attributes:
-        topics: the topics that it subscribes to.
-        instance: name of its static membership, None for a dynamic one.
+        topics: the topics that the member subscribes to.
+        instance: name of its static membership; None for a dynamic membership.
         last_poll: time of its last poll, in seconds.
     """
 
@@ -86,6 +86,7 @@ class Group:
         self._assignor = assignor
         self._session = session_seconds
         self._members: dict[str, _Member] = {}
+        # Members whose static membership another client has taken; their polls raise an error.
         self._fenced: set[str] = set()
         self._owners: dict[Partition, str] = {}
         self._target: dict[Partition, str] = {}
@@ -104,14 +105,14 @@ class Group:
             self._rebalance()
             return member
         self._fenced.add(previous)
-        same = self._members[previous].topics == topics
+        same_topics = self._members[previous].topics == topics
         self._members = {
             (member if name == previous else name): state for name, state in self._members.items()
         }
         self._members[member] = _Member(topics, instance, now)
         self._owners = {p: member if o == previous else o for p, o in self._owners.items()}
         self._target = {p: member if o == previous else o for p, o in self._target.items()}
-        if not same:
+        if not same_topics:
             self._rebalance()
         return member
 

@@ -42,16 +42,17 @@ Prepared = tuple[int, "Records", tuple[list[bytes], ...]]
 
 @contextmanager
 def hide_error_texts(doing: str) -> Iterator[None]:
-    """Hide the texts of foreign errors in a ``with`` block that works on raw records.
+    """Hide the texts of errors of other libraries in a ``with`` block that works on raw records.
 
-    Errors are logged, and the texts of foreign errors can contain parts of records. Our own errors,
-    of the type CalmstreamError, never do, and are not changed.
+    Errors are logged, and the texts of other libraries' errors can contain parts of records. The
+    texts of calmstream's own errors, of the type CalmstreamError, never contain such parts; these
+    errors are not changed.
 
     Args:
         doing: what the block does, for the message.
 
     Raises:
-        FatalError: in place of any other error; the message contains only its type.
+        FatalError: in place of an error of another library; the message contains only its type.
     """
     try:
         yield
@@ -120,7 +121,8 @@ class Publication:
     def steps(self, window: int, take: Callable[[int], list[bytes]]) -> Iterator[str]:
         """Make the release of a window, if that is allowed; :meth:`send` then sends it.
 
-        Yields after every step. After a RecoverableError, call it again; nothing is paid twice.
+        Yields after every step. After a RecoverableError, call this method again with the same
+        window; nothing is paid twice.
 
         Args:
             window: number of a closed window.
@@ -134,7 +136,7 @@ class Publication:
         if self._prepared is None:
             if self.wants(window):
                 self._check_budget(window)
-            rows = take(window)  # also if they are not released, so that they are forgotten
+            rows = take(window)  # also for a window that is skipped, so that it is forgotten
             if not self.wants(window):
                 self._skip(window)
                 return

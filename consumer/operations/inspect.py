@@ -141,7 +141,7 @@ class Inspection:
 
 
 def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Inspection:
-    """Read the state and snapshots topics completely, and request the offsets of the others.
+    """Read the state and snapshots topics completely; of the other topics, request the offsets.
 
     Args:
         plan: the plan to report on.

@@ -84,13 +84,13 @@ class Publisher:
 
     @property
     def ready(self) -> bool:
-        """Whether it is not active, or has read the state and snapshots topics to their ends."""
+        """Whether this publisher is not active, or has read state and snapshots to their ends."""
         session = self._session
         return session is None or session.caught_up
 
     @property
     def finished(self) -> bool:
-        """Whether it is active and every window of the plan has a complete final and total."""
+        """Whether this publisher is active and every window has a complete final and total."""
         session = self._session
         return session is not None and session.caught_up and session.finished
 

@@ -1,4 +1,4 @@
-"""Carries out changes of the assignment: saves and releases partitions, restores and starts others.
+"""Carries out changes of the assignment: saves and forgets old partitions, restores and starts new.
 
 The consumer group decides which worker owns a partition. A *fold* is the state of counting one
 partition.
@@ -128,8 +128,9 @@ class AssignmentHandler:
     def _save_revoked(self, revoked: Collection[Partition]) -> None:
         """Write a last checkpoint, so that the next owner does not read the records again.
 
-        A write that arrives after the next owner's is harmless: its ``next_offset`` is smaller, so
-        it is ignored. Therefore the wait is short, and a missing acknowledgement is not an error.
+        A write that arrives after a write of the next owner is harmless: its ``next_offset`` is
+        smaller, so readers ignore it. Therefore the wait is short, and a missing acknowledgement is
+        not an error.
         """
         folds = self._assigned.folds
         saved = {p: folds[p] for p in revoked if p in folds}
@@ -144,7 +145,7 @@ class AssignmentHandler:
             )
 
     def _restore_reachable(self, wanted: frozenset[Partition]) -> dict[Partition, Restored]:
-        """Restore the partitions whose broker answers; note the others as waiting."""
+        """Restore the partitions whose broker answers; note the other partitions as waiting."""
         assigned = self._assigned
         assigned.awaiting_restore -= wanted
         try:
@@ -152,7 +153,7 @@ class AssignmentHandler:
         except RecoverableError as error:
             unreachable = frozenset(p for p in wanted if not self._answers(p))
             if not unreachable or not (wanted - unreachable or assigned.folds):
-                raise  # the cause is another one, or the worker has no other partition to count
+                raise  # the broker is not the cause, or the worker has no other partition to count
             self._context.log.warning(
                 "partitions await restore: their broker does not answer",
                 partitions=_named(unreachable),

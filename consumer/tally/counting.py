@@ -104,7 +104,7 @@ class RecordCounter:
 
 
 class BackPressure:
-    """Pauses reading while too many writes are unacknowledged.
+    """Pauses reading while too many writes are pending, which means not acknowledged.
 
     Args:
         context: plan, settings and instruments of the worker; its settings contain the limit.
@@ -119,9 +119,9 @@ class BackPressure:
 
     def apply(self) -> None:
         """Pause reading above the limit; resume it at half of the limit."""
-        waiting, limit = len(self._outbox), self._context.config.writes_in_flight
-        if waiting > limit:
+        pending, limit = len(self._outbox), self._context.config.writes_in_flight
+        if pending > limit:
             self._membership.block(True)
-        elif waiting <= limit * _RESUME_AT:
+        elif pending <= limit * _RESUME_AT:
             self._membership.block(False)
-        self._context.metrics.set(m.IN_FLIGHT, waiting)
+        self._context.metrics.set(m.IN_FLIGHT, pending)

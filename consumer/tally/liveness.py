@@ -1,6 +1,6 @@
 """Observes whether a worker's partitions advance, and reports it as gauges and health.
 
-A worker whose partition stands still for too long exits, so that another one can take over.
+A worker whose partition stands still for too long exits, so that another worker can take over.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Liveness:
             health.not_ready("joining")
 
     def at_end(self, partition: Partition) -> bool:
-        """Return whether an owned partition was read to its end, by the last end that is known."""
+        """Return whether a partition is active and was read to the last end that is known."""
         if not self._membership.is_active(partition):
             return False
         end = self._end(partition)

@@ -40,8 +40,8 @@ def install(store: DeviceStore, policy: Policy | None) -> DeviceState:
 def set_policy(store: DeviceStore, policy: Policy) -> None:
     """Replace the policy; the change is durable on return. The spent privacy loss stays as it is.
 
-    The span is the number of days over which the policy limits the loss. If it becomes longer,
-    older reports count again that were outside the previous span.
+    The span is the number of days over which the policy limits the loss. If the span becomes
+    longer, reports that had expired under the previous span count again.
 
     Raises:
         CalmstreamError: the store cannot be read or written.

@@ -71,20 +71,20 @@ class Limits:
     """The limits that apply to one root: its allotment, or the remainder after all allotments.
 
     Attributes:
-        roots: the roots whose reports count; None means all roots except those in ``others``.
-        others: the roots whose reports do not count if ``roots`` is None.
+        roots: the roots whose losses count; None means all roots except those in ``excluded``.
+        excluded: the roots whose losses do not count if ``roots`` is None.
         span: maximum epsilon within any ``span_days`` days of the policy.
         ever: maximum epsilon without limit of time; None means no such limit.
     """
 
     roots: frozenset[str] | None
-    others: frozenset[str]
+    excluded: frozenset[str]
     span: Decimal
     ever: Decimal | None
 
     def apply_to(self, root: str) -> bool:
         """Return whether the losses under the plans of a root count towards these limits."""
-        return root in self.roots if self.roots is not None else root not in self.others
+        return root in self.roots if self.roots is not None else root not in self.excluded
 
 
 @dataclass(frozen=True)

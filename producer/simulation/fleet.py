@@ -179,6 +179,7 @@ class Fleet:
         others = [a for digest, a in self.accounts.items() if digest != plan.digest]
         if not others:
             return np.ones(len(self), np.bool_)
+        # ``counts`` returns whether the reports of an account still count, as 0 or 1.
         counted = [a.reports * counts(plan, window, a.ends, a.horizon) for a in others]
         answered = [a.reports > 0 for a in others]
         # A row holds what matters of one device. Many devices have equal rows, so the decision is

@@ -190,11 +190,12 @@ class PartitionFold:
         try:
             batch = self._admission.admit(record)
         except Rejection as rejection:
-            return Outcome(0, rejection, closed, rejects=self._reject(rejection.reason))
+            rejects = self._reject(rejection.reason)
+            return Outcome(rejection=rejection, closed=closed, rejects=rejects)
         if batch is None:
-            return Outcome(0, None, closed)
+            return Outcome(closed=closed)
         self._window(batch.period).count(batch)
-        return Outcome(batch.n, None, closed, batch.period)
+        return Outcome(reports=batch.n, closed=closed, period=batch.period)
 
     def _reject(self, reason: Reason) -> int:
         """Count a rejected record in the window of the clock, or in the total after the last."""

@@ -1,8 +1,10 @@
 """An alarm for too many records that no device of this plan can have sent.
 
-Such *foreign* records are those rejected as *undecodable*, *unknown_version* or *unknown_plan*.
-They come from a foreign or faulty sender. Every other record ends a sequence of foreign ones, also
-a late or a repeated one. Ticks (records without reports) are ignored. The alarm never influences
+In this module, a record is *foreign* if it was rejected as *undecodable*, *unknown_version* or
+*unknown_plan*. It comes from a foreign or faulty sender. In :mod:`consumer.runtime.foreign_records`
+the word means other records: those that calmstream did not write, in the state, snapshots and
+dead-letter topics. A record that is not foreign ends a sequence of foreign records, even if it is
+late or repeated. Ticks (records without reports) are ignored. The alarm never influences
 what is counted or rejected.
 """
 
@@ -22,8 +24,8 @@ class ForeignRecordAlarm:
     """Counts foreign records among the last records of this worker, and compares with a limit.
 
     The limit is exceeded if more than a share ``poison_ratio`` of the last ``poison_records``
-    records is foreign, or if ``poison_consecutive`` records in a row are. This is logged once, and
-    :attr:`exceeded` shows it. It stops the worker only if ``poison_stop`` is set.
+    records is foreign, or if ``poison_consecutive`` records in a row are foreign. The alarm logs
+    this once and shows it in :attr:`exceeded`. It stops the worker only if ``poison_stop`` is set.
 
     Cost: O(1) for each record; memory for ``poison_records`` flags.
 

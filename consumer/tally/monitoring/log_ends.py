@@ -66,7 +66,10 @@ class EndWatch:
         return partition in self._ends and partition not in self._unreachable
 
     def mark_unreachable(self, partitions: Collection[Partition]) -> None:
-        """Mark partitions that did not answer to others; forget their ends until they answer."""
+        """Mark partitions whose broker did not answer a request of another object.
+
+        Their ends are forgotten until the broker answers.
+        """
         with self._lock:
             self._unreachable |= frozenset(partitions)
             self._ends = {p: end for p, end in self._ends.items() if p not in self._unreachable}

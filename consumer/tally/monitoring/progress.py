@@ -8,7 +8,7 @@ from broker.transport import Partition
 
 
 class Progress:
-    """Keeps the position of each partition and the time since when it has not changed.
+    """Keeps the position of each partition and the time at which the position was reached.
 
     Times are monotonic, in seconds.
     """

@@ -44,7 +44,7 @@ class Ticker:
         self._clock = clock
         self._guard = guard
         self._every = every_seconds
-        self._budget = stall_seconds
+        self._stall_seconds = stall_seconds
         self._last: dict[Partition, float] = {}
         self._sent: dict[Partition, tuple[float, Delivery]] = {}
         self._retries: dict[Partition, RetryBudget] = {}
@@ -74,7 +74,7 @@ class Ticker:
             FatalError: no tick of a partition was acknowledged for ``stall_seconds``.
         """
         wall, now = self._clock.now_ms(), self._clock.monotonic()
-        self._collect(now)
+        self._process_results(now)
         overdue = {p for p, f in folds.items() if f.next_close is not None and wall > f.next_close}
         for partition in self._retries.keys() - overdue:
             del self._retries[partition]  # the window is closed, so the failed tick is not needed
@@ -100,7 +100,7 @@ class Ticker:
         else:
             self._sent[partition] = (now, delivery)
 
-    def _collect(self, now: float) -> None:
+    def _process_results(self, now: float) -> None:
         """Process the results of the ticks that were sent."""
         for partition, (sent, delivery) in list(self._sent.items()):
             if delivery.done():
@@ -111,10 +111,14 @@ class Ticker:
                     self._failed(partition, sent, error)
                 else:
                     self._retries.pop(partition, None)
-            elif now - sent > self._budget:
-                raise FatalError(f"{partition}: a tick was not acknowledged for {self._budget:g} s")
+            elif now - sent > self._stall_seconds:
+                raise FatalError(
+                    f"{partition}: a tick was not acknowledged for {self._stall_seconds:g} s"
+                )
 
     def _failed(self, partition: Partition, since: float, error: RecoverableError) -> None:
-        retries = self._retries.setdefault(partition, RetryBudget(self._clock, self._budget))
+        retries = self._retries.setdefault(partition, RetryBudget(self._clock, self._stall_seconds))
         if retries.failed(since):
-            raise FatalError(f"{partition}: ticks fail for {self._budget:g} s: {error}") from error
+            raise FatalError(
+                f"{partition}: ticks fail for {self._stall_seconds:g} s: {error}"
+            ) from error

@@ -46,7 +46,7 @@ def run(
         broker,
         names_of(plan),
         some_codes(n),
-        **{"clock": clock or FakeClock(), "budget": FEW, **options},  # type: ignore[arg-type]
+        **{"clock": clock or FakeClock(), "retry_limits": FEW, **options},  # type: ignore[arg-type]
     )
 
 
