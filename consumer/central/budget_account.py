@@ -67,7 +67,7 @@ class BudgetAccount:
         except OSError as error:
             raise FatalError(
                 f"no budget account at {self._path} ({error.strerror}); nothing is released "
-                "without one: create it once per plan, or restore it"
+                "without one: create it once per plan, or mount the volume that holds it"
             ) from None
         if len(raw) > MAX_BYTES:
             raise FatalError(f"the budget account at {self._path} is too large to be one")
