@@ -1,4 +1,4 @@
-"""Argument types and option groups that several commands share."""
+"""Argument types and option groups that several commands share, and functions that read files."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ DEFAULT_METHOD = "noise-aware"
 """Default method of the local model."""
 
 MAX_DURATION = 100 * 365 * 86_400
+"""Longest duration in seconds: 100 years."""
+
 MAX_INSTANT = 10_000_000_000
-"""In the year 2286."""
+"""Latest time in seconds since the epoch; it is in the year 2286."""
 
 
 def duration(text: str) -> int:
@@ -53,7 +55,7 @@ def positive_duration(text: str) -> int:
 
 
 def instant(text: str) -> int:
-    """Return seconds since the epoch, in years that calendars can show."""
+    """Return seconds since the epoch, from 0 to `MAX_INSTANT`."""
     if not text.isdecimal() or int(text) > MAX_INSTANT:
         raise argparse.ArgumentTypeError(
             f"expected seconds since the epoch, 0 to {MAX_INSTANT:,}, got {text!r}"
@@ -136,7 +138,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def from_window(text: str) -> int | Literal["latest"]:
-    """Return the number of a window, or ``latest``."""
+    """Return the number of a window, or ``latest`` for the newest window of each kind."""
     if text == "latest":
         return "latest"
     if not text.isascii() or not text.isdigit():
@@ -146,14 +148,14 @@ def from_window(text: str) -> int | Literal["latest"]:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day, or a single second: its first and last second since the epoch."""
+    """A day by its first and last second since the epoch; for a single second, both are equal."""
 
     first: int
     last: int
 
 
 def day(text: str) -> Day:
-    """A day of UTC such as ``2026-01-31``, or a second since the epoch."""
+    """Return a day of UTC, such as ``2026-01-31``, or a single second since the epoch."""
     if text.isdecimal():
         second = instant(text)
         return Day(second, second)
@@ -169,10 +171,10 @@ def day(text: str) -> Day:
 
 
 def read_file(path: str) -> bytes:
-    """The content of a file.
+    """Return the content of a file.
 
     Raises:
-        InvalidInput: it cannot be read.
+        InvalidInput: the file cannot be read.
     """
     try:
         return Path(path).read_bytes()
@@ -181,10 +183,10 @@ def read_file(path: str) -> bytes:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Write a file that others may read.
+    """Write a file with the usual permissions; do not use it for secrets.
 
     Raises:
-        InvalidInput: it cannot be written.
+        InvalidInput: the file cannot be written.
     """
     try:
         Path(path).write_bytes(data)
@@ -193,15 +195,17 @@ def write_file(path: str, data: bytes) -> None:
 
 
 def public_key(path: str) -> str:
-    """The one public key in a file.
+    """Return the only public key in a file.
 
     Raises:
-        InvalidInput: unreadable, or not exactly one key.
+        InvalidInput: the file cannot be read, or does not have exactly one key.
     """
     try:
         (key,) = read_public_keys(read_file(path).decode())
     except ValueError:
-        raise InvalidInput(f"{path}: expected one public key, as keys new writes it") from None
+        raise InvalidInput(
+            f"{path}: expected one public key, as calmstream keys new writes it"
+        ) from None
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
     return key
@@ -211,7 +215,8 @@ def load_plan(path: str) -> Plan:
     """Read the plan in a file.
 
     Raises:
-        InvalidInput: unreadable; PlanError: not a plan.
+        InvalidInput: the file cannot be read.
+        PlanError: it is not a plan.
     """
     try:
         return read_plan(Path(path).read_bytes())
@@ -225,7 +230,8 @@ def load_central_plan(path: str) -> CentralPlan:
     """Read the central plan in a file.
 
     Raises:
-        InvalidInput: unreadable; PlanError: not a central plan.
+        InvalidInput: the file cannot be read.
+        PlanError: it is not a central plan.
     """
     try:
         return read_central_plan(Path(path).read_bytes())
@@ -261,6 +267,6 @@ def add_output_namespace(parser: argparse.ArgumentParser) -> None:
         "--output-namespace",
         default="",
         metavar="NS",
-        help="namespace of state, snapshots and dead letters (default: the same one); another one "
-        "counts an old log again and leaves existing results unchanged",
+        help="namespace of state, snapshots and dead letters (default: the same one); with "
+        "another one, old reports can be counted again without a change of existing results",
     )

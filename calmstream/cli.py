@@ -1,8 +1,7 @@
-"""The command line: one parser, one place where errors become a line and an exit code.
+"""The command line: the parser, and the change of errors into one line and an exit code.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage; 3 from ``produce``: nothing failed, but the plan ended
-before every device was asked. A traceback is never shown; ``CALMSTREAM_DEBUG=1`` shows it to
-developers.
+before every device was asked. A traceback is shown only with ``CALMSTREAM_DEBUG=1``.
 """
 
 from __future__ import annotations
@@ -56,14 +55,21 @@ EXTRAS: Mapping[str, frozenset[str]] = {
         )
     ),
 }
-"""Modules that come with an extra of the distribution; the first that has a module is named.
+"""Modules by the extra of the distribution that installs them.
 
-Devices need none of them, but for signed plans.
+If several extras have a module, the error message names the first one. Devices need none of the
+modules, except those of ``signed`` for signed plans.
 """
 
 
 class MissingExtra(InvalidInput):
-    """A command needs packages that were not installed with calmstream."""
+    """A command needs packages that were not installed with calmstream.
+
+    Args:
+        what: what the user wanted to run, such as ``calmstream plan``.
+        module: the missing module.
+        extra: the extra that installs it.
+    """
 
     def __init__(self, what: str, module: str, extra: str) -> None:
         super().__init__(
@@ -78,13 +84,13 @@ class Parser(argparse.ArgumentParser):
     """A parser that reports errors in one line, without the usage.
 
     Attributes:
-        missing: why a command could not be loaded; None where all were.
+        missing: why a command could not be loaded; None if all were loaded.
     """
 
     missing: MissingExtra | None = None
 
     def error(self, message: str) -> NoReturn:
-        """Exit with 2."""
+        """Print the message and exit with 2."""
         self.exit(2, f"calmstream: {message.removeprefix('argument ')} (see {self.prog} --help)\n")
 
 
@@ -110,7 +116,7 @@ def parser(chosen: str | None = None) -> Parser:
         try:
             _module(name).add(commands)
         except MissingExtra as error:
-            top.missing = MissingExtra("the command line", error.module, error.extra)
+            top.missing = MissingExtra("the whole command line", error.module, error.extra)
             commands.add_parser(name, help="needs a package that is not installed, see below")
     if top.missing is not None:
         top.epilog = str(top.missing)
@@ -121,7 +127,7 @@ def _module(command: str) -> ModuleType:
     """Import the module of a command.
 
     Raises:
-        MissingExtra: it cannot be imported without packages that are not installed.
+        MissingExtra: the module needs packages that are not installed.
     """
     try:
         return import_module(f"calmstream.commands.{command}")
@@ -130,7 +136,12 @@ def _module(command: str) -> ModuleType:
 
 
 def _missing(error: ModuleNotFoundError, what: str) -> MissingExtra | None:
-    """Return what to install if the missing module comes with an extra, else None."""
+    """Return the error that names the extra of a missing module; None if no extra has it.
+
+    Args:
+        error: the error of the import.
+        what: what the user wanted to run, such as ``calmstream plan``.
+    """
     module = error.name or ""
     extra = next((name for name, modules in EXTRAS.items() if module in modules), None)
     return None if extra is None else MissingExtra(what, module, extra)
@@ -175,7 +186,7 @@ def _fail(error: Exception) -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        # What cannot be written now would make the interpreter complain at its end.
+        # Otherwise Python reports an error when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 2 if isinstance(error, InvalidInput) else 1
 

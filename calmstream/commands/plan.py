@@ -40,14 +40,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "data",
         metavar="DATA_OR_DOMAIN",
         help="a data dictionary (.json: a list of {name, labels[, other]}), or a table "
-        "(.csv, .csv.gz, .npz) from which the labels are learnt",
+        "(.csv, .csv.gz, .npz) from which the labels are learnt, or a plan (.json)",
     )
-    for group in (_asked, _output, _collection, _tables, _time, _about, _pilot, _central):
+    for group in (_main, _output, _collection, _tables, _time, _about, _pilot, _central):
         group(parser)
     parser.set_defaults(run=run)
 
 
-def _asked(parser: argparse.ArgumentParser) -> None:
+def _main(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         choices=("local", "central"),
@@ -58,7 +58,8 @@ def _asked(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--epsilon",
         required=True,
-        help="total privacy loss of one report; in the central model of a user over the whole plan",
+        help="total privacy loss of one report; with --model central, of one user over the whole "
+        "plan",
     )
     parser.add_argument(
         "--users",
@@ -71,26 +72,24 @@ def _asked(parser: argparse.ArgumentParser) -> None:
         type=arguments.decimal,
         metavar="E",
         help=f"confirm a large privacy loss of one device: needed above {allowed_loss.MAX_REPORT} "
-        f"for one report or above {allowed_loss.MAX_YEAR} in any 365 days; the error states it",
+        f"for one report or above {allowed_loss.MAX_YEAR} in any 365 days; the "
+        "error message states the number to confirm",
     )
     parser.add_argument(
-        "--k", required=True, type=arguments.positive, help="size of the marginals that matter"
+        "--k",
+        required=True,
+        type=arguments.positive,
+        help="number of attributes of the tables for which the design is optimised",
     )
 
 
 def _output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--partitions",
-        type=arguments.positive,
-        default=1,
-        help="partitions per topic (default: %(default)s)",
-    )
     parser.add_argument("--out", metavar="FILE", help="write the plan to this file")
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print one JSON object: the document (plan), the privacy loss of a device (loss) and "
-        "warnings",
+        help="print one JSON object: the document (plan), the privacy loss of a device (loss), "
+        "warnings and, with --method auto, the predicted errors (predictions)",
     )
 
 
@@ -99,7 +98,7 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         "--method",
         default=arguments.DEFAULT_METHOD,
         help="estimation method, see --methods (default: %(default)s); auto: the method with the "
-        "smallest predicted error, after a table of all",
+        "smallest predicted error; the predicted errors of all methods are printed",
     )
     parser.add_argument("--methods", action=ShowMethods, nargs=0, help="list all methods and exit")
     parser.add_argument(
@@ -118,8 +117,14 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         "--on-suspicion",
         choices=ON_SUSPICION,
         default="flag",
-        help="windows whose raw counts look forged: flag marks their tables, withhold publishes "
-        "them without tables (default: %(default)s)",
+        help="what to do with windows whose raw counts look forged: flag marks their tables, "
+        "withhold publishes them without tables (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--partitions",
+        type=arguments.positive,
+        default=1,
+        help="partitions per topic (default: %(default)s)",
     )
 
 
@@ -137,17 +142,17 @@ def _tables(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="publish this table; repeatable (default: all tables of one and of two attributes)",
     )
-    parser.add_argument(
+
+
+def _time(parser: argparse.ArgumentParser) -> None:
+    times = parser.add_argument_group("time")
+    times.add_argument(
         "--guarantee",
         type=arguments.guarantee,
         default="once",
         help="once: a device reports once, ever (default); w-event:W: a device reports in one of "
         "every W windows",
     )
-
-
-def _time(parser: argparse.ArgumentParser) -> None:
-    times = parser.add_argument_group("time")
     times.add_argument(
         "--window",
         type=arguments.positive_duration,
@@ -167,7 +172,7 @@ def _time(parser: argparse.ArgumentParser) -> None:
     times.add_argument(
         "--start",
         type=arguments.instant,
-        help="start in seconds since the epoch (default: of the present window)",
+        help="start in seconds since the epoch (default: start of the present window)",
     )
     times.add_argument(
         "--lifetime",
@@ -202,9 +207,9 @@ def _pilot(parser: argparse.ArgumentParser) -> None:
     after.add_argument(
         "--pilot",
         metavar="FILE",
-        help="earlier plan from whose results the method learns its parameters. The new plan gets "
-        "its lineage, so that devices of the pilot do not report again. Totals of noise-aware "
-        "include its counts",
+        help="earlier plan from whose results the method learns its parameters. The new plan has "
+        "the lineage of the pilot, so that devices of the pilot do not report again. With "
+        "noise-aware, totals include the reports of the pilot",
     )
     arguments.add_broker(after, required=False)
 
@@ -212,20 +217,26 @@ def _pilot(parser: argparse.ArgumentParser) -> None:
 def _central(parser: argparse.ArgumentParser) -> None:
     central = parser.add_argument_group("central model only")
     # Without defaults here, so that a local plan can refuse an option that was given.
-    absent = central_plan.DEFAULTS
-    central.add_argument("--delta", help=f"delta of the guarantee (default: {absent['delta']})")
+    defaults = central_plan.DEFAULTS
+    central.add_argument("--delta", help=f"delta of the guarantee (default: {defaults['delta']})")
     central.add_argument(
-        "--quantile", help=f"quantile of contributions (default: {absent['quantile']})"
+        "--quantile",
+        metavar="SHARE",
+        help="share of the users whose k-tuples (k columns with a value for each) should all count "
+        f"(default: {defaults['quantile']})",
     )
     central.add_argument(
-        "--spurious", help=f"largest share of spurious tuples (default: {absent['spurious']})"
+        "--spurious",
+        metavar="SHARE",
+        help="maximum expected number of spurious tuples, which no record has, per tuple of the "
+        f"previous level (default: {defaults['spurious']})",
     )
     central.add_argument(
         "--sample",
         metavar="SHARE",
         help="count only this share of the users, such as 0.1, and state --users in the plan as "
         "the maximum number of users of a window; both limit the aggregator's memory "
-        f"(default: {absent['sample']}, without --users in the plan)",
+        f"(default: {defaults['sample']}, without --users in the plan)",
     )
     central.add_argument(
         "--seen-only",
@@ -235,7 +246,7 @@ def _central(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Design, show, write."""
+    """Design the collection, print the design and write the plan."""
     if args.users is None and not args.pilot:
         raise InvalidInput("--users: state the number of reports that a window will receive")
     if args.model == "central":
@@ -309,6 +320,7 @@ class Inputs:
 
 
 def _without_pilot(args: argparse.Namespace) -> Inputs:
+    """Return the inputs that the options state."""
     return Inputs(args.users, args.parameters, lineage.chosen(args, None))
 
 
@@ -329,6 +341,7 @@ def _after_pilot(args: argparse.Namespace, domain: Domain) -> Inputs:
         broker.close()
     users = args.users
     if users is None:
+        # The devices that the pilot did not ask, spread over the windows of the guarantee.
         users = max(1, result.others(pilot) // args.guarantee.windows)
     return Inputs(users, result.parameters | args.parameters, follows)
 
@@ -360,7 +373,7 @@ def _method(name: str, request: Request, *, quiet: bool) -> tuple[str, dict[str,
 
 
 def _domain(args: argparse.Namespace) -> tuple[Domain, Table | None]:
-    """Return the domain, and the table from which it was learnt, if it was."""
+    """Return the domain, and the table from which it was learnt; None for a data dictionary."""
     if not args.data.endswith(".json"):
         table = read_table(args.data, columns=args.columns, attributes=args.attributes)
         return table.domain, table

@@ -1,4 +1,7 @@
-"""``calmstream verify``: what a device would say of a signed plan."""
+"""``calmstream verify``: checks a signed plan as a device would.
+
+An operator's root key certifies signing keys, which sign plans (docs/signed-plans.md).
+"""
 
 from __future__ import annotations
 
@@ -27,20 +30,21 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "verify",
         help="check a signed plan as a device does",
         description="Check signatures, certificate, dates and lineage of a signed plan. Exit code "
-        "0: good; 1: refused. What a device's policy allows is not looked at.",
+        "0: good; 1: refused; 2: a file cannot be read. The limits of a device's own policy are "
+        "not checked.",
     )
     parser.add_argument("plan", metavar="SIGNED_PLAN", help="as calmstream sign writes it")
     parser.add_argument(
         "--roots",
         metavar="FILE",
-        help="public root keys that are trusted, one a line; without it any root is taken",
+        help="public root keys that are trusted, one a line; without it any root is accepted",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check and show; exit code 1 where the plan is refused."""
+    """Check the plan and print the result; the exit code is 1 if the plan is refused."""
     roots = _roots(args.roots) if args.roots else None
     raw = arguments.read_file(args.plan)
     try:
@@ -59,9 +63,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:
-    """Return what is known of a plan that was accepted, JSON-ready."""
+    """Return the fields of an accepted plan as a JSON object."""
     plan, statement = accepted.plan, accepted.statement
-    assert statement is not None
+    assert statement is not None  # `read_signed_plan` returns signed plans only
     return {
         "accepted": True,
         "name": plan.name,
@@ -69,7 +73,7 @@ def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:
         "purpose": plan.purpose,
         "owner": statement.owner,
         "root": statement.root,
-        "root_trusted": True if trusted else None,
+        "root_trusted": True if trusted else None,  # None: the root was not compared
         "key": statement.key,
         "not_before": statement.not_before,
         "not_after": statement.not_after,
@@ -83,7 +87,13 @@ def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:
 
 
 def _checked(raw: bytes, roots: tuple[str, ...] | None) -> AcceptedPlan:
+    """Return the plan if a device would accept it now.
+
+    Raises:
+        PlanRefused: a device would refuse it.
+    """
     accepted = read_signed_plan(raw, roots)
+    # This policy allows every plan, so that only the dates of the certificate are checked.
     lenient = Policy(roots=(accepted.root,), report_epsilon=f"{MAX_EPSILON}")
     refused = standing(accepted, lenient, int(time.time()))
     if refused is not None:
@@ -92,6 +102,7 @@ def _checked(raw: bytes, roots: tuple[str, ...] | None) -> AcceptedPlan:
 
 
 def _roots(path: str) -> tuple[str, ...]:
+    """Return the public keys in a file."""
     try:
         return read_public_keys(arguments.read_file(path).decode())
     except (InvalidInput, UnicodeDecodeError) as error:
@@ -99,9 +110,9 @@ def _roots(path: str) -> tuple[str, ...]:
 
 
 def _lines(accepted: AcceptedPlan, *, trusted: bool) -> list[str]:
-    """The same for people."""
+    """Return the same as lines of text."""
     plan, statement = accepted.plan, accepted.statement
-    assert statement is not None
+    assert statement is not None  # as in `document`
     doubt = "" if trusted else " (not compared with a list: --roots FILE)"
     return [
         f"accepted: plan {plan.name}-{plan.digest[:8]}, signed by {statement.owner}",
@@ -115,7 +126,7 @@ def _lines(accepted: AcceptedPlan, *, trusted: bool) -> list[str]:
 
 
 def _date(second: int) -> str:
-    """UTC; the plain number beyond the years that calendars show."""
+    """Return the time in UTC, or the number itself after `arguments.MAX_INSTANT`."""
     if second > arguments.MAX_INSTANT:
         return str(second)
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

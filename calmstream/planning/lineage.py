@@ -1,7 +1,7 @@
 """Options of ``calmstream plan`` about the lineage of a plan.
 
-Plans of one lineage share the memory of devices: what a device spent under one of them counts under
-all (docs/concepts.md).
+Plans of one lineage share one privacy allowance of each device: the privacy loss under one of them
+counts under all (docs/concepts.md).
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ class Lineage:
 
     Attributes:
         lineage: the lineage, 32 hexadecimal digits.
-        lineage_name: name that the operator gave to the lineage; empty if it is a random number.
-        continues: other lineages whose costs count under this one.
+        lineage_name: name that the operator gave to the lineage; empty if the lineage
+            is a random number.
+        continues: other lineages whose privacy loss counts under this one.
     """
 
     lineage: str
@@ -34,10 +35,12 @@ class Lineage:
 def add_options(about: argparse._ActionsContainer) -> None:
     """Register the options."""
     about.add_argument(
-        "--lineage", help="lineage of the plan that this one follows (32 hexadecimal digits)"
+        "--lineage", help="join this lineage of earlier plans (32 hexadecimal digits)"
     )
     about.add_argument(
-        "--lineage-name", default="", help="for a plan that will be signed: gives the lineage"
+        "--lineage-name",
+        default="",
+        help="for a plan that will be signed: the lineage is computed from this name and --root",
     )
     about.add_argument(
         "--root", metavar="FILE.pub", help="public root key of a plan that will be signed"
@@ -47,7 +50,8 @@ def add_options(about: argparse._ActionsContainer) -> None:
         type=arguments.names,
         default=(),
         metavar="LINEAGE,..",
-        help="other lineages; the privacy loss of a device under them counts under this one too",
+        help="other lineages; the privacy loss of a device under them counts under the lineage of "
+        "this plan too",
     )
 
 
@@ -56,7 +60,7 @@ def chosen(args: argparse.Namespace, pilot: Plan | None) -> Lineage:
 
     Args:
         args: the options of the command.
-        pilot: the earlier plan that this one follows, if there is one.
+        pilot: the earlier plan from which the method of this one learns, if there is one.
 
     Raises:
         InvalidInput: the options contradict each other or the pilot.
@@ -67,7 +71,7 @@ def chosen(args: argparse.Namespace, pilot: Plan | None) -> Lineage:
     if name:
         lineage = signed_lineage(arguments.public_key(args.root), name)
         if args.lineage not in (None, lineage):
-            raise InvalidInput("--lineage: it follows from --lineage-name and --root")
+            raise InvalidInput("--lineage: omit it; --lineage-name and --root determine it")
     if pilot is not None:
         if lineage not in (None, pilot.lineage):
             raise InvalidInput("--lineage: a plan after a pilot has the pilot's lineage")

@@ -100,7 +100,7 @@ def test_keys_need_only_one_package(tmp_path: Path) -> None:
 def test_the_command_without_its_packages_names_the_extra_that_it_needs() -> None:
     text = refused(run(SERVICE))
     assert re.fullmatch(
-        r"calmstream: the command line needs the package \w+, which is not installed: "
+        r"calmstream: the whole command line needs the package \w+, which is not installed: "
         r"pip install 'calmstream\[service\]'",
         text,
     )
