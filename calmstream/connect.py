@@ -14,14 +14,16 @@ from estimators.errors import InvalidInput
 
 
 class SecurityConfig(Settings):
-    """TLS and SASL. The password comes from a file or from ``CALMSTREAM_SASL_PASSWORD`` itself.
+    """Settings of TLS and SASL.
+
+    The password comes from a file or from the variable ``CALMSTREAM_SASL_PASSWORD``.
 
     Attributes:
         security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         sasl_mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
-        sasl_username: for SASL.
-        sasl_password: never shown; prefer the file.
-        sasl_password_file: its content is the password.
+        sasl_username: user name for SASL.
+        sasl_password: the password; it is never shown. Prefer the file.
+        sasl_password_file: file that has the password as its content.
         ssl_cafile, ssl_certfile, ssl_keyfile: PEM files.
         ssl_check_hostname: whether the certificate must name the host.
     """

@@ -83,7 +83,8 @@ def read_records(path: str | Path, domain: Domain) -> Codes:
         domain: attributes of a record; unknown labels get the code ``other`` of their attribute.
 
     Raises:
-        InvalidInput: as :func:`read_table`, or a label that the domain does not have.
+        InvalidInput: for the same reasons as :func:`read_table`, or because of a label that the
+            domain does not have.
     """
     path = Path(path)
     columns = _npz_columns if path.suffix == ".npz" else _csv_columns

@@ -7,7 +7,7 @@ from importlib.metadata import version as installed
 
 
 def version() -> str:
-    """As in pyproject.toml; ``unknown`` when run from a tree that was never installed."""
+    """Return the version in pyproject.toml; ``unknown`` if the distribution is not installed."""
     try:
         return installed("calmstream")
     except PackageNotFoundError:

@@ -52,7 +52,7 @@ def coins(size: int, probability: Fraction, randomness: Randomness) -> Bits:
 
     Args:
         size: bytes of coins.
-        probability: in [0, 1].
+        probability: probability of a 1, in [0, 1].
         randomness: source of the digits. First one digit for every byte; then the further digits of
             every undecided byte, one byte after another.
 
@@ -91,7 +91,7 @@ def respond(
     Args:
         values: shape (n,), integers in [0, cells).
         cells: number of cells.
-        weight: of the true cell; the sum of all weights is below 2^63.
+        weight: weight of the true cell; the sum of all weights is below 2^63.
         randomness: source of the digits. First one digit for every value of a block, then the
             further digits of every undecided value, one value after another.
 

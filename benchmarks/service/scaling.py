@@ -117,7 +117,7 @@ class Reading:
 
     Attributes:
         cpu: CPU-seconds that the process has used since its start.
-        page: its metrics, summed over their labels; only those in `WATCHED`.
+        page: the metrics in `WATCHED`, summed over their labels.
     """
 
     cpu: float
@@ -208,11 +208,11 @@ def _counted(team: list[Worker], reports: int) -> bool:
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU-seconds per million reports of one group; see the top of this module.
+    """CPU-seconds per million reports of one group (see the docstring of the module).
 
     Attributes:
-        total: in all.
-        tallying: while tallying.
+        total: CPU-seconds of all work.
+        tallying: CPU-seconds of tallying.
     """
 
     total: float

@@ -95,7 +95,7 @@ def _add_account(parser: argparse.ArgumentParser) -> None:
 
 
 def names_of(plan: CentralPlan, namespace: str) -> CentralNames:
-    """The plan's topics."""
+    """Return the names of the plan's topics."""
     return CentralNames(namespace, plan.name, plan.digest, plan.partitions)
 
 

@@ -107,7 +107,7 @@ class _Screen:
             self._live.console.print()
 
     def show(self, snapshot: Snapshot) -> None:
-        """A new set of tables."""
+        """Show a new set of tables."""
         if snapshot.kind == "total":
             self._progress.update(self._counted, completed=snapshot.manifest.reports)
         if snapshot.marginals:

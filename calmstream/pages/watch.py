@@ -116,7 +116,7 @@ def view(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ())
     """Return a published table, or its proportions within each combination of ``given``.
 
     Raises:
-        InvalidInput: that marginal is not published, or ``given`` is not a part of it.
+        InvalidInput: the marginal is not published, or ``given`` is not a part of it.
     """
     record = snapshot.record(*marginal)
     return conditional(record, given) if given else record
@@ -137,7 +137,7 @@ def render(
         past: snapshots of windows up to this one, for a line per cell; empty for no lines.
 
     Raises:
-        InvalidInput: see :func:`view`.
+        InvalidInput: for the same reasons as :func:`view`.
     """
     heading = Text(header(snapshot.manifest), style="bold")
     facts = Text(truth(snapshot.manifest), style="dim")
@@ -334,7 +334,8 @@ def watch(
     run of windows without reports, see :func:`calmstream.pages.quiet.folded`.
 
     Args:
-        snapshots: as from :func:`consumer.subscribe.subscribe.subscribe`; blocks between them.
+        snapshots: an iterator such as :func:`consumer.subscribe.subscribe.subscribe` returns, which
+            blocks between snapshots.
         marginal: attribute names; None for as many published tables as fit (on a terminal) or
             all of them (elsewhere).
         given: show it as proportions within each combination of these of its attributes.

@@ -56,9 +56,9 @@ class Finding:
     """The result of one test.
 
     Attributes:
-        test: its name, see the module's text.
+        test: name of the test; the docstring of the module lists the tests.
         statistic: chi-square; for ``cells`` the number of impossible cells.
-        of: degrees of freedom; for ``cells`` the number of cells looked at.
+        of: degrees of freedom; for ``cells`` the number of cells that were examined.
         p: probability that honest reports give at least this statistic; for ``cells`` a bound.
     """
 
@@ -73,7 +73,7 @@ class Examination:
     """The results of all tests that had enough reports.
 
     Attributes:
-        findings: in the order of the module's text.
+        findings: the results, in the order in which the docstring of the module lists the tests.
     """
 
     findings: tuple[Finding, ...]
@@ -118,8 +118,8 @@ def examine(plan: Plan, tallies: Sequence[Tally]) -> Examination:
     """Make all tests on the counts of one window.
 
     Args:
-        plan: of the tallies. Only its views of kind ``cell`` enter the last three tests.
-        tallies: one per group.
+        plan: the plan of the tallies. The last three tests use only its views of kind ``cell``.
+        tallies: the tally of each group.
 
     Cost: O(cells of all views · attributes of a view), whatever the number of reports.
     """
@@ -154,11 +154,12 @@ def _shares(plan: Plan, tallies: Sequence[Tally]) -> Finding | None:
 
 
 def _agreement(tables: Sequence[_Table], cardinalities: Sequence[int]) -> Finding | None:
-    """Homogeneity of every attribute's one-way table over the views that hold it.
+    """Test whether the one-way tables of each attribute agree among the views that contain it.
 
     Tables of different views are independent, but one view enters for each of its attributes, so
-    the statistics of different attributes are not. The smallest p-value, times the number of
-    attributes tested, is the test's; its statistic and degrees of freedom are that attribute's.
+    the statistics of different attributes are dependent. The p-value of the test is the smallest
+    one times the number of attributes tested; statistic and degrees of freedom are those of the
+    attribute with the smallest p-value.
     """
     best, tested = None, 0
     for attribute in range(len(cardinalities)):
@@ -176,9 +177,10 @@ def _agreement(tables: Sequence[_Table], cardinalities: Sequence[int]) -> Findin
 def _homogeneity(
     holding: Sequence[_Table], attribute: int, cardinalities: tuple[int, ...]
 ) -> Finding:
-    """Weighted squared distance of the views' one-way tables from their weighted mean.
+    """Return the result of the test for one attribute.
 
-    The last cell is left out, because it follows from the total.
+    The statistic is the weighted squared distance of the views' one-way tables from their weighted
+    mean. The last cell is left out, because it follows from the total.
     """
     means, weights = [], []
     for table in holding:

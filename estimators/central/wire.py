@@ -1,14 +1,14 @@
-"""Batches of raw records: how senders write them, and what of each record counts.
+"""Batches of raw records: how senders write them, and how readers read each record.
 
 Raw 1.0, JSON: ``{"v": "central-1.0", "plan": "<digest>", "n": 2, "users": ["u1", "u2"],
 "columns": {"sex": ["F", null], ...}}``: one entry per user and column; null or "" is missing. The
-key is a random batch id of 16 bytes. The version tag makes topics of local reports refuse it.
+key is a random batch id of 16 bytes. Readers of local reports refuse the version.
 
-What one user may put into a record never decides about another's. :func:`user_id` and
-:func:`value_text` map any entry to what counts, each by itself, on both sides: senders write only
-what the two return, and readers apply them again, because a sender may be of another make. Only the
-frame (JSON, version, plan, lengths of the lists) can make a whole batch unreadable, and the frame
-is written by the sender, not by a user.
+The content of one user's record never has an effect on another record. :func:`user_id` and
+:func:`value_text` convert each entry by itself. Senders write only what the two functions return;
+readers apply them again, because the sender may be other software. Only the frame (JSON, version,
+plan, lengths of the lists) can make a whole batch unreadable, and the sender writes the frame, not
+a user.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ BATCH_ID_BYTES = 16
 MAX_BATCH_BYTES = 1 << 20
 MAX_BATCH_RECORDS = 1 << 14
 MAX_TEXT = 256
-"""Characters of a value; what is longer is cut. Longer user ids are replaced by a digest."""
+"""Maximum number of characters of a value; the rest is cut. A digest replaces longer user ids."""
 
 MAX_VALUE_BYTES = 4 * MAX_TEXT
-"""Of a value in UTF-8."""
+"""Maximum number of bytes of a value in UTF-8."""
 
 TICK = b'{"tick":1,"v":"central-1.0"}'
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON_CHARACTER_BYTES = 6
-"""Most bytes of a character in JSON: a control character as an escape."""
+"""Maximum number of bytes of a character in JSON: that of a control character, an escape."""
 
 _MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
 class RawBatch:
-    """Raw records of one batch, each entry as it counts.
+    """The raw records of one batch, as :func:`user_id` and :func:`value_text` convert them.
 
     Attributes:
-        users: n ids, "" where a record has no usable one and does not count.
-        columns: for every column of the plan n values, "" where missing.
+        users: n ids; "" if a record has no usable id, so that it does not count.
+        columns: n values of each column of the plan; "" if a value is missing.
     """
 
     users: list[str]
@@ -60,7 +60,7 @@ class RawBatch:
 
 
 def value_text(value: object) -> str:
-    """What counts of a value: its first 256 characters, "" (missing) for anything but text.
+    """Return the first 256 characters of a value; "" (missing) if it is not text.
 
     Lone surrogates, which UTF-8 cannot hold, become U+FFFD.
     """
@@ -71,7 +71,7 @@ def value_text(value: object) -> str:
 
 
 def user_id(user: object) -> str:
-    """What counts as a user's id, "" for anything but text that is not empty.
+    """Return a user's id; "" if it is not text.
 
     Distinct ids stay distinct, so that no user can displace another's record: an id that is too
     long, or that UTF-8 cannot hold, is replaced by its SHA-256 and not cut.
@@ -199,7 +199,7 @@ def decode_raw(plan: CentralPlan, key: bytes | None, value: bytes | None) -> Raw
 
 
 def _parsed(raw: bytes) -> object:
-    """JSON, read leniently where a strict reader would refuse a batch for one user's text.
+    """Parse JSON, also if a strict parser would refuse the batch because of one user's text.
 
     Senders of other makes may pass on bytes that are not UTF-8, control characters, lone
     surrogates and numbers of any size.

@@ -57,7 +57,7 @@ class Fit:
     """A fitted table.
 
     Attributes:
-        table: in the shape of the observed table, non-negative, sum 1.
+        table: the distribution, in the shape of the observed table: non-negative, sum 1.
         steps: number of steps; 1 means that the result is almost the uniform table.
     """
 

@@ -93,7 +93,7 @@ def plan_of(
             mechanisms; may refuse.
 
     Raises:
-        PlanError: as :func:`read_plan`.
+        PlanError: for the same reasons as :func:`read_plan`.
     """
     fields = _fields(document)
     try:
@@ -173,7 +173,7 @@ def read_groups(entries: object, where: str) -> tuple[Group, ...]:
         where: path of the list, for messages.
 
     Raises:
-        PlanError: as `read_plan`.
+        PlanError: for the same reasons as `read_plan`.
     """
     if not isinstance(entries, list):
         raise PlanError(f"{where}: expected a list")

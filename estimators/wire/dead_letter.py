@@ -49,7 +49,7 @@ class DeadLetter:
     records: int
 
     def headers(self) -> Headers:
-        """As Kafka headers."""
+        """Return the fields as Kafka headers."""
         fields = {"v": VERSION, **asdict(self)}
         return tuple((name, str(content).encode()) for name, content in fields.items())
 

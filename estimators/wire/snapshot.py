@@ -83,13 +83,14 @@ class Manifest:
     """The contents of a set and the reports that it is computed from.
 
     Attributes:
-        window, kind, revision: as in :class:`MarginalRecord`.
-        start, end: of the window, seconds since the epoch (a total starts at the plan's start).
+        window, kind, revision: see :class:`MarginalRecord`.
+        start, end: first second of the window and the second after it, since the epoch; a total
+            starts at the start of the plan.
         plan: digest. name: the plan's.
         method: registry name. epsilon: of one report, decimal string.
         guarantee: once or w-event with its windows, as in the plan.
-        loss_window: most that one device can have spent in this window.
-        loss_plan: most that one device can spend over the whole plan.
+        loss_window: maximum privacy loss of one device in this window.
+        loss_plan: maximum privacy loss of one device over the whole plan.
         reports: number of accepted reports (reports, never people).
         groups: accepted reports per group.
         rejected: rejected records by reason.
@@ -166,7 +167,9 @@ def manifest_key(window: int, kind: Kind) -> bytes:
 
 
 def parse_key(key: bytes) -> tuple[int, Kind, bool]:
-    """(window, kind, whether it is the manifest's) of a record, also of a tombstone.
+    """Return window, kind and whether the record is a manifest, from its key.
+
+    Tombstones have such keys too.
 
     Raises:
         ForeignRecord: no key of a snapshots topic; something else writes there.

@@ -54,7 +54,7 @@ class Evidence:
 
     Attributes:
         table: shape (m,), unbiased frequencies of the view's inputs; zeros without reports.
-        covariance: of the table.
+        covariance: covariance of the table.
     """
 
     table: Floats
