@@ -106,7 +106,7 @@ class Release:
     """The result of one release.
 
     Attributes:
-        values: for each column the codes of its released values, ascending; the cells of every
+        values: the codes of the released values of each column, ascending; the cells of every
             level are mixed-radix numbers of positions in them.
         levels: the levels k = 1..T; fewer if a level released no tuple.
     """

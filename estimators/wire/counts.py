@@ -36,11 +36,11 @@ _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 @dataclass(frozen=True, slots=True)
 class CountsHeader:
-    """What a record says about its counters.
+    """The first part of a record: what its counters belong to.
 
     Attributes:
-        window: its number.
-        group: of the plan.
+        window: number of the window.
+        group: number of the group in the plan.
         revision: one input offset per partition of the group's reports topic.
         total: whether the running total is there.
     """
@@ -56,11 +56,11 @@ class GroupCounts:
     """The counters of one group in one final window.
 
     Attributes:
-        window: its number.
-        group: of the plan.
-        revision: as in :class:`CountsHeader`.
-        tally: of the window.
-        total: of all windows through this one; None where they were not all counted.
+        window: number of the window.
+        group: number of the group in the plan.
+        revision: see :class:`CountsHeader`.
+        tally: tally of the window.
+        total: tally of all windows through this one; None if they were not all counted.
     """
 
     window: int

@@ -66,17 +66,17 @@ class NativeKafka:
     """One broker. Its data directory and port stay the same over restarts.
 
     Args:
-        data: directory of its files; by default a temporary one, which `close` removes.
-        port: its port on 127.0.0.1; by default a free one.
+        data: directory of the broker's files; by default a temporary one, which `close` removes.
+        port: port on 127.0.0.1; by default a free one.
         properties: more server properties, or other values; `{port}` and `{controller}` in a
             value stand for the ports, for listeners other than plain ones.
         jvm: more options for Java, as for a JAAS file.
         joins: the broker whose controller and cluster it joins, as its second; started before.
 
     Attributes:
-        bootstrap: its address, HOST:PORT.
-        node: its id in the cluster.
-        log: the file that it writes its log to.
+        bootstrap: address of the broker, HOST:PORT.
+        node: id of the broker in the cluster.
+        log: the file to which the broker writes its log.
         data: the directory with its topics.
     """
 

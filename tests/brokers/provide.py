@@ -31,7 +31,7 @@ def provide() -> Provided:
     """Return the first broker that is available.
 
     Raises:
-        Unavailable: with what was tried and why it failed.
+        Unavailable: there is none; the message states what was tried and why it failed.
     """
     given = os.environ.get(GIVEN)
     if given:

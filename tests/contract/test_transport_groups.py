@@ -43,7 +43,7 @@ def _all(topic: str, count: int) -> frozenset[Partition]:
 
 
 def _settle(everything: frozenset[Partition], *members: Member) -> None:
-    """Turn the members until they share all partitions without overlap, none idle."""
+    """Let the members take turns until they share all partitions without overlap, none idle."""
 
     def shared() -> bool:
         for member in members:

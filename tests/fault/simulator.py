@@ -405,10 +405,10 @@ class Scenario:
         self.workers[0][0].checkpoint()
 
     def _leave_one(self) -> None:
-        """One worker and one publisher.
+        """Leave one worker and one publisher.
 
-        Half of the sequences end with a worker that lived through all of it, if there is one: what
-        it believes must be right too.
+        Half of the sequences end with a worker that ran from their beginning, if there is one: its
+        own view of the logs must be right too.
         """
         kept = self.workers[:1] if self.cell % 2 else []
         for pair in self.workers[len(kept) :]:

@@ -30,9 +30,10 @@ class Process:
     """One process's access to the broker.
 
     Attributes:
-        fuse: calls left before it dies; None for none. Even: before the call, odd: after it.
-        dead: whether it has died; a dead process's clients do nothing.
-        members: its places in consumer groups.
+        fuse: number of calls before the process dies; None if it does not die. With an even number
+            it dies before the call, with an odd number after it.
+        dead: whether the process has died; the clients of a dead process do nothing.
+        members: the members of consumer groups that belong to the process.
     """
 
     def __init__(self, broker: InProcessBroker, clock: ManualClock) -> None:

@@ -161,7 +161,7 @@ def test_a_user_with_many_records_is_one_row_at_most(bad: Row) -> None:
 
 
 def test_which_record_of_a_user_counts_does_not_depend_on_others_or_on_reading() -> None:
-    """The first in the log, whatever is beside it and in which order partitions are read."""
+    """Check that the first in the log counts, for any other records and order of partitions."""
     rows: list[Row] = [("v", ("F", f"job {i}", None)) for i in range(30)]
     batches = placed(bodies(rows, 1))
     assert table(batches) == {("F", "job 0", None): 1}
@@ -177,7 +177,10 @@ def test_which_record_of_a_user_counts_does_not_depend_on_others_or_on_reading()
 
 
 def test_distinct_ids_are_distinct_users() -> None:
-    """No user can choose an id that makes another's record vanish, but that user's own id."""
+    """Check that no user can remove another user's record by the choice of an id.
+
+    The only exception is an id that is equal to that of the other user.
+    """
     ids = ["a", "a\0", "A", " a", "\ud800", "\ud801", "\ufffd", "m" * 257, "m" * 258, "m" * 256]
     assert len({user_id(i) for i in ids}) == len(ids)
     assert all(len(user_id(i)) <= MAX_TEXT for i in ids)

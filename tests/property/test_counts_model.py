@@ -24,10 +24,11 @@ class Rules:
     """How publishers behave.
 
     Attributes:
-        counts_first: write the counts before the tables and the manifest.
-        read_back: a final that names counts is complete only when they were read.
-        all_groups: with ``read_back``: the counts of all groups, not of one.
-        others: what the second publisher is: ``new``; ``old``, of a release without counts; or
+        counts_first: whether publishers write the counts before the tables and the manifest.
+        read_back: whether a final that names counts is complete only after they were read.
+        all_groups: with ``read_back``, whether the counts of all groups must have been read, and
+            not of one only.
+        others: the kind of the second publisher: ``new``; ``old``, of a release without counts; or
             ``late``, without a counts topic at first, with one from its next start on.
         loss: whether the counts topic may once be deleted and created again, before the closed
             record is deleted.
@@ -78,7 +79,7 @@ def begin(rules: Rules) -> World:
 
 
 def complete(rules: Rules, one: Publisher) -> bool:
-    """Whether a publisher holds the final for complete, by what it has read."""
+    """Return whether the final is complete according to what a publisher has read."""
     if not one.table or one.manifest is None:
         return False
     if not (rules.read_back and one.keeps and one.manifest):
@@ -88,13 +89,14 @@ def complete(rules: Rules, one: Publisher) -> bool:
 
 
 def writes(rules: Rules, one: Publisher) -> tuple[object, ...]:
+    """Return the records that a publisher writes, in order."""
     own = tuple(sorted(GROUPS)) if one.keeps else ()
     tables = ("table", "manifest")
     return (*own, *tables) if rules.counts_first else (*tables, *own)
 
 
 def moves(rules: Rules, world: World) -> Iterator[World]:
-    """Every state that is one step away."""
+    """Yield every state that is one step away."""
     for number, one in enumerate(world.publishers):
         for after, changed in steps(rules, world, one):
             pair = list(world.publishers)
@@ -109,22 +111,26 @@ def moves(rules: Rules, world: World) -> Iterator[World]:
 
 
 def restarted(rules: Rules, one: Publisher, number: int) -> Publisher:
+    """Return a publisher as it is after a restart; ``number`` is 1 for the second one."""
     return Publisher(keeps=one.keeps or (number == 1 and rules.others == "late"))
 
 
 def steps(rules: Rules, world: World, one: Publisher) -> Iterator[tuple[World, Publisher]]:
-    """What one publisher can do next: read a topic to its end, write one record, or delete."""
+    """Yield the results of every next step of one publisher.
+
+    A step reads a topic to its end, writes one record, or deletes the closed record.
+    """
     # A set is read record by record, but the last manifest of a key replaces those before it.
     yield world, replace(one, table=world.table, manifest=world.manifest)
     yield world, replace(one, counts=world.counts)
     if one.table is not None and one.counts is not None:
-        # What it has merged it keeps, whoever deletes the record meanwhile.
+        # A publisher keeps what it has merged, also if the other one deletes the record.
         yield world, replace(one, closed=bool(one.closed) or world.closed)
     if one.writing:
         record, left = one.writing[0], replace(one, writing=one.writing[1:])
         written = appended(world, one, record)
         yield written, left
-        # Not acknowledged: written or not, it begins again.
+        # Without an acknowledgement it begins again, whether the record was written or not.
         yield written, replace(one, writing=())
         yield world, replace(one, writing=())
     elif one.caught_up and one.closed and not complete(rules, one):
@@ -134,6 +140,7 @@ def steps(rules: Rules, world: World, one: Publisher) -> Iterator[tuple[World, P
 
 
 def appended(world: World, one: Publisher, record: object) -> World:
+    """Return the state after a publisher has appended a record."""
     if record == "table":
         return replace(world, table=True)
     if record == "manifest":
@@ -143,7 +150,7 @@ def appended(world: World, one: Publisher, record: object) -> World:
 
 
 def broken(world: World) -> str:
-    """The rule that a state breaks; empty if it breaks none."""
+    """Return the rule that a state breaks; "" if it breaks none."""
     kept = world.counts == GROUPS
     if not world.closed and not (world.table and world.manifest is not None):
         return "the closed record is deleted without a final"
@@ -155,7 +162,7 @@ def broken(world: World) -> str:
 
 
 def reachable(rules: Rules) -> tuple[set[World], str]:
-    """All states, or those up to the first that breaks a rule, with the rule."""
+    """Return all states and ""; or those up to the first that breaks a rule, and the rule."""
     start = begin(rules)
     seen, left = {start}, deque([start])
     while left:
@@ -170,7 +177,7 @@ def reachable(rules: Rules) -> tuple[set[World], str]:
 
 
 def finished(rules: Rules, world: World) -> World:
-    """Where a state ends if nothing fails any more: one new publisher starts and works."""
+    """Return the last state if nothing fails any more: one new publisher starts and works."""
     one = Publisher(keeps=True)
     for _ in range(2):
         one = replace(one, table=world.table, manifest=world.manifest, counts=world.counts)

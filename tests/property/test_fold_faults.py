@@ -165,7 +165,7 @@ def test_the_written_state_equals_the_log_after_any_faults(
 
 
 def test_the_state_after_the_faults_equals_the_slow_reference() -> None:
-    """Ties the simulation's yardstick (the fold) to the list-based reference once more."""
+    """Compare the fold, which the simulation uses, with the reference that keeps lists."""
     drama, dice = Drama(), random.Random(3)
     for operation in dice.choices(OPERATIONS, k=150):
         drama.play(operation, dice)

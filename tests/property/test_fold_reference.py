@@ -185,7 +185,7 @@ def test_recounting_open_windows_from_resume_equals_the_stored_counts(log: Any) 
 def test_a_unique_cell_counts_once_if_some_copy_was_admissible(
     sends: Any, moves: Any, cuts: Any
 ) -> None:
-    """One cell per (period, id): a count of two would prove double counting."""
+    """Use one cell for each (period, id), so that a count of two shows double counting."""
     plan = small_plan()
     fold = PartitionFold.start(plan, 0, TOPIC_ID)
     records, admissible, closed, now = [], set(), [], -3.0

@@ -112,7 +112,7 @@ def _within_bounds(state: DeviceState, bounds: list[str]) -> None:
 
 
 def test_every_verdict_is_met() -> None:
-    """The plans above are such that each can be refused and allowed for the budget's sake."""
+    """Check that the plans above are both refused and allowed because of the budget."""
     for plan in PLANS:
         allowed = status(plan, 0, {}, plan.start * 1000)
         assert allowed is Status.READY

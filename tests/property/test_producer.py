@@ -106,7 +106,10 @@ def test_every_record_yields_a_legal_report(record: object, secret: bytes) -> No
 def test_silence_does_not_depend_on_the_record(
     pair: tuple[object, object], secret: bytes, times: list[int]
 ) -> None:
-    """Two devices that differ in their records only: same silences, periods, groups, ledgers."""
+    """Compare two devices that differ in their records only.
+
+    Silences, periods, groups and ledgers must be equal.
+    """
     now = [0]
     stores = [MemoryStore(DeviceState(secret)) for _ in pair]
     reporters = [unsigned_reporter(W_EVENT, store, clock=lambda: now[0]) for store in stores]
@@ -127,7 +130,7 @@ def test_silence_does_not_depend_on_the_record(
 @given(secret=secrets, times=st.lists(st.integers(0, 12 * WINDOW - 1), max_size=40))
 @settings(max_examples=200, deadline=None)
 def test_any_w_windows_hold_one_report_at_most(secret: bytes, times: list[int]) -> None:
-    """Whenever a device wakes up, and however its clock jumps, in whatever order."""
+    """Check it for any times at which a device wakes up, and for any jumps of its clock."""
     now = [0]
     store = MemoryStore(DeviceState(secret))
     periods = []

@@ -120,7 +120,7 @@ TOTALS = [a_set(Kind.TOTAL, (3, 3), author) for author in ("one", "two")]
 
 @pytest.mark.parametrize("other", [EARLY_HIGH, EARLY_SIDE], ids=["high", "side"])
 def test_two_early_sets_then_finals_in_every_interleaving(other: list[Raw]) -> None:
-    """All 20 orders of two early sets, and all 924 orders of an early and a final set of each."""
+    """Try all 20 orders of two early sets, and all 924 of an early and a final set of each."""
     for early in interleavings(EARLY_LOW, other):
         check(shown(early))
     for merged in interleavings(EARLY_LOW + FINALS[0], other + FINALS[1]):
@@ -129,7 +129,7 @@ def test_two_early_sets_then_finals_in_every_interleaving(other: list[Raw]) -> N
 
 
 def test_a_late_reader_of_the_compacted_topic_gets_every_final() -> None:
-    """The topic is compacted at any point, and any records follow."""
+    """Compact the topic at any point; any records follow."""
     for merged in interleavings(EARLY_LOW + FINALS[0], EARLY_HIGH + FINALS[1]):
         live = SnapshotAssembler()
         for place, record in enumerate(merged, start=1):
@@ -148,7 +148,7 @@ def test_a_late_reader_of_the_compacted_topic_gets_every_final() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_publishers_that_die_at_any_point_leave_correct_sets(data: st.DataObject) -> None:
-    """Three publishers die after any of their writes; then a fourth one completes the sets."""
+    """Let three publishers die after any of their writes; then a fourth one completes the sets."""
     runs = [
         EARLY_LOW + FINALS[0] + TOTALS[0],
         EARLY_HIGH + FINALS[1] + TOTALS[1],

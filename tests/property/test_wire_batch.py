@@ -164,7 +164,7 @@ def test_any_field_may_be_anything(
 @given(group=groups, data=st.data())
 @settings(max_examples=400, deadline=None)
 def test_any_damage(group: int, data: st.DataObject) -> None:
-    """Bytes that are cut off, changed or put in twice."""
+    """Check batches with bytes that are cut off, changed or repeated."""
     value = bytearray(orjson.dumps(good(group)))
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(value) - 1))

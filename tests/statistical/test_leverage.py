@@ -88,7 +88,7 @@ def test_every_mechanism_states_its_influence() -> None:
 
 
 def test_one_report_changes_a_cell_as_much_as_documented() -> None:
-    """In units of 1 / n: grr of 4, 16 and 64 cells, oue; epsilon 1 and 0.2."""
+    """Check GRR of 4, 16 and 64 cells and OUE at epsilon 1 and 0.2, in units of 1 / n."""
     one = np.array([1.0, 0.0])
 
     def moves(name: str, epsilon: str, cells: int) -> float:
@@ -155,7 +155,7 @@ def linear_answer(plan: Plan, counters: list[np.ndarray], n: np.ndarray, a: Attr
 def test_the_reach_is_what_a_refit_with_the_worst_reports_shows(
     method: str, cardinalities: tuple[int, ...]
 ) -> None:
-    """All forged reports in one view: every view, every cell, and the worst report each."""
+    """Put all forged reports into one view: every view, every cell, and the worst report."""
     domain = mixed_domain(*cardinalities)
     plan, _ = draft(domain, "1", 10_000, 2, method, marginals=((0, 1), (1,)))
     share = np.array([s for g in plan.groups for s in g.shares], np.float64)

@@ -56,7 +56,7 @@ def test_honest_reports_are_seldom_suspected(mechanism: str) -> None:
 @pytest.mark.parametrize("mechanism", ["grr", "oue"])
 @pytest.mark.parametrize("attack", ["mga", "rpa"])
 def test_forged_reports_in_one_group_are_seen(mechanism: str, attack: str) -> None:
-    """5 % of all reports, all in one group, as many as that group has honest ones or fewer."""
+    """Check forged reports in one group: 5 % of all reports, at most as many as its honest ones."""
     plan = plan_with(mechanism)
     generator = np.random.Generator(np.random.PCG64(3))
     suspicious = 0

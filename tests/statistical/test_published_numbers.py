@@ -55,7 +55,7 @@ def noise(plan: Plan, codes: np.ndarray, runs: int, seed: int, size: int) -> flo
 
 @pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
 def test_ft_has_the_published_error(shared: Path, name: str) -> None:
-    """CALM's paper gives 0.2266 at d = 16, k = 3, epsilon 0.2; theory 0.2339 at n = 2^18."""
+    """Check FT at d = 16, k = 3, epsilon 0.2: error 0.2266 in CALM's paper, 0.2339 in theory."""
     table = read_table(shared / "data" / f"{name}.npz", attributes=16)
     [result] = evaluate(
         table,
@@ -92,7 +92,7 @@ def test_inp_ht_has_the_theory_s_total_variation_on_taxi(shared: Path, k: int) -
 
 
 def test_noise_of_fc_am_and_ft_has_the_ratio_256_to_448_6_to_81(shared: Path) -> None:
-    """In units of 4e / (e - 1)^2 / n, the variance of one cell under OUE."""
+    """Compare noise in units of 4e / (e - 1)^2 / n, the variance of one cell under OUE."""
     codes = draw(taxi(shared).codes, N, np.random.default_rng(51))
     e = np.exp(0.2)
     unit = 4 * e / (e - 1) ** 2 / N
@@ -148,7 +148,7 @@ def test_categorical_methods_have_the_predicted_errors(epsilon: str, method: str
 
 
 def test_characters_beat_every_other_linear_method_on_ternary_attributes() -> None:
-    """Expected n · SSE of the designs alone: no data involved."""
+    """Compare n times the expected SSE of the designs, which does not depend on data."""
     domain = mixed_domain(*[3] * 8)
     for epsilon in ("0.2", "1"):
         expected = {
@@ -162,7 +162,7 @@ def test_characters_beat_every_other_linear_method_on_ternary_attributes() -> No
     ("method", "size"), [("inp-ht", 3), ("inp-ht", 2), ("marg-ht", 3), ("marg-ht", 1)]
 )
 def test_exact_formulas_of_binary_coefficients(method: str, size: int) -> None:
-    """T (1 - 2^-s) c2 for InpHT; C(d, k) (2^k - 1)^2 / 2^k c2 for MargHT's k-way tables."""
+    """Check T (1 - 2^-s) c2 for InpHT, and C(d, k) (2^k - 1)^2 / 2^k c2 for MargHT."""
     d, k, n = 6, 3, 10**7
     plan, design = draft(Domain.binary(d), "0.7", n, k, method)
     p = float(plan.mechanisms[0].channel()[0][0])

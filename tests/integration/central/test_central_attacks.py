@@ -119,7 +119,7 @@ BAD: dict[str, tuple[object, object]] = {
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 def test_one_user_s_record_moves_no_release(bad: tuple[object, object], tmp_path: Path) -> None:
-    """A2: the record of one user among 16,384 of one batch."""
+    """Check attack A2: the record of one user among 16,384 of one batch."""
     user, job = bad
     users: list[object] = [f"u{i}" for i in range(USERS)]
     jobs: list[object] = ["nurse"] * USERS
@@ -141,7 +141,7 @@ def test_one_user_s_record_moves_no_release(bad: tuple[object, object], tmp_path
 
 
 def test_a_second_account_releases_nothing_again(tmp_path: Path) -> None:
-    """A3: another account, a copy of the account and the account before it paid."""
+    """Check attack A3: another account, a copy of the account, and the account before it paid."""
     bench = Bench(tmp_path)
     bench.account("before")
     first = bench.aggregator()
@@ -351,7 +351,7 @@ def test_a_backlog_is_held_one_window_at_a_time(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_made_up_users_and_values_are_released_in_bounded_memory() -> None:
-    """A6: 60,000 ids, 20 columns of 450 values: 38 million pairs that might be candidates."""
+    """Check attack A6: 60,000 ids, 20 columns of 450 values: 38 million possible candidates."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.attacks.central_flood"],
         cwd=ROOT,

@@ -73,7 +73,7 @@ def test_input_trimmed_past_the_checkpoint_stops_with_the_remedy(stage: Stage) -
 
 @pytest.mark.slow
 def test_input_trimmed_ahead_of_a_running_worker_stops_it(stage: Stage) -> None:
-    """Retention deletes a backlog before it was read."""
+    """Let retention delete a backlog before it was read."""
     worker = stage.worker(poll_records=1, writes_in_flight=1)
     until("owned", lambda: worker.metric("assigned_partitions") == 1, 60)
     worker.worker.running.back_pressure.apply = lambda: None

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.kafka
 
 
 def test_a_leader_whose_topic_grew_finishes_its_join(kafka_bootstrap: str) -> None:
-    """The leader assigns again during the join, and then has no other reason to join."""
+    """Let the leader assign again during the join; then it has no other reason to join."""
     broker = connect(kafka_bootstrap, session_seconds=6.0)
     topic = f"joins-{secrets.token_hex(4)}"
     broker.topics().create([TopicSpec(topic, 1)])

@@ -142,7 +142,7 @@ def test_every_role_does_its_job_and_no_secret_is_shown(stage: Stage, tmp_path: 
 
 @pytest.mark.slow
 def test_the_table_is_applied_by_the_command(stage: Stage) -> None:
-    """``replay`` is refused until the command has granted its rules."""
+    """Check that ``replay`` is refused until the command has granted its rules."""
     words = ["replay", *stage.where, "--output-namespace", "again"]
     code, _, stderr = stage.command("replay", *words)
     assert code == 1
@@ -284,7 +284,7 @@ def test_an_operator_runs_this_plan_and_no_other(stage: Stage) -> None:
 
 @pytest.mark.slow
 def test_a_rate_limit_is_put_into_force(stage: Stage) -> None:
-    """The broker stores the limit that the command sets."""
+    """Check that the broker stores the limit that the command sets."""
     granted = stage.command(
         "admin", "acl", *stage.where, "--role", "edge", "--principal", "User:edge",
         "--apply", "--bytes-per-second", "50,000",

@@ -69,7 +69,7 @@ def collected(plan: Plan, codes: np.ndarray) -> tuple[Stage, list[Snapshot]]:
     ],
 )  # fmt: skip
 def test_a_method_from_records_to_snapshots(method: str) -> None:
-    """The final snapshot is the method's answer to exactly the reports in the log."""
+    """Check that the final snapshot is the method's answer to exactly the reports in the log."""
     domain = mixed_domain(2, 3, 2)
     plan = plan_of(method, domain)
     codes = population(domain)

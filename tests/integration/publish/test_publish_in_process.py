@@ -25,7 +25,7 @@ def stage() -> Stage:
 
 
 def test_every_window_of_a_plan_becomes_final_with_exactly_its_reports(stage: Stage) -> None:
-    """The log has a window without reports, an unused partition, and resends."""
+    """Publish a log with a window without reports, an unused partition, and resends."""
     worker, publisher = stage.worker(), stage.publisher()
     sent: Counter[int] = Counter()
     for window in (0, 1, 3):

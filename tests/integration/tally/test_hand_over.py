@@ -34,7 +34,7 @@ def test_a_revoked_partition_is_saved_on_the_way_out() -> None:
 
 
 def test_a_hand_over_waits_for_dead_letters_but_not_for_ever() -> None:
-    """A write that is not acknowledged in time is left to the next owner."""
+    """Check that the next owner repeats a write that is not acknowledged in time."""
     stage = Stage(small_plan(partitions=2), {"checkpoint_seconds": 600.0, "retry_seconds": 900.0})
     first = stage.worker()
     stage.turns(first, count=1)

@@ -30,7 +30,7 @@ def kafka() -> Iterator[NativeKafka]:
 
 
 def test_a_log_of_every_hostile_batch_is_counted_exactly(kafka: NativeKafka) -> None:
-    """Honest reports between hostile ones are counted, and a second count gives the same result."""
+    """Count honest reports between hostile ones; a second count must give the same result."""
     stage = Stage(kafka.bootstrap, windows=2, window=20, grace=1, age=5)
 
     def honest() -> Row:

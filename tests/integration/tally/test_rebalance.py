@@ -32,7 +32,7 @@ def owned(*workers: object) -> list[float]:
 
 
 def test_spare_workers_are_ready_and_take_over(make: object) -> None:
-    """One partition, three workers: when the owner leaves, one of the others takes over."""
+    """Run three workers on one partition: when the owner leaves, another one takes over."""
     stage = make(1, 1)
     workers = [stage.worker() for _ in range(3)]
     until("one owner", lambda: sorted(owned(*workers)) == [0, 0, 1], 90)

@@ -66,7 +66,7 @@ class Manager:
         return Node(node) if node in self.nodes else None
 
     def maybe_raise_auth_failure(self, node: int) -> None:
-        """Nobody was refused."""
+        """Do nothing: no connection was refused."""
 
     def get_connection(self, node: int, **_: Any) -> Connection:
         if node not in self.nodes:

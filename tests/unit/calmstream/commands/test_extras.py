@@ -60,7 +60,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_the_modules_are_those_of_the_extras() -> None:
-    """Every package that an extra names, by the module that it brings, and pydantic beside."""
+    """Check that `EXTRAS` has the modules of all packages that an extra names, and pydantic."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = {
         re.split(r"[><=;\[ ]", requirement)[0].lower().replace("_", "-")

@@ -111,7 +111,7 @@ def finish(process: Publication) -> None:
 
 
 def runs() -> Iterator[tuple[list[int], list[int]]]:
-    """Whose turn it is, step by step: any order, each of the two killed after any of its steps.
+    """Yield every order of the steps of two aggregators, each killed after any of its steps.
 
     Whoever claims second has lost, and should be done at its third turn. So it has no more turns
     here, but in a run of its own where it goes on to its end.
@@ -228,7 +228,7 @@ def test_compaction_keeps_every_claim(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_claim_before_the_payment_dies_with_its_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also for the same account: nothing distinguishes a copy of it from the one that claimed."""
+    """Check it for the same account too: a copy of the account is equal to the account."""
     world = World(tmp_path / "world", monkeypatch)
     steps = world.process("a").steps(0, lambda _: [])
     assert [next(steps), next(steps), next(steps)] == ["prepared", "claimed", "won"]

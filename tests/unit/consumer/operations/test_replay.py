@@ -69,7 +69,7 @@ def sets(stage: Stage, names: TopicNames) -> dict[bytes, bytes]:
 
 
 def counts(stage: Stage, names: TopicNames) -> dict[bytes | None, bytes | None]:
-    """Newest value of every record of the counts topic."""
+    """Return the newest value of each key of the counts topic."""
     return {r.key: r.value for r in stage.broker.records(Partition(names.counts, 0))}
 
 

@@ -81,7 +81,7 @@ def dying(bench: Bench, at: int, *, before: bool) -> PublishingSession:
 
 
 def check_never_without_counts(bench: Bench) -> None:
-    """A late reader that sees a final which names counts finds them."""
+    """Check that a late reader finds the counts that a final names."""
     finals = [s for s in bench.shown() if s.kind is Kind.FINAL and s.manifest.counts]
     assert all({(s.window, 0), (s.window, 1)} <= set(kept(bench)) for s in finals)
 
@@ -128,7 +128,7 @@ def test_two_publishers_at_once_keep_the_same_bytes(at: int) -> None:
 
 
 def test_lost_counts_are_written_again_before_anything_is_deleted() -> None:
-    """Somebody deletes the counts topic and creates it again, after the final and the total."""
+    """Delete the counts topic and create it again, after the final and the total."""
     bench = filled(trimmed=False)
     work(bench.publication())
     before = raw(bench)

@@ -124,7 +124,7 @@ def test_all_groups_of_a_state_partition_are_restored_in_one_read() -> None:
 
 
 def test_a_record_that_compaction_moves_past_the_reader_is_found() -> None:
-    """The record is written again during the read, and compaction removes its old copy.
+    """Write the record again during the read; compaction then deletes its old copy.
 
     So the only copy is behind the end of the topic that the reader has determined at its start.
     """

@@ -53,7 +53,7 @@ def test_conditional_probabilities() -> None:
 
 
 def test_without_noise_the_test_is_pearson_s() -> None:
-    """With the multinomial covariance alone the critical value is the usual one."""
+    """Check that with the multinomial covariance alone the critical value is the usual one."""
     rows, columns = np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.4])
     even = np.outer(rows, columns)
     n = 5000
@@ -139,7 +139,7 @@ def test_a_method_without_unbiased_tables_has_no_test_but_the_rest() -> None:
 
 @pytest.mark.parametrize("method", ["calm", "fc", "inp-ps", "am", "marg-rr", "inp-ht", "marg-ht"])
 def test_covariances_are_those_of_many_runs(method: str) -> None:
-    """Every entry of the stated covariance against the empirical one: 5.5 standard errors."""
+    """Compare every entry of the stated covariance with the empirical one: 5.5 standard errors."""
     domain = mixed_domain(2, 3, 2)
     n, runs = 4000, 400
     plan, _ = draft(domain, "1", n, 2, method)
@@ -164,7 +164,7 @@ def test_covariances_are_those_of_many_runs(method: str) -> None:
 
 
 def test_answers_of_a_character_model_agree_with_brute_force() -> None:
-    """Every table of a 3 x 2 x 4 domain from exact view distributions, cell by cell."""
+    """Compare every table of a 3 x 2 x 4 domain, from exact view distributions, cell by cell."""
     domain = mixed_domain(3, 2, 4)
     plan, _ = draft(domain, "1", 10**6, 2, "characters")
     joint = np.random.default_rng(2).dirichlet(np.ones(24))

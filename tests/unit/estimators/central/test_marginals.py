@@ -158,7 +158,7 @@ def test_an_allocation_whose_noise_cannot_be_drawn_is_refused_before_any_record(
 def test_which_limits_are_possible_does_not_depend_on_the_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One user with a value in a column that is empty otherwise must not widen the range."""
+    """Check that one user with a value in an otherwise empty column does not widen the range."""
     limits = []
 
     def spy(sizes: np.ndarray, largest: int, *rest: object) -> int:

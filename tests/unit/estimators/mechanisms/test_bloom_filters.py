@@ -61,7 +61,7 @@ def test_no_more_words_are_compared_than_stated() -> None:
 
 
 def test_records_in_any_number_get_the_same_filters() -> None:
-    """Few records are hashed one by one, many looked up."""
+    """Check few records, which are hashed one by one, and many, which are looked up in a table."""
     spec = {
         "name": "bloom-rr", "cells": 600, "axes": [30, 20], "bits": 50, "hashes": 4,
         "tables": [[0]],

@@ -49,7 +49,7 @@ def test_no_reports_at_all_answer_uniform(method: str) -> None:
 
 @pytest.mark.parametrize("method", NAMES)
 def test_any_counts_give_finite_distributions(method: str) -> None:
-    """One report, or counters that no honest devices would produce."""
+    """Check one report, and counters that no honest devices would produce."""
     plan, _ = draft(mixed_domain(2, 3, 3), "0.5", 10_000, 2, method)
     one = collect(plan, np.zeros((1, 3), np.uint16), np.random.SeedSequence(1), exact=False)
     model = methods.get(method).fit(plan, one)
@@ -180,7 +180,7 @@ def test_full_domain_answers_every_marginal() -> None:
 
 @pytest.mark.parametrize("method", ["fc", "am", "ft", "inp-ht", "characters", "marg-ht", "inp-ps"])
 def test_standard_errors_are_the_spread_of_the_estimates(method: str) -> None:
-    """Mean squared error of raw tables over many runs against the stated variance, summed."""
+    """Check that the mean squared error of raw tables over many runs equals the stated variance."""
     domain = mixed_domain(2, 3, 3)
     n, runs = 6000, 150
     codes = np.stack(

@@ -67,7 +67,7 @@ def test_epsilon_is_a_plans() -> None:
 def test_no_device_loses_more_in_any_year(
     w: int, days: int, windows: int, secret: bytes, skipped: set[int]
 ) -> None:
-    """Devices that are awake in any windows, counted in every year that ends with a report."""
+    """Check devices that are awake in any windows, in every year that ends with a report."""
     plan = make_plan(guarantee=w_event(w), window=days * DAY, windows=windows)
     store, ends = MemoryStore(DeviceState(secret)), []
     for window in set(range(windows)) - skipped:

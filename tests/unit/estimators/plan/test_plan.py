@@ -169,7 +169,7 @@ def test_what_is_no_plan_at_all(raw: bytes) -> None:
     [("epsilon", b'"epsilon":"9",'), ("name", b'"name":"test",'), ("share", b'"share":7,')],
 )
 def test_a_field_may_not_stand_twice(plan: Plan, field: str, again: bytes) -> None:
-    """Also with one value twice, and deep inside."""
+    """Check fields with equal values too, and fields of inner objects."""
     raw = plan.to_bytes()
     place = raw.index(b'"' + field.encode() + b'":')
     with pytest.raises(PlanError, match=f"plan: field '{field}' stands twice"):

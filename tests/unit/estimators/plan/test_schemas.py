@@ -185,7 +185,7 @@ def test_a_plan_lacks_nothing(field: str) -> None:
 
 
 def test_a_plan_of_version_1_is_read_as_it_was() -> None:
-    """Same fields, same digest, no limits: what it admits does not change with the release."""
+    """Check that it has the same fields and digest and no limits, so that it admits the same."""
     document = orjson.loads(published_plan().to_bytes())
     document |= {"version": 1}
     del document["limits"], document["on_suspicion"]

@@ -43,7 +43,7 @@ def test_a_hostile_plan_is_refused_or_read_and_then_reports(name: str) -> None:
 
 
 def test_some_hostile_plans_are_read() -> None:
-    """Those within the limits; else the test above would test refusals only."""
+    """Check that those within the limits are read, so that not every case is a refusal."""
     small = [name for name in CASES if name.endswith(("in 26 bits", "oue of 2^18", "43 groups"))]
     assert [read_device_plan(CASES[name]()).version for name in small] == [2] * 3
 
