@@ -108,7 +108,19 @@ def decode_report(plan: Plan, value: bytes) -> tuple[int, Batch]:
     Raises:
         Rejection: and nothing else, whatever the bytes.
     """
-    body = _parse(value)
+    return report_of(plan, _parse(value))
+
+
+def report_of(plan: Plan, body: object) -> tuple[int, Batch]:
+    """Return what :func:`decode_report` returns, from JSON that was parsed already.
+
+    The caller has bounded its size.
+
+    Raises:
+        Rejection: and nothing else, whatever the object.
+    """
+    if not isinstance(body, dict):
+        _reject(Reason.UNDECODABLE, "not a JSON object")
     _check_plan(plan, body)
     group = _group(body)
     if not 0 <= group < len(plan.groups):

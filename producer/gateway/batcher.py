@@ -7,7 +7,6 @@ perturbation, as always.
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections import deque
 from types import TracebackType
@@ -22,7 +21,7 @@ from estimators.randomness import Randomness, SystemRandomness
 from producer.device.reporter import Report
 from producer.gateway.encoding import most_reports
 from producer.gateway.open_batches import Moment, OpenBatches, ReadyReports, Selection
-from producer.gateway.rows import RowReader, batches_of_rows
+from producer.gateway.rows import Row, RowReader, batches_of_rows, in_parts
 from producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
 from producer.gateway.spool import Spool
 from producer.gateway.totals import Accounts, Failure, Observer, Totals
@@ -81,12 +80,12 @@ class Batcher:
     ) -> None:
         if size < 1 or linger < 0 or min_batch < 1:
             raise ValueError("size and min_batch are at least 1, linger at least 0")
-        _check_least(plan, size, min_batch)
+        check_least(plan, size, min_batch)
         self._plan = plan
         self._clock = clock or SystemClock()
         self._drops = small == "drop"
         self._sizes = [min(size, most_reports(plan, g)) for g in range(len(plan.groups))]
-        self._open = OpenBatches(
+        self._open: OpenBatches[Row] = OpenBatches(
             plan,
             self._sizes,
             min_batch=min_batch,
@@ -100,7 +99,7 @@ class Batcher:
         self._left_behind = deque(spool.pending() if spool is not None else ())
         for batch in self._left_behind:
             self._accounts.taken(batch.group, batch.n)
-        self._full: deque[ReadyReports] = deque()
+        self._full: deque[ReadyReports[Row]] = deque()
         self._changed = threading.Condition()
         self._flushes_wanted = self._flushes_done = 0
         self._closing = False
@@ -260,13 +259,13 @@ class Batcher:
     def _now(self) -> Moment:
         return Moment(self._clock.monotonic(), self._clock.now_ms())
 
-    def _take(self, selection: Selection) -> list[ReadyReports]:
+    def _take(self, selection: Selection) -> list[ReadyReports[Row]]:
         ready = [*self._full, *self._open.take(selection, self._now())]
         self._full.clear()
         self._changed.notify_all()
         return ready
 
-    def _send(self, ready: ReadyReports) -> None:
+    def _send(self, ready: ReadyReports[Row]) -> None:
         """Hand over reports that leave together, in as few batches as can hold them."""
         group, n = ready.group, len(ready.rows)
         if ready.small and self._drops:
@@ -274,19 +273,16 @@ class Batcher:
             return
         if ready.small:
             self._accounts.small(group, n)
-        parts = -(-n // self._sizes[group])
-        edges = [n * i // parts for i in range(parts + 1)]
 
         def dropped(reports: int) -> None:
             self._accounts.failed(group, reports, Failure.UNENCODABLE)
 
-        for low, high in itertools.pairwise(edges):
-            rows = ready.rows[low:high]
+        for rows in in_parts(ready.rows, self._sizes[group]):
             for batch in batches_of_rows(self._plan, group, ready.period, rows, dropped):
                 self._sender.submit(batch)
 
 
-def _check_least(plan: Plan, size: int, min_batch: int) -> None:
+def check_least(plan: Plan, size: int, min_batch: int) -> None:
     """Check that any set of at least ``min_batch`` reports can leave in parts of at least as many.
 
     Raises:

@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Generic, TypeVar
 
 from estimators.plan import Plan
 from estimators.randomness import Randomness
 from producer.gateway.encoding import permutation
-from producer.gateway.rows import Row
+
+T = TypeVar("T")
+"""A report, in any form: open batches keep reports and do not look into them."""
 
 SHORT_GRACE = 20
 """Seconds. A quarter of a shorter grace is too little time for reports sent at the window's end."""
@@ -40,7 +43,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyReports:
+class ReadyReports(Generic[T]):
     """Reports of one group and window that leave together.
 
     Attributes:
@@ -52,7 +55,7 @@ class ReadyReports:
 
     group: int
     period: int
-    rows: list[Row]
+    rows: list[T]
     small: bool
 
 
@@ -65,11 +68,11 @@ class Selection(Enum):
 
 
 @dataclass(slots=True)
-class _OpenBatch:
+class _OpenBatch(Generic[T]):
     group: int
     period: int
     opened: Moment
-    rows: list[Row] = field(default_factory=list)
+    rows: list[T] = field(default_factory=list)
 
 
 def waits_until(plan: Plan, period: int) -> int:
@@ -85,7 +88,7 @@ def waits_until(plan: Plan, period: int) -> int:
     return end + grace - min(DELIVERY_MS, (1000 * plan.window + grace) // 4)
 
 
-class OpenBatches:
+class OpenBatches(Generic[T]):
     """The open batches of one plan. Not safe for use from several threads.
 
     Memory: ``most`` + ``min_batch`` rows for every group and open window.
@@ -113,16 +116,20 @@ class OpenBatches:
         self._most = [max(own, min_batch) for own in most]
         self._linger = linger
         self._randomness = randomness
-        self._open: dict[tuple[int, int], _OpenBatch] = {}
+        self._open: dict[tuple[int, int], _OpenBatch[T]] = {}
 
     @property
     def waiting(self) -> int:
         """Reports in all open batches. O(open batches)."""
         return sum(len(batch.rows) for batch in self._open.values())
 
+    def waits(self, period: int) -> bool:
+        """Whether a report of a window has not left yet. O(open batches)."""
+        return any(batch.period == period for batch in self._open.values())
+
     def add(
-        self, group: int, period: int, row: Row, clock: Callable[[], Moment]
-    ) -> ReadyReports | None:
+        self, group: int, period: int, row: T, clock: Callable[[], Moment]
+    ) -> ReadyReports[T] | None:
         """Add a report; returns what leaves because its batch is full.
 
         ``clock`` is called only where a batch opens or leaves.
@@ -140,7 +147,7 @@ class OpenBatches:
         batch = self._open.get((group, period))
         return batch is not None and len(batch.rows) in (1, self._least + self._kept)
 
-    def take(self, selection: Selection, now: Moment) -> list[ReadyReports]:
+    def take(self, selection: Selection, now: Moment) -> list[ReadyReports[T]]:
         """Remove and return what leaves now. O(open batches), O(n log n) for those that leave."""
         found = list(self._leaving(selection, now))
         return [self._leave(batch, reports, now) for batch, reports in found]
@@ -149,7 +156,7 @@ class OpenBatches:
         """Seconds until something is due; None where nothing is open. O(open batches)."""
         return min((self._seconds(batch, now) for batch in self._open.values()), default=None)
 
-    def _leaving(self, selection: Selection, now: Moment) -> Iterator[tuple[_OpenBatch, int]]:
+    def _leaving(self, selection: Selection, now: Moment) -> Iterator[tuple[_OpenBatch[T], int]]:
         for batch in self._open.values():
             reports = len(batch.rows)
             large_enough = selection is Selection.LARGE_ENOUGH and reports >= self._least
@@ -158,7 +165,7 @@ class OpenBatches:
             elif self._seconds(batch, now) <= 0:
                 yield batch, reports - (self._kept if self._is_open(batch, now) else 0)
 
-    def _seconds(self, batch: _OpenBatch, now: Moment) -> float:
+    def _seconds(self, batch: _OpenBatch[T], now: Moment) -> float:
         """Until the batch, or all of it but what it keeps, is due; not above 0 if it is due now."""
         lingers = batch.opened.monotonic + self._linger - now.monotonic
         until = waits_until(self._plan, batch.period)
@@ -168,12 +175,12 @@ class OpenBatches:
         waited = self._is_open(batch, batch.opened) and now.wall >= until
         return min(lingers, 0.0) if waited else lingers
 
-    def _is_open(self, batch: _OpenBatch, now: Moment) -> bool:
+    def _is_open(self, batch: _OpenBatch[T], now: Moment) -> bool:
         """Whether more reports of its window are expected; otherwise waiting brings nothing."""
         first = self._plan.window_start(batch.period) - 1000 * self._plan.skew
         return first <= now.wall < waits_until(self._plan, batch.period)
 
-    def _leave(self, batch: _OpenBatch, reports: int, now: Moment) -> ReadyReports:
+    def _leave(self, batch: _OpenBatch[T], reports: int, now: Moment) -> ReadyReports[T]:
         order = permutation(len(batch.rows), self._randomness).tolist()
         rows = [batch.rows[i] for i in order[:reports]]
         batch.rows = [batch.rows[i] for i in order[reports:]]

@@ -6,21 +6,22 @@ malformed report affects its sender only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from estimators.errors import Reason, Rejection
 from estimators.mechanisms.base import Column
 from estimators.plan import Plan
-from estimators.wire.batch import check_window
+from estimators.wire.batch import Batch, check_window
 from producer.device.reporter import Report
 from producer.gateway.encoding import EncodedBatch, make_batch
 
 Row = tuple[int, tuple[int | bytes, ...]]
 """The view, and one value per column of the mechanism: an integer, or the packed bits."""
 
+T = TypeVar("T")
 _ONE = (1,)
 
 
@@ -110,6 +111,23 @@ class RowReader:
 
 def _reject(reason: Reason, detail: str) -> NoReturn:
     raise Rejection(reason, detail)
+
+
+def row_of(plan: Plan, group: int, batch: Batch) -> Row:
+    """Return the row of a batch of one that was decoded by the plan."""
+    values: list[int | bytes] = []
+    for column in plan.mechanisms[group].columns:
+        array = batch.columns[column.name]
+        values.append(array.tobytes() if column.kind == "bits" else int(array[0]))
+    return 0 if batch.view is None else int(batch.view[0]), tuple(values)
+
+
+def in_parts(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+    """Split rows that leave together into parts of nearly equal size, at most ``most`` each."""
+    n = len(rows)
+    parts = -(-n // most)
+    for i in range(parts):
+        yield rows[n * i // parts : n * (i + 1) // parts]
 
 
 def batch_of_rows(plan: Plan, group: int, period: int, rows: Sequence[Row]) -> EncodedBatch:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from broker.clock import Clock, SystemClock
 from broker.names import TopicNames
 from broker.transport import Delivery, Sink
 from estimators.errors import CalmstreamError, FatalError, RecoverableError
 from producer.gateway.encoding import EncodedBatch
-from producer.gateway.spool import Spool
 from producer.gateway.totals import Accounts, Failure, Observer, Totals
 
 POLL_SECONDS = 0.05
@@ -70,6 +71,23 @@ class InFlightBatch:
     sent: float = 0.0
 
 
+class Keeper(Protocol):
+    """Keeps batches until they are settled: :class:`producer.gateway.spool.Spool`, for one."""
+
+    def store(self, batch: EncodedBatch) -> None:
+        """Write a batch; durable on return.
+
+        Raises:
+            RecoverableError: it could not be written.
+        """
+
+    def remove(self, batch: EncodedBatch) -> None:
+        """Note that a batch was acknowledged."""
+
+    def give_up(self, batch: EncodedBatch) -> None:
+        """Note that a batch is not sent again."""
+
+
 class BatchSender:
     """Sends batches and follows each one until it is acknowledged or given up.
 
@@ -77,7 +95,10 @@ class BatchSender:
         names: topics of the plan.
         sink: appends; stays the caller's to close.
         budget: see :class:`Budget`.
-        spool: keeps batches on disk until they are acknowledged; failed ones stay there.
+        spool: keeps batches on disk until they are acknowledged.
+        expired: whether a batch has become useless. Where given, it alone ends the attempts: the
+            budget's ``attempts`` and ``seconds`` do not apply, and a batch that the broker refused
+            is sent again too, because somebody may mend the cause.
         observer: receives what happens to batches.
         clock: monotonic time and sleep.
 
@@ -93,7 +114,8 @@ class BatchSender:
         sink: Sink,
         budget: Budget | None = None,
         *,
-        spool: Spool | None = None,
+        spool: Keeper | None = None,
+        expired: Callable[[EncodedBatch], bool] | None = None,
         observer: Observer | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -101,6 +123,7 @@ class BatchSender:
         self._sink = sink
         self._budget = budget or Budget()
         self._spool = spool
+        self._expired = expired
         self._accounts = Accounts(observer)
         self._clock = clock or SystemClock()
         self._batches: deque[InFlightBatch] = deque()
@@ -222,12 +245,17 @@ class BatchSender:
         if self._spool is not None:
             self._spool.remove(batch.encoded)
 
-    def _again(self, batch: InFlightBatch, error: RecoverableError) -> None:
+    def _again(self, batch: InFlightBatch, error: CalmstreamError) -> None:
         """Plan a resend of the same bytes, unless the budget is spent."""
         now = self._clock.monotonic()
         batch.delivery = None
-        pause = min(self._budget.pause * 2 ** (batch.attempts - 1), self._budget.longest_pause)
+        doubled = self._budget.pause * 2 ** min(batch.attempts - 1, 30)
+        pause = min(doubled, self._budget.longest_pause)
         batch.due = now + pause
+        if self._expired is not None:
+            if self._expired(batch.encoded):
+                self._failed(batch, Failure.EXPIRED)
+            return
         spent = batch.due - batch.first > self._budget.seconds
         if batch.attempts >= self._budget.attempts or spent:
             self.trouble = self.trouble or error
@@ -235,9 +263,14 @@ class BatchSender:
 
     def _refused(self, batch: InFlightBatch, error: FatalError) -> None:
         self.fatal = self.fatal or error
+        if self._expired is not None:
+            self._again(batch, error)
+            return
         self.trouble = self.trouble or error
         self._failed(batch)
 
-    def _failed(self, batch: InFlightBatch) -> None:
+    def _failed(self, batch: InFlightBatch, why: Failure = Failure.UNDELIVERED) -> None:
         self._batches.remove(batch)
-        self._accounts.failed(batch.encoded.group, batch.encoded.n, Failure.UNDELIVERED)
+        self._accounts.failed(batch.encoded.group, batch.encoded.n, why)
+        if self._spool is not None:
+            self._spool.give_up(batch.encoded)

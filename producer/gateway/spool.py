@@ -53,6 +53,9 @@ class Spool:
         """Delete a batch, if it is there."""
         self._path(batch).unlink(missing_ok=True)
 
+    def give_up(self, batch: EncodedBatch) -> None:
+        """Keep the batch: the next start sends it again."""
+
     def pending(self) -> Iterator[EncodedBatch]:
         """Yield the batches that an earlier process left, in no particular order.
 

@@ -20,6 +20,9 @@ class Failure(StrEnum):
     UNENCODABLE = "unencodable"
     """It could not be written into a batch; the others of its batch were sent without it."""
 
+    EXPIRED = "expired"
+    """Its window ended before the broker acknowledged its batch."""
+
     SMALL = "small"
     """Fewer than ``min_batch`` reports of its group and window came, and the setting drops them."""
 
