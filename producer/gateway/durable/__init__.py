@@ -1,0 +1,1 @@
+"""Reports on disk from their acknowledgement until their window is over."""

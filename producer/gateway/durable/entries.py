@@ -1,0 +1,217 @@
+"""What a frame of the spool holds: accepted reports, sealed batches, and what became of them.
+
+Integers are little-endian. A payload is a sequence of entries; the first byte is its kind.
+
+=====  ========================================================================================
+``H``  ``u16`` length, canonical JSON: the version, the plan's digest and the window. Once, first.
+``R``  16 bytes id, ``u16`` key, ``u16`` group, and the row as :class:`RowCodec` packs it. Reports
+       are numbered in the order of the file, from 0.
+``O``  ``u32`` n, n numbers (``u32``) of reports that have left; the batches follow in the frame.
+``S``  16 bytes batch id, ``u16`` group, ``u32`` reports, ``u32`` length, the record's body.
+``D``  ``u16`` group, ``u32`` reports that were given up instead of sealed.
+``A``  16 bytes batch id: acknowledged by the broker.
+``L``  16 bytes batch id: lost, because its window ended first.
+=====  ========================================================================================
+
+Nothing of the sender is written but the number of the application key, 0 for none.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import orjson
+
+from estimators.plan import Plan
+from producer.gateway.encoding import EncodedBatch
+from producer.gateway.rows import Row
+
+VERSION = "spool-1"
+_HEADER = struct.Struct("<cH")
+_REPORT = struct.Struct("<c16sHH")
+_LEFT = struct.Struct("<cI")
+_SEALED = struct.Struct("<c16sHII")
+_DROPPED = struct.Struct("<cHI")
+_SETTLED = struct.Struct("<c16s")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A report that was read and checked, as it is spooled.
+
+    Attributes:
+        report_id: 16 bytes that the device has chosen.
+        key: number of the application key, 0 for none.
+        group: index of the group.
+        period: number of the window.
+        row: view and values.
+    """
+
+    report_id: bytes
+    key: int
+    group: int
+    period: int
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """An ``R`` entry."""
+
+    report_id: bytes
+    key: int
+    group: int
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """An ``S`` entry; ``at`` is the offset of the body within the payload."""
+
+    batch_id: bytes
+    group: int
+    n: int
+    at: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """An ``O`` entry."""
+
+    numbers: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A ``D`` entry."""
+
+    group: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """An ``A`` or ``L`` entry."""
+
+    batch_id: bytes
+    acknowledged: bool
+
+
+Stored = StoredReport | StoredBatch | Left | Dropped | Settled
+
+
+class RowCodec:
+    """Packs rows of one plan into a fixed number of bytes per group.
+
+    Args:
+        plan: gives the columns of each group.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._forms = [
+            struct.Struct(
+                "<I"
+                + "".join(
+                    f"{-(-column.bound // 8)}s" if column.kind == "bits" else "Q"
+                    for column in mechanism.columns
+                )
+            )
+            for mechanism in plan.mechanisms
+        ]
+
+    def pack(self, group: int, row: Row) -> bytes:
+        """Return the bytes of a row."""
+        return self._forms[group].pack(row[0], *row[1])
+
+    def unpack(self, group: int, payload: bytes, at: int) -> tuple[Row, int]:
+        """Return the row at an offset, and the offset behind it."""
+        form = self._forms[group]
+        view, *values = form.unpack_from(payload, at)
+        return (view, tuple(values)), at + form.size
+
+
+def header(digest: str, period: int) -> bytes:
+    """Return an ``H`` entry."""
+    text = orjson.dumps({"v": VERSION, "plan": digest, "period": period})
+    return _HEADER.pack(b"H", len(text)) + text
+
+
+def reports(codec: RowCodec, entries: Iterable[Entry]) -> bytes:
+    """Return an ``R`` entry for each report."""
+    return b"".join(
+        _REPORT.pack(b"R", e.report_id, e.key, e.group) + codec.pack(e.group, e.row)
+        for e in entries
+    )
+
+
+def sealed(
+    numbers: Sequence[int], batches: Iterable[EncodedBatch], dropped: tuple[int, int]
+) -> bytes:
+    """Return the entries of reports that leave together.
+
+    Args:
+        numbers: of the reports.
+        batches: which hold them.
+        dropped: group, and how many of the reports are in no batch.
+    """
+    parts = [_LEFT.pack(b"O", len(numbers)), np.array(sorted(numbers), "<u4").tobytes()]
+    for batch in batches:
+        head = _SEALED.pack(b"S", batch.batch_id, batch.group, batch.n, len(batch.value))
+        parts += [head, batch.value]
+    if dropped[1]:
+        parts.append(_DROPPED.pack(b"D", *dropped))
+    return b"".join(parts)
+
+
+def settled(outcomes: Iterable[Settled]) -> bytes:
+    """Return the entries of batches that are settled."""
+    return b"".join(
+        _SETTLED.pack(b"A" if one.acknowledged else b"L", one.batch_id) for one in outcomes
+    )
+
+
+def read_header(payload: bytes) -> tuple[object, int]:
+    """Return the header's JSON and the offset behind it; (None, 0) where there is none."""
+    if payload[:1] != b"H":
+        return None, 0
+    _, size = _HEADER.unpack_from(payload)
+    end = _HEADER.size + size
+    return orjson.loads(payload[_HEADER.size : end]), end
+
+
+def read_entries(codec: RowCodec, payload: bytes, at: int) -> Iterator[Stored]:
+    """Yield the entries of a payload from an offset on.
+
+    Raises:
+        ValueError: an unknown kind.
+    """
+    while at < len(payload):
+        kind = payload[at : at + 1]
+        if kind == b"R":
+            _, report_id, key, group = _REPORT.unpack_from(payload, at)
+            row, at = codec.unpack(group, payload, at + _REPORT.size)
+            yield StoredReport(report_id, key, group, row)
+        elif kind == b"O":
+            _, n = _LEFT.unpack_from(payload, at)
+            at += _LEFT.size
+            yield Left(np.frombuffer(payload, "<u4", n, at).tolist())
+            at += 4 * n
+        elif kind == b"S":
+            _, batch_id, group, n, length = _SEALED.unpack_from(payload, at)
+            at += _SEALED.size
+            yield StoredBatch(batch_id, group, n, at, length)
+            at += length
+        elif kind == b"D":
+            _, group, n = _DROPPED.unpack_from(payload, at)
+            at += _DROPPED.size
+            yield Dropped(group, n)
+        elif kind in {b"A", b"L"}:
+            _, batch_id = _SETTLED.unpack_from(payload, at)
+            at += _SETTLED.size
+            yield Settled(batch_id, kind == b"A")
+        else:
+            raise ValueError(f"unknown kind of entry {kind!r}")

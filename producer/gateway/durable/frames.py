@@ -1,0 +1,180 @@
+"""Files of frames: what is written together is read back together or not at all.
+
+A file begins with ``calmspl1`` and 8 random bytes. A frame is ``magic (4 bytes) | length of the
+payload (u32) | checksum (u32) | payload``, integers little-endian; the checksum is the CRC-32 of
+the random bytes, the length and the payload. A crash can leave a part of the last frame; it was
+never acknowledged and is cut off. A damaged frame with an intact one behind it is not the trace of
+a crash but of a fault of the disk, and nothing is cut. The random bytes keep a sender of reports
+from placing an intact frame inside one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from estimators.errors import FatalError, RecoverableError
+from producer.gateway.durable.files import Files, LogFile
+
+MAGIC = b"\xc5cS\x01"
+_BEGIN = b"calmspl1"
+_BEGIN_BYTES = 16
+_HEAD = struct.Struct("<4sII")
+HEAD_BYTES = _HEAD.size
+MAX_PAYLOAD = 1 << 28
+
+
+class FrameFile:
+    """One file of frames. Only :meth:`read` is safe from several threads.
+
+    Args:
+        files: the file system.
+        path: of the file; it is created by the first :meth:`append`.
+    """
+
+    def __init__(self, files: Files, path: Path) -> None:
+        self._files = files
+        self.path = path
+        self._file: LogFile | None = None
+        self._salt = b""
+        self._size = 0
+        self._sound = True
+        self._named = False
+
+    @property
+    def size(self) -> int:
+        """Durable bytes."""
+        return self._size
+
+    def recover(self) -> Iterator[tuple[int, bytes]]:
+        """Open an existing file; yield offset and payload of every frame, then cut a torn tail.
+
+        Raises:
+            FatalError: an intact frame follows a damaged one, or the file cannot be read.
+        """
+        try:
+            self._file = file = self._files.open(self.path)
+            self._named = True
+            end = file.size()
+            begin = file.read(0, _BEGIN_BYTES)
+            if len(begin) == _BEGIN_BYTES:
+                if not begin.startswith(_BEGIN):
+                    raise FatalError(f"{self.path} is no spool file; move it away")
+                self._salt = begin[len(_BEGIN) :]
+                self._size = _BEGIN_BYTES
+                yield from self._frames(file, end)
+            if self._size < end:
+                file.truncate(self._size)
+                file.sync()
+        except OSError as error:
+            raise FatalError(f"cannot read {self.path}: {error.strerror}") from error
+
+    def append(self, payload: bytes) -> int:
+        """Write a frame; durable on return. Returns the offset of the payload.
+
+        Raises:
+            RecoverableError: the file system refused. Nothing of the frame will be read.
+        """
+        if len(payload) > MAX_PAYLOAD:
+            raise RecoverableError(f"cannot write {self.path}: {len(payload):,} bytes at once")
+        try:
+            return self._append(payload)
+        except OSError as error:
+            self._sound = False
+            with contextlib.suppress(OSError):
+                self._cut()  # if it fails, the next call tries again before it writes
+            raise RecoverableError(f"cannot write {self.path}: {error.strerror}") from error
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return bytes of the file.
+
+        Raises:
+            RecoverableError: it cannot be read.
+        """
+        if self._file is None:
+            raise RecoverableError(f"{self.path} is closed")
+        try:
+            found = self._file.read(offset, length)
+        except OSError as error:
+            raise RecoverableError(f"cannot read {self.path}: {error.strerror}") from error
+        if len(found) != length:
+            raise RecoverableError(f"cannot read {self.path}: it is shorter than it was")
+        return found
+
+    def remove(self) -> None:
+        """Close and delete the file.
+
+        Raises:
+            OSError: it cannot be deleted.
+        """
+        self.close()
+        self._files.remove(self.path)
+
+    def close(self) -> None:
+        """Close the file. Never raises."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _append(self, payload: bytes) -> int:
+        if not self._sound:
+            self._cut()
+        file = self._file = self._files.open(self.path) if self._file is None else self._file
+        begin = b""
+        if self._size == 0:
+            self._salt = os.urandom(_BEGIN_BYTES - len(_BEGIN))
+            begin = _BEGIN + self._salt
+        head = _HEAD.pack(MAGIC, len(payload), self._check(payload))
+        file.append(begin + head + payload)
+        file.sync()
+        if not self._named:
+            self._files.sync_directory(self.path.parent)
+            self._named = True
+        at = self._size + len(begin) + HEAD_BYTES
+        self._size = at + len(payload)
+        return at
+
+    def _cut(self) -> None:
+        """Cut what a failed write left: after a failed sync nobody knows what is on the disk."""
+        if self._file is not None:
+            self._file.truncate(self._size)
+            self._file.sync()
+        self._sound = True
+
+    def _check(self, payload: bytes) -> int:
+        return zlib.crc32(payload, zlib.crc32(self._salt + len(payload).to_bytes(4, "little")))
+
+    def _frames(self, file: LogFile, end: int) -> Iterator[tuple[int, bytes]]:
+        while (payload := self._payload(file, self._size, end)) is not None:
+            yield self._size + HEAD_BYTES, payload
+            self._size += HEAD_BYTES + len(payload)
+        if self._has_frame(file, self._size + 1, end):
+            raise FatalError(
+                f"{self.path} is damaged at byte {self._size:,} although what follows is intact: "
+                "the disk has changed it; restore the file or move it away to continue without it"
+            )
+
+    def _payload(self, file: LogFile, offset: int, end: int) -> bytes | None:
+        """Return the payload of the frame at ``offset``, or None where there is no intact one."""
+        head = file.read(offset, HEAD_BYTES)
+        if len(head) < HEAD_BYTES:
+            return None
+        magic, size, check = _HEAD.unpack(head)
+        if magic != MAGIC or size > min(MAX_PAYLOAD, end - offset - HEAD_BYTES):
+            return None
+        payload = file.read(offset + HEAD_BYTES, size)
+        return payload if len(payload) == size and self._check(payload) == check else None
+
+    def _has_frame(self, file: LogFile, offset: int, end: int) -> bool:
+        """Return whether an intact frame begins anywhere from ``offset`` on. O(bytes)."""
+        rest = file.read(offset, max(end - offset, 0))
+        at = rest.find(MAGIC)
+        while at >= 0:
+            if self._payload(file, offset + at, end) is not None:
+                return True
+            at = rest.find(MAGIC, at + 1)
+        return False

@@ -1,0 +1,343 @@
+"""The spool of one plan: accepts reports, seals batches, and forgets windows that are over."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from estimators.errors import FatalError, Reason, RecoverableError
+from estimators.plan import Plan
+from estimators.randomness import Randomness, SystemRandomness
+from producer.gateway.batcher import check_least
+from producer.gateway.durable.entries import Entry, RowCodec
+from producer.gateway.durable.files import Files
+from producer.gateway.durable.frames import FrameFile
+from producer.gateway.durable.period_log import Numbered, PeriodLog, SealedBatch
+from producer.gateway.encoding import EncodedBatch, most_reports
+from producer.gateway.open_batches import (
+    Moment,
+    OpenBatches,
+    ReadyReports,
+    Selection,
+    waits_until,
+)
+from producer.gateway.rows import batches_of_rows, in_parts
+from producer.gateway.totals import Accounts, Failure
+
+_NAME = re.compile(r"(\d{1,20})\.spool")
+
+
+class Outcome(StrEnum):
+    """What became of a report beside the reasons of :class:`estimators.errors.Reason`."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    BAD_REPORT_ID = "bad_report_id"
+    QUOTA = "quota"
+    UNAVAILABLE = "unavailable"
+
+
+Result = Outcome | Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How reports are merged; see :class:`producer.gateway.batcher.Batcher`.
+
+    Attributes:
+        size: reports in a full batch.
+        linger: seconds that a batch that may leave waits for more.
+        min_batch: least reports of one group, window and application key that leave together.
+        drops_small: whether fewer are given up when the window closes.
+    """
+
+    size: int = 1000
+    linger: float = 1.0
+    min_batch: int = 50
+    drops_small: bool = False
+
+
+def closes_at(plan: Plan, period: int) -> int:
+    """When the gateway takes no more reports of a window, milliseconds since the epoch.
+
+    It is the moment at which the last reports of the window leave: a later one would stand alone.
+    """
+    return waits_until(plan, period)
+
+
+def over_at(plan: Plan, period: int) -> int:
+    """When a batch of the window is given up, milliseconds since the epoch.
+
+    The skew is added because the log's clock may be behind the gateway's by as much.
+    """
+    return plan.window_end(period) + 1000 * (plan.grace + plan.skew)
+
+
+class PlanSpool:
+    """All that a gateway holds of one plan. Not safe for use from several threads.
+
+    Args:
+        plan: the plan.
+        directory: of this plan alone.
+        files: the file system.
+        batching: see :class:`Batching`.
+        accounts: receives what becomes of reports.
+        randomness: shuffles; set it in tests only.
+
+    Raises:
+        InvalidInput: the plan does not allow ``min_batch``.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        directory: Path,
+        files: Files,
+        batching: Batching | None = None,
+        *,
+        accounts: Accounts | None = None,
+        randomness: Randomness | None = None,
+    ) -> None:
+        self.plan = plan
+        self.accounts = accounts or Accounts()
+        self._batching = batching or Batching()
+        check_least(plan, self._batching.size, self._batching.min_batch)
+        self._directory = directory
+        self._files = files
+        self._randomness = randomness or SystemRandomness()
+        self._codec = RowCodec(plan)
+        self._sizes = [
+            min(self._batching.size, most_reports(plan, g)) for g in range(len(plan.groups))
+        ]
+        self._logs: dict[int, PeriodLog] = {}
+        self._open: dict[int, OpenBatches[Numbered]] = {}
+        self._ready: deque[ReadyReports[Numbered]] = deque()
+
+    @property
+    def size(self) -> int:
+        """Length of all files."""
+        return sum(log.size for log in self._logs.values())
+
+    @property
+    def waiting(self) -> int:
+        """Reports that were accepted and are not settled. O(batches that are not settled)."""
+        waiting = sum(piles.waiting for piles in self._open.values())
+        waiting += sum(len(ready.rows) for ready in self._ready)
+        return waiting + sum(b.n for log in self._logs.values() for b in log.unsettled.values())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the plan is kept."""
+        return not self._logs
+
+    def recover(self, now: Moment) -> list[SealedBatch]:
+        """Read what an earlier process left; return the batches that are not settled.
+
+        Raises:
+            FatalError: a file is damaged.
+            OSError: the directory cannot be made.
+        """
+        self._files.make_directory(self._directory)
+        for name in self._files.names(self._directory):
+            if (match := _NAME.fullmatch(name)) is not None:
+                self._recover(int(match[1]), now)
+        return [batch for log in self._logs.values() for batch in log.unsettled.values()]
+
+    def accept(
+        self, entries: Sequence[Entry], now: Moment, quotas: Sequence[int | None]
+    ) -> list[Result]:
+        """Take reports; what is accepted is durable on return.
+
+        Args:
+            entries: reports that the plan allows, but for time.
+            now: ``wall`` is the present time, which never goes back.
+            quotas: for every report, how many its key may send per window; None for any number.
+        """
+        results: list[Result] = []
+        new: dict[int, dict[bytes, int]] = {}
+        used: Counter[tuple[int, int]] = Counter()
+        for i, (entry, quota) in enumerate(zip(entries, quotas, strict=True)):
+            result = self._judge(entry, now, new.get(entry.period, {}))
+            place = entry.period, entry.key
+            if result is Outcome.ACCEPTED:
+                if quota is not None and self._used(entry) + used[place] >= quota:
+                    result = Outcome.QUOTA
+                else:
+                    used[place] += 1
+                    new.setdefault(entry.period, {})[entry.report_id] = i
+            results.append(result)
+        for period, added in new.items():
+            if added and not self._add(period, [entries[i] for i in added.values()], now):
+                for i, entry in enumerate(entries):
+                    if entry.period == period and results[i] in (
+                        Outcome.ACCEPTED,
+                        Outcome.DUPLICATE,
+                    ):
+                        results[i] = self._without(entry)
+        return results
+
+    def leaving(self, now: Moment, selection: Selection = Selection.DUE) -> Iterator[SealedBatch]:
+        """Seal what leaves; every batch is durable when it is yielded.
+
+        Raises:
+            RecoverableError: a batch could not be written; its reports wait for the next call.
+        """
+        for piles in self._open.values():
+            self._ready.extend(piles.take(selection, now))
+        while self._ready:
+            ready = self._ready[0]
+            log = self._logs[ready.period]
+            found = self._seal(ready, log)
+            self._ready.popleft()
+            yield from found
+
+    def patience(self, now: Moment) -> float | None:
+        """Seconds until something leaves; None where nothing waits."""
+        if self._ready:
+            return 0.0
+        waits = (piles.patience(now) for piles in self._open.values())
+        return min((seconds for seconds in waits if seconds is not None), default=None)
+
+    def settle(self, batch: SealedBatch, *, acknowledged: bool) -> None:
+        """Note what became of a batch."""
+        log = self._logs.get(batch.period)
+        if log is not None:
+            log.settle(batch.batch_id, acknowledged=acknowledged)
+
+    def write_outcomes(self) -> None:
+        """Make what was noted durable.
+
+        Raises:
+            RecoverableError: it could not be written; it is kept for the next frame.
+        """
+        for log in self._logs.values():
+            log.write_outcomes()
+
+    def over(self, now: Moment) -> list[int]:
+        """Return the windows that can be forgotten: over, and every batch settled."""
+        return [
+            period
+            for period, log in self._logs.items()
+            if now.wall >= over_at(self.plan, period)
+            and not log.unsettled
+            and not any(piles.waits(period) for piles in self._open.values())
+        ]
+
+    def forget(self, period: int) -> None:
+        """Delete a window; the clock's mark must be durable beyond its end.
+
+        Raises:
+            OSError: it could not be deleted; the next call tries again.
+        """
+        self._logs[period].remove()
+        del self._logs[period]
+        left = [ready for ready in self._ready if ready.period != period]
+        for ready in self._ready:
+            if ready.period == period:  # the disk refused them until now
+                self.accounts.failed(ready.group, len(ready.rows), Failure.EXPIRED)
+        self._ready = deque(left)
+
+    def body(self, batch: SealedBatch) -> EncodedBatch:
+        """Return a batch with its bytes; safe from any thread.
+
+        Raises:
+            RecoverableError: it cannot be read.
+        """
+        log = self._logs.get(batch.period)
+        if log is None:
+            raise RecoverableError("the window is over")
+        return EncodedBatch(batch.group, batch.n, batch.batch_id, log.body(batch))
+
+    def close(self) -> None:
+        """Close all files."""
+        for log in self._logs.values():
+            log.close()
+
+    def _recover(self, period: int, now: Moment) -> None:
+        if period >= self.plan.windows:
+            raise FatalError(f"{self._path(period)}: the plan has {self.plan.windows} windows")
+        log = self._logs[period] = self._log(period)
+        for key, group, report in log.recover():
+            self.accounts.taken(group, 1)
+            full = self._piles(key).add(group, period, report, lambda: now)
+            if full is not None:
+                self._ready.append(full)
+        for batch in log.unsettled.values():
+            self.accounts.taken(batch.group, batch.n)
+
+    def _judge(self, entry: Entry, now: Moment, new: dict[bytes, int]) -> Result:
+        log = self._logs.get(entry.period)
+        if entry.report_id in new or (log is not None and log.knows(entry.report_id)):
+            return Outcome.DUPLICATE
+        if now.wall >= closes_at(self.plan, entry.period):
+            return Reason.LATE
+        if now.wall < self.plan.window_start(entry.period) - 1000 * self.plan.skew:
+            return Reason.EARLY
+        return Outcome.ACCEPTED
+
+    def _used(self, entry: Entry) -> int:
+        log = self._logs.get(entry.period)
+        return 0 if log is None else log.accepted(entry.key)
+
+    def _add(self, period: int, accepted: Sequence[Entry], now: Moment) -> bool:
+        """Write reports of one window; False where the disk refuses."""
+        if period not in self._logs:
+            self._logs[period] = self._log(period)
+        try:
+            numbered = self._logs[period].add(accepted)
+        except RecoverableError:
+            return False
+        for entry, report in zip(accepted, numbered, strict=True):
+            self.accounts.taken(entry.group, 1)
+            full = self._piles(entry.key).add(entry.group, period, report, lambda: now)
+            if full is not None:
+                self._ready.append(full)
+        return True
+
+    def _without(self, entry: Entry) -> Result:
+        """Return the result of a report whose frame could not be written."""
+        log = self._logs.get(entry.period)
+        known = log is not None and log.knows(entry.report_id)
+        return Outcome.DUPLICATE if known else Outcome.UNAVAILABLE
+
+    def _seal(self, ready: ReadyReports[Numbered], log: PeriodLog) -> list[SealedBatch]:
+        group, n = ready.group, len(ready.rows)
+        numbers = [one.number for one in ready.rows]
+        if ready.small and self._batching.drops_small:
+            log.seal(numbers, group, [], n)
+            self.accounts.failed(group, n, Failure.SMALL)
+            return []
+        lost: list[int] = []
+        batches = [
+            batch
+            for part in in_parts([one.row for one in ready.rows], self._sizes[group])
+            for batch in batches_of_rows(self.plan, group, ready.period, part, lost.append)
+        ]
+        found = log.seal(numbers, group, batches, sum(lost))
+        if lost:
+            self.accounts.failed(group, sum(lost), Failure.UNENCODABLE)
+        if ready.small:
+            self.accounts.small(group, n)
+        return found
+
+    def _piles(self, key: int) -> OpenBatches[Numbered]:
+        if key not in self._open:
+            self._open[key] = OpenBatches(
+                self.plan,
+                self._sizes,
+                min_batch=self._batching.min_batch,
+                linger=self._batching.linger,
+                randomness=self._randomness,
+            )
+        return self._open[key]
+
+    def _log(self, period: int) -> PeriodLog:
+        file = FrameFile(self._files, self._path(period))
+        return PeriodLog(self.plan, self._codec, period, file)
+
+    def _path(self, period: int) -> Path:
+        return self._directory / f"{period}.spool"

@@ -1,0 +1,255 @@
+"""The spools of all plans of one gateway, in one directory that one process uses.
+
+``<directory>/clock.json`` is the latest time seen, ``reserve`` is room that is freed when the disk
+is full, so that what was accepted can still be sealed and sent. ``<plan digest>/plan.json`` is the
+plan, so that its reports can be sent also when it is no longer offered, and
+``<plan digest>/<window>.spool`` a file per window.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from broker.clock import Clock
+from broker.files import exclusive, real_path
+from estimators.errors import FatalError, Reason, RecoverableError
+from estimators.plan import Plan
+from estimators.plan.document import read_plan
+from estimators.randomness import Randomness
+from producer.gateway.durable.entries import Entry
+from producer.gateway.durable.files import Files, OsFiles
+from producer.gateway.durable.mark import ClockMark
+from producer.gateway.durable.period_log import SealedBatch
+from producer.gateway.durable.plan_spool import Batching, Outcome, PlanSpool, Result, over_at
+from producer.gateway.open_batches import Moment, Selection
+from producer.gateway.totals import Accounts
+
+RESERVE_BYTES = 16 << 20
+MARK_SECONDS = 60.0
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_RESERVE = "reserve"
+_PLAN = "plan.json"
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Keep other processes from using a spool.
+
+    Raises:
+        FatalError: another process uses it, or it cannot be made.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(exclusive(real_path(directory / "spool"), wait=False))
+        except RecoverableError as error:
+            raise FatalError(
+                f"{error}: every gateway needs a spool of its own, because two of them would send "
+                "the same reports"
+            ) from None
+        yield
+
+
+class Spool:
+    """The spools of all plans. Not safe for use from several threads, but for :meth:`body`.
+
+    The caller holds the lock of the directory, see :func:`locked`.
+
+    Args:
+        directory: of the spool.
+        clock: the machine's.
+        batching: how reports are merged.
+        files: the file system.
+        accounts: makes the accounts of a plan.
+        randomness: shuffles; set it in tests only.
+
+    Raises:
+        FatalError: the directory holds something that cannot be read.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        clock: Clock,
+        batching: Batching,
+        *,
+        files: Files | None = None,
+        accounts: Callable[[Plan], Accounts] = lambda _: Accounts(),
+        randomness: Randomness | None = None,
+    ) -> None:
+        self._directory = directory
+        self._files = files or OsFiles()
+        self._clock = clock
+        self._batching = batching
+        self._accounts = accounts
+        self._randomness = randomness
+        self._plans: dict[str, PlanSpool] = {}
+        self._has_reserve = False
+        self._refused = False
+        self._kept = self._tried = -MARK_SECONDS
+        try:
+            self._files.make_directory(directory)
+        except OSError as error:
+            raise FatalError(f"cannot make the spool {directory}: {error.strerror}") from error
+        self.mark = ClockMark(self._files, directory, clock)
+
+    @property
+    def plans(self) -> dict[str, PlanSpool]:
+        """The plans' spools by digest."""
+        return self._plans
+
+    @property
+    def size(self) -> int:
+        """Length of all files of reports."""
+        return sum(spool.size for spool in self._plans.values())
+
+    @property
+    def has_room(self) -> bool:
+        """Whether reports are taken: the reserve is there, and the last ones were written."""
+        return self._has_reserve and not self._refused
+
+    def now(self) -> Moment:
+        """Return the time by which windows end."""
+        return Moment(self._clock.monotonic(), self.mark.present())
+
+    def recover(self) -> list[tuple[str, SealedBatch]]:
+        """Read what an earlier process left; return the batches that are not settled.
+
+        Raises:
+            FatalError: a file is damaged.
+        """
+        found = []
+        for name in self._files.names(self._directory):
+            if _DIGEST.fullmatch(name):
+                raw = self._files.read(self._directory / name / _PLAN)
+                if raw is None:
+                    continue  # a crash came before the plan was written, hence before any report
+                found += self.add(read_plan(raw))
+        self._make_reserve()
+        return found
+
+    def add(self, plan: Plan) -> list[tuple[str, SealedBatch]]:
+        """Take reports of a plan from now on; return its batches that are not settled.
+
+        Raises:
+            FatalError: its spool is damaged or cannot be made.
+            InvalidInput: it does not allow ``min_batch``.
+        """
+        digest = plan.digest
+        if digest in self._plans:
+            return []
+        directory = self._directory / digest
+        spool = PlanSpool(
+            plan,
+            directory,
+            self._files,
+            self._batching,
+            accounts=self._accounts(plan),
+            randomness=self._randomness,
+        )
+        try:
+            unsettled = spool.recover(self.now())
+            if self._files.read(directory / _PLAN) is None:
+                self._files.write(directory / _PLAN, plan.to_bytes())
+        except (OSError, RecoverableError) as error:
+            raise FatalError(f"cannot make the spool {directory}: {error}") from error
+        self._plans[digest] = spool
+        return [(digest, batch) for batch in unsettled]
+
+    def accept(
+        self, digest: str, entries: Sequence[Entry], quotas: Sequence[int | None]
+    ) -> list[Result]:
+        """Take reports; see :meth:`PlanSpool.accept`. A plan that is over was forgotten."""
+        if digest not in self._plans:
+            return [Reason.AFTER_END] * len(entries)
+        if not self._has_reserve and not self._make_reserve():
+            return [Outcome.UNAVAILABLE] * len(entries)
+        results = self._plans[digest].accept(entries, self.now(), quotas)
+        self._refused = Outcome.UNAVAILABLE in results
+        return results
+
+    def leaving(self, selection: Selection = Selection.DUE) -> Iterator[tuple[str, SealedBatch]]:
+        """Seal what leaves; every batch is durable when it is yielded. Never raises.
+
+        Where the disk refuses, the reserve is freed; reports that cannot be sealed even then wait.
+        """
+        for digest, spool in self._plans.items():
+            try:
+                yield from self._leaving(digest, spool, selection)
+            except RecoverableError:
+                if self._free_reserve():
+                    with contextlib.suppress(RecoverableError):
+                        yield from self._leaving(digest, spool, selection)
+
+    def patience(self) -> float | None:
+        """Seconds until something leaves; None where nothing waits."""
+        waits = (spool.patience(self.now()) for spool in self._plans.values())
+        return min((seconds for seconds in waits if seconds is not None), default=None)
+
+    def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:
+        """Note what became of a batch."""
+        if digest in self._plans:
+            self._plans[digest].settle(batch, acknowledged=acknowledged)
+
+    def tidy(self) -> None:
+        """Write what was noted, and forget windows that are over. Never raises.
+
+        What the disk refuses is done by a later call.
+        """
+        with contextlib.suppress(RecoverableError, OSError):
+            for spool in self._plans.values():
+                spool.write_outcomes()
+            now = self.now()
+            over = [(s, period) for s in self._plans.values() for period in s.over(now)]
+            if over or now.monotonic - self._kept >= MARK_SECONDS:
+                # First the mark, so that no clock lets in a report whose id is forgotten.
+                self.mark.keep()
+                self._kept = now.monotonic
+            for spool, period in over:
+                spool.forget(period)
+            self._forget_plans(now)
+
+    def close(self) -> None:
+        """Make the time durable and close all files. Never raises."""
+        with contextlib.suppress(RecoverableError):
+            self.mark.keep()
+        for spool in self._plans.values():
+            spool.close()
+
+    def _leaving(
+        self, digest: str, spool: PlanSpool, selection: Selection
+    ) -> Iterator[tuple[str, SealedBatch]]:
+        for batch in spool.leaving(self.now(), selection):
+            yield digest, batch
+
+    def _forget_plans(self, now: Moment) -> None:
+        """Delete what is kept of plans whose last window is over."""
+        for digest, spool in list(self._plans.items()):
+            if spool.is_empty and now.wall >= over_at(spool.plan, spool.plan.windows - 1):
+                self._files.remove(self._directory / digest / _PLAN)
+                del self._plans[digest]
+
+    def _make_reserve(self) -> bool:
+        """Make the reserve where it is missing; at most one attempt a second."""
+        path, now = self._directory / _RESERVE, self._clock.monotonic()
+        if now - self._tried < 1.0 and self._tried >= 0:
+            return False
+        self._tried = now
+        try:
+            raw = self._files.read(path)
+            if raw is None or len(raw) < RESERVE_BYTES:
+                self._files.write(path, bytes(RESERVE_BYTES))
+        except (RecoverableError, FatalError):
+            return False
+        self._has_reserve = True
+        return True
+
+    def _free_reserve(self) -> bool:
+        """Give the reserve's room back to the disk; whether there was one."""
+        had, self._has_reserve = self._has_reserve, False
+        self._tried = self._clock.monotonic()
+        with contextlib.suppress(OSError):
+            self._files.remove(self._directory / _RESERVE)
+        return had

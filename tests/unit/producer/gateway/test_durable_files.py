@@ -1,0 +1,128 @@
+"""Frames, ids and the clock's mark: the parts of the spool, each on its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from broker.clock import ManualClock
+from estimators.errors import FatalError, RecoverableError
+from producer.gateway.durable.files import OsFiles
+from producer.gateway.durable.frames import HEAD_BYTES, FrameFile
+from producer.gateway.durable.ids import IdSet
+from producer.gateway.durable.mark import ClockMark
+
+
+def written(path: Path, *payloads: bytes) -> FrameFile:
+    frames = FrameFile(OsFiles(), path)
+    for payload in payloads:
+        frames.append(payload)
+    frames.close()
+    return frames
+
+
+def read(path: Path) -> list[bytes]:
+    frames = FrameFile(OsFiles(), path)
+    found = [payload for _, payload in frames.recover()]
+    frames.close()
+    return found
+
+
+def test_frames_come_back_in_order(tmp_path: Path) -> None:
+    written(tmp_path / "a", b"one", b"", b"three")
+    assert read(tmp_path / "a") == [b"one", b"", b"three"]
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("lost", range(1, HEAD_BYTES + 6))
+def test_a_torn_tail_is_cut_at_every_length(tmp_path: Path, lost: int) -> None:
+    path = tmp_path / "a"
+    written(path, b"first", b"second")
+    path.write_bytes(path.read_bytes()[:-lost])
+    assert read(path) == [b"first"]
+    assert read(path) == [b"first"], "the cut is durable"
+    frames = FrameFile(OsFiles(), path)
+    list(frames.recover())
+    frames.append(b"third")
+    assert read(path) == [b"first", b"third"]
+
+
+@pytest.mark.parametrize("kept", range(16))
+def test_a_file_that_was_only_begun_is_empty(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "a"
+    written(path, b"first")
+    path.write_bytes(path.read_bytes()[:kept])
+    assert read(path) == []
+
+
+def test_a_changed_byte_before_an_intact_frame_is_a_fault_of_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    written(path, b"first", b"second")
+    whole = path.read_bytes()
+    for place in range(16, 16 + HEAD_BYTES + 5):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(FatalError, match="damaged at byte 16"):
+            read(path)
+
+
+def test_a_frame_inside_a_report_is_none(tmp_path: Path) -> None:
+    """A sender cannot place an intact frame, because the checksum has a random part."""
+    written(tmp_path / "other", b"inner")
+    inner = (tmp_path / "other").read_bytes()[16:]
+    path = tmp_path / "a"
+    written(path, b"first", inner)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert read(path) == [b"first"]
+
+
+def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"something else, and long enough")
+    with pytest.raises(FatalError, match="is no spool file"):
+        read(tmp_path / "a")
+
+
+def test_a_closed_file_cannot_be_read(tmp_path: Path) -> None:
+    frames = written(tmp_path / "a", b"first")
+    with pytest.raises(RecoverableError, match="closed"):
+        frames.read(0, 1)
+
+
+def test_the_set_of_ids_is_a_set() -> None:
+    dice, ids, known = Random(3), IdSet(), set[bytes]()
+    for _ in range(20_000):
+        one = dice.randbytes(1) * 15 + dice.randbytes(1)  # many share parts of each other
+        assert (one in ids) == (one in known)
+        if one not in known:
+            ids.add(one)
+            known.add(one)
+    assert len(ids) == len(known)
+    assert all(one in ids for one in known)
+
+
+def test_an_id_across_two_others_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("producer.gateway.durable.ids._BUCKETS", 1)
+    ids = IdSet()
+    ids.add(bytes(range(16)))
+    ids.add(bytes(range(16, 32)))
+    assert bytes(range(8, 24)) not in ids
+    assert bytes(range(16, 32)) in ids
+
+
+def test_the_time_never_goes_back_over_a_restart(tmp_path: Path) -> None:
+    clock = ManualClock(1000)
+    mark = ClockMark(OsFiles(), tmp_path, clock)
+    clock.wall_ms = 5000
+    assert mark.present() == 5000
+    mark.keep()
+    clock.wall_ms = 2000
+    assert (mark.present(), mark.behind()) == (5000, 3.0)
+    assert ClockMark(OsFiles(), tmp_path, clock).present() == 5000
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"milliseconds": 1.5}', b'"x"'])
+def test_another_file_in_place_of_the_mark_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "clock.json").write_bytes(content)
+    with pytest.raises(FatalError, match="not the clock of a spool"):
+        ClockMark(OsFiles(), tmp_path, ManualClock())
