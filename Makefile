@@ -19,7 +19,7 @@ $(VENV)/.service: pyproject.toml
 	@echo "making $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --quiet --editable '.[service]'
+	@$(BIN)/python -m pip install --quiet --quiet --editable '.[gateway]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.service
@@ -96,7 +96,7 @@ pgm: .venv-pgm/.ready ## against Private-PGM, in an environment of its own: hour
 
 lock: $(VENV)/.dev ## pin what the image installs (requirements.lock, with hashes)
 	@$(BIN)/python -m pip install --quiet pip-tools
-	@$(BIN)/pip-compile --quiet --extra service --generate-hashes --strip-extras \
+	@$(BIN)/pip-compile --quiet --extra gateway --generate-hashes --strip-extras \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 		--output-file requirements.lock pyproject.toml
 

@@ -24,6 +24,7 @@ COMMANDS = (
     "verify",
     "topics",
     "produce",
+    "gateway",
     "consume",
     "watch",
     "analyse",
@@ -54,6 +55,7 @@ EXTRAS: Mapping[str, frozenset[str]] = {
             "structlog",
         )
     ),
+    "gateway": frozenset(("httptools", "uvicorn", "uvloop")),
 }
 """Modules by the extra of the distribution that installs them.
 

@@ -33,8 +33,8 @@ FAILED = MetricDefinition(
     "reports",
     ("plan", "group", "reason"),
     "Reports given up by this producer: `undelivered` ones are still in its spool where there is "
-    "one; `small` ones were too few to leave together; `unencodable` and `abandoned` ones met a "
-    "defect.",
+    "one; the window of `expired` ones ended before the broker had them; `small` ones were too few "
+    "to leave together; `unencodable` and `abandoned` ones met a defect.",
     "Any: these devices' reports are lost without a spool; see the producer's last line. Please "
     "report defects.",
 )
@@ -59,46 +59,57 @@ IN_FLIGHT = MetricDefinition(
 PRODUCER_METRICS: tuple[MetricDefinition, ...] = (SENT, RETRIED, FAILED, SMALL, IN_FLIGHT)
 
 
+class ProducerCollectors:
+    """The collectors of :data:`PRODUCER_METRICS`, which several plans can share.
+
+    Args:
+        registry: where the series live.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.sent, self.retried, self.failed, self.small = (
+            Counter(d.name, d.help, d.labels, registry=registry)
+            for d in (SENT, RETRIED, FAILED, SMALL)
+        )
+        self.in_flight = Gauge(IN_FLIGHT.name, IN_FLIGHT.help, IN_FLIGHT.labels, registry=registry)
+
+
 class ProducerMetrics:
     """A :class:`producer.gateway.totals.Observer` that counts events in metrics.
 
     Args:
         plan: gives the ``plan`` label and the groups, whose series all exist at zero from the
             start.
-        registry: where the series live.
+        where: the registry of the series, or the collectors that several plans share.
     """
 
-    def __init__(self, plan: Plan, registry: CollectorRegistry) -> None:
+    def __init__(self, plan: Plan, where: CollectorRegistry | ProducerCollectors) -> None:
         self._plan = f"{plan.name}-{plan.digest[:8]}"
-        self._sent, self._retried, self._failed, self._small = (
-            Counter(d.name, d.help, d.labels, registry=registry)
-            for d in (SENT, RETRIED, FAILED, SMALL)
-        )
-        self._in_flight = Gauge(IN_FLIGHT.name, IN_FLIGHT.help, IN_FLIGHT.labels, registry=registry)
+        self._to = where if isinstance(where, ProducerCollectors) else ProducerCollectors(where)
         for group in map(str, range(len(plan.groups))):
-            self._sent.labels(self._plan, group)
-            self._retried.labels(self._plan, group)
-            self._small.labels(self._plan, group)
+            self._to.sent.labels(self._plan, group)
+            self._to.retried.labels(self._plan, group)
+            self._to.small.labels(self._plan, group)
             for why in Failure:
-                self._failed.labels(self._plan, group, why)
-        self._in_flight.labels(self._plan)
+                self._to.failed.labels(self._plan, group, why)
+        self._to.in_flight.labels(self._plan)
 
     def sent(self, group: int, reports: int) -> None:
         """See :class:`producer.gateway.totals.Observer`."""
-        self._sent.labels(self._plan, str(group)).inc(reports)
+        self._to.sent.labels(self._plan, str(group)).inc(reports)
 
     def retried(self, group: int) -> None:
         """See :class:`producer.gateway.totals.Observer`."""
-        self._retried.labels(self._plan, str(group)).inc()
+        self._to.retried.labels(self._plan, str(group)).inc()
 
     def failed(self, group: int, reports: int, why: Failure) -> None:
         """See :class:`producer.gateway.totals.Observer`."""
-        self._failed.labels(self._plan, str(group), why).inc(reports)
+        self._to.failed.labels(self._plan, str(group), why).inc(reports)
 
     def small(self, group: int, reports: int) -> None:
         """See :class:`producer.gateway.totals.Observer`."""
-        self._small.labels(self._plan, str(group)).inc(reports)
+        self._to.small.labels(self._plan, str(group)).inc(reports)
 
     def in_flight(self, batches: int) -> None:
         """See :class:`producer.gateway.totals.Observer`."""
-        self._in_flight.labels(self._plan).set(batches)
+        self._to.in_flight.labels(self._plan).set(batches)

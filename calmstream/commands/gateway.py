@@ -1,0 +1,148 @@
+"""``calmstream gateway``: take reports over HTTP and hand them to Kafka."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import threading
+from pathlib import Path
+
+from broker.clock import SystemClock
+from broker.kafka import KafkaBroker
+from broker.transport import Sink
+from calmstream import arguments
+from calmstream.commands.consume import OTHERS
+from calmstream.connect import SecurityConfig, kafka
+from consumer.metrics.registry import new_registry
+from consumer.runtime.config import HttpConfig, load, refuse_unknown, variable, variables
+from consumer.runtime.health import RoleHealth
+from consumer.runtime.service import configure_logging, run_service
+from consumer.subscribe.subscribe import plan_names
+from estimators.errors import InvalidInput
+from producer.gateway.http.gateway import Gateway, Surroundings
+from producer.gateway.http.metrics import GatewayMetrics
+from producer.gateway.http.settings import GatewaySettings
+from producer.signed.keys import read_public_keys
+
+BLOCK_SECONDS = 5.0
+"""How long one plan's topics, when they do not answer, may hold up those of the others."""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "gateway",
+        help="take reports over HTTP",
+        description="Offer the plans of a directory and take their reports over HTTP until SIGTERM "
+        "or SIGINT. A report is acknowledged when it is on the disk. Put a proxy with TLS in "
+        "front. CALMSTREAM_* variables hold further settings, see docs/gateway.md.",
+    )
+    parser.add_argument(
+        "--plans", required=True, metavar="DIR", help="directory of signed plans, *.json"
+    )
+    arguments.add_broker(parser)
+    parser.add_argument(
+        "--spool", required=True, metavar="DIR", help="directory of this gateway alone"
+    )
+    parser.add_argument("--host", help="address to serve on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to serve on (default: 8080); 0: any")
+    parser.add_argument(
+        "--min-batch",
+        type=arguments.positive,
+        help="least reports of a group and window that leave together (default: 50)",
+    )
+    parser.add_argument(
+        "--app-keys", metavar="FILE", help="who may send (default: everybody); see docs/gateway.md"
+    )
+    parser.add_argument(
+        "--roots", metavar="FILE", help="public root keys that are trusted, one a line"
+    )
+    parser.add_argument(
+        "--allow-unsigned", action="store_true", help="offer plans without signature too"
+    )
+    parser.add_argument(
+        "--http-host", help="address of /metrics, /livez and /readyz (default: 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--http-port",
+        type=int,
+        help="port of /metrics, /livez and /readyz (default: 9464); 0: any, -1: none",
+    )
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until a signal comes."""
+    known = variables(HttpConfig, SecurityConfig) | OTHERS
+    known |= {variable(name) for name in GatewaySettings.model_fields}
+    refuse_unknown(os.environ, known)
+    http = load(
+        HttpConfig, http_host=args.http_host, http_port=args.http_port, log_level=args.log_level
+    )
+    settings = load(GatewaySettings, host=args.host, port=args.port, min_batch=args.min_batch)
+    load(SecurityConfig).security()
+    if args.roots is None and not args.allow_unsigned:
+        raise InvalidInput("--roots FILE says whose plans are offered; --allow-unsigned needs none")
+    configure_logging(http.log_level)
+    registry, connection = new_registry(), Connection(args.bootstrap)
+    surroundings = Surroundings(
+        spool=Path(args.spool),
+        plans=Path(args.plans),
+        roots=_roots(args.roots) if args.roots else (),
+        allow_unsigned=args.allow_unsigned,
+        app_keys=None if args.app_keys is None else Path(args.app_keys),
+        connect=connection.sink,
+        names=lambda plan: plan_names(plan, args.namespace),
+    )
+    health = RoleHealth("gateway", SystemClock())
+    gateway = Gateway(surroundings, settings, GatewayMetrics(registry), health)
+    try:
+        run_service([GatewayRole(gateway, health)], registry, http)
+    finally:
+        connection.close()
+    return 0
+
+
+class Connection:
+    """The connection to the brokers, which is made when it is first needed, and made again."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._broker: KafkaBroker | None = None
+
+    def sink(self) -> Sink:
+        """Connect; a former connection is closed.
+
+        Raises:
+            RecoverableError: no broker answers.
+        """
+        self.close()
+        self._broker = kafka(self._bootstrap, block_seconds=BLOCK_SECONDS)
+        return self._broker.sink()
+
+    def close(self) -> None:
+        """Release the connection, if there is one."""
+        if self._broker is not None:
+            self._broker.close()
+            self._broker = None
+
+
+class GatewayRole:
+    """The gateway as a role of the service, see :class:`consumer.runtime.service.Role`."""
+
+    def __init__(self, gateway: Gateway, health: RoleHealth) -> None:
+        self._gateway = gateway
+        self.name = health.name
+        self.health = health
+
+    def run(self, stop: threading.Event) -> None:
+        """See the protocol."""
+        self._gateway.run(stop)
+
+
+def _roots(path: str) -> tuple[str, ...]:
+    try:
+        return read_public_keys(arguments.read_file(path).decode())
+    except (InvalidInput, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: {error}") from None

@@ -1,0 +1,308 @@
+"""The gateway's requests as an ASGI application. Nothing of the sender is kept or logged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from estimators.errors import Reason
+from producer.gateway.durable.entries import Entry
+from producer.gateway.durable.plan_spool import Outcome, Result
+from producer.gateway.http.app_keys import EVERYBODY, AppKey, AppKeys
+from producer.gateway.http.cors import Origins
+from producer.gateway.http.plans import Offered
+from producer.gateway.http.problems import Answer, Headers, Problem, problem
+from producer.gateway.http.read_reports import (
+    JSON,
+    JSON_LINES,
+    MAX_REPORTS,
+    Line,
+    TooManyReports,
+    read_reports,
+)
+
+PLANS = "/v1/plans"
+_TAKEN = frozenset((Outcome.ACCEPTED, Outcome.DUPLICATE))
+_JSON_HEADERS: Headers = ((b"content-type", JSON), (b"cache-control", b"no-store"))
+_IMMUTABLE = b"public, max-age=86400, immutable"
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Stopped(Exception):  # noqa: N818 - it is an outcome, not a defect
+    """The client has closed the connection; nobody waits for an answer."""
+
+
+class Refused(Exception):  # noqa: N818 - it is an outcome, not a defect
+    """A request that gets a problem document."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+class AppObserver(Protocol):
+    """Receives what became of requests, never anything of the sender."""
+
+    def answered(self, reason: Problem | None) -> None:
+        """A request was answered; with the reason of the problem, if there was one."""
+
+    def judged(self, offered: Offered, results: Mapping[Result, int]) -> None:
+        """The reports of a request were accepted or refused."""
+
+
+class State(Protocol):
+    """What the application needs of its surroundings; all attributes may change at any time."""
+
+    @property
+    def offered(self) -> Mapping[str, Offered]:
+        """Plans by digest."""
+
+    @property
+    def app_keys(self) -> AppKeys | None:
+        """Who may send; None for everybody."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether no report is taken any more."""
+
+    def present(self) -> int:
+        """Return the time by which windows end, milliseconds since the epoch."""
+
+    def spool(
+        self, digest: str, entries: Sequence[Entry], quota: int | None
+    ) -> Awaitable[list[Result]]:
+        """Make reports durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """See :class:`producer.gateway.http.settings.GatewaySettings`."""
+
+    max_requests: int
+    body_bytes: int
+    buffer_bytes: int
+
+
+class GatewayApp:
+    """The ASGI application.
+
+    Args:
+        state: see :class:`State`.
+        limits: of what is in progress at once.
+        origins: whose pages may send.
+        observer: receives what became of requests.
+        failed: receives an error that is a defect, to log its kind and place.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        limits: Limits,
+        origins: Origins,
+        observer: AppObserver,
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._state = state
+        self._limits = limits
+        self._origins = origins
+        self._observer = observer
+        self._failed = failed
+        self._requests = self._held = 0
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        self._requests += 1
+        try:
+            answer = await self._answer(scope, headers, receive)
+        except Refused as refused:
+            answer = refused.answer
+        except (Stopped, asyncio.CancelledError):
+            return
+        except Exception as error:  # noqa: BLE001 - one request's defect is not another's
+            self._failed(error)
+            answer = problem(Problem.INTERNAL)
+        finally:
+            self._requests -= 1
+        self._observer.answered(answer.problem)
+        extra = self._origins.headers(headers.get(b"origin"))
+        length = (b"content-length", str(len(answer.body)).encode())
+        head = [*answer.headers, *extra, *(() if answer.status in {204, 304} else (length,))]
+        await send({"type": "http.response.start", "status": answer.status, "headers": head})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _answer(
+        self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], receive: Receive
+    ) -> Answer:
+        if self._requests > self._limits.max_requests:
+            raise Refused(problem(Problem.BUSY))
+        method, path = scope["method"], scope["path"]
+        digest, _, rest = path.removeprefix(f"{PLANS}/").partition("/")
+        if path == PLANS:
+            allowed, digest = "GET", ""
+        elif path.startswith(f"{PLANS}/") and digest and rest in {"", "reports"}:
+            allowed = "POST" if rest else "GET"
+        else:
+            raise Refused(problem(Problem.NOT_FOUND))
+        if method == "OPTIONS":
+            return self._origins.preflight(headers.get(b"origin"), allowed)
+        if method != allowed and (method, allowed) != ("HEAD", "GET"):
+            raise Refused(
+                problem(Problem.METHOD, headers=((b"allow", f"{allowed}, OPTIONS".encode()),))
+            )
+        if not digest:
+            return self._list()
+        offered = self._state.offered.get(digest)
+        if offered is None:
+            raise Refused(problem(Problem.UNKNOWN_PLAN))
+        if allowed == "GET":
+            return _document(offered, headers)
+        return await self._reports(offered, headers, receive)
+
+    def _list(self) -> Answer:
+        now = self._state.present()
+        plans = [
+            {
+                "digest": digest,
+                "name": offered.plan.name,
+                "start": offered.plan.start,
+                "expires": offered.plan.expires,
+                "window": offered.plan.window,
+            }
+            for digest, offered in sorted(self._state.offered.items())
+            if now < offered.over
+        ]
+        return Answer(200, orjson.dumps({"plans": plans}), _JSON_HEADERS)
+
+    async def _reports(
+        self, offered: Offered, headers: Mapping[bytes, bytes], receive: Receive
+    ) -> Answer:
+        media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        key = self._checked(offered, headers, media_type)
+        body = await self._body(headers, receive)
+        try:
+            return await self._judge(offered, key, body, media_type)
+        finally:
+            self._held -= len(body)
+
+    async def _judge(self, offered: Offered, key: AppKey, body: bytes, media_type: bytes) -> Answer:
+        """Spool what is good of a body, and answer for each report."""
+        try:
+            lines = read_reports(offered.plan, key.number, body, media_type)
+        except TooManyReports:
+            raise Refused(
+                problem(Problem.TOO_MANY_REPORTS, f"at most {MAX_REPORTS:,} are taken")
+            ) from None
+        if not lines:
+            raise Refused(problem(Problem.NO_REPORTS))
+        entries = [line.entry for line in lines if isinstance(line.entry, Entry)]
+        found: list[Result] = []
+        if entries:
+            found = await self._state.spool(offered.plan.digest, entries, key.per_window)
+        spooled = iter(found)
+        results = [next(spooled) if isinstance(line.entry, Entry) else line.entry for line in lines]
+        self._observer.judged(offered, Counter(results))
+        return _verdict(lines, results, self._seconds_left(offered))
+
+    def _checked(
+        self, offered: Offered, headers: Mapping[bytes, bytes], media_type: bytes
+    ) -> AppKey:
+        """Check what is known before the body; return the application key."""
+        if self._state.stopping:
+            raise Refused(problem(Problem.STOPPING))
+        keys = self._state.app_keys
+        key = EVERYBODY if keys is None else keys.find(headers.get(b"authorization", b""))
+        if key is None:
+            raise Refused(problem(Problem.UNAUTHORIZED))
+        if media_type != JSON and media_type not in JSON_LINES:
+            raise Refused(
+                problem(Problem.CONTENT_TYPE, "application/json or application/x-ndjson is read")
+            )
+        if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            raise Refused(problem(Problem.CONTENT_ENCODING))
+        if self._state.present() >= offered.over + 1000 * offered.plan.grace:
+            raise Refused(problem(Problem.PLAN_OVER))
+        return key
+
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """Read the body; the caller subtracts its length from what is held."""
+        stated = headers.get(b"content-length", b"0")
+        if len(stated) > 12 or int(stated) > self._limits.body_bytes:
+            raise Refused(_too_large(self._limits.body_bytes))
+        body, more = bytearray(), True
+        try:
+            while more:
+                message = await receive()
+                part = _part(message)
+                more = message.get("more_body", False)
+                self._held += len(part)
+                body += part
+                self._check_size(len(body))
+        except BaseException:
+            self._held -= len(body)
+            raise
+        return bytes(body)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._limits.body_bytes:
+            raise Refused(_too_large(self._limits.body_bytes))
+        if self._held > self._limits.buffer_bytes:
+            raise Refused(problem(Problem.BUSY))
+
+    def _seconds_left(self, offered: Offered) -> int:
+        """Return the seconds until the present window ends: then quotas begin anew."""
+        plan, now = offered.plan, self._state.present()
+        left = plan.window_end(max(plan.window_at(now), 0)) - now
+        return max(left // 1000 + 1, 1)
+
+
+def _document(offered: Offered, headers: Mapping[bytes, bytes]) -> Answer:
+    fixed: Headers = ((b"etag", offered.etag), (b"cache-control", _IMMUTABLE))
+    known = {tag.strip() for tag in headers.get(b"if-none-match", b"").split(b",")}
+    if known & {offered.etag, b"W/" + offered.etag, b"*"}:
+        return Answer(304, b"", fixed)
+    return Answer(200, offered.document, ((b"content-type", JSON), *fixed))
+
+
+def _part(message: Mapping[str, Any]) -> bytes:
+    """Return what a message brings of the body.
+
+    Raises:
+        Stopped: the client has gone.
+    """
+    if message["type"] == "http.disconnect":
+        raise Stopped
+    return bytes(message.get("body", b""))
+
+
+def _too_large(most: int) -> Answer:
+    return problem(Problem.TOO_LARGE, f"at most {most:,} bytes are read")
+
+
+def _verdict(lines: Sequence[Line], results: Sequence[Result], seconds_left: int) -> Answer:
+    """Return the answer for all reports of a request.
+
+    A success says that no report has to be sent again: so a request with a report that may succeed
+    later is none, and sending all of it again does no harm.
+    """
+    stated = [
+        {"id": line.report_id, "result": result.value}
+        for line, result in zip(lines, results, strict=True)
+    ]
+    kinds = set(results)
+    if Outcome.UNAVAILABLE in kinds:
+        return problem(Problem.UNAVAILABLE, results=stated)
+    if Outcome.QUOTA in kinds:
+        return problem(Problem.QUOTA, retry_after=seconds_left, results=stated)
+    if kinds & _TAKEN:
+        return Answer(202, orjson.dumps({"results": stated}), _JSON_HEADERS)
+    if kinds == {Reason.UNDECODABLE} and all(line.report_id is None for line in lines):
+        return problem(Problem.NOT_JSON, results=stated)
+    return problem(Problem.REFUSED, results=stated)

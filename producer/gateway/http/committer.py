@@ -1,0 +1,218 @@
+"""The thread that owns the spool: group commit, sealing, and what became of batches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from broker.clock import Clock
+from estimators.plan import Plan
+from producer.gateway.durable.entries import Entry
+from producer.gateway.durable.period_log import SealedBatch
+from producer.gateway.durable.plan_spool import Outcome, Result
+from producer.gateway.durable.spool import Spool
+
+SEAL_SECONDS = 0.02
+"""Least time between two looks for what leaves."""
+
+TIDY_SECONDS = 1.0
+_WAIT_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Reports of one request that wait for the next group.
+
+    Attributes:
+        digest: of their plan.
+        entries: the reports.
+        quota: of their application key; None for none.
+        answer: receives the results, in the thread that the committer's ``answer`` reaches.
+    """
+
+    digest: str
+    entries: Sequence[Entry]
+    quota: int | None
+    answer: Callable[[list[Result]], None]
+
+
+class Outgoing(Protocol):
+    """Receives sealed batches."""
+
+    def put(self, plan: Plan, batch: SealedBatch) -> None:
+        """Send a batch until it is settled; never blocks."""
+
+
+@dataclass(slots=True)
+class _Inbox:
+    works: list[Work] = field(default_factory=list)
+    settled: list[tuple[str, SealedBatch, bool]] = field(default_factory=list)
+    calls: list[tuple[Callable[[], Any], Future[Any]]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.works or self.settled or self.calls)
+
+
+class CommitObserver(Protocol):
+    """Receives what the committer did, never the content of a report."""
+
+    def committed(self, reports: int, seconds: float) -> None:
+        """A group of reports was written, or refused by the disk."""
+
+    def tidied(self, spool: Spool) -> None:
+        """A second or so has passed; called in the committer's thread."""
+
+
+class Committer:
+    """Writes whatever has arrived while the last group was written, as one group.
+
+    Args:
+        spool: used by this thread only, from :meth:`run` on.
+        outgoing: receives sealed batches.
+        hand_back: calls a function where the answers are awaited.
+        observer: receives what was done.
+        clock: monotonic time.
+
+    The methods but :meth:`run` are safe from any thread and never block.
+
+    Attributes:
+        turned: when the loop last turned, on the monotonic clock.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        outgoing: Outgoing,
+        hand_back: Callable[[Callable[[], None]], None],
+        observer: CommitObserver,
+        clock: Clock,
+    ) -> None:
+        self._spool = spool
+        self._outgoing = outgoing
+        self._hand_back = hand_back
+        self._observer = observer
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._inbox = _Inbox()
+        self._stopping = False
+        self._over = False
+        self._sealed = self._tidied = -TIDY_SECONDS
+        self.turned = clock.monotonic()
+
+    def submit(self, work: Work) -> None:
+        """Add reports to the next group."""
+        with self._changed:
+            if not self._over:
+                self._inbox.works.append(work)
+                self._changed.notify()
+                return
+        work.answer([Outcome.UNAVAILABLE] * len(work.entries))
+
+    def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:
+        """Note what became of a batch; it becomes durable with a later group."""
+        with self._changed:
+            self._inbox.settled.append((digest, batch, acknowledged))
+            self._changed.notify()
+
+    def add(self, plan: Plan) -> Future[Any]:
+        """Take reports of a plan from now on; the future ends when they are taken."""
+        done: Future[Any] = Future()
+        with self._changed:
+            if self._over:
+                done.cancel()
+                return done
+            self._inbox.calls.append((lambda: self._add(plan), done))
+            self._changed.notify()
+        return done
+
+    def stop(self) -> None:
+        """End :meth:`run` once all that has arrived is written."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+
+    def run(self) -> None:
+        """Work until :meth:`stop`; then the spool can be closed.
+
+        Raises:
+            FatalError: the spool is damaged.
+        """
+        try:
+            while self._turn():
+                pass
+        finally:
+            with self._changed:
+                self._over = True
+                inbox, self._inbox = self._inbox, _Inbox()
+            for work in inbox.works:
+                self._answer([(work, [Outcome.UNAVAILABLE] * len(work.entries))])
+            for _, done in inbox.calls:
+                done.cancel()
+
+    def _turn(self) -> bool:
+        self.turned = self._clock.monotonic()
+        with self._changed:
+            if not self._inbox and not self._stopping:
+                self._changed.wait(self._patience())
+            inbox, self._inbox = self._inbox, _Inbox()
+            ends = self._stopping and not inbox
+        for call, done in inbox.calls:
+            try:
+                done.set_result(call())
+            except Exception as error:  # noqa: BLE001 - handed to whoever asked
+                done.set_exception(error)
+        self._commit(inbox.works)
+        for digest, batch, acknowledged in inbox.settled:
+            self._spool.settle(digest, batch, acknowledged=acknowledged)
+        self._seal()
+        if self._clock.monotonic() - self._tidied >= TIDY_SECONDS or ends:
+            self._spool.tidy()
+            self._observer.tidied(self._spool)
+            self._tidied = self._clock.monotonic()
+        return not ends
+
+    def _patience(self) -> float:
+        waits = self._spool.patience()
+        return _WAIT_SECONDS if waits is None else min(max(waits, SEAL_SECONDS), _WAIT_SECONDS)
+
+    def _commit(self, works: Sequence[Work]) -> None:
+        if not works:
+            return
+        began = self._clock.monotonic()
+        by_plan: dict[str, list[Work]] = {}
+        for work in works:
+            by_plan.setdefault(work.digest, []).append(work)
+        answers: list[tuple[Work, list[Result]]] = []
+        for digest, group in by_plan.items():
+            entries = [entry for work in group for entry in work.entries]
+            quotas = [work.quota for work in group for _ in work.entries]
+            results = self._spool.accept(digest, entries, quotas)
+            at = 0
+            for work in group:
+                answers.append((work, results[at : at + len(work.entries)]))
+                at += len(work.entries)
+        reports = sum(len(work.entries) for work in works)
+        self._observer.committed(reports, self._clock.monotonic() - began)
+        self._answer(answers)
+
+    def _answer(self, answers: Sequence[tuple[Work, list[Result]]]) -> None:
+        def deliver() -> None:
+            for work, results in answers:
+                work.answer(results)
+
+        self._hand_back(deliver)
+
+    def _seal(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._sealed < SEAL_SECONDS:
+            return
+        for digest, batch in self._spool.leaving():
+            self._outgoing.put(self._spool.plans[digest].plan, batch)
+        self._sealed = self._clock.monotonic()
+
+    def _add(self, plan: Plan) -> None:
+        for _, batch in self._spool.add(plan):
+            self._outgoing.put(plan, batch)

@@ -1,0 +1,61 @@
+"""Which web pages may send reports: cross-origin resource sharing by a list of origins."""
+
+from __future__ import annotations
+
+import re
+
+from estimators.errors import InvalidInput
+from producer.gateway.http.problems import Answer, Headers
+
+PREFLIGHT_SECONDS = 86_400
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
+_VARY: Headers = ((b"vary", b"origin"),)
+
+
+class Origins:
+    """The origins whose pages may send.
+
+    Args:
+        text: origins such as ``https://example.org``, separated by spaces; ``*`` for all; empty
+            for none.
+
+    Raises:
+        InvalidInput: something else stands there.
+    """
+
+    def __init__(self, text: str) -> None:
+        names = text.split()
+        for name in names:
+            if name != "*" and _ORIGIN.fullmatch(name) is None:
+                raise InvalidInput(
+                    f"CALMSTREAM_ORIGINS: expected origins such as https://example.org, got {name}"
+                )
+        self._all = "*" in names
+        self._known = frozenset(name.encode() for name in names)
+
+    def headers(self, origin: bytes | None) -> Headers:
+        """Return what allows a page to read the answer; nothing for other origins."""
+        if not self._known:
+            return ()
+        exposed = (b"access-control-expose-headers", b"retry-after, etag")
+        if self._all:
+            return ((b"access-control-allow-origin", b"*"), exposed)
+        if origin is None or origin not in self._known:
+            return _VARY
+        return ((b"access-control-allow-origin", origin), exposed, *_VARY)
+
+    def preflight(self, origin: bytes | None, method: str) -> Answer:
+        """Return the answer to ``OPTIONS``; browsers then send nothing from other origins."""
+        common = ((b"allow", f"{method}, OPTIONS".encode()),)
+        if not self._all and origin not in self._known:
+            return Answer(204, b"", common)
+        return Answer(
+            204,
+            b"",
+            (
+                *common,
+                (b"access-control-allow-methods", method.encode()),
+                (b"access-control-allow-headers", b"content-type, authorization"),
+                (b"access-control-max-age", str(PREFLIGHT_SECONDS).encode()),
+            ),
+        )

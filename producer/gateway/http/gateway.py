@@ -1,0 +1,398 @@
+"""The gateway as a whole: three threads around one spool.
+
+The first reads and answers requests, the second owns the spool, the third sends. The first thread
+also looks after the files that may change: plans and application keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import structlog
+import uvicorn
+
+from broker.clock import Clock, SystemClock
+from broker.names import TopicNames
+from broker.transport import Sink
+from estimators.errors import CalmstreamError, FatalError, InvalidInput
+from estimators.plan import Plan
+from producer.gateway.durable.entries import Entry
+from producer.gateway.durable.period_log import SealedBatch
+from producer.gateway.durable.plan_spool import Result
+from producer.gateway.durable.spool import Spool, locked
+from producer.gateway.encoding import EncodedBatch
+from producer.gateway.http.app import GatewayApp, Limits
+from producer.gateway.http.app_keys import AppKeys
+from producer.gateway.http.committer import Committer, Work
+from producer.gateway.http.cors import Origins
+from producer.gateway.http.delivery import Delivery
+from producer.gateway.http.files import WatchedKeys
+from producer.gateway.http.metrics import GatewayMetrics
+from producer.gateway.http.plans import Offered, PlanDirectory
+from producer.gateway.http.protocol import Connections, limited
+from producer.gateway.http.settings import GatewaySettings
+from producer.gateway.totals import Accounts
+
+FILES_SECONDS = 2.0
+STUCK_SECONDS = 10.0
+"""A thread that has not turned for so long hangs; the role is not alive some time later."""
+
+OTHER_FILES = 1024
+_TURN_SECONDS = 0.2
+
+
+class Health(Protocol):
+    """What the surroundings want to know of a role."""
+
+    def turned(self) -> None:
+        """The loop is alive."""
+
+    def stuck(self, what: str) -> None:
+        """In words what makes no progress; empty when nothing does."""
+
+    def ready(self) -> None:
+        """The role does its work."""
+
+    def not_ready(self, why: str) -> None:
+        """In words why the role cannot work now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a gateway is started with.
+
+    Attributes:
+        spool: directory that this process uses alone.
+        plans: directory of plans.
+        roots: trusted root keys.
+        allow_unsigned: whether plans without signature are offered.
+        app_keys: file of application keys; None where everybody may send.
+        connect: makes the sink; called again until it succeeds.
+        names: gives the topics of a plan.
+    """
+
+    spool: Path
+    plans: Path
+    roots: Sequence[str]
+    allow_unsigned: bool
+    app_keys: Path | None
+    connect: Callable[[], Sink]
+    names: Callable[[Plan], TopicNames]
+
+
+class Gateway:
+    """The gateway; :meth:`run` is its life.
+
+    Args:
+        surroundings: see :class:`Surroundings`.
+        settings: see :class:`producer.gateway.http.settings.GatewaySettings`.
+        metrics: of the whole gateway.
+        health: of this role.
+        clock: wall clock and monotonic time.
+
+    Attributes:
+        port: the one in use, once it listens.
+
+    Raises:
+        InvalidInput: a setting or a file is not valid.
+        FatalError: the address cannot be bound.
+    """
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        settings: GatewaySettings,
+        metrics: GatewayMetrics,
+        health: Health,
+        clock: Clock | None = None,
+    ) -> None:
+        self.health = health
+        self._around = surroundings
+        self._settings = settings
+        self._metrics = metrics
+        self._clock = clock or SystemClock()
+        self._log = structlog.get_logger("calmstream.gateway")
+        self._plans = PlanDirectory(
+            surroundings.plans, surroundings.roots, allow_unsigned=surroundings.allow_unsigned
+        )
+        path = surroundings.app_keys
+        self._keys = None if path is None else WatchedKeys(path)
+        self._origins = Origins(settings.origins)
+        self._stopping = False
+        self._failure: BaseException | None = None
+        self._reported: dict[str, str] = {}
+        self._trouble = ""
+        self._socket = _listen(settings.host, settings.port)
+        self.port: int = self._socket.getsockname()[1]
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until ``stop`` is set; then finish what was begun and leave the rest in the spool.
+
+        Raises:
+            FatalError: the spool is in use or damaged.
+        """
+        with contextlib.closing(self._socket), locked(self._around.spool):
+            _keep_quiet()
+            _allow_files(self._settings.max_connections)
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                runner.run(self._run(stop))
+
+    # What the application asks for; see producer.gateway.http.app.State.
+
+    @property
+    def offered(self) -> Mapping[str, Offered]:
+        """Plans by digest."""
+        return self._plans.offered
+
+    @property
+    def app_keys(self) -> AppKeys | None:
+        """Who may send; None for everybody."""
+        return None if self._keys is None else self._keys.keys
+
+    @property
+    def stopping(self) -> bool:
+        """Whether no report is taken any more."""
+        return self._stopping
+
+    def present(self) -> int:
+        """Return the time by which windows end."""
+        return self._spool.mark.present()
+
+    def spool(
+        self, digest: str, entries: Sequence[Entry], quota: int | None
+    ) -> asyncio.Future[list[Result]]:
+        """Make reports durable."""
+        done: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()
+
+        def answer(results: list[Result]) -> None:
+            if not done.done():  # the client may have gone
+                done.set_result(results)
+
+        self._committer.submit(Work(digest, entries, quota, answer))
+        return done
+
+    # What the delivery asks for; see producer.gateway.http.delivery.Shelf.
+
+    def body(self, digest: str, batch: SealedBatch) -> EncodedBatch:
+        """Return a batch with its bytes."""
+        return self._spool.plans[digest].body(batch)
+
+    def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:
+        """Note what became of a batch; one that is lost stands in the log, too."""
+        if not acknowledged:
+            self._log.warning(
+                "batch lost: its window ended before the broker had it",
+                plan=digest[:8],
+                group=batch.group,
+                window=batch.period,
+                reports=batch.n,
+            )
+        self._committer.settle(digest, batch, acknowledged=acknowledged)
+
+    async def _run(self, stop: threading.Event) -> None:
+        loop = asyncio.get_running_loop()
+
+        def hand_back(deliver: Callable[[], None]) -> None:
+            loop.call_soon_threadsafe(deliver)
+
+        loop.set_exception_handler(lambda _, context: self._note(context.get("exception")))
+        self.health.not_ready("reading the spool")
+        self._spool = Spool(
+            self._around.spool,
+            self._clock,
+            self._settings.batching(),
+            accounts=lambda plan: Accounts(self._metrics.of_plan(plan)),
+        )
+        self._delivery = Delivery(
+            self._around.connect, self._around.names, self._metrics.of_plan, self._clock
+        )
+        self._committer = Committer(
+            self._spool, self._delivery, hand_back, self._metrics, self._clock
+        )
+        for digest, batch in await asyncio.to_thread(self._spool.recover):
+            self._delivery.put(self._spool.plans[digest].plan, batch)
+        threads = [
+            self._thread("gateway-spool", self._committer.run),
+            self._thread("gateway-delivery", lambda: self._delivery.run(self)),
+        ]
+        try:
+            await self._serve(stop)
+        finally:
+            await asyncio.to_thread(self._drain, threads)
+        if self._failure is not None:
+            raise self._failure
+
+    async def _serve(self, stop: threading.Event) -> None:
+        """Answer requests until the end."""
+        settings = self._settings
+        connections = Connections(settings.max_connections, settings.request_seconds)
+        limits = Limits(settings.max_requests, settings.body_bytes, settings.buffer_bytes)
+        app = GatewayApp(self, limits, self._origins, self._metrics, self._note)
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                http=limited(connections),
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=False,
+                timeout_keep_alive=max(round(settings.idle_seconds), 1),
+                timeout_graceful_shutdown=max(round(settings.stop_seconds / 2), 1),
+            )
+        )
+        await self._refresh()
+        sweeping = asyncio.create_task(connections.sweep())
+        serving = asyncio.create_task(server.serve(sockets=[self._socket]))
+        self._log.info("serving reports", host=settings.host, port=self.port)
+        try:
+            await self._watch(stop, serving, connections)
+        finally:
+            self._stopping = server.should_exit = True
+            self.health.not_ready("draining")
+            await asyncio.wait([serving])
+            sweeping.cancel()
+        serving.result()
+
+    async def _watch(
+        self, stop: threading.Event, serving: asyncio.Task[None], connections: Connections
+    ) -> None:
+        """Turn until the end: health, metrics, files that have changed."""
+        cut, refreshed = 0, self._clock.monotonic()
+        while not stop.is_set() and not serving.done() and self._failure is None:
+            await asyncio.sleep(_TURN_SECONDS)
+            turned = min(self._committer.turned, self._delivery.turned)
+            if self._clock.monotonic() - turned < STUCK_SECONDS:
+                self.health.turned()
+            self._say_ready()
+            batches = self._delivery.waiting
+            self._metrics.turned(len(connections.open), connections.cut - cut, batches)
+            cut = connections.cut
+            if self._clock.monotonic() - refreshed >= FILES_SECONDS:
+                await self._refresh()
+                refreshed = self._clock.monotonic()
+
+    def _say_ready(self) -> None:
+        if not self._spool.has_room:
+            self.health.not_ready("the disk of the spool takes no reports")
+        elif not self._plans.offered:
+            self.health.not_ready("no plan is offered")
+        else:
+            self.health.ready()
+        trouble = str(self._delivery.trouble or "")
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._log.warning("sending fails", error=trouble)
+
+    async def _refresh(self) -> None:
+        """Read plans and keys that have changed."""
+        try:
+            await asyncio.to_thread(self._read_files)
+        except InvalidInput as error:
+            self._log.error("cannot read the plans", error=str(error))
+
+    def _read_files(self) -> None:
+        for found in self._plans.changes():
+            try:
+                self._metrics.of_plan(found.plan)
+                self._committer.add(found.plan).result()
+            except CancelledError:
+                return  # the spool's thread has ended
+            except CalmstreamError as error:
+                self._plans.refuse(found.plan, str(error))
+        self._plans.offer()
+        refused = self._plans.refused
+        for name in refused.keys() - self._reported.keys():
+            self._log.warning("plan refused", file=name, reason=refused[name])
+        self._reported = refused
+        keys_refused = ""
+        if self._keys is not None and (keys_refused := self._keys.refresh()):
+            self._log.warning("app keys refused", reason=keys_refused)
+        stale = self._keys is not None and self._keys.stale
+        self._metrics.files(len(self._plans.offered), len(refused), keys_refused=stale)
+
+    def _thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 - raised again by the first thread
+                self._failure = self._failure or error
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def _drain(self, threads: Sequence[threading.Thread]) -> None:
+        """Write what has arrived, give the broker a while, and leave the rest in the spool."""
+        committing, sending = threads
+        half = self._settings.stop_seconds / 2
+        self._delivery.stop(half)
+        sending.join(half + 5)
+        self._committer.stop()
+        committing.join(half + 5)
+        if not committing.is_alive():
+            self._spool.close()
+        self._delivery.close()
+
+    def _note(self, error: Any) -> None:
+        """Log a defect: its kind and place, nothing of the request."""
+        trace = getattr(error, "__traceback__", None)
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = "" if trace is None else f"{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}"
+        self._log.error("defect", kind=type(error).__name__, place=place)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket.
+
+    Raises:
+        FatalError: the address cannot be bound.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise FatalError(f"cannot serve reports on {host}:{port}: {why}") from None
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ModuleNotFoundError:  # not made for every system
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+def _allow_files(connections: int) -> None:
+    """Raise the soft limit of open files, as far as that is allowed."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # not on every system
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        possible = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, possible), hard))
+
+
+def _keep_quiet() -> None:
+    """Let the server's library log nothing: some of its lines name clients."""
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers = [logging.NullHandler()]
+        logger.propagate = False
+        logger.setLevel(logging.CRITICAL)

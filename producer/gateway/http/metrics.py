@@ -1,0 +1,245 @@
+"""The metrics of the gateway. Nothing here is by device, address or application key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from broker.metric_definition import MetricDefinition
+from estimators.errors import Reason
+from estimators.plan import Plan
+from producer.gateway.durable.plan_spool import Outcome, Result
+from producer.gateway.durable.spool import Spool
+from producer.gateway.http.plans import Offered
+from producer.gateway.http.problems import Problem
+from producer.gateway.metrics import ProducerCollectors, ProducerMetrics
+
+REQUESTS = MetricDefinition(
+    "calmstream_gateway_requests_total",
+    "counter",
+    "requests",
+    (),
+    "Requests answered, of any kind.",
+    "Flat while devices report: look at the proxy in front.",
+)
+PROBLEMS = MetricDefinition(
+    "calmstream_gateway_problems_total",
+    "counter",
+    "requests",
+    ("reason",),
+    "Requests answered with a problem document, by its reason.",
+    "`busy`: start more gateways. `unavailable`: look at the spool's disk. `internal`: a defect, "
+    "please report it. `unauthorized`: an application lacks its key. Others: clients are wrong.",
+)
+CUT = MetricDefinition(
+    "calmstream_gateway_connections_cut_total",
+    "counter",
+    "connections",
+    (),
+    "Connections closed by a limit of time, size or number, or because they did not speak HTTP.",
+    "Steady: clients are slow or hostile; let the proxy in front hold slow ones.",
+)
+CONNECTIONS = MetricDefinition(
+    "calmstream_gateway_connections",
+    "gauge",
+    "connections",
+    (),
+    "Open connections.",
+    "At its limit new ones are closed: raise CALMSTREAM_MAX_CONNECTIONS or start more gateways.",
+)
+REPORTS = MetricDefinition(
+    "calmstream_gateway_reports_total",
+    "counter",
+    "reports",
+    ("plan", "reason"),
+    "Reports judged: `accepted`, `duplicate`, or the reason of the refusal.",
+    "`late`, `early`: clocks of devices, or a gateway whose clock is wrong. `unavailable`: the "
+    "spool's disk. `quota`: an application sends more than it may. Others: a faulty client.",
+)
+COMMIT_DURATION = MetricDefinition(
+    "calmstream_gateway_commit_duration_seconds",
+    "histogram",
+    "seconds",
+    (),
+    "Time to make a group of reports durable.",
+    "Tenths of a second: the spool's disk is slow; every acknowledgement waits for it.",
+    (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
+)
+WAITING = MetricDefinition(
+    "calmstream_gateway_reports_waiting",
+    "gauge",
+    "reports",
+    ("plan",),
+    "Reports acknowledged to devices and neither appended by the broker nor lost.",
+    "Fewer than the least size of a batch per group wait for others, or for their window's end. "
+    "More, and growing: the broker is away; reports whose window ends meanwhile are lost.",
+)
+BATCHES_WAITING = MetricDefinition(
+    "calmstream_gateway_batches_waiting",
+    "gauge",
+    "records",
+    (),
+    "Batches that have left their pile and that the broker has not acknowledged.",
+    "Above 0 for minutes: the broker is away, or refuses a plan's topics; the log says why.",
+)
+SPOOL_BYTES = MetricDefinition(
+    "calmstream_gateway_spool_bytes",
+    "gauge",
+    "bytes",
+    (),
+    "Length of the spool's files; a window's file is deleted when the window is over.",
+    "Compare with the disk: when it is full, reports are refused with 503 and none is lost.",
+)
+SPOOL_FULL = MetricDefinition(
+    "calmstream_gateway_spool_full",
+    "gauge",
+    "gateways",
+    (),
+    "1 while the disk of the spool takes no reports, else 0.",
+    "Free the disk or give the spool a larger one; devices try again meanwhile.",
+)
+CLOCK_BEHIND = MetricDefinition(
+    "calmstream_gateway_clock_behind_seconds",
+    "gauge",
+    "seconds",
+    (),
+    "By how much the machine's clock is behind the latest time that this gateway has seen.",
+    "Above 1: the clock was set back; until it has caught up the gateway keeps the later time.",
+)
+PLANS_OFFERED = MetricDefinition(
+    "calmstream_gateway_plans",
+    "gauge",
+    "plans",
+    (),
+    "Plans that are offered.",
+    "Fewer than files: see the plans refused.",
+)
+PLANS_REFUSED = MetricDefinition(
+    "calmstream_gateway_plan_files_refused",
+    "gauge",
+    "plans",
+    (),
+    "Files of the plans' directory that are not offered; the log says why.",
+    "Above 0: a file is damaged, its root is not trusted, or it is not signed.",
+)
+KEYS_REFUSED = MetricDefinition(
+    "calmstream_gateway_app_keys_refused",
+    "gauge",
+    "files",
+    (),
+    "1 while the file of application keys cannot be read and the former keys stay in force.",
+    "Above 0: correct the file; the log names the place.",
+)
+
+GATEWAY_METRICS: tuple[MetricDefinition, ...] = (
+    REQUESTS,
+    PROBLEMS,
+    CUT,
+    CONNECTIONS,
+    REPORTS,
+    COMMIT_DURATION,
+    WAITING,
+    BATCHES_WAITING,
+    SPOOL_BYTES,
+    SPOOL_FULL,
+    CLOCK_BEHIND,
+    PLANS_OFFERED,
+    PLANS_REFUSED,
+    KEYS_REFUSED,
+)
+
+RESULTS: tuple[Result, ...] = (
+    *Outcome,
+    Reason.UNDECODABLE,
+    Reason.UNKNOWN_VERSION,
+    Reason.UNKNOWN_PLAN,
+    Reason.MALFORMED,
+    Reason.WRONG_GROUP,
+    Reason.LENGTH_MISMATCH,
+    Reason.OUT_OF_RANGE,
+    Reason.AFTER_END,
+    Reason.LATE,
+    Reason.EARLY,
+)
+"""Every result that a report can have at a gateway: the closed list of ``docs/gateway.md``."""
+
+
+class GatewayMetrics:
+    """Counts what a gateway does, over all its plans. Safe for use from several threads.
+
+    Args:
+        registry: where the series live.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(definition: MetricDefinition) -> Counter:
+            return Counter(definition.name, definition.help, definition.labels, registry=registry)
+
+        def gauge(definition: MetricDefinition) -> Gauge:
+            return Gauge(definition.name, definition.help, definition.labels, registry=registry)
+
+        self._requests, self._problems, self._cut = map(counter, (REQUESTS, PROBLEMS, CUT))
+        self._reports = counter(REPORTS)
+        self._commit = Histogram(
+            COMMIT_DURATION.name,
+            COMMIT_DURATION.help,
+            buckets=COMMIT_DURATION.buckets,
+            registry=registry,
+        )
+        self._waiting, self._bytes, self._full = map(gauge, (WAITING, SPOOL_BYTES, SPOOL_FULL))
+        self._behind, self._connections = map(gauge, (CLOCK_BEHIND, CONNECTIONS))
+        self._offered, self._refused = map(gauge, (PLANS_OFFERED, PLANS_REFUSED))
+        self._keys_refused, self._batches = map(gauge, (KEYS_REFUSED, BATCHES_WAITING))
+        self._producers = ProducerCollectors(registry)
+        self._by_plan: dict[str, ProducerMetrics] = {}
+        for reason in Problem:
+            self._problems.labels(reason)
+
+    def of_plan(self, plan: Plan) -> ProducerMetrics:
+        """Return what receives the events of a plan's batches; its series exist from then on."""
+        if plan.digest not in self._by_plan:
+            self._by_plan[plan.digest] = ProducerMetrics(plan, self._producers)
+            for result in RESULTS:
+                self._reports.labels(_label(plan), result)
+            self._waiting.labels(_label(plan))
+        return self._by_plan[plan.digest]
+
+    def answered(self, reason: Problem | None) -> None:
+        """See :class:`producer.gateway.http.app.AppObserver`."""
+        self._requests.inc()
+        if reason is not None:
+            self._problems.labels(reason).inc()
+
+    def judged(self, offered: Offered, results: Mapping[Result, int]) -> None:
+        """See :class:`producer.gateway.http.app.AppObserver`."""
+        for result, reports in results.items():
+            self._reports.labels(_label(offered.plan), result).inc(reports)
+
+    def committed(self, reports: int, seconds: float) -> None:  # noqa: ARG002 - the protocol's
+        """See :class:`producer.gateway.http.committer.CommitObserver`."""
+        self._commit.observe(seconds)
+
+    def tidied(self, spool: Spool) -> None:
+        """See :class:`producer.gateway.http.committer.CommitObserver`."""
+        self._bytes.set(spool.size)
+        self._full.set(not spool.has_room)
+        self._behind.set(spool.mark.behind())
+        for one in spool.plans.values():
+            self._waiting.labels(_label(one.plan)).set(one.waiting)
+
+    def turned(self, opened: int, newly_cut: int, batches: int) -> None:
+        """Set open connections and waiting batches; add the connections that were cut."""
+        self._batches.set(batches)
+        self._connections.set(opened)
+        self._cut.inc(newly_cut)
+
+    def files(self, offered: int, refused: int, *, keys_refused: bool) -> None:
+        """Set what is known of the directory of plans and of the file of keys."""
+        self._offered.set(offered)
+        self._refused.set(refused)
+        self._keys_refused.set(keys_refused)
+
+
+def _label(plan: Plan) -> str:
+    return f"{plan.name}-{plan.digest[:8]}"

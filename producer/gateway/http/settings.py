@@ -1,0 +1,62 @@
+"""The gateway's settings, from the environment (``CALMSTREAM_...``) or the command line."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_MIN_BATCH, DEFAULT_SIZE, Small
+from producer.gateway.durable.plan_spool import Batching
+
+
+class GatewaySettings(BaseSettings):
+    """Settings of the gateway; sizes in bytes, times in seconds.
+
+    Every field is read from ``CALMSTREAM_<FIELD>``, for example ``CALMSTREAM_ORIGINS``.
+
+    Attributes:
+        host: address to bind; loopback by default, because a proxy with TLS stands in front.
+        port: 0 for any free one.
+        origins: web origins whose pages may send, separated by spaces; ``*`` for all.
+        batch_size, linger, min_batch, small: see :class:`producer.gateway.batcher.Batcher`.
+        max_connections: open at once; further ones are closed.
+        max_requests: in progress at once; further ones get 503.
+        body_bytes: largest body of a request.
+        buffer_bytes: of the bodies of all requests in progress; further ones get 503. It bounds
+            what one frame of the spool can hold.
+        request_seconds: time for a request to arrive as a whole, and for its answer to leave.
+        idle_seconds: after which a connection without a request is closed.
+        stop_seconds: a stopped gateway has ended within this time.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="CALMSTREAM_", extra="forbid", frozen=True)
+
+    host: str = "127.0.0.1"
+    port: int = Field(8080, ge=0, le=65535)
+    origins: str = ""
+    batch_size: int = Field(DEFAULT_SIZE, ge=1)
+    linger: float = Field(DEFAULT_LINGER, gt=0)
+    min_batch: int = Field(DEFAULT_MIN_BATCH, ge=1)
+    small: Small = "send"
+    max_connections: int = Field(4096, ge=1, le=100_000)
+    max_requests: int = Field(2048, ge=1, le=100_000)
+    body_bytes: int = Field(4 << 20, ge=1024, le=64 << 20)
+    buffer_bytes: int = Field(64 << 20, ge=1 << 20, le=192 << 20)
+    request_seconds: float = Field(10.0, gt=0, le=600)
+    idle_seconds: float = Field(30.0, gt=0, le=3600)
+    stop_seconds: float = Field(20.0, gt=0, le=600)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.body_bytes > self.buffer_bytes:
+            raise ValueError(
+                "CALMSTREAM_BODY_BYTES may be at most CALMSTREAM_BUFFER_BYTES: "
+                f"{self.body_bytes:,} and {self.buffer_bytes:,}"
+            )
+        return self
+
+    def batching(self) -> Batching:
+        """Return how reports are merged."""
+        return Batching(self.batch_size, self.linger, self.min_batch, self.small == "drop")

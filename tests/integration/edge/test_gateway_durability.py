@@ -1,0 +1,214 @@
+"""A gateway over restarts, a broker that is away, a full disk, and a clock that goes back."""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from broker.in_process import InProcessBroker
+from broker.transport import Partition, Sink
+from estimators.errors import FatalError, RecoverableError
+from producer.gateway.durable import files
+from producer.gateway.http import gateway as gateway_module
+from tests.support.gateway.running import line, names_of, present_plan, running, until
+
+
+class SteppedClock:
+    """The machine's clock, moved by ``offset`` milliseconds."""
+
+    def __init__(self) -> None:
+        self.offset = 0
+
+    def now_ms(self) -> int:
+        return int(time.time() * 1000) + self.offset
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+def away() -> Sink:
+    raise RecoverableError("no broker answers")
+
+
+def test_what_was_acknowledged_survives_a_restart_and_is_sent_once(tmp_path: Path) -> None:
+    plan = present_plan()
+    broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
+    with running(tmp_path, plan, broker=broker, connect=away) as gateway:
+        assert gateway.report(*(line(plan, value) for value in range(5))).status == 202
+        assert gateway.values() == []
+    with running(tmp_path, plan, broker=broker) as gateway:
+        assert gateway.report(line(plan, 2)).results == ["duplicate"]
+        until("they are sent", lambda: gateway.values() == [0, 1, 2, 3, 4])
+    with running(tmp_path, plan, broker=broker) as gateway:
+        assert gateway.report(line(plan, 2), line(plan, 7)).results == ["duplicate", "accepted"]
+        until("the new one is sent", lambda: gateway.values() == [0, 1, 2, 3, 4, 7])
+    topic = names_of(plan).reports(0)
+    records = [broker.records(Partition(topic, number)) for number in range(plan.partitions)]
+    assert sum(map(len, records)) == 2, "one batch of five, one of one, each sent once"
+
+
+def test_a_second_gateway_on_the_same_spool_refuses_to_start(tmp_path: Path) -> None:
+    with (
+        running(tmp_path),
+        pytest.raises(FatalError, match="every gateway needs a spool of its own"),
+        running(tmp_path),
+    ):
+        pass
+
+
+def test_a_broker_that_is_away_past_the_end_of_a_window(tmp_path: Path) -> None:
+    plan, clock = present_plan(), SteppedClock()
+    broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
+    with running(tmp_path, plan, broker=broker, clock=clock, connect=away) as gateway:
+        assert gateway.report(line(plan, 1), line(plan, 2)).status == 202
+        until(
+            "they wait",
+            lambda: gateway.metric("calmstream_gateway_reports_waiting", plan="") == 2,
+        )
+        clock.offset = 1000 * (plan.window + plan.grace + plan.skew)
+        until(
+            "they are shown as lost",
+            lambda: (
+                gateway.metric(
+                    "calmstream_reports_failed_total", plan="", group="0", reason="expired"
+                )
+                == 2
+            ),
+        )
+        until(
+            "the window is forgotten",
+            lambda: not list((tmp_path / "spool").rglob("*.spool")),
+        )
+        assert gateway.metric("calmstream_gateway_reports_waiting", plan="") == 0
+    assert gateway.values() == []
+
+
+def test_a_clock_that_goes_back_lets_no_old_window_in(tmp_path: Path) -> None:
+    plan, clock = present_plan(), SteppedClock()
+    now = plan.window_at(int(time.time() * 1000))
+    ahead = 1000 * (plan.window + plan.grace + plan.skew)
+    with running(tmp_path, plan, clock=clock) as gateway:
+        assert gateway.report(line(plan, 1, period=now)).results == ["accepted"]
+        clock.offset = ahead
+        until("the window is forgotten", lambda: not list((tmp_path / "spool").rglob("*.spool")))
+        clock.offset = 0
+        again = gateway.report(line(plan, 1, period=now))
+        assert again.results == ["late"], "the id is forgotten, so the window must be closed"
+        until(
+            "the difference is shown",
+            lambda: gateway.metric("calmstream_gateway_clock_behind_seconds") > 60,
+        )
+    with running(tmp_path, plan) as gateway:
+        assert gateway.report(line(plan, 1, period=now)).results == ["late"], "after a restart too"
+
+
+def test_a_full_disk_refuses_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = False
+    append = files.OsLogFile.append
+
+    def limited(self: files.OsLogFile, data: bytes) -> None:
+        if full:
+            append(self, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(self, data)
+
+    monkeypatch.setattr(files.OsLogFile, "append", limited)
+    plan = present_plan()
+    with running(tmp_path, plan) as gateway:
+        assert gateway.report(line(plan, 1)).status == 202
+        full = True
+        reply = gateway.report(line(plan, 2), line(plan, 1))
+        assert (reply.status, reply.reason) == (503, "unavailable")
+        assert int(reply.headers["retry-after"]) > 0
+        assert reply.results == ["unavailable", "duplicate"]
+        until("the gateway is not ready", lambda: "disk" in gateway.health.why)
+        until("it is shown", lambda: gateway.metric("calmstream_gateway_spool_full") == 1)
+        full = False
+        until("there is room again", lambda: gateway.report(line(plan, 2)).status == 202)
+        until("all are sent", lambda: gateway.values() == [1, 2])
+        until("the gateway is ready", lambda: not gateway.health.why)
+    with running(tmp_path, plan) as gateway:
+        assert gateway.report(line(plan, 1), line(plan, 2)).results == ["duplicate"] * 2
+
+
+def test_a_disk_that_hangs_makes_the_gateway_look_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs, sync = threading.Event(), files.OsLogFile.sync
+    hangs.set()
+
+    def slow(self: files.OsLogFile) -> None:
+        assert hangs.wait(60)
+        sync(self)
+
+    monkeypatch.setattr(files.OsLogFile, "sync", slow)
+    monkeypatch.setattr(gateway_module, "STUCK_SECONDS", 0.5)
+    plan = present_plan()
+    with running(tmp_path, plan) as gateway, ThreadPoolExecutor(1) as pool:
+        hangs.clear()
+        reply = pool.submit(gateway.report, line(plan, 1))
+
+        def silent() -> bool:
+            before = gateway.health.turns
+            time.sleep(1.0)
+            return gateway.health.turns == before
+
+        until("the loop counts as silent", silent)
+        assert not reply.done(), "nothing is acknowledged before it is on the disk"
+        hangs.set()
+        assert reply.result(30).results == ["accepted"]
+        until("the loop turns again", lambda: not silent())
+
+
+def test_a_torn_tail_is_cut_and_a_damaged_file_is_not_read(tmp_path: Path) -> None:
+    plan = present_plan()
+    broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
+    with running(tmp_path, plan, broker=broker) as gateway:
+        gateway.report(line(plan, 1))
+        gateway.report(line(plan, 2))
+        until("they are sent", lambda: gateway.values() == [1, 2])
+    (spool,) = (tmp_path / "spool").rglob("*.spool")
+    whole = spool.read_bytes()
+    spool.write_bytes(whole + whole[16:60])
+    with running(tmp_path, plan, broker=broker) as gateway:
+        assert gateway.report(line(plan, 1), line(plan, 3)).results == ["duplicate", "accepted"]
+    damaged = bytearray(whole)
+    damaged[40] ^= 1
+    spool.write_bytes(damaged)
+    with (
+        pytest.raises(FatalError, match="is damaged at byte 16"),
+        running(tmp_path, plan, broker=broker),
+    ):
+        pass
+
+
+def test_few_reports_wait_for_the_end_of_their_window(tmp_path: Path) -> None:
+    plan, clock = present_plan(), SteppedClock()
+    with running(tmp_path, plan, clock=clock, min_batch=3, linger=0.01) as gateway:
+        assert gateway.report(line(plan, 1), line(plan, 2)).status == 202
+        time.sleep(0.3)  # nothing can be waited for: they must not leave
+        assert gateway.values() == []
+        clock.offset = 1000 * (plan.window // 2 + plan.grace // 4 + 5)
+        until("they leave when the window closes", lambda: gateway.values() == [1, 2])
+        assert gateway.metric("calmstream_reports_small_total", plan="", group="0") == 2
+
+
+def test_a_gateway_that_stops_answers_what_it_has_begun(tmp_path: Path) -> None:
+    plan = present_plan()
+    broker = InProcessBroker(clock=lambda: int(time.time() * 1000))
+    with running(tmp_path, plan, broker=broker) as gateway:
+        gateway.report(line(plan, 1))
+        gateway.stop.set()
+        until("it drains", lambda: gateway.health.why == "draining")
+    with running(tmp_path, plan, broker=broker) as gateway:
+        until("nothing is lost", lambda: gateway.values() == [1])

@@ -1,0 +1,323 @@
+"""A gateway as a process of its own, with a real broker: kills, signals, and what it keeps."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import itertools
+import json
+import random
+import signal
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.kafka import connect
+from broker.names import TopicNames
+from broker.transport import Broker, Partition, Record
+from consumer.subscribe.subscribe import plan_names
+from estimators.plan import Plan
+from estimators.wire.batch import decode_batch
+from producer import MemoryStore
+from tests.support.gateway.running import line
+from tests.support.gateway.spool_world import counting_plan
+from tests.support.producer import unsigned_reporter
+from tests.support.service.processes import Process, free_port, until
+from tests.support.signed import Operator
+
+pytestmark = pytest.mark.kafka
+
+DEADLINE = 60.0
+REPORTS = 4000
+KILLS = 30
+TAKEN = {"accepted", "duplicate"}
+
+
+@pytest.fixture
+def broker(kafka_bootstrap: str) -> Iterator[Broker]:
+    broker = connect(kafka_bootstrap)
+    yield broker
+    broker.close()
+
+
+@dataclass
+class Place:
+    """Directories, topics and addresses of one gateway."""
+
+    directory: Path
+    bootstrap: str
+    plan: Plan
+    port: int = field(default_factory=free_port)
+    namespace: str = field(default_factory=lambda: f"gateway-{uuid.uuid4().hex[:8]}")
+
+    @property
+    def names(self) -> TopicNames:
+        return plan_names(self.plan, self.namespace)
+
+    @property
+    def path(self) -> str:
+        return f"/v1/plans/{self.plan.digest}/reports"
+
+    def offer(self, document: bytes) -> None:
+        (self.directory / "plans").mkdir()
+        (self.directory / "plans" / "plan.json").write_bytes(document)
+
+    def start(self, *more: object) -> Process:
+        return Process(
+            self.directory / "gateway.log",
+            *("gateway", "--plans", self.directory / "plans"),
+            *("--bootstrap", self.bootstrap, "--namespace", self.namespace),
+            *("--spool", self.directory / "spool", "--port", self.port, *more),
+        )
+
+
+def read_all(broker: Broker, plan: Plan, names: TopicNames) -> list[Record]:
+    partitions = [
+        Partition(topic, number) for topic in names.all_reports for number in range(plan.partitions)
+    ]
+    ends, reader = broker.topics().log_ends(partitions), broker.reader()
+    reader.assign(partitions)
+    for partition in partitions:
+        reader.seek(partition, 0)
+    found: list[Record] = []
+    deadline = time.monotonic() + DEADLINE
+    while any(reader.position(p) < end for p, end in ends.items()):
+        assert time.monotonic() < deadline, "the log could not be read in time"
+        found += reader.poll(0.5)
+    return found
+
+
+class Devices:
+    """Devices that send a report again, the same bytes, until it is taken or too late."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self.acknowledged: set[int] = set()
+        self.refused: Counter[str] = Counter()
+        self.finish = threading.Event()
+        self.threads = [threading.Thread(target=self._live) for _ in range(4)]
+
+    def _live(self) -> None:
+        while not self.finish.is_set():
+            with self._lock:
+                value = next(self._numbers)
+            if value >= REPORTS:
+                return
+            body = line(self._place.plan, value)
+            while not self.finish.is_set():
+                result = self._send(body)
+                if result in TAKEN:
+                    self.acknowledged.add(value)
+                if result:
+                    self.refused[result] += result not in TAKEN
+                    break
+                time.sleep(0.05)
+            time.sleep(0.02)
+
+    def _send(self, body: bytes) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", self._place.port, timeout=5)
+        try:
+            connection.request("POST", self._place.path, body, {"content-type": "application/json"})
+            answer = connection.getresponse()
+            found = json.loads(answer.read())
+            return str(found["results"][0]["result"]) if answer.status < 500 else ""
+        except (OSError, http.client.HTTPException, ValueError):
+            return ""
+        finally:
+            connection.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_thirty_kills_lose_nothing_and_count_nothing_twice(
+    tmp_path: Path, kafka_bootstrap: str, broker: Broker
+) -> None:
+    plan = counting_plan(20, 15, 60, int(time.time()) - 5)
+    place = Place(tmp_path, kafka_bootstrap, plan)
+    place.offer(plan.to_bytes())
+    broker.topics().create(place.names.specs(86_400_000))
+    devices, dice = Devices(place), random.Random(7)
+    options = ("--allow-unsigned", "--min-batch", 5)
+    gateway = place.start(*options)
+    try:
+        gateway.ready()
+        for thread in devices.threads:
+            thread.start()
+        for _ in range(KILLS):
+            time.sleep(dice.uniform(0.0, 1.5))
+            gateway.kill()
+            gateway = place.start(*options)
+            if dice.random() < 0.8:
+                gateway.ready()
+        gateway.ready()
+        time.sleep(1.0)
+        devices.finish.set()
+        for thread in devices.threads:
+            thread.join(30)
+        until(
+            "every window is forgotten",
+            lambda: not list((tmp_path / "spool").rglob("*.spool")),
+            120,
+        )
+    finally:
+        devices.finish.set()
+        gateway.kill()
+    lines = map(json.loads, (tmp_path / "gateway.log").read_text().splitlines())
+    lost = sum(one["reports"] for one in lines if one["event"].startswith("batch lost"))
+    judge(plan, devices, read_all(broker, plan, place.names), lost)
+
+
+def judge(plan: Plan, devices: Devices, records: list[Record], lost: int) -> None:
+    """Compare what was acknowledged with what a worker counts; ``lost`` reports are shown so."""
+    counted, late, seen = Counter[int](), set[int](), set[bytes]()
+    for record in sorted(records, key=lambda r: (r.partition, r.offset)):
+        assert record.key is not None
+        if record.key in seen:
+            continue
+        seen.add(record.key)
+        batch = decode_batch(plan, 0, record.key, record.value)
+        values = [int(value) for value in batch.columns["v"]]
+        if record.timestamp < plan.window_end(batch.period) + 1000 * plan.grace:
+            counted.update(values)
+        else:
+            late.update(values)
+    assert len(devices.acknowledged) > 300, (len(devices.acknowledged), devices.refused)
+    assert max(counted.values()) == 1, "counted twice"
+    missing = devices.acknowledged - set(counted) - late
+    summary = (
+        f"{len(devices.acknowledged)} acknowledged, {len(counted)} counted, {len(late)} late, "
+        f"{lost} shown as lost, {len(missing)} missing; refused: {dict(devices.refused)}"
+    )
+    assert len(missing) <= lost, f"acknowledged, not counted and not shown as lost: {summary}"
+    sys.stdout.write(f"{summary}\n")
+
+
+def test_a_device_reports_a_signed_plan_through_a_gateway(
+    tmp_path: Path, kafka_bootstrap: str, broker: Broker
+) -> None:
+    now = int(time.time())
+    operator = Operator(not_before=now - 3600, not_after=now + 30 * 86_400)
+    plan = operator.plan(start=now - 60, window=86_400, windows=2)
+    place = Place(tmp_path, kafka_bootstrap, plan)
+    place.offer(operator.envelope(plan).to_bytes())
+    (tmp_path / "plans" / "unsigned.json").write_bytes(plan.to_bytes())
+    (tmp_path / "roots").write_text(operator.root + "\n")
+    broker.topics().create(place.names.specs(86_400_000))
+    gateway = place.start("--roots", tmp_path / "roots", "--min-batch", 1)
+    try:
+        gateway.ready()
+        assert gateway.metric("calmstream_gateway_plan_files_refused") == 1
+        connection = http.client.HTTPConnection("127.0.0.1", place.port, timeout=10)
+        connection.request("GET", f"/v1/plans/{plan.digest}")
+        document = connection.getresponse().read()
+        assert document == operator.envelope(plan).to_bytes()
+        for _ in range(100):
+            report = unsigned_reporter(plan, MemoryStore()).report({})
+            assert report is not None
+            body = b'{"id":"%s","report":%s}' % (uuid.uuid4().hex.encode(), report.encode(plan))
+            connection.request("POST", place.path, body, {"content-type": "application/json"})
+            assert connection.getresponse().read().count(b'"accepted"') == 1
+        until(
+            "the broker has them",
+            lambda: gateway.metric("calmstream_reports_sent_total") == 100,
+            DEADLINE,
+        )
+        assert gateway.page("/livez")[0] == 200
+        gateway.signal(signal.SIGTERM)
+        assert gateway.wait(60) == 0
+    finally:
+        gateway.kill()
+
+
+MARKS = (b"marked-agent-7f3a", b"203.0.113.77", b"198.51.100.78", b"marked-page", b"marked-cookie")
+SOURCE = "127.0.0.77"
+HEADERS = {
+    "user-agent": "marked-agent-7f3a",
+    "x-forwarded-for": "203.0.113.77",
+    "forwarded": "for=198.51.100.78",
+    "x-real-ip": "203.0.113.77",
+    "referer": "https://marked-page.example/",
+    "origin": "https://marked-page.example",
+    "cookie": "marked-cookie=1",
+}
+
+
+def marked(place: Place, method: str, path: str, body: bytes | None, **more: str) -> int:
+    connection = http.client.HTTPConnection(
+        "127.0.0.1", place.port, timeout=10, source_address=(SOURCE, 0)
+    )
+    try:
+        connection.request(method, path, body, HEADERS | more)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def hostile(place: Place, sent: bytes) -> None:
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection(("127.0.0.1", place.port), 10, (SOURCE, 0)) as connection,
+    ):
+        connection.sendall(sent)
+        connection.settimeout(0.5)
+        connection.recv(1000)
+
+
+def test_nothing_of_the_sender_is_kept(
+    tmp_path: Path, kafka_bootstrap: str, broker: Broker
+) -> None:
+    plan = counting_plan(600, 40, 10, int(time.time()) - 300)
+    place = Place(tmp_path, kafka_bootstrap, plan)
+    place.offer(plan.to_bytes())
+    broker.topics().create(place.names.specs(86_400_000))
+    gateway = place.start("--allow-unsigned", "--min-batch", 1, "--log-level", "debug")
+    head = b"".join(b"%s: %s\r\n" % (k.encode(), v.encode()) for k, v in HEADERS.items())
+    json_type: Any = {"content-type": "application/json"}
+    try:
+        gateway.ready()
+        for value in range(20):
+            body = line(plan, value)
+            assert marked(place, "POST", place.path, body, **json_type) == 202
+        assert marked(place, "POST", place.path, b"marked-page", **json_type) == 400
+        assert marked(place, "GET", "/marked-page?marked-agent-7f3a", None) == 404
+        assert marked(place, "POST", place.path, b"{}", **{"content-type": "marked-page"}) == 415
+        hostile(place, b"marked-page marked-agent-7f3a\r\n\r\n")
+        hostile(place, b"GET / HTTP/1.1\r\n" + head + b"x: " + b"a" * 20_000 + b"\r\n\r\n")
+        hostile(place, b"GET / HTTP/1.1\r\nupgrade: websocket\r\nconnection: upgrade\r\n" + head)
+        hostile(place, b"POST " + place.path.encode() + b" HTTP/1.1\r\n" + head)
+        until(
+            "the broker has them",
+            lambda: gateway.metric("calmstream_reports_sent_total") == 20,
+            DEADLINE,
+        )
+        metrics = gateway.page("/metrics")[1].encode()
+        assert b"calmstream_gateway_reports_total" in metrics
+        gateway.signal(signal.SIGTERM)
+        assert gateway.wait(60) == 0
+    finally:
+        gateway.kill()
+    kept = {"metrics": metrics, "log": (tmp_path / "gateway.log").read_bytes()}
+    assert b"serving reports" in kept["log"]
+    kept |= {str(path): path.read_bytes() for path in (tmp_path / "spool").rglob("*.*")}
+    assert any(name.endswith(".spool") for name in kept)
+    records = read_all(broker, plan, place.names)
+    assert records
+    for record in records:
+        assert record.headers == ()
+        kept[str(record.offset)] = (record.key or b"") + (record.value or b"")
+    for name, content in kept.items():
+        for mark in (*MARKS, SOURCE.encode()):
+            assert mark not in content, f"{mark!r} is in {name}"
+        if not name.endswith("log"):
+            assert socket.inet_aton("203.0.113.77") not in content

@@ -1,0 +1,226 @@
+"""A running gateway in this process, and clients that speak HTTP to it."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from broker.clock import Clock, SystemClock
+from broker.in_process import InProcessBroker
+from broker.names import TopicNames
+from broker.transport import Partition, Sink
+from estimators.plan import Plan
+from estimators.wire.batch import decode_batch
+from producer.gateway.http.gateway import Gateway, Surroundings
+from producer.gateway.http.metrics import GatewayMetrics
+from producer.gateway.http.settings import GatewaySettings
+from tests.support.gateway.spool_world import counting_plan
+
+SECONDS = 30.0
+JSON_LINES = "application/x-ndjson"
+
+
+def present_plan(window: int = 600, windows: int = 100, grace: int = 40) -> Plan:
+    """Return a plan in the middle of its second window, of reports that name themselves."""
+    return counting_plan(window, grace, windows, int(time.time()) - window - window // 2)
+
+
+def line(plan: Plan, value: int, report_id: str = "", period: int | None = None) -> bytes:
+    """Return one report as a device sends it."""
+    stated = plan.window_at(int(time.time() * 1000)) if period is None else period
+    report = {
+        "v": "1.0",
+        "plan": plan.digest,
+        "group": 0,
+        "period": stated,
+        "n": 1,
+        "columns": {"v": [value]},
+    }
+    chosen = report_id or Random(value).randbytes(16).hex()
+    return json.dumps({"id": chosen, "report": report}).encode()
+
+
+class Health:
+    """See :class:`producer.gateway.http.gateway.Health`."""
+
+    def __init__(self) -> None:
+        self.why = "starting"
+        self.turns = 0
+
+    def turned(self) -> None:
+        self.turns += 1
+
+    def stuck(self, what: str) -> None:
+        raise AssertionError(what)
+
+    def ready(self) -> None:
+        self.why = ""
+
+    def not_ready(self, why: str) -> None:
+        self.why = why
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a client received."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def reason(self) -> str:
+        assert self.headers["content-type"] == "application/problem+json", self
+        return str(self.json["reason"])
+
+    @property
+    def results(self) -> list[str]:
+        return [one["result"] for one in self.json["results"]]
+
+
+@dataclass
+class Running:
+    """A gateway that runs, its broker and its registry."""
+
+    gateway: Gateway
+    plan: Plan
+    broker: InProcessBroker
+    registry: CollectorRegistry
+    health: Health
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def path(self) -> str:
+        return f"/v1/plans/{self.plan.digest}"
+
+    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=SECONDS)
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.request(method, path, body, given)
+            answer = connection.getresponse()
+            names = {name.lower(): value for name, value in answer.getheaders()}
+            return Reply(answer.status, names, answer.read())
+        finally:
+            connection.close()
+
+    def report(self, *lines: bytes, **headers: str) -> Reply:
+        given = {"content_type": JSON_LINES} | headers
+        return self.ask("POST", f"{self.path}/reports", b"\n".join(lines), **given)
+
+    def raw(self, sent: bytes, seconds: float = SECONDS) -> bytes:
+        """Send bytes; return all that comes until the gateway closes."""
+        with socket.create_connection(("127.0.0.1", self.gateway.port), seconds) as connection:
+            connection.sendall(sent)
+            return received(connection)
+
+    def metric(self, name: str, **labels: str) -> float:
+        if "plan" in labels:
+            labels["plan"] = f"{self.plan.name}-{self.plan.digest[:8]}"
+        return self.registry.get_sample_value(name, labels) or 0.0
+
+    def values(self) -> list[int]:
+        """Return the values in the reports topic, each batch once."""
+        return values_of(self.broker, self.plan)
+
+
+def received(connection: socket.socket) -> bytes:
+    """Return all that comes until the other side closes or resets."""
+    parts = []
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        while part := connection.recv(1 << 16):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def names_of(plan: Plan) -> TopicNames:
+    return TopicNames("test", plan.name, plan.digest, len(plan.groups), plan.partitions)
+
+
+def values_of(broker: InProcessBroker, plan: Plan) -> list[int]:
+    found, seen = [], set()
+    for topic in names_of(plan).all_reports:
+        for number in range(plan.partitions):
+            for record in broker.records(Partition(topic, number)):
+                if record.key not in seen:
+                    seen.add(record.key)
+                    batch = decode_batch(plan, 0, record.key, record.value)
+                    found += [int(value) for value in batch.columns["v"]]
+    return sorted(found)
+
+
+def until(what: str, condition: Callable[[], bool], seconds: float = SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def running(
+    directory: Path,
+    plan: Plan | None = None,
+    *,
+    clock: Clock | None = None,
+    broker: InProcessBroker | None = None,
+    connect: Callable[[], Sink] | None = None,
+    app_keys: Path | None = None,
+    **settings: Any,
+) -> Iterator[Running]:
+    """Run a gateway in a thread; the spool is ``directory/spool``."""
+    plan = plan or present_plan()
+    broker = broker or InProcessBroker(clock=lambda: int(time.time() * 1000))
+    broker.topics().create(names_of(plan).specs(86_400_000))
+    plans = directory / "plans"
+    plans.mkdir(exist_ok=True)
+    (plans / "plan.json").write_bytes(plan.to_bytes())
+    health, registry = Health(), CollectorRegistry()
+    around = Surroundings(
+        spool=directory / "spool",
+        plans=plans,
+        roots=(),
+        allow_unsigned=True,
+        app_keys=app_keys,
+        connect=connect or broker.sink,
+        names=names_of,
+    )
+    chosen = {"port": 0, "min_batch": 1, "linger": 0.05} | settings
+    gateway = Gateway(
+        around, GatewaySettings(**chosen), GatewayMetrics(registry), health, clock or SystemClock()
+    )
+    found = Running(gateway, plan, broker, registry, health)
+    errors: list[BaseException] = []
+
+    def live() -> None:
+        try:
+            gateway.run(found.stop)
+        except BaseException as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    try:
+        until("the gateway is ready", lambda: not health.why or bool(errors))
+        if not errors:
+            yield found
+    finally:
+        found.stop.set()
+        thread.join(SECONDS)
+        assert not thread.is_alive(), "the gateway does not stop"
+    if errors:
+        raise errors[0]

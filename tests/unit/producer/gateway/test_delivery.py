@@ -1,0 +1,181 @@
+"""Sealed batches are sent until the broker has them or their window is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from broker.transport import Sink
+from estimators.errors import CalmstreamError, FatalError, RecoverableError
+from producer.gateway.durable.period_log import SealedBatch
+from producer.gateway.durable.plan_spool import over_at
+from producer.gateway.encoding import EncodedBatch
+from producer.gateway.http.delivery import RENEW_SECONDS, Delivery
+from producer.gateway.sender import Budget
+from producer.gateway.totals import Accounts, Failure
+from tests.support.producer import START, FakeClock, ScriptedSink, make_plan, names_of
+
+PLAN = make_plan()
+DOWN, REFUSED = RecoverableError("down"), FatalError("not allowed")
+
+
+class Sent(ScriptedSink):
+    """A scripted sink that can be closed."""
+
+    closed = False
+
+    def close(self, timeout: float) -> None:
+        assert timeout == 0
+        self.closed = True
+
+
+class Shelf:
+    """Batches whose body is their id."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.settled: dict[bytes, bool] = {}
+        self.readable = True
+
+    def body(self, digest: str, batch: SealedBatch) -> EncodedBatch:
+        assert digest == PLAN.digest
+        if not self.readable:
+            raise RecoverableError("cannot read")
+        return EncodedBatch(batch.group, batch.n, batch.batch_id, batch.batch_id * 2)
+
+    def settle(self, digest: str, batch: SealedBatch, *, acknowledged: bool) -> None:
+        assert digest == PLAN.digest
+        self.settled[batch.batch_id] = acknowledged
+
+    def present(self) -> int:
+        return self._clock.now_ms()
+
+
+class Made:
+    """A delivery, its clock, its shelf and its sinks."""
+
+    def __init__(
+        self,
+        script: Callable[[int], int | CalmstreamError | None],
+        *,
+        in_flight: int = 10,
+        failures: int = 0,
+    ) -> None:
+        self.clock, self.accounts = FakeClock(), Accounts()
+        self.shelf, self.sinks = Shelf(self.clock), list[Sent]()
+        self._script, self._failures = script, failures
+        self.delivery = Delivery(
+            self._connect,
+            names_of,
+            lambda _: self.accounts,
+            self.clock,
+            Budget(in_flight=in_flight, pause=1.0),
+        )
+
+    def _connect(self) -> Sink:
+        if self._failures:
+            self._failures -= 1
+            raise DOWN
+        self.sinks.append(Sent(self._script))
+        return self.sinks[-1]  # type: ignore[return-value]
+
+    def put(self, *numbers: int, period: int = 0) -> None:
+        for number in numbers:
+            self.delivery.put(PLAN, SealedBatch(period, 0, 5, number.to_bytes(16, "big"), 0, 1))
+
+    def turn(self, seconds: float = 0.0) -> None:
+        self.clock.seconds += seconds
+        self.delivery.turn(self.shelf)
+
+    def settled(self) -> dict[int, bool]:
+        return {int.from_bytes(key, "big"): how for key, how in self.shelf.settled.items()}
+
+
+def test_an_acknowledged_batch_is_settled() -> None:
+    made = Made(lambda i: i)
+    made.put(1, 2)
+    made.turn()
+    made.turn()
+    assert made.settled() == {1: True, 2: True}
+    assert made.delivery.waiting == 0
+    (sink,) = made.sinks
+    assert {value for _, _, value in sink.sends} == {n.to_bytes(16, "big") * 2 for n in (1, 2)}
+
+
+def test_a_batch_waits_for_the_first_connection() -> None:
+    made = Made(lambda i: i, failures=3)
+    made.put(1)
+    for _ in range(3):
+        made.turn(2.0)
+    assert (made.settled(), made.delivery.trouble, made.delivery.waiting) == ({}, DOWN, 1)
+    made.turn(2.0)
+    made.turn()
+    assert made.settled() == {1: True}
+
+
+@pytest.mark.parametrize("error", [DOWN, REFUSED])
+def test_a_batch_is_sent_again_until_its_window_is_over(error: CalmstreamError) -> None:
+    made = Made(lambda _: error)
+    made.put(1)
+    last = over_at(PLAN, 0) / 1000 - START
+    for _ in range(int(last) - 1):
+        made.turn(1.0)
+    assert made.settled() == {}, "it never gives up before"
+    assert sum(len(sink.sends) for sink in made.sinks) >= 5
+    assert len({send for sink in made.sinks for send in sink.sends}) == 1, "the same bytes"
+    for _ in range(20):
+        made.turn(1.0)
+    assert made.settled() == {1: False}
+    assert made.accounts.totals().failures == {Failure.EXPIRED: 5}
+
+
+def test_a_batch_of_a_window_that_is_over_is_not_sent() -> None:
+    made = Made(lambda i: i)
+    made.clock.seconds = over_at(PLAN, 0) / 1000
+    made.put(1)
+    made.put(2, period=5)
+    made.turn()
+    made.turn()
+    assert made.settled() == {1: False, 2: True}
+    assert [len(sink.sends) for sink in made.sinks] == [1]
+
+
+def test_no_more_bodies_are_held_than_may_be_in_flight() -> None:
+    made = Made(lambda _: None, in_flight=2)
+    made.put(1, 2, 3)
+    made.turn()
+    (sink,) = made.sinks
+    assert (len(sink.sends), made.delivery.waiting) == (2, 3)
+    sink.release()
+    made.turn()
+    made.turn()
+    assert len(sink.sends) == 3
+
+
+def test_a_body_that_cannot_be_read_is_read_again() -> None:
+    made = Made(lambda i: i)
+    made.shelf.readable = False
+    made.put(1)
+    made.turn()
+    assert str(made.delivery.trouble) == "cannot read"
+    made.shelf.readable = True
+    made.turn()
+    made.turn()
+    assert made.settled() == {1: True}
+
+
+def test_after_a_lasting_error_the_connection_is_made_again() -> None:
+    made = Made(lambda i: REFUSED if i == 0 else i)
+    made.put(1)
+    made.turn()
+    made.turn()
+    assert len(made.sinks) == 1, "not at once"
+    made = Made(lambda _: REFUSED)
+    made.put(1)
+    made.turn()
+    for _ in range(5):
+        made.turn(RENEW_SECONDS / 4)
+    first, *others = made.sinks
+    assert first.closed
+    assert len(others) == 1

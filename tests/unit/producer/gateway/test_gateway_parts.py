@@ -1,0 +1,179 @@
+"""Parts of the gateway without a server: application keys, plans, origins, settings, its page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from estimators.errors import InvalidInput
+from estimators.plan import Plan
+from producer import MemoryStore
+from producer.gateway.durable.entries import Entry, RowCodec
+from producer.gateway.http.app_keys import read_app_keys
+from producer.gateway.http.cors import Origins
+from producer.gateway.http.plans import PlanDirectory
+from producer.gateway.http.problems import Problem, problem, status_of
+from producer.gateway.http.read_reports import read_reports
+from producer.gateway.http.settings import GatewaySettings
+from tests.support.gateway.running import line
+from tests.support.gateway.spool_world import counting_plan
+from tests.support.producer import START, make_plan, unsigned_reporter
+from tests.support.signed import Operator
+
+PAGE = (Path(__file__).resolve().parents[4] / "docs" / "gateway.md").read_text()
+DIGEST = "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ([], "expected an object"),
+        ({"v": "app-keys-2", "keys": []}, "expected an object"),
+        ({"v": "app-keys-1", "keys": []}, "at least one key"),
+        ({"v": "app-keys-1", "keys": [7]}, "key 0: expected the fields"),
+        ({"number": 0, "sha256": DIGEST, "per_window": 1}, "number must be 1 to"),
+        ({"number": True, "sha256": DIGEST, "per_window": 1}, "number must be 1 to"),
+        ({"number": 1, "sha256": "A" * 64, "per_window": 1}, "lower-case hexadecimal"),
+        ({"number": 1, "sha256": DIGEST, "per_window": 0}, "per_window must be"),
+        ({"number": 1, "sha256": DIGEST}, "expected the fields"),
+    ],
+)
+def test_a_file_of_keys_with_a_mistake_is_refused(
+    tmp_path: Path, document: Any, message: str
+) -> None:
+    if isinstance(document, dict) and "v" not in document:
+        document = {"v": "app-keys-1", "keys": [document]}
+    (tmp_path / "keys").write_text(json.dumps(document))
+    with pytest.raises(InvalidInput, match=message):
+        read_app_keys(tmp_path / "keys")
+
+
+def test_two_keys_share_neither_number_nor_digest(tmp_path: Path) -> None:
+    one = {"number": 1, "sha256": DIGEST, "per_window": None}
+    for other in ({"number": 2}, {"sha256": "1" * 64}):
+        keys = {"v": "app-keys-1", "keys": [one, one | other]}
+        (tmp_path / "keys").write_text(json.dumps(keys))
+        with pytest.raises(InvalidInput, match="key 1: its number or its digest"):
+            read_app_keys(tmp_path / "keys")
+    with pytest.raises(InvalidInput, match="No such file"):
+        read_app_keys(tmp_path / "none")
+
+
+def offered(directory: PlanDirectory) -> set[str]:
+    list(directory.changes())
+    directory.offer()
+    return set(directory.offered)
+
+
+def test_only_plans_of_trusted_roots_are_offered(tmp_path: Path) -> None:
+    operator, stranger = Operator(), Operator(root_seed=7)
+    plan = operator.plan()
+    (tmp_path / "good.json").write_bytes(operator.sign(plan))
+    (tmp_path / "strange.json").write_bytes(stranger.sign(stranger.plan()))
+    (tmp_path / "unsigned.json").write_bytes(make_plan().to_bytes())
+    (tmp_path / "broken.json").write_bytes(b"{")
+    (tmp_path / "notes.txt").write_bytes(b"not read")
+    directory = PlanDirectory(tmp_path, [operator.root], allow_unsigned=False)
+    assert offered(directory) == {plan.digest}
+    assert set(directory.refused) == {"strange.json", "unsigned.json", "broken.json"}
+    assert directory.offered[plan.digest].document == operator.sign(plan)
+
+    lenient = PlanDirectory(tmp_path, [operator.root], allow_unsigned=True)
+    assert offered(lenient) == {plan.digest, make_plan().digest}
+    assert "strange.json" in lenient.refused, "a signature of nobody known is worse than none"
+
+
+def test_files_are_read_again_only_when_they_change(tmp_path: Path) -> None:
+    directory = PlanDirectory(tmp_path, (), allow_unsigned=True)
+    assert offered(directory) == set()
+    path = tmp_path / "a.json"
+    path.write_bytes(make_plan().to_bytes())
+    assert [found.plan.digest for found in directory.changes()] == [make_plan().digest]
+    directory.offer()
+    assert list(directory.changes()) == []
+    path.write_bytes(make_plan(name="other").to_bytes())
+    assert offered(directory) == {make_plan(name="other").digest}
+    (refused,) = directory.offered.values()
+    directory.refuse(refused.plan, "no")
+    assert (offered(directory), directory.refused) == (set(), {"a.json": "no"})
+    path.unlink()
+    assert (offered(directory), directory.refused) == (set(), {})
+    with pytest.raises(InvalidInput, match="no such directory"):
+        offered(PlanDirectory(tmp_path / "none", (), allow_unsigned=True))
+
+
+@pytest.mark.parametrize("text", ["example.org", "https://example.org/", "ftp://a", "null"])
+def test_what_is_no_origin_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="CALMSTREAM_ORIGINS"):
+        Origins(text)
+
+
+def test_all_origins_may_be_allowed() -> None:
+    headers = dict(Origins("*").headers(b"https://anywhere.example"))
+    assert headers[b"access-control-allow-origin"] == b"*"
+    assert Origins("").headers(b"https://anywhere.example") == ()
+
+
+def test_a_body_may_not_exceed_the_memory_of_all() -> None:
+    with pytest.raises(ValueError, match="may be at most"):
+        GatewaySettings(body_bytes=2 << 20, buffer_bytes=1 << 20)
+
+
+def test_every_setting_stands_on_the_page() -> None:
+    named = set(re.findall(r"`CALMSTREAM_([A-Z_]+)`", PAGE))
+    assert {name.upper() for name in GatewaySettings.model_fields} <= named
+
+
+def test_every_problem_has_its_status_on_the_page() -> None:
+    listed = dict(re.findall(r"^\| `([a-z_]+)` \| (\d{3}) \|", PAGE, re.MULTILINE))
+    assert listed == {reason.value: str(status_of(reason)) for reason in Problem}
+
+
+def test_a_problem_is_a_document_of_the_standard() -> None:
+    answer = problem(Problem.BUSY, "why", more=[1])
+    document = json.loads(answer.body)
+    assert document["status"] == answer.status == 503
+    assert {"type", "title", "detail", "reason", "more"} <= set(document)
+    headers = dict(answer.headers)
+    assert headers[b"content-type"] == b"application/problem+json"
+    assert (headers[b"retry-after"], headers[b"connection"]) == (b"1", b"close")
+    assert dict(problem(Problem.QUOTA, retry_after=7).headers)[b"retry-after"] == b"7"
+
+
+def test_the_schema_on_the_page_takes_what_devices_send() -> None:
+    (text,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    schema = json.loads(text)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for body in some_reports():
+        jsonschema.validate(json.loads(body), schema)
+    bad = json.loads(line(counting_plan(), 1)) | {"more": 1}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(bad, schema)
+
+
+def some_reports() -> list[bytes]:
+    plan = make_plan()
+    found = []
+    for number in range(60):
+        report = unsigned_reporter(plan, MemoryStore(), clock=lambda: START * 1000).report({})
+        assert report is not None
+        found.append(b'{"id":"%032x","report":%s}' % (number, report.encode(plan)))
+    return found
+
+
+def test_every_kind_of_report_survives_the_spool() -> None:
+    plan: Plan = make_plan()
+    codec, groups = RowCodec(plan), set()
+    lines = read_reports(plan, 9, b"\n".join(some_reports()), b"application/x-ndjson")
+    for one in lines:
+        assert isinstance(one.entry, Entry), one
+        packed = codec.pack(one.entry.group, one.entry.row)
+        assert codec.unpack(one.entry.group, b"x" + packed, 1) == (one.entry.row, 1 + len(packed))
+        assert (one.entry.key, one.entry.period) == (9, 0)
+        groups.add(one.entry.group)
+    assert groups == {0, 1, 2}, "tables, bits and several views"
