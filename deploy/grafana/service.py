@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateways import GATEWAYS
 from panels import AGE, Panel, Row, highest, mean_so_far, of_plan, quantile, rate, total
 
 TRAFFIC = Row(
@@ -261,4 +262,4 @@ PUBLISHER = Row(
     ),
 )
 
-SERVICE = (TRAFFIC, PROGRESS, WORKERS, STATE, PUBLISHER)
+SERVICE = (TRAFFIC, GATEWAYS, PROGRESS, WORKERS, STATE, PUBLISHER)

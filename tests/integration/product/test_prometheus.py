@@ -5,9 +5,11 @@ Every panel of the dashboards must show data, and faults must raise their alerts
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import signal
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -21,7 +23,9 @@ from broker.names import TopicNames
 from consumer.subscribe.subscribe import plan_names
 from estimators.plan import Plan
 from estimators.wire.batch import Batch, encode_batch
+from producer import MemoryStore
 from tests.support.deploy import panels
+from tests.support.producer import unsigned_reporter
 from tests.support.publisher import published_plan
 from tests.support.service.processes import Process, free_port, run, until
 from tests.support.service.prometheus_server import RANGE, PrometheusServer
@@ -68,8 +72,9 @@ class Scene:
         assert made.returncode == 0, made.stderr
         self.tallies = [self.consume("tally", "a"), self.consume("tally", "b")]
         self.publisher = self.consume("publish", "p", "--refresh-seconds", "1")
+        self.gateway = self._gateway()
         port, central = free_port(), free_port()
-        service = [process.port for process in (*self.tallies, self.publisher)]
+        service = [process.port for process in (*self.tallies, self.publisher, self.gateway)]
         self.prometheus = stack.enter_context(
             PrometheusServer(
                 directory / "prometheus",
@@ -85,6 +90,33 @@ class Scene:
     def consume(self, role: str, name: str, *options: object) -> Process:
         options = ("--role", role, "--checkpoint-seconds", "1", *options)
         return self._start(name, "consume", *self.where, *options)
+
+    def _gateway(self) -> Process:
+        """Start a gateway, which takes the reports of :meth:`report`."""
+        plans = self._directory / "plans"
+        plans.mkdir()
+        (plans / "plan.json").write_bytes(self.plan.to_bytes())
+        self._reports = free_port()
+        where = ("--bootstrap", self.bootstrap, "--port", self._reports, "--allow-unsigned")
+        spool = self._directory / "spool"
+        return self._start("gateway", "gateway", "--plans", plans, "--spool", spool, *where)
+
+    def report(self) -> None:
+        """Hand one report to the gateway, if it answers."""
+        report = unsigned_reporter(self.plan, MemoryStore()).report({})
+        if report is None:
+            return
+        body = b'{"id":"%s","report":%s}' % (
+            secrets.token_hex(16).encode(),
+            report.encode(self.plan),
+        )
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self._reports}/v1/plans/{self.plan.digest}/reports",
+            body,
+            {"content-type": "application/json"},
+        )
+        with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10):
+            pass
 
     def _aggregator(self, port: int) -> None:
         """Start an aggregator of the central model, without records."""
@@ -145,6 +177,7 @@ def check_the_healthy_service(scene: Scene) -> None:
     waiting = set(queries)
 
     def all_show() -> bool:
+        scene.report()
         for query in list(waiting):
             expression = query[-1].replace("$plan", ".*").replace("$__rate_interval", RANGE)
             if scene.prometheus.values(expression):

@@ -19,7 +19,7 @@ MINUTES = 120
 WINDOW, GRACE, WINDOWS = 600, 60, 1000
 Values = Callable[[int], object]
 PLAN = 'plan="p-00000000"'
-A, B = 'instance="a",job="calmstream"', 'instance="b",job="calmstream"'
+A, B, C = (f'instance="{name}",job="calmstream"' for name in "abc")
 
 
 def due(minute: int) -> int:
@@ -32,6 +32,10 @@ def tally(name: str, labels: str = "") -> str:
 
 def publisher(name: str, labels: str = "") -> str:
     return f"calmstream_{name}{{{B},{PLAN}{',' if labels else ''}{labels}}}"
+
+
+def gateway(name: str, labels: str = "") -> str:
+    return f"calmstream_gateway_{name}{{{C}{',' if labels else ''}{labels}}}"
 
 
 def place(group: int) -> str:
@@ -56,6 +60,13 @@ def healthy() -> dict[str, Values]:
         publisher("poisoning_suspected"): lambda _: 0,
         tally("poison_limit_exceeded"): lambda _: 0,
         tally("reports_failed_total", 'group="0"'): lambda _: 0,
+        gateway("spool_full"): lambda _: 0,
+        gateway("batches_waiting"): lambda m: m % 3,
+        gateway("problems_total", 'reason="busy"'): lambda _: 4,
+        gateway("clock_behind_seconds"): lambda _: 0,
+        gateway("plan_files_refused"): lambda _: 0,
+        gateway("app_keys_refused"): lambda _: 0,
+        f"calmstream_reports_sent_total{{{C}}}": lambda m: 50 * m,
     }
     for of in (tally, publisher):
         series |= {
@@ -142,6 +153,20 @@ FAULTS: dict[str, tuple[dict[str, Values], set[str]]] = {
         {tally("reports_failed_total", 'group="0"'): lambda m: 5 * (m > 110)},
         set(),
     ),
+    "CalmstreamGatewaySpoolFull": ({gateway("spool_full"): lambda _: 1}, set()),
+    "CalmstreamGatewayNotSending": (
+        {
+            gateway("batches_waiting"): lambda m: max(0, m - 100),
+            f"calmstream_reports_sent_total{{{C}}}": lambda m: 50 * min(m, 100),
+        },
+        set(),
+    ),
+    "CalmstreamGatewayOverloaded": (
+        {gateway("problems_total", 'reason="busy"'): since(100, 1)},
+        set(),
+    ),
+    "CalmstreamGatewayClockBehind": ({gateway("clock_behind_seconds"): lambda _: 30}, set()),
+    "CalmstreamGatewayFilesRefused": ({gateway("app_keys_refused"): lambda _: 1}, set()),
     "CalmstreamPlanExpires": (
         {
             of("plan_expiry_timestamp_seconds"): lambda _: MINUTES * 60 + 300

@@ -11,7 +11,7 @@ from consumer.metrics.plan import plan_metrics
 from consumer.metrics.publisher import publisher_metrics
 from consumer.metrics.registry import new_registry, tally_metrics
 from estimators.central.plan import CentralPlan
-from producer.gateway.metrics import ProducerMetrics
+from producer.gateway.http.metrics import GatewayMetrics
 from tests.support.tally import names_of, small_plan
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -39,7 +39,7 @@ def exported() -> dict[str, set[str]]:
     tally_metrics(registry, PLAN, names)
     publisher_metrics(registry, PLAN, names)
     plan_metrics(registry, PLAN, names, 1.0)
-    ProducerMetrics(PLAN, registry)
+    GatewayMetrics(registry).of_plan(PLAN)
     CentralMetrics(registry, CENTRAL)
     return {
         sample.name: set(sample.labels) - {"le"}
