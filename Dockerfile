@@ -22,7 +22,7 @@ ENV PATH=/opt/calmstream/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     CALMSTREAM_HTTP_HOST=0.0.0.0
 USER 10001
-EXPOSE 9464
+EXPOSE 9464 8080
 HEALTHCHECK --interval=15s --timeout=3s --start-period=60s --retries=3 \
     CMD ["calmstream", "health"]
 ENTRYPOINT ["calmstream"]

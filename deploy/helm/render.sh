@@ -10,6 +10,7 @@ render() { # values, plan, sample
         2>/dev/null > "rendered/$3.yaml"
 }
 render sample-values.yaml ../plans/devices.plan.json sample
+render gateway-values.yaml ../plans/devices.plan.json gateway
 render central-values.yaml central-sample.plan.json central
 # Hashes of the inputs: a test compares them and fails if the samples are outdated.
 find -L calmstream ./*-values.yaml ./*.plan.json ../plans/devices.plan.json -type f -not -path '*/files/*' -not -name '*.schema.json' -print0 |

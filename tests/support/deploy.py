@@ -88,7 +88,8 @@ class Rendering:
     """The committed output of helm for one set of values.
 
     ``values`` and ``plan`` are the files that `deploy/helm/render.sh` gave it. A component is what
-    a pod is labelled with: tally, publisher, topics, account, aggregator.
+    a pod is labelled with: tally, publisher, gateway, topics, account,
+    aggregator.
     """
 
     name: str
@@ -146,6 +147,7 @@ class Rendering:
 
 
 LOCAL = Rendering("sample", HELM / "sample-values.yaml", DEPLOY / "plans" / "devices.plan.json")
+GATEWAY = Rendering("gateway", HELM / "gateway-values.yaml", DEPLOY / "plans" / "devices.plan.json")
 CENTRAL = Rendering("central", HELM / "central-values.yaml", HELM / "central-sample.plan.json")
 
 

@@ -34,14 +34,18 @@ def test_every_command_and_option_exists(name: str) -> None:
 
 
 def test_all_roles_are_there() -> None:
-    assert set(OURS) == {"plan", "topics", "tally", "publisher", "producer"}
+    assert set(OURS) == {"plan", "topics", "tally", "publisher", "gateway", "producer"}
     assert (parsed("tally").role, parsed("publisher").role) == ("tally", "publish")
     assert SERVICES["tally"]["deploy"]["replicas"] == 2
 
 
 def test_everybody_uses_the_plan_that_is_made() -> None:
     made = parsed("plan").out
-    assert {parsed(name).plan for name in OURS if name != "plan"} == {made}
+    assert {parsed(name).plan for name in OURS if name not in {"plan", "gateway"}} == {made}
+    gateway = parsed("gateway")
+    assert gateway.plans == str(Path(made).parent)
+    assert gateway.allow_unsigned, "nobody has signed the plan that is made"
+    assert Path(made).parent in Path(gateway.spool).parents, "on the volume"
     assert all(COMPOSE["x-calmstream"]["volumes"] == SERVICES[name]["volumes"] for name in OURS)
 
 
@@ -101,7 +105,7 @@ def test_prometheus_scrapes_the_services_that_there_are() -> None:
         for discovery in job["dns_sd_configs"]
         for name in discovery["names"]
     }
-    assert named == {"tally", "publisher", "producer"}
+    assert named == {"tally", "publisher", "gateway", "producer"}
     mounted = "\n".join(SERVICES["prometheus"]["volumes"])
     assert all(f":{path}:ro" in mounted for path in config["rule_files"])
 
