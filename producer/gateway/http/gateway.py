@@ -218,8 +218,7 @@ class Gateway:
         self._committer = Committer(
             self._spool, self._delivery, hand_back, self._metrics, self._clock
         )
-        for digest, batch in await asyncio.to_thread(self._spool.recover):
-            self._delivery.put(self._spool.plans[digest].plan, batch)
+        await self._recover()
         threads = [
             self._thread("gateway-spool", self._committer.run),
             self._thread("gateway-delivery", lambda: self._delivery.run(self)),
@@ -230,6 +229,15 @@ class Gateway:
             await asyncio.to_thread(self._drain, threads)
         if self._failure is not None:
             raise self._failure
+
+    async def _recover(self) -> None:
+        """Read what an earlier process left; a large spool takes a while, and the role is alive."""
+        reading = asyncio.ensure_future(asyncio.to_thread(self._spool.recover))
+        while not reading.done():
+            self.health.turned()
+            await asyncio.wait([reading], timeout=_TURN_SECONDS)
+        for digest, batch in reading.result():
+            self._delivery.put(self._spool.plans[digest].plan, batch)
 
     async def _serve(self, stop: threading.Event) -> None:
         """Answer requests until the end."""
