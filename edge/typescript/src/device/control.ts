@@ -1,0 +1,46 @@
+/** What the application and the person decide about a device: policy, withdrawal, history. */
+
+import { InvalidInput } from "../errors.js";
+import type { Store } from "../stores/store.js";
+import type { Sent } from "./history.js";
+import type { DeviceState } from "./ledger.js";
+import { policyOf, samePolicy, type PolicyInput } from "./policy.js";
+import { restored } from "./totals.js";
+
+/** Write the policy into a store that has none; return the state. */
+export async function install(store: Store, input: PolicyInput | undefined): Promise<DeviceState> {
+  const stated = input && policyOf(input);
+  let state = await store.read();
+  if (!state.policy) {
+    const policy = stated ?? policyOf();
+    state = await store.update((s) => (s.policy ? s : { ...s, policy }));
+  }
+  if (stated && !samePolicy(stated, state.policy!)) {
+    throw new InvalidInput("the device's store holds another policy; call setPolicy to change it, or give none");
+  }
+  return state;
+}
+
+/** Replace the policy, durably. What was spent stays spent; where the span becomes longer, all of it counts again. */
+export async function setPolicy(store: Store, input: PolicyInput): Promise<void> {
+  const policy = policyOf(input);
+  await store.update((state) => {
+    const longer = state.policy !== null && policy.span_days > state.policy.span_days;
+    return { ...state, policy, totals: longer ? restored(state.totals) : state.totals };
+  });
+}
+
+/** Stop all reports, durably, until `rejoin`; reports that still wait are dropped. The ledger stays. */
+export async function withdraw(store: Store): Promise<void> {
+  await store.update((state) => ({ ...state, withdrawn: true, waiting: [] }));
+}
+
+/** Allow reports again. What was spent stays spent. */
+export async function rejoin(store: Store): Promise<void> {
+  await store.update((state) => ({ ...state, withdrawn: false }));
+}
+
+/** The latest reports that left this device, oldest first. */
+export async function history(store: Store): Promise<readonly Sent[]> {
+  return (await store.read()).history;
+}

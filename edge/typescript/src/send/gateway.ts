@@ -1,0 +1,144 @@
+/** A gateway over HTTP: lists plans, hands out envelopes, takes reports. */
+
+import { hex, sha256, type Bytes } from "../bytes.js";
+import type { Waiting } from "../device/ledger.js";
+import { PlanError } from "../errors.js";
+import { MAX_ENVELOPE_BYTES, readEnvelope } from "../signed/envelope.js";
+
+const TIMEOUT_MS = 30_000;
+const MAX_ANSWER_BYTES = 1 << 20;
+
+export interface GatewayOptions {
+  /** Sent with every request, for example an application key. */
+  headers?: Readonly<Record<string, string>>;
+  fetch?: typeof fetch;
+}
+
+/** A plan as the gateway lists it. */
+export interface Listed {
+  readonly digest: string;
+  readonly name: string;
+}
+
+/** What became of one attempt to hand over a report. */
+export type Outcome =
+  | { kind: "taken" }
+  | { kind: "refused"; reason: string }
+  /** Try again, after so many milliseconds where the gateway said so. */
+  | { kind: "later"; reason: string; after: number | null }
+  /** Try again another time: the gateway does not take reports of this plan or application now. */
+  | { kind: "not now"; reason: string };
+
+export class Gateway {
+  private readonly base: string;
+
+  constructor(
+    base: string,
+    private readonly options: GatewayOptions = {},
+  ) {
+    this.base = base.replace(/\/+$/, "");
+  }
+
+  /** The signed plans that are not over. */
+  async plans(): Promise<Listed[]> {
+    const answer = JSON.parse(new TextDecoder().decode(await this.get("/v1/plans", MAX_ANSWER_BYTES))) as {
+      plans: Listed[];
+    };
+    return answer.plans;
+  }
+
+  /** The envelope of a plan, or a plan without signature; throws a PlanError where it is another plan. */
+  async plan(digest: string): Promise<Bytes> {
+    const raw = await this.get(`/v1/plans/${encodeURIComponent(digest)}`, MAX_ENVELOPE_BYTES);
+    const plan = readEnvelope(raw)?.plan ?? raw;
+    if (hex(await sha256(plan)) !== digest) throw new PlanError("the gateway sent another plan than was asked for");
+    return raw;
+  }
+
+  /** Hand over one report, once. Never throws: a failure of the network is an outcome. */
+  async post(waiting: Waiting): Promise<Outcome> {
+    let answer: Response;
+    try {
+      answer = await this.request(this.reports(waiting), {
+        ...post(waiting, this.options.headers),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+    } catch (error) {
+      return { kind: "later", reason: error instanceof Error ? error.name : "network", after: null };
+    }
+    return outcome(answer, waiting.id);
+  }
+
+  /** Start to hand over a report while the page goes away; nobody waits for the answer. */
+  postLast(waiting: Waiting): void {
+    const sent = this.request(this.reports(waiting), { ...post(waiting, this.options.headers), keepalive: true });
+    sent.catch(() => undefined);
+  }
+
+  private reports({ digest }: Waiting): string {
+    return `${this.base}/v1/plans/${digest}/reports`;
+  }
+
+  private async get(path: string, most: number): Promise<Bytes> {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const headers = { ...this.options.headers };
+    const answer = await this.request(this.base + path, { ...QUIET, cache: "default", headers, signal });
+    if (!answer.ok) throw new PlanError(`the gateway answers ${answer.status} to ${path}`);
+    const raw = new Uint8Array(await answer.arrayBuffer());
+    if (raw.length > most) throw new PlanError(`the gateway sent ${raw.length} bytes for ${path}`);
+    return raw;
+  }
+
+  private request(url: string, init: RequestInit): Promise<Response> {
+    // A detached fetch: browsers refuse it as a method of another object.
+    const request = this.options.fetch ?? globalThis.fetch;
+    return request(url, init);
+  }
+}
+
+/** Nothing about the person goes along: no cookies, no referrer, no other host. */
+const QUIET = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "error" } as const;
+
+/** The line that is sent, the same at every attempt. */
+export function line(waiting: Waiting): string {
+  return `{"id":"${waiting.id}","report":${waiting.report}}\n`;
+}
+
+function post(waiting: Waiting, headers: Readonly<Record<string, string>> = {}): RequestInit {
+  return {
+    ...QUIET,
+    method: "POST",
+    cache: "no-store",
+    headers: { "content-type": "application/x-ndjson", ...headers },
+    body: line(waiting),
+  };
+}
+
+async function outcome(answer: Response, id: string): Promise<Outcome> {
+  const { status } = answer;
+  const body = await answer.json().catch(() => null) as { results?: unknown; reason?: unknown; title?: unknown } | null;
+  if (answer.ok) return verdict(body?.results, id);
+  const stated = [body?.reason, body?.title].find((text) => typeof text === "string") as string | undefined;
+  const reason = `${status}${stated ? ` ${stated.slice(0, 100)}` : ""}`;
+  if (status === 408 || status === 425 || status === 429 || status >= 500) {
+    return { kind: "later", reason, after: retryAfter(answer.headers.get("retry-after")) };
+  }
+  if (status === 401 || status === 403 || status === 404) return { kind: "not now", reason };
+  return { kind: "refused", reason };
+}
+
+/** Any 2xx takes the report, unless it gives a reason against it. */
+function verdict(results: unknown, id: string): Outcome {
+  if (!Array.isArray(results)) return { kind: "taken" };
+  const own = results.find((each: { id?: unknown } | null) => each?.id === id) as { result?: unknown } | undefined;
+  const result = own?.result;
+  if (typeof result !== "string" || result === "accepted" || result === "duplicate") return { kind: "taken" };
+  return { kind: "refused", reason: result.slice(0, 100) };
+}
+
+/** Milliseconds that a Retry-After header asks for, in seconds or as a date; null where it says nothing. */
+export function retryAfter(header: string | null, now: number = Date.now()): number | null {
+  if (header === null) return null;
+  const after = /^[0-9]+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;
+  return Number.isFinite(after) ? Math.max(0, after) : null;
+}

@@ -1,0 +1,135 @@
+/** Delivery: a report waits in the store until a gateway takes it or its window can no longer count it. */
+
+import type { Waiting } from "../device/ledger.js";
+import type { DeviceRecord } from "../device/perturb.js";
+import type { Report } from "../device/report.js";
+import type { Reporter } from "../device/reporter.js";
+import { fresh } from "../random.js";
+import type { Store } from "../stores/store.js";
+import { line, type Gateway } from "./gateway.js";
+
+/** Most bytes of all requests that browsers carry on after a page is gone. */
+export const MAX_KEEPALIVE_BYTES = 64 << 10;
+const FIRST_DELAY_MS = 1_000;
+const LONGEST_DELAY_MS = 300_000;
+
+export interface SenderOptions {
+  /** Milliseconds since the epoch. */
+  clock?: () => number;
+  /** Waits so many milliseconds; tests replace it. */
+  sleep?: (milliseconds: number) => Promise<void>;
+  /** Most attempts of one call of `deliver`. */
+  attempts?: number;
+}
+
+/** What one call of `deliver` did. */
+export interface Delivery {
+  taken: number;
+  /** Reasons of the gateway; these reports are gone. */
+  refused: string[];
+  /** Reports whose windows ended before a gateway took them. */
+  lost: number;
+  /** Reports that still wait. */
+  waiting: number;
+}
+
+export class Sender {
+  private unsent: readonly Waiting[] = [];
+  private running: Promise<Delivery> | null = null;
+  private readonly clock: () => number;
+  private readonly sleep: (milliseconds: number) => Promise<void>;
+  private readonly attempts: number;
+
+  constructor(
+    private readonly gateway: Gateway,
+    private readonly store: Store,
+    options: SenderOptions = {},
+  ) {
+    this.clock = options.clock ?? Date.now;
+    this.sleep = options.sleep ?? ((milliseconds) => new Promise((done) => setTimeout(done, milliseconds)));
+    this.attempts = options.attempts ?? 6;
+  }
+
+  /**
+   * Make a report and deliver it. The ledger is written first, then the report leaves.
+   *
+   * The report is null where the device must not report now; `reporter.status()` says why.
+   */
+  async send(reporter: Reporter, record: DeviceRecord): Promise<{ report: Report | null; delivery: Delivery }> {
+    const report = await reporter.report(record, { keep: true });
+    // A delivery that runs already may have passed the new report over.
+    await this.running?.catch(() => undefined);
+    return { report, delivery: await this.deliver() };
+  }
+
+  /** Deliver what waits, with retries; call it at the start of a page or process, too. */
+  deliver(): Promise<Delivery> {
+    this.running ??= this.run().finally(() => (this.running = null));
+    return this.running;
+  }
+
+  /** While the page goes away, hand over what waits, up to 64 KiB. Returns a function that ends this. */
+  deliverOnHide(target: EventTarget = globalThis as unknown as EventTarget): () => void {
+    const hide = () => {
+      let left = MAX_KEEPALIVE_BYTES;
+      for (const each of this.unsent) {
+        const size = line(each).length;
+        if (size > left) continue;
+        left -= size;
+        // It stays in the store: the next page sends it again under the same id.
+        this.gateway.postLast(each);
+      }
+    };
+    target.addEventListener("pagehide", hide);
+    return () => target.removeEventListener("pagehide", hide);
+  }
+
+  private async run(): Promise<Delivery> {
+    const delivery: Delivery = { taken: 0, refused: [], lost: 0, waiting: 0 };
+    for (let attempt = 1; ; attempt++) {
+      this.unsent = (await this.store.read()).waiting;
+      const after = await this.round(delivery);
+      if (after === null || attempt >= this.attempts) break;
+      await this.sleep(after || delay(attempt));
+    }
+    this.unsent = (await this.store.read()).waiting;
+    return { ...delivery, waiting: this.unsent.length };
+  }
+
+  /** Try every report once; returns how long to wait for another round, 0 for no wish, null for none. */
+  private async round(delivery: Delivery): Promise<number | null> {
+    const done = new Set<string>();
+    let again: number | null = null;
+    try {
+      for (const each of this.unsent) {
+        if (each.until <= this.clock()) {
+          delivery.lost++;
+          done.add(each.id);
+          continue;
+        }
+        const outcome = await this.gateway.post(each);
+        if (outcome.kind === "later") again = Math.max(again ?? 0, Math.min(outcome.after ?? 0, LONGEST_DELAY_MS));
+        if (outcome.kind === "taken") delivery.taken++;
+        if (outcome.kind === "refused") delivery.refused.push(outcome.reason);
+        if (outcome.kind === "taken" || outcome.kind === "refused") done.add(each.id);
+      }
+    } finally {
+      await this.remove(done);
+    }
+    return again;
+  }
+
+  private async remove(done: ReadonlySet<string>): Promise<void> {
+    if (!done.size) return;
+    await this.store.update((state) => ({
+      ...state,
+      waiting: state.waiting.filter((each) => !done.has(each.id)),
+    }));
+  }
+}
+
+/** A delay that doubles with every attempt, half of it at random. */
+function delay(attempt: number): number {
+  const whole = Math.min(FIRST_DELAY_MS * 2 ** (attempt - 1), LONGEST_DELAY_MS);
+  return whole / 2 + (whole / 2) * (new DataView(fresh(4).buffer).getUint32(0) / 2 ** 32);
+}

@@ -1,0 +1,98 @@
+/** Keeps a device's state in a browser: IndexedDB with strict durability, one writer at a time by a Web Lock. */
+
+import type { DeviceState } from "../device/ledger.js";
+import { decodeState, encodeState, newDevice } from "../device/state.js";
+import { StoreError } from "../errors.js";
+import type { Change, Store } from "./store.js";
+
+const TABLE = "device";
+const KEY = "state";
+
+/**
+ * Keeps the state in the browser's storage of this origin.
+ *
+ * A write is durable on return: a crash of browser or machine does not undo a spend whose report has
+ * left. Where the browser cannot promise that, nothing is reported. The state lasts as long as the
+ * storage: who clears the site's data makes a new device.
+ */
+export class IndexedDbStore implements Store {
+  constructor(private readonly name = "calmstream-edge") {}
+
+  read(): Promise<DeviceState> {
+    return this.update((state) => state);
+  }
+
+  async update(change: Change): Promise<DeviceState> {
+    const locks = globalThis.navigator?.locks;
+    if (!locks || !globalThis.indexedDB) {
+      throw new StoreError("this page has no Web Locks or no IndexedDB: it needs a secure context (https)");
+    }
+    return locks.request(`${this.name}/lock`, async () => {
+      const database = await this.open();
+      try {
+        return await this.changed(database, change);
+      } catch (error) {
+        throw error instanceof DOMException ? new StoreError(`IndexedDB: ${error.name}: ${error.message}`) : error;
+      } finally {
+        database.close();
+      }
+    });
+  }
+
+  private async changed(database: IDBDatabase, change: Change): Promise<DeviceState> {
+    const text = await stored(database);
+    const state = text === undefined ? newDevice() : await decodeState(text);
+    const changed = change(state);
+    if (changed === state && text !== undefined) return state;
+    const next = { ...changed, generation: state.generation + 1 };
+    await write(database, text, await encodeState(next));
+    return next;
+  }
+
+  private open(): Promise<IDBDatabase> {
+    return new Promise((resolve, reject) => {
+      const request = indexedDB.open(this.name, 1);
+      request.onupgradeneeded = () => request.result.createObjectStore(TABLE);
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => reject(new StoreError(`IndexedDB: ${request.error?.message ?? "cannot be opened"}`));
+    });
+  }
+}
+
+function stored(database: IDBDatabase): Promise<string | undefined> {
+  return new Promise((resolve, reject) => {
+    const request = database.transaction(TABLE, "readonly").objectStore(TABLE).get(KEY);
+    request.onsuccess = () => resolve(request.result as string | undefined);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+/** Replace the text, if it is still what was read; resolves when the disk has it. */
+function write(database: IDBDatabase, before: string | undefined, after: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const transaction = database.transaction(TABLE, "readwrite", { durability: "strict" });
+    if (transaction.durability !== "strict") {
+      transaction.abort();
+      reject(new StoreError("this browser cannot promise that a write is durable; nothing is reported"));
+      return;
+    }
+    let changedMeanwhile = false;
+    const table = transaction.objectStore(TABLE);
+    const request = table.get(KEY);
+    request.onsuccess = () => {
+      if (request.result === before) {
+        table.put(after, KEY);
+        return;
+      }
+      changedMeanwhile = true;
+      transaction.abort();
+    };
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () =>
+      reject(
+        changedMeanwhile
+          ? new StoreError("the device's state was changed by somebody without the lock; nothing is reported")
+          : (transaction.error ?? new StoreError("IndexedDB: the write was aborted")),
+      );
+  });
+}
