@@ -23,6 +23,7 @@ from estimators.plan.document import read_plan
 from estimators.randomness import exp_weight
 from estimators.wire.batch import Batch, decode_batch, encode_batch
 from producer.device.assignment import GROUP, SLOT, keyed_word, place
+from tests.support.edge_cases import SPECS, cases, plans
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRETS = ("00" * 16, "000102030405060708090a0b0c0d0e0f", "ff" * 16, "5a" * 16)
@@ -41,6 +42,7 @@ def document() -> dict[str, Any]:
         ],
         "accepted": [accepted(plan, group) for group in (groups_of(plan)["grr"], 2)],
         "rejected": rejected(plan),
+        "reports": reports(),
     }
 
 
@@ -118,6 +120,23 @@ def rejected(plan: Plan) -> list[dict[str, Any]]:
             examples.append({"group": topic, "body": each, "reason": rejection.reason.value})
     assert len(examples) == len(bodies)
     return examples
+
+
+def reports(per_mechanism: int = 8) -> dict[str, Any]:
+    """Reports from given random bytes: plans as their canonical text, all bytes in hexadecimal."""
+    listed: list[str] = []
+    found = []
+    for seed, name in enumerate(SPECS):
+        first = len(listed)
+        listed += [plan.to_bytes().decode() for plan in plans(name)]
+        found += [
+            {"mechanism": name, **case, "plan": first + case["plan"], "report": report.hex()}
+            for case, report in cases(name, per_mechanism, seed)
+        ]
+    used = sorted({case["plan"] for case in found})
+    for case in found:
+        case["plan"] = used.index(case["plan"])
+    return {"plans": [listed[number] for number in used], "cases": found}
 
 
 if __name__ == "__main__":
