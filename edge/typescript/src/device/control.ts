@@ -30,14 +30,24 @@ export async function setPolicy(store: Store, input: PolicyInput): Promise<void>
   });
 }
 
+/** Stores whose person withdrew through this page or process. */
+const silent = new WeakSet<Store>();
+
+/** Whether the person withdrew by this store object, known without waiting: for pages that go away. */
+export function isSilent(store: Store): boolean {
+  return silent.has(store);
+}
+
 /** Stop all reports, durably, until `rejoin`; reports that still wait are dropped. The ledger stays. */
 export async function withdraw(store: Store): Promise<void> {
+  silent.add(store);
   await store.update((state) => ({ ...state, withdrawn: true, waiting: [] }));
 }
 
 /** Allow reports again. What was spent stays spent. */
 export async function rejoin(store: Store): Promise<void> {
   await store.update((state) => ({ ...state, withdrawn: false }));
+  silent.delete(store);
 }
 
 /** The latest reports that left this device, oldest first. */

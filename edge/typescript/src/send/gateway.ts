@@ -133,6 +133,8 @@ function verdict(results: unknown, id: string): Outcome {
   const own = results.find((each: { id?: unknown } | null) => each?.id === id) as { result?: unknown } | undefined;
   const result = own?.result;
   if (typeof result !== "string" || result === "accepted" || result === "duplicate") return { kind: "taken" };
+  // This device's clock is ahead of the gateway's: the same report is in time later.
+  if (result === "early") return { kind: "not now", reason: result };
   return { kind: "refused", reason: result.slice(0, 100) };
 }
 

@@ -1,5 +1,6 @@
 /** Delivery: a report waits in the store until a gateway takes it or its window can no longer count it. */
 
+import { isSilent } from "../device/control.js";
 import type { Waiting } from "../device/ledger.js";
 import type { DeviceRecord } from "../device/perturb.js";
 import type { Report } from "../device/report.js";
@@ -57,6 +58,7 @@ export class Sender {
    */
   async send(reporter: Reporter, record: DeviceRecord): Promise<{ report: Report | null; delivery: Delivery }> {
     const report = await reporter.report(record, { keep: true });
+    await this.refresh();
     // A delivery that runs already may have passed the new report over.
     await this.running?.catch(() => undefined);
     return { report, delivery: await this.deliver() };
@@ -71,6 +73,7 @@ export class Sender {
   /** While the page goes away, hand over what waits, up to 64 KiB. Returns a function that ends this. */
   deliverOnHide(target: EventTarget = globalThis as unknown as EventTarget): () => void {
     const hide = () => {
+      if (isSilent(this.store)) return;
       let left = MAX_KEEPALIVE_BYTES;
       for (const each of this.unsent) {
         const size = line(each).length;
@@ -87,28 +90,34 @@ export class Sender {
   private async run(): Promise<Delivery> {
     const delivery: Delivery = { taken: 0, refused: [], lost: 0, waiting: 0 };
     for (let attempt = 1; ; attempt++) {
-      this.unsent = (await this.store.read()).waiting;
+      await this.refresh();
       const after = await this.round(delivery);
       if (after === null || attempt >= this.attempts) break;
-      await this.sleep(after || delay(attempt));
+      await this.sleep(after + delay(attempt));
     }
-    this.unsent = (await this.store.read()).waiting;
     return { ...delivery, waiting: this.unsent.length };
   }
 
-  /** Try every report once; returns how long to wait for another round, 0 for no wish, null for none. */
+  private async refresh(): Promise<void> {
+    this.unsent = (await this.store.read()).waiting;
+  }
+
+  /** Try every report once; returns the least time to another round, null where this call makes none. */
   private async round(delivery: Delivery): Promise<number | null> {
     const done = new Set<string>();
     let again: number | null = null;
     try {
       for (const each of this.unsent) {
+        // Another tab may have delivered it meanwhile, or the person may have withdrawn.
+        if (!(await this.store.read()).waiting.some(({ id }) => id === each.id)) continue;
         if (each.until <= this.clock()) {
           delivery.lost++;
           done.add(each.id);
           continue;
         }
         const outcome = await this.gateway.post(each);
-        if (outcome.kind === "later") again = Math.max(again ?? 0, Math.min(outcome.after ?? 0, LONGEST_DELAY_MS));
+        const after = outcome.kind === "later" ? outcome.after ?? 0 : Infinity;
+        if (after <= LONGEST_DELAY_MS) again = Math.max(again ?? 0, after);
         if (outcome.kind === "taken") delivery.taken++;
         if (outcome.kind === "refused") delivery.refused.push(outcome.reason);
         if (outcome.kind === "taken" || outcome.kind === "refused") done.add(each.id);
@@ -120,11 +129,9 @@ export class Sender {
   }
 
   private async remove(done: ReadonlySet<string>): Promise<void> {
-    if (!done.size) return;
-    await this.store.update((state) => ({
-      ...state,
-      waiting: state.waiting.filter((each) => !done.has(each.id)),
-    }));
+    const left = (waiting: readonly Waiting[]) => waiting.filter(({ id }) => !done.has(id));
+    if (done.size) await this.store.update((state) => ({ ...state, waiting: left(state.waiting) }));
+    await this.refresh();
   }
 }
 

@@ -28,12 +28,12 @@ export class FileStore implements Store {
   }
 
   async update(change: Change): Promise<DeviceState> {
-    const path = await realPath(this.path);
     try {
+      const path = await realPath(this.path);
       return await withLock(`${path}.lock`, () => this.changed(path, change));
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
-      throw typeof code === "string" ? new StoreError(`${path}: ${code}; nothing is reported`) : error;
+      throw typeof code === "string" ? new StoreError(`${this.path}: ${code}; nothing is reported`) : error;
     }
   }
 
