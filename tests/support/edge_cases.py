@@ -1,7 +1,7 @@
-"""Cases for edges in other languages: plan, secret, record and random bytes, with Python's report.
+"""Cases for edges in other languages: plan, secret, record and random bytes; Python's report.
 
-The random bytes are chosen so that rare paths are common: words that are thrown away, and digits after
-which another one is needed.
+The random bytes are chosen so that rare paths are common: words that are thrown away, and digits
+after which another one is needed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Document = dict[str, Any]
 
 RECORD = {"axes": [2, 3, 5, 4], "cells": 120}
 SPECS: dict[str, list[tuple[Document, list[int]]]] = {
-    "grr": [({"cells": n}, [n]) for n in (2, 3, 64, 1000)] 
+    "grr": [({"cells": n}, [n]) for n in (2, 3, 64, 1000)]
     + [({"cells": 60}, [3, 4, 5]), ({"cells": 12}, [3, 4, 6])],
     "oue": [({"cells": n}, [n]) for n in (2, 7, 8, 64, 999)],
     "sue": [({"cells": n}, [n]) for n in (2, 9, 64)],
@@ -89,7 +89,9 @@ def _plan(
     domain = Domain(
         tuple(
             # An attribute in two has a code for unknown labels.
-            Attribute(f"häufig {j}", tuple(str(c) for c in range(r)), other=r - 1 if j % 2 else None)
+            Attribute(
+                f"häufig {j}", tuple(str(c) for c in range(r)), other=r - 1 if j % 2 else None
+            )
             for j, r in enumerate((4, *cardinalities))
         )
     )
@@ -151,9 +153,11 @@ class Stream:
 
 
 def rare_words(mechanism: Mechanism) -> list[int]:
-    """Digits of 32 bits at which a response may need another one, and words that are thrown away."""
+    """Digits of 32 bits at which a response may need another one, and words thrown away."""
     weights = getattr(mechanism, "weights", None) or [getattr(mechanism, "weight", OTHER)]
-    sizes = getattr(mechanism, "block_cells", None) or [getattr(mechanism, "buckets", mechanism.cells)]
+    sizes = getattr(mechanism, "block_cells", None) or [
+        getattr(mechanism, "buckets", mechanism.cells)
+    ]
     found = {OTHER - 1, OTHER - 2, 0}
     for own, cells in zip(weights, sizes, strict=True):
         total = own + (cells - 1) * OTHER
@@ -221,7 +225,9 @@ def _record(plan: Plan, generator: np.random.Generator) -> Mapping[str, Any]:
         label = int(generator.integers(attribute.cardinality))
         kind = int(generator.integers(10))
         if kind:
-            record[attribute.name] = {1: label, 2: "unknown", 3: None, 4: True}.get(kind, str(label))
+            record[attribute.name] = {1: label, 2: "unknown", 3: None, 4: True}.get(
+                kind, str(label)
+            )
     return record
 
 

@@ -1,0 +1,58 @@
+"""The edge in TypeScript makes Python's reports, byte for byte, with the exact channel."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from estimators.mechanisms import MECHANISMS
+from tests.support.edge_cases import SPECS
+from tests.support.edge_conformance import differences
+from tests.support.edge_typescript import answers
+from tests.support.mechanisms import EXAMPLES, example, matrix, possible_codes
+
+CASES = 300
+REPORTS = 30_000
+ALPHA = 1e-6
+
+
+def test_every_mechanism_is_compared() -> None:
+    assert set(SPECS) == set(MECHANISMS)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_same_bytes_give_the_same_report(name: str) -> None:
+    assert differences(name, CASES, seed=sum(name.encode())) == []
+
+
+def p_value(seen: Any, expected: Any) -> float:
+    """Chi-square, with rare outcomes pooled until each is expected five times."""
+    order = np.argsort(expected)
+    pool = int(np.searchsorted(np.cumsum(expected[order]), 5)) + 1
+    pooled = [np.append(each[order[pool:]], each[order[:pool]].sum()) for each in (seen, expected)]
+    statistic = (np.square(pooled[0] - pooled[1]) / pooled[1]).sum()
+    return float(chi2.sf(statistic, len(pooled[0]) - 1))
+
+
+@pytest.mark.parametrize("key", EXAMPLES)
+def test_reports_have_the_listed_channel(key: str) -> None:
+    mechanism = example(key, "1")
+    case = {"mechanism": EXAMPLES[key], "epsilon": "1", "n": REPORTS}
+    lines = [json.dumps(case | {"x": x}) for x in range(mechanism.cells)]
+    codes = possible_codes(mechanism)
+    for x, answer in enumerate(answers("frequencies", lines)):
+        counted = {int(code): count for code, count in json.loads(answer).items()}
+        assert set(counted) <= set(codes)
+        seen = np.array([counted.get(code, 0) for code in codes])
+        assert p_value(seen, REPORTS * matrix(mechanism)[x]) > ALPHA, x
+
+
+def test_another_channel_would_be_noticed() -> None:
+    row, other = (matrix(example("grr-5", epsilon))[0] for epsilon in ("1", "1.1"))
+    seen = np.random.default_rng(3).multinomial(REPORTS, row)
+    assert p_value(seen, REPORTS * row) > ALPHA
+    assert p_value(seen, REPORTS * other) < ALPHA

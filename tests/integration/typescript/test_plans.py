@@ -1,0 +1,64 @@
+"""The edge in TypeScript reads and refuses the same plans as Python's."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections import Counter
+
+import orjson
+import pytest
+
+from tests.property.test_device_plan_fuzz import DOCUMENTS, change, damage
+from tests.support.attacks.hostile_plans import CASES
+from tests.support.edge_cases import SPECS, plans
+from tests.support.edge_plans import agrees, disagreements, verdict
+from tests.support.edge_typescript import answers
+
+PLANS = 4000
+
+
+def documents() -> list[bytes]:
+    of_mechanisms = [plan.to_bytes() for name in SPECS for plan in plans(name)[::4]]
+    return [*map(sorted_fields, DOCUMENTS), *of_mechanisms]
+
+
+def sorted_fields(raw: bytes) -> bytes:
+    return orjson.dumps(orjson.loads(raw), option=orjson.OPT_SORT_KEYS)
+
+
+def changed(raw: bytes, dice: random.Random) -> bytes:
+    if dice.random() < 0.25:
+        return damage(raw, dice)
+    plan = orjson.loads(raw)
+    for _ in range(dice.choice((1, 1, 1, 2, 3))):
+        change(plan, dice)
+    if dice.random() < 0.2:  # another spelling: spaces, escapes, the order of the document
+        return json.dumps(plan).encode()
+    return orjson.dumps(plan, option=orjson.OPT_SORT_KEYS)
+
+
+def read(raws: list[bytes], timeout: float = 300.0) -> list[str]:
+    return answers("read", [base64.b64encode(raw).decode() for raw in raws], timeout)
+
+
+def test_changed_plans() -> None:
+    dice = random.Random(11)
+    good = documents()
+    raws = good + [changed(dice.choice(good), dice) for _ in range(PLANS)]
+    found = read(raws)
+    assert list(disagreements(raws, found)) == []
+    assert all(answer.endswith(" canonical") for answer in found[: len(good)])
+    verdicts = Counter(answer.split()[0 if answer.startswith("refused") else 1] for answer in found)
+    assert verdicts["refused"] > PLANS / 2
+    assert verdicts["canonical"] > PLANS / 40
+    assert verdicts["other"] > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_plans_that_are_written_to_harm(name: str) -> None:
+    raw = CASES[name]()
+    (answer,) = read([raw], timeout=60.0)
+    assert agrees(verdict(raw), answer), answer
