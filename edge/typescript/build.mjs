@@ -25,6 +25,6 @@ if (tests) {
   for (const [from, to] of [["test", "build/test"], ["test/browser", "build/browser"], ["test/tools", "build/tools"]]) {
     const entryPoints = (await readdir(from)).filter((name) => name.endsWith(".ts")).map((name) => join(from, name));
     await build({ ...common, entryPoints, outdir: to, outExtension: { ".js": ".mjs" }, platform: "node",
-      sourcemap: "inline", external: ["playwright-core"] });
+      sourcemap: "inline", external: ["playwright-core", "/edge.js"] });
   }
 }
