@@ -14,7 +14,7 @@ await rm("dist", { recursive: true, force: true });
 await build({ ...common, entryPoints: ["src/index.ts"], outfile: "dist/index.js", minify: true, platform: "browser" });
 await build({ ...common, entryPoints: ["src/node.ts"], outfile: "dist/node.js", platform: "node" });
 await build({ ...common, entryPoints: ["example/page.ts"], outfile: "dist/example/page.js", minify: true, platform: "browser" });
-await cp("example/index.html", "dist/example/index.html");
+for (const name of ["index.html", "style.css", "config.json"]) await cp(`example/${name}`, `dist/example/${name}`);
 execFileSync(process.execPath, ["node_modules/typescript/bin/tsc", "--declaration", "--emitDeclarationOnly",
   "--outDir", "dist/types", "--rootDir", "src", "--noEmit", "false", "-p", "tsconfig.build.json"], { stdio: "inherit" });
 const bundle = await readFile("dist/index.js");

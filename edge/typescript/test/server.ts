@@ -65,8 +65,7 @@ export class TestGateway {
     const reports = /^\/v1\/plans\/([0-9a-f]{64})\/reports$/.exec(url);
     if (reports && request.method === "POST") return this.reports(reports[1]!, body, response);
     if (url === "/v1/plans") {
-      const plans = [...this.plans.keys()].map((digest) => ({ digest, name: "test" }));
-      return json(response, 200, { plans });
+      return json(response, 200, { plans: [...this.plans].map(([digest, envelope]) => listed(digest, envelope)) });
     }
     const envelope = this.plans.get(url.replace("/v1/plans/", ""));
     if (envelope) return void response.writeHead(200, { "content-type": "application/json" }).end(envelope);
@@ -93,6 +92,12 @@ export class TestGateway {
     this.taken.set(id, line);
     return { id, result: "accepted" };
   }
+}
+
+function listed(digest: string, envelope: Bytes): { digest: string; name: string } {
+  const { plan } = JSON.parse(new TextDecoder().decode(envelope)) as { plan: string };
+  const { name } = JSON.parse(new TextDecoder().decode(fromBase64(plan)!)) as { name: string };
+  return { digest, name };
 }
 
 function json(response: ServerResponse, status: number, body: unknown): void {
