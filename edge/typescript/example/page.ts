@@ -81,7 +81,7 @@ async function section(reporter: Reporter, sender: Sender): Promise<HTMLElement>
     element("p", `${owner} asks. Purpose: ${plan.purpose}.`),
     element("p", `This device is asked about ${[...asked].join(", ")}, and under this plan about nothing else.`),
     element("p", cost(reporter)),
-    element("p", `All questions together may still cost ε = ${remaining.span} for now.`),
+    element("p", `What ${owner} asks may still cost ε = ${remaining.span} for now.`),
     element("p", STATUSES[status], { class: "status" }),
     form,
   ]);
@@ -101,21 +101,18 @@ async function report(reporter: Reporter, sender: Sender, record: Record<string,
   }
 }
 
-function row(sent: Sent): HTMLTableRowElement {
+function entry(sent: Sent): HTMLLIElement {
   const when = element("time", new Date(sent.when * 1000).toLocaleString());
+  const about = `: ${sent.owner} asked about ${sent.attributes.join(", ")} (${sent.plan}, ${sent.purpose}). `;
+  const cost = `It cost ε = ${sent.epsilon}; ${sent.remains} was left for ${sent.owner}. This was sent:`;
   const value = sent.value || `${sent.value_bytes} bytes, SHA-256 ${sent.value_sha256}`;
-  const cells = [sent.plan, sent.purpose, sent.attributes.join(", "), sent.epsilon, sent.remains].map((text) =>
-    element("td", text),
-  );
-  return element("tr", [element("td", [when]), ...cells, element("td", [element("code", value)])]);
+  return element("li", [when, document.createTextNode(about + cost), element("code", value)]);
 }
 
 async function showHistory(): Promise<void> {
   const sent = await history(store);
-  const table = found<HTMLTableElement>("history");
-  table.hidden = sent.length === 0;
   found("nothing").hidden = sent.length > 0;
-  table.tBodies[0]!.replaceChildren(...[...sent].reverse().map(row));
+  found("history").replaceChildren(...[...sent].reverse().map(entry));
 }
 
 async function showStopped(sender: Sender): Promise<void> {
