@@ -128,6 +128,10 @@ test("verdicts on a single report", async () => {
       fetch: async (_, init) => Response.json(answer(JSON.parse(init!.body as string).id), { status: 202 }),
     });
     assert.equal((await scripted.post(waiting(1))).kind, expected);
+    const refusing = new Gateway("http://h", {
+      fetch: async (_, init) => Response.json(answer(JSON.parse(init!.body as string).id), { status: 422 }),
+    });
+    assert.equal((await refusing.post(waiting(1))).kind, expected, "a problem document may list verdicts");
   }
   for (const body of ["", "no JSON", "[]", '{"results":3}', '{"results":[null]}']) {
     const odd = new Gateway("http://h", { fetch: async () => new Response(body, { status: 200 }) });

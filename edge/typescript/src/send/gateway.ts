@@ -117,25 +117,30 @@ function post(waiting: Waiting, headers: Readonly<Record<string, string>> = {}):
 async function outcome(answer: Response, id: string): Promise<Outcome> {
   const { status } = answer;
   const body = await answer.json().catch(() => null) as { results?: unknown; reason?: unknown; title?: unknown } | null;
-  if (answer.ok) return verdict(body?.results, id);
+  if (answer.ok) return verdict(result(body?.results, id));
   const stated = [body?.reason, body?.title].find((text) => typeof text === "string") as string | undefined;
   const reason = `${status}${stated ? ` ${stated.slice(0, 100)}` : ""}`;
   if (status === 408 || status === 425 || status === 429 || status >= 500) {
     return { kind: "later", reason, after: retryAfter(answer.headers.get("retry-after")) };
   }
   if (status === 401 || status === 403 || status === 404) return { kind: "not now", reason };
-  return { kind: "refused", reason };
+  const own = result(body?.results, id);
+  return own ? verdict(own) : { kind: "refused", reason };
+}
+
+/** What an answer says of one report; empty where it says nothing. */
+function result(results: unknown, id: string): string {
+  if (!Array.isArray(results)) return "";
+  const own = results.find((each: { id?: unknown } | null) => each?.id === id) as { result?: unknown } | undefined;
+  return typeof own?.result === "string" ? own.result : "";
 }
 
 /** Any 2xx takes the report, unless it gives a reason against it. */
-function verdict(results: unknown, id: string): Outcome {
-  if (!Array.isArray(results)) return { kind: "taken" };
-  const own = results.find((each: { id?: unknown } | null) => each?.id === id) as { result?: unknown } | undefined;
-  const result = own?.result;
-  if (typeof result !== "string" || result === "accepted" || result === "duplicate") return { kind: "taken" };
+function verdict(own: string): Outcome {
+  if (!own || own === "accepted" || own === "duplicate") return { kind: "taken" };
   // This device's clock is ahead of the gateway's: the same report is in time later.
-  if (result === "early") return { kind: "not now", reason: result };
-  return { kind: "refused", reason: result.slice(0, 100) };
+  if (own === "early") return { kind: "not now", reason: own };
+  return { kind: "refused", reason: own.slice(0, 100) };
 }
 
 /** Milliseconds that a Retry-After header asks for, in seconds or as a date; null where it says nothing. */
