@@ -10,7 +10,7 @@ WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants pgm broker-jars lock image clean
+.PHONY: help demo edge conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants pgm broker-jars lock image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,12 @@ $(VENV)/.dev: $(VENV)/.service
 
 demo: $(VENV)/.service ## the whole pipeline on real data, about a minute, nothing to set up
 	@$(BIN)/calmstream demo
+
+edge: ## the edge in TypeScript: package, example page and the size of the bundle (needs Node 20)
+	@cd edge/typescript && npm ci --silent && npm run --silent build
+
+conformance: $(VENV)/.dev ## 100,000 reports of each mechanism in TypeScript against Python's, 15 minutes (ARGS=--help)
+	@$(BIN)/python -m tests.support.edge_conformance $(ARGS)
 
 test: $(VENV)/.dev broker-jars ## all but the slow tests, with a real Kafka broker where Docker, or Java and Maven, exist
 	@$(PYTEST) -m 'not slow'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 
 from tests.support.edge_typescript import EDGE, built, npm, run
 
@@ -18,6 +19,16 @@ def test_its_tests_pass_under_node() -> None:
     tests = sorted(str(path) for path in (built() / "test").glob("*.test.mjs"))
     assert len(tests) >= 5
     run("--test", *tests)
+
+
+def test_it_exports_what_its_readme_imports() -> None:
+    built()
+    readme = (EDGE / "README.md").read_text()
+    found = re.findall(r'import \{ (.*?) \} from "(calmstream-edge[/a-z]*)"', readme)
+    assert {package for _, package in found} == {"calmstream-edge", "calmstream-edge/node"}
+    for names, package in found:
+        # A package may import itself by its name.
+        run("--input-type=module", "--eval", f'import {{ {names} }} from "{package}"')
 
 
 def test_the_bundle_is_small_and_stands_alone() -> None:

@@ -31,6 +31,7 @@ PAGES = [
     *sorted((ROOT / "benchmarks").glob("*.md")),
     *sorted((ROOT / "deploy").rglob("*.md")),
     *sorted((ROOT / "tests").glob("*.md")),
+    *sorted((ROOT / "edge").glob("*/*.md")),
 ]
 CURRENT = [p for p in PAGES if p.parent.name != "decisions" and p.name != "history.md"]
 """Pages about the present state; the others name files as they were at the time."""
