@@ -142,7 +142,7 @@ test("verdicts on a single report", async () => {
 test("a report whose window is over is lost and not sent", async () => {
   server.script.push(...Array.from({ length: 6 }, () => ({ status: 500 })));
   const device = await reporter();
-  const late = sender(() => (clock.now += (WINDOW + 20) * 1000));
+  const late = sender(() => (clock.now += WINDOW * 1000 + 5000));
   const { delivery } = await late.send(device, RECORD);
   assert.deepEqual(delivery, { taken: 0, refused: [], lost: 1, waiting: 0 });
   assert.equal(server.lines.length, 1);

@@ -30,11 +30,11 @@ export class TestGateway {
 
   private constructor(private readonly server: Server) {}
 
-  static async start(): Promise<TestGateway> {
+  static async start(port = 0): Promise<TestGateway> {
     const server = createServer();
     const gateway = new TestGateway(server);
     server.on("request", (request, response) => void gateway.handle(request, response));
-    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    await new Promise<void>((done) => server.listen(port, "127.0.0.1", done));
     return gateway;
   }
 

@@ -30,7 +30,7 @@ export interface Waiting {
   readonly digest: string;
   /** The report as it leaves, JSON. */
   readonly report: string;
-  /** Millisecond since the epoch after which no gateway can count it. */
+  /** Millisecond since the epoch after which it is too late to send it. */
   readonly until: number;
 }
 

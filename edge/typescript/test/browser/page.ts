@@ -13,10 +13,11 @@ const BUNDLE = new URL("../../dist/index.js", import.meta.url);
 /** The bundle as a page sees it. */
 export type Edge = typeof import("../../src/index.js");
 
-/** A gateway that also serves an empty page and the bundle. */
-export async function gatewayWithPage(): Promise<TestGateway> {
-  const server = await TestGateway.start();
-  const html = `<!doctype html><meta http-equiv="content-security-policy" content="${CSP}"><title>t</title>`;
+/** A gateway that also serves an empty page and the bundle; the page may ask one other origin, too. */
+export async function gatewayWithPage(port = 0, otherOrigin = ""): Promise<TestGateway> {
+  const server = await TestGateway.start(port);
+  const policy = `${CSP} ${otherOrigin}`;
+  const html = `<!doctype html><meta http-equiv="content-security-policy" content="${policy}"><title>t</title>`;
   server.files.set("/", { type: "text/html", body: Buffer.from(html) });
   server.files.set("/edge.js", { type: "text/javascript", body: readFileSync(BUNDLE) });
   return server;
