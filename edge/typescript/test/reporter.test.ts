@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { MemoryStore, PlanRefused, Reporter, setPolicy, StoreError, type Store } from "../src/index.js";
 import { GivenSource } from "../src/random.js";
 import { Clock, Operator, START, WINDOW, document, canonical, unsigned } from "./support.js";
-import { utf8 } from "../src/bytes.js";
+import { unhex, utf8 } from "../src/bytes.js";
+import { place } from "../src/device/place.js";
 
 const RECORD = { colour: "red", size: 2 };
 const operator = await Operator.make();
@@ -51,6 +52,23 @@ test("w-event: one report in every w windows, in the device's slot", async () =>
   assert.equal(new Set(periods.map((period) => period % 4)).size, 1);
   clock.at(0);
   assert.equal(await reporter.report(RECORD), null);
+});
+
+test("another w-event plan of the lineage counts until the longer span of windows is over", async () => {
+  const store = new MemoryStore();
+  const clock = new Clock();
+  const of = (windows: number) => ({ name: `w${windows}`, guarantee: { kind: "w-event", windows } });
+  const [two, three] = [await opened(of(2), store, clock), await opened(of(3), store, clock)];
+  const secret = unhex((await store.read()).secret);
+  const slots = [(await place(two.plan, secret)).slot, (await place(three.plan, secret)).slot];
+  const window = [0, 1, 2, 3, 4, 5].find((w) => w % 2 === slots[0] && (w + 4) % 3 === slots[1])!;
+  clock.at(window * WINDOW);
+  assert.ok(await two.report(RECORD));
+  clock.at((window + 1) * WINDOW);
+  assert.equal(await three.status(), "budget spent");
+  // The report's window ended exactly three windows ago.
+  clock.at((window + 4) * WINDOW);
+  assert.equal(await three.status(), "ready");
 });
 
 test("before and after the plan", async () => {
