@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -128,6 +129,29 @@ test("a store that is gone, older or damaged is an error, and nothing is reporte
   await refuses(/damaged/);
   writeFileSync(path, current);
   assert.equal(await first.status(), "already reported");
+});
+
+test("a flush that fails is an error, and the report does not leave", async () => {
+  const first = await reporter();
+  const handle = await open(path);
+  const kind = Object.getPrototypeOf(handle) as { sync: () => Promise<void> };
+  await handle.close();
+  const { sync } = kind;
+  // The lock, the new file, its directory, the mark, its directory.
+  for (let failing = 1; failing <= 5; failing++) {
+    let flushes = 0;
+    kind.sync = function () {
+      if (++flushes === failing) return Promise.reject(Object.assign(new Error("EIO"), { code: "EIO" }));
+      return sync.call(this);
+    };
+    try {
+      await assert.rejects(first.store.update((state) => ({ ...state })), StoreError);
+    } finally {
+      kind.sync = sync;
+    }
+    assert.equal(flushes, failing);
+  }
+  assert.ok(await first.report(RECORD));
 });
 
 test("a device that was set up does not start anew", async () => {
