@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, beforeEach, test } from "node:test";
 import { FileStore, Gateway, Reporter, Sender, StoreError } from "../src/node.js";
+import { takenOver } from "../src/stores/file_lock.js";
 import { TestGateway } from "./server.js";
 import { Operator, START } from "./support.js";
 
@@ -93,6 +94,20 @@ test("the lock of a killed process is taken over, by one of those who try", asyn
   const answers = await Promise.all([device("report"), device("report")].map(said));
   assert.deepEqual(answers.map((answer) => answer[0]).sort(), ["a", "{"]);
   assert.ok(!existsSync(`${path}.lock`));
+});
+
+test("who comes late to a dead holder's lock does not take it from its successor", async () => {
+  const lock = join(folder, "lock");
+  const draft = join(folder, "draft");
+  writeFileSync(lock, JSON.stringify({ token: "successor" }));
+  writeFileSync(draft, JSON.stringify({ token: "late" }));
+  assert.equal(await takenOver(lock, draft, "late", { token: "dead" }), false);
+  assert.equal(JSON.parse(readFileSync(lock, "utf8")).token, "successor");
+  writeFileSync(lock, JSON.stringify({ token: "dead" }));
+  writeFileSync(`${lock}.after.dead`, "somebody else is about to");
+  assert.equal(await takenOver(lock, draft, "late", { token: "dead" }), false);
+  rmSync(`${lock}.after.dead`);
+  assert.equal(await takenOver(lock, draft, "late", { token: "dead" }), true);
 });
 
 test("the lock of a process that lives is waited for", async () => {

@@ -148,19 +148,44 @@ test("a report whose window is over is lost and not sent", async () => {
   assert.equal(server.lines.length, 1);
 });
 
-test("withdrawing stops what waits, also during retries and when the page goes away", async () => {
+test("withdrawing stops what waits, also during retries", async () => {
   server.script.push({ status: 503 });
   const device = await reporter();
-  const page = new EventTarget();
-  const own = sender(() => undefined);
-  own.deliverOnHide(page);
   const stopping = new Sender(gateway, store, { clock: clock.read, sleep: () => device.withdraw() });
-  stopping.deliverOnHide(page);
   const { delivery } = await stopping.send(device, RECORD);
   assert.deepEqual([delivery.taken, delivery.waiting, server.lines.length], [0, 0, 1]);
+});
+
+test("after withdrawing nothing leaves with the page", async () => {
+  server.script.push({ status: 503 });
+  const device = await reporter();
+  const own = new Sender(gateway, store, { clock: clock.read, attempts: 1 });
+  const page = new EventTarget();
+  own.deliverOnHide(page);
+  assert.equal((await own.send(device, RECORD)).delivery.waiting, 1);
+  await device.withdraw();
   page.dispatchEvent(new Event("pagehide"));
   await new Promise((done) => setTimeout(done, 50));
   assert.equal(server.lines.length, 1);
+  await device.rejoin();
+  page.dispatchEvent(new Event("pagehide"));
+  await new Promise((done) => setTimeout(done, 50));
+  assert.equal(server.lines.length, 1);
+});
+
+test("a report that another tab delivered or dropped meanwhile is not sent", async () => {
+  await store.update((state) => ({ ...state, waiting: [waiting(1), waiting(1), waiting(1)] }));
+  const posted: string[] = [];
+  const meanwhile = new Gateway("http://h", {
+    fetch: async (_, init) => {
+      posted.push(JSON.parse(init!.body as string).id);
+      await store.update((state) => ({ ...state, waiting: state.waiting.filter((_, i) => i !== 1) }));
+      return new Response("", { status: 202 });
+    },
+  });
+  const own = new Sender(meanwhile, store, { clock: clock.read });
+  assert.equal((await own.deliver()).taken, posted.length);
+  assert.equal(posted.length, 2);
 });
 
 test("while a page goes away, at most 64 KiB leave, with keepalive", async () => {

@@ -30,24 +30,23 @@ export async function setPolicy(store: Store, input: PolicyInput): Promise<void>
   });
 }
 
-/** Stores whose person withdrew through this page or process. */
-const silent = new WeakSet<Store>();
+/** How often the person withdrew by a store object in this page or process. */
+const counted = new WeakMap<Store, number>();
 
-/** Whether the person withdrew by this store object, known without waiting: for pages that go away. */
-export function isSilent(store: Store): boolean {
-  return silent.has(store);
+/** How often the person withdrew by this store object, known without waiting: for pages that go away. */
+export function withdrawals(store: Store): number {
+  return counted.get(store) ?? 0;
 }
 
 /** Stop all reports, durably, until `rejoin`; reports that still wait are dropped. The ledger stays. */
 export async function withdraw(store: Store): Promise<void> {
-  silent.add(store);
+  counted.set(store, withdrawals(store) + 1);
   await store.update((state) => ({ ...state, withdrawn: true, waiting: [] }));
 }
 
 /** Allow reports again. What was spent stays spent. */
 export async function rejoin(store: Store): Promise<void> {
   await store.update((state) => ({ ...state, withdrawn: false }));
-  silent.delete(store);
 }
 
 /** The latest reports that left this device, oldest first. */

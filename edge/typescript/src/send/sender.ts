@@ -1,6 +1,6 @@
 /** Delivery: a report waits in the store until a gateway takes it or its window can no longer count it. */
 
-import { isSilent } from "../device/control.js";
+import { withdrawals } from "../device/control.js";
 import type { Waiting } from "../device/ledger.js";
 import type { DeviceRecord } from "../device/perturb.js";
 import type { Report } from "../device/report.js";
@@ -36,6 +36,8 @@ export interface Delivery {
 
 export class Sender {
   private unsent: readonly Waiting[] = [];
+  /** How often the person had withdrawn when `unsent` was read. */
+  private read = 0;
   private running: Promise<Delivery> | null = null;
   private readonly clock: () => number;
   private readonly sleep: (milliseconds: number) => Promise<void>;
@@ -73,7 +75,7 @@ export class Sender {
   /** While the page goes away, hand over what waits, up to 64 KiB. Returns a function that ends this. */
   deliverOnHide(target: EventTarget = globalThis as unknown as EventTarget): () => void {
     const hide = () => {
-      if (isSilent(this.store)) return;
+      if (withdrawals(this.store) !== this.read) return;
       let left = MAX_KEEPALIVE_BYTES;
       for (const each of this.unsent) {
         const size = line(each).length;
@@ -99,7 +101,9 @@ export class Sender {
   }
 
   private async refresh(): Promise<void> {
+    const read = withdrawals(this.store);
     this.unsent = (await this.store.read()).waiting;
+    this.read = read;
   }
 
   /** Try every report once; returns the least time to another round, null where this call makes none. */

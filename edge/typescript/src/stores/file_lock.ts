@@ -67,7 +67,7 @@ async function acquire(path: string, draft: string, token: string): Promise<void
 }
 
 /** Replace a dead holder's lock file; only one process at a time gets past the second file. */
-async function takenOver(path: string, draft: string, token: string, dead: Holder): Promise<boolean> {
+export async function takenOver(path: string, draft: string, token: string, dead: Pick<Holder, "token">): Promise<boolean> {
   const claim = `${path}.after.${dead.token}`;
   if (!(await made(() => link(draft, claim)))) return false;
   try {

@@ -78,6 +78,26 @@ test("a person sees what is asked, reports, sees what left, and withdraws", asyn
   assert.ok(server.lines.at(-1)!.endsWith(`"report":${seen.json}}`));
 });
 
+test("no cookie and no address of the page goes along", async () => {
+  await server.offer(await operator.sign({ lineage_name: "cookies" }));
+  const page = await profile.tab(server.base);
+  server.requests.length = 0;
+  await page.evaluate(
+    async ([url, root, now]) => {
+      document.cookie = "person=somebody";
+      const edge = (await import(url!)) as Edge;
+      const [gateway, store, clock] = [new edge.Gateway(""), new edge.MemoryStore(), () => Number(now)];
+      const { digest } = (await gateway.plans()).at(-1)!;
+      const reporter = await edge.Reporter.open(await gateway.plan(digest), store, { policy: { roots: [root!] }, clock });
+      await new edge.Sender(gateway, store, { clock }).send(reporter, {});
+    },
+    ["/edge.js", operator.root, String(START * 1000)],
+  );
+  const asked = server.requests.filter(({ url }) => url.startsWith("/v1/"));
+  assert.equal(asked.length, 3);
+  for (const { headers } of asked) assert.deepEqual([headers.cookie, headers.referer], [undefined, undefined]);
+});
+
 test("a page that goes away hands over what waits", async () => {
   const digest = await server.offer(await operator.sign({ lineage_name: "away" }));
   const page = await profile.tab(server.base);
