@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from tests.property.test_device_plan_fuzz import DOCUMENTS, change, damage
-from tests.support.attacks.hostile_plans import CASES
+from tests.support.attacks.hostile_plans import CASES, whole
 from tests.support.edge_cases import SPECS, plans
 from tests.support.edge_plans import agrees, disagreements, verdict
 from tests.support.edge_typescript import answers
@@ -54,6 +54,27 @@ def test_changed_plans() -> None:
     assert verdicts["refused"] > PLANS / 2
     assert verdicts["canonical"] > PLANS / 40
     assert verdicts["other"] > 2
+
+
+def test_the_size_of_state_records_decides_alike() -> None:
+    """Around the bound: counters grow with users and windows, records with open windows."""
+    raws = []
+    for cells in (2**17, 3 * 2**16, 2**18):
+        mechanism = {"name": "oue", "cells": cells}
+        plan = orjson.loads(whole(2, (512, cells // 512), mechanism))
+        raws += [
+            orjson.dumps(
+                {**plan, "users": users, "grace": grace, "skew": 7200, "expires": 3600 * windows},
+                option=orjson.OPT_SORT_KEYS,
+            )
+            for users in (1, 10**3, 10**7, 10**15)
+            for grace in (0, 1, 3600, 3601, 36_000)
+            for windows in (1, 2, 3, 10**4)
+        ]
+    found = read(raws)
+    assert list(disagreements(raws, found)) == []
+    refused = sum(answer.startswith("refused") for answer in found)
+    assert 20 < refused < len(raws) - 20
 
 
 @pytest.mark.slow
