@@ -6,11 +6,12 @@ import base64
 import json
 import random
 from collections import Counter
+from typing import Any
 
 import orjson
 import pytest
 
-from tests.property.test_device_plan_fuzz import DOCUMENTS, change, damage
+from tests.property.test_device_plan_fuzz import DOCUMENTS, change, damage, places
 from tests.support.attacks.hostile_plans import CASES, whole
 from tests.support.edge_cases import SPECS, plans
 from tests.support.edge_plans import agrees, disagreements, verdict
@@ -54,6 +55,33 @@ def test_changed_plans() -> None:
     assert verdicts["refused"] > PLANS / 2
     assert verdicts["canonical"] > PLANS / 40
     assert verdicts["other"] > 2
+
+
+def test_every_integer_at_its_bounds() -> None:
+    raws = []
+    for good in documents():
+        plan = orjson.loads(good)
+        values = bounds(plan)
+        for container, key in list(places(plan)):
+            kept = container[key]
+            if type(kept) is not int:
+                continue
+            for value in {*values, kept - 1, kept + 1, 2 * kept}:
+                container[key] = value
+                raws.append(orjson.dumps(plan))
+            container[key] = kept
+    raws = random.Random(5).sample(raws, 6000)
+    found = read(raws)
+    assert list(disagreements(raws, found)) == []
+    assert sum(answer.endswith(" canonical") for answer in found) > 500
+
+
+def bounds(plan: dict[str, Any]) -> set[int]:
+    """Numbers at which some field of the plan may change from good to bad."""
+    window, start, expires = plan["window"], plan["start"], plan["expires"]
+    ends = {2**power for power in (8, 10, 16, 24, 32, 40)} | {0, 1, 1000 * window, 10_000}
+    near = {end + step for end in ends for step in (-1, 0, 1)}
+    return near | {start, start + window, expires, expires - window, expires + window}
 
 
 def test_the_size_of_state_records_decides_alike() -> None:
