@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from tests.property.test_device_plan_fuzz import DOCUMENTS, change, damage, places
-from tests.support.attacks.hostile_plans import CASES, whole
+from tests.support.attacks.hostile_plans import CASES, bloom, whole
 from tests.support.edge_cases import SPECS, plans
 from tests.support.edge_plans import agrees, disagreements, verdict
 from tests.support.edge_typescript import answers
@@ -103,6 +103,18 @@ def test_the_size_of_state_records_decides_alike() -> None:
     assert list(disagreements(raws, found)) == []
     refused = sum(answer.startswith("refused") for answer in found)
     assert 20 < refused < len(raws) - 20
+
+
+def test_the_work_of_all_groups_decides_alike() -> None:
+    """A group of three axes of 200 values takes 16 · 603 hashes; 2^20 are allowed."""
+    groups = 2**20 // (16 * 603)
+    raws = [
+        sorted_fields(whole(2, [200] * 3, *[bloom([200] * 3, 64, 16)] * count))
+        for count in (groups, groups + 1)
+    ]
+    found = read(raws)
+    assert list(disagreements(raws, found)) == []
+    assert [answer.startswith("refused") for answer in found] == [False, True]
 
 
 @pytest.mark.slow
