@@ -21,7 +21,6 @@ from tests.support.edge_typescript import run as run_node
 from tests.support.service.processes import Process, free_port, run, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-pytest.importorskip("producer.gateway.http", reason="there is no gateway over HTTP yet")
 
 DEVICES = 300
 SIGMAS = 6
