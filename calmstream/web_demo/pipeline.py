@@ -1,0 +1,213 @@
+"""All parts of the service in one process: gateway, broker, tally worker, publisher, subscriber.
+
+All parts are the real ones. The demo makes a root key, certifies a signing key and signs a plan, as
+an operator does with the command line. Only the devices are elsewhere: in the browser.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from broker.clock import SystemClock
+from broker.transport import Broker
+from calmstream.topics import ensure_topics
+from consumer.metrics.publisher import publisher_metrics
+from consumer.metrics.registry import new_registry, tally_metrics
+from consumer.publish.config import PublisherConfig
+from consumer.publish.publisher import Publisher
+from consumer.runtime.config import TallyConfig, load
+from consumer.runtime.health import RoleHealth
+from consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
+from consumer.tally.worker import TallyWorker
+from estimators import planning
+from estimators.domain import Attribute, Domain
+from estimators.plan import Guarantee, Plan
+from estimators.plan.request import Request
+from estimators.wire.snapshot import Kind
+from producer.gateway.http.gateway import Gateway, Surroundings
+from producer.gateway.http.metrics import GatewayMetrics
+from producer.gateway.http.settings import GatewaySettings
+from producer.signed import issue, keys
+from producer.signed.certificate import Statement
+from producer.signed.lineage import signed_lineage
+
+NAMESPACE = "demo-web"
+EPSILON = "2"
+WINDOW_SECONDS = 15
+GRACE_SECONDS = 4
+EXPECTED_REPORTS = 1000
+"""Number of reports in a window for which the plan is designed: about 70 in a second."""
+
+DOMAIN = Domain(
+    (
+        Attribute("way to work", ("on foot", "bicycle", "bus or train", "car", "work at home")),
+        Attribute("distance", ("under 2 km", "2 to 10 km", "over 10 km")),
+        Attribute("content with it", ("yes", "no")),
+    )
+)
+"""The questions. The page has answers of made-up people to the same questions."""
+
+_DAY = 86_400
+
+
+class WebDemo:
+    """The service of the demo, in threads of this process.
+
+    Args:
+        broker: embedded or Kafka; the caller closes it.
+        folder: an empty directory for the plan and the gateway's spool.
+        minutes: duration of the plan.
+        origin: web origin of the page, which may send reports to the gateway.
+
+    Attributes:
+        plan: the plan that the devices follow.
+        root: public root key, which the page trusts.
+        gateway: address of the gateway.
+        failure: the error that has stopped a part, or None.
+    """
+
+    def __init__(self, broker: Broker, folder: Path, minutes: int, origin: str) -> None:
+        self._broker = broker
+        root = keys.new_private_key()
+        self.root = keys.public_key(root)
+        self.plan = draw_plan(self.root, minutes)
+        self.failure: Exception | None = None
+        self._names = plan_names(self.plan, NAMESPACE)
+        self._stop = threading.Event()
+        self._latest: dict[Kind, Snapshot] = {}
+        self._threads: list[threading.Thread] = []
+        plans, spool = folder / "plans", folder / "spool"
+        plans.mkdir()
+        spool.mkdir()
+        (plans / "demo.plan.json").write_bytes(sign(root, self.plan))
+        surroundings = Surroundings(
+            spool=spool,
+            plans=plans,
+            roots=(self.root,),
+            allow_unsigned=False,
+            app_keys=None,
+            connect=broker.sink,
+            names=lambda plan: plan_names(plan, NAMESPACE),
+        )
+        self._gateway = Gateway(
+            surroundings,
+            load(GatewaySettings, port=0, origins=origin, linger=1.0),
+            GatewayMetrics(new_registry()),
+            RoleHealth("gateway", SystemClock()),
+        )
+        self.gateway = f"http://127.0.0.1:{self._gateway.port}"
+
+    def start(self) -> None:
+        """Create the topics and start all parts.
+
+        Raises:
+            FatalError: a topic exists with other settings.
+        """
+        ensure_topics(self._broker, self.plan, self._names)
+        for part in (self._tally, self._publish, self._collect, self._serve):
+            thread = threading.Thread(target=self._guard, args=(part,), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        """Stop all parts, and wait for them for at most 20 seconds each."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(20)
+
+    def newest(self) -> Snapshot | None:
+        """Return the newest tables: of all closed windows, or of the first window before its end."""
+        return self._latest.get(Kind.TOTAL) or self._latest.get(Kind.EARLY)
+
+    def over(self) -> bool:
+        """Return whether the plan is over, or a part has failed."""
+        return self.failure is not None or time.time() > self.plan.expires
+
+    def _guard(self, part: Callable[[], None]) -> None:
+        try:
+            part()
+        except Exception as error:  # noqa: BLE001 - the command raises it again
+            self.failure = self.failure or error
+            self._stop.set()
+
+    def _serve(self) -> None:
+        self._gateway.run(self._stop)
+
+    def _tally(self) -> None:
+        TallyWorker(
+            self.plan,
+            self._broker,
+            self._names,
+            SystemClock(),
+            load(TallyConfig, checkpoint_seconds=1.0, poll_seconds=0.1),
+            tally_metrics(CollectorRegistry(), self.plan, self._names),
+        ).run(self._stop)
+
+    def _publish(self) -> None:
+        Publisher(
+            self.plan,
+            self._broker,
+            self._names,
+            clock=SystemClock(),
+            config=load(PublisherConfig, refresh_seconds=2.0, poll_seconds=0.1),
+            metrics=publisher_metrics(CollectorRegistry(), self.plan, self._names),
+        ).run(self._stop)
+
+    def _collect(self) -> None:
+        """Keep the newest tables of each kind."""
+        for snapshot in subscribe(
+            self.plan, self._broker, namespace=NAMESPACE, stop=self._stop, poll_seconds=0.1
+        ):
+            if snapshot.marginals:
+                self._latest[snapshot.kind] = snapshot
+
+
+def draw_plan(root: str, minutes: int) -> Plan:
+    """Return a plan that starts now. Every person reports once.
+
+    Args:
+        root: public root key; the lineage follows from it.
+        minutes: duration of the plan.
+    """
+    plan, _ = planning.draft(
+        "noise-aware",
+        Request(DOMAIN, EPSILON, EXPECTED_REPORTS, len(DOMAIN)),
+        name="commuting",
+        purpose="to show how calmstream collects answers",
+        owner="the calmstream demo",
+        lineage=signed_lineage(root, "commuting"),
+        lineage_name="commuting",
+        start=int(time.time()),
+        window=WINDOW_SECONDS,
+        windows=max(1, minutes * 60 // WINDOW_SECONDS),
+        grace=GRACE_SECONDS,
+        skew=GRACE_SECONDS,
+        partitions=1,
+        guarantee=Guarantee("once"),
+        marginals=[m for size in (1, 2, 3) for m in combinations(range(len(DOMAIN)), size)],
+    )
+    return plan
+
+
+def sign(root: bytes, plan: Plan) -> bytes:
+    """Return the signed plan.
+
+    Args:
+        root: private root key. It certifies a new signing key for two days.
+        plan: the plan to sign.
+    """
+    signing, now = keys.new_private_key(), int(time.time())
+    statement = Statement(
+        keys.public_key(root),
+        keys.public_key(signing),
+        "the calmstream demo",
+        now - _DAY,
+        now + _DAY,
+    )
+    return issue.seal(signing, issue.certify(root, statement), plan.to_bytes()).to_bytes() + b"\n"
