@@ -34,6 +34,7 @@ COMMANDS = (
     "retire",
     "acl",
     "demo",
+    "demo-web",
     "evaluate",
     "central",
     "health",
@@ -132,7 +133,7 @@ def _module(command: str) -> ModuleType:
         MissingExtra: the module needs packages that are not installed.
     """
     try:
-        return import_module(f"calmstream.commands.{command}")
+        return import_module(f"calmstream.commands.{command.replace('-', '_')}")
     except ModuleNotFoundError as error:
         raise _missing(error, f"calmstream {command}") or error from None
 

@@ -46,9 +46,7 @@ class PageServer:
         files = read_files(folder)
         self.documents: dict[str, Document] = {}
         try:
-            self._server = ThreadingHTTPServer(
-                ("127.0.0.1", port), _handler(files, self.documents)
-            )
+            self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(files, self.documents))
         except (OSError, OverflowError) as error:
             raise FatalError(f"cannot serve the page on port {port}: {error}") from None
         self.address = f"http://127.0.0.1:{self._server.server_port}"
@@ -124,7 +122,7 @@ def _handler(
                 self._answer(404, "text/plain", b"there is no such page\n")
 
         def _own_names(self) -> set[str]:
-            port = self.server.server_address[1]
+            port = self.connection.getsockname()[1]
             return {f"127.0.0.1:{port}", f"localhost:{port}"}
 
         def _answer(self, status: int, media_type: str, body: bytes) -> None:

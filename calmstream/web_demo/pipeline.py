@@ -180,7 +180,7 @@ def draw_plan(root: str, minutes: int) -> Plan:
         Request(DOMAIN, EPSILON, EXPECTED_REPORTS, len(DOMAIN)),
         name="commuting",
         purpose="to show how calmstream collects answers",
-        owner="the calmstream demo",
+        owner="The calmstream demo",
         lineage=signed_lineage(root, "commuting"),
         lineage_name="commuting",
         start=int(time.time()),
@@ -206,7 +206,7 @@ def sign(root: bytes, plan: Plan) -> bytes:
     statement = Statement(
         keys.public_key(root),
         keys.public_key(signing),
-        "the calmstream demo",
+        "The calmstream demo",
         now - _DAY,
         now + _DAY,
     )
