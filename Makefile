@@ -10,7 +10,7 @@ WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo edge conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants pgm broker-jars lock image clean
+.PHONY: help demo demo-web edge conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants pgm broker-jars lock image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,12 @@ $(VENV)/.dev: $(VENV)/.service
 demo: $(VENV)/.service ## the whole pipeline on real data, about a minute, nothing to set up
 	@$(BIN)/calmstream demo
 
+demo-web: $(VENV)/.service edge ## a page in a browser reports, the gateway takes it, tables appear (needs Node 20)
+	@$(BIN)/calmstream demo-web
+
 edge: ## the edge in TypeScript: package, example page and the size of the bundle (needs Node 20)
+	@node -e 'process.exit(process.versions.node.split(".")[0] < 20)' 2>/dev/null && command -v npm >/dev/null \
+	 || { echo "the edge in TypeScript needs Node 20 or newer, with npm" >&2; exit 2; }
 	@cd edge/typescript && npm ci --silent && npm run --silent build
 
 conformance: $(VENV)/.dev ## 100,000 reports of each mechanism in TypeScript against Python's, 15 minutes (ARGS=--help)

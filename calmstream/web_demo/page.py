@@ -1,4 +1,4 @@
-"""A small web server on loopback: the files of the page, its configuration and the newest tables."""
+"""A small web server on loopback: the page, its configuration and the newest tables."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _handler(
 
         timeout = IDLE_SECONDS
 
-        def do_GET(self) -> None:  # noqa: N802 - the name that the library calls
+        def do_GET(self) -> None:
             """Answer one request."""
             path = self.path.partition("?")[0]
             if self.headers.get("Host") not in self._own_names():

@@ -122,7 +122,7 @@ class WebDemo:
             thread.join(20)
 
     def newest(self) -> Snapshot | None:
-        """Return the newest tables: of all closed windows, or of the first window before its end."""
+        """Return the newest tables: of all closed windows, or early ones of the first window."""
         return self._latest.get(Kind.TOTAL) or self._latest.get(Kind.EARLY)
 
     def over(self) -> bool:
@@ -180,7 +180,7 @@ def draw_plan(root: str, minutes: int) -> Plan:
         Request(DOMAIN, EPSILON, EXPECTED_REPORTS, len(DOMAIN)),
         name="commuting",
         purpose="to show how calmstream collects answers",
-        owner="The calmstream demo",
+        owner="Example Ltd",
         lineage=signed_lineage(root, "commuting"),
         lineage_name="commuting",
         start=int(time.time()),
@@ -206,7 +206,7 @@ def sign(root: bytes, plan: Plan) -> bytes:
     statement = Statement(
         keys.public_key(root),
         keys.public_key(signing),
-        "The calmstream demo",
+        "Example Ltd",
         now - _DAY,
         now + _DAY,
     )

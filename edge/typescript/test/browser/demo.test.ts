@@ -25,7 +25,7 @@ test("the page reports and the tables count every report", { skip: !ADDRESS && "
     await page.getByText(`From ${people + 1} reports of all windows`).waitFor({ timeout });
     assert.equal(await page.locator("#tables section").count(), 6);
     assert.ok((await page.locator("#tables .truth").count()) > 20);
-    assert.match((await page.locator("#history").textContent())!, /The calmstream demo asked/);
+    assert.match((await page.locator("#history").textContent())!, /Example Ltd asked/);
   } finally {
     await profile.close();
   }
