@@ -39,7 +39,7 @@ edge: ## the edge in TypeScript: package, example page and the size of the bundl
 	@cd edge/typescript && npm ci --silent && npm run --silent build
 
 conformance: $(VENV)/.dev ## 100,000 reports of each mechanism in TypeScript against Python's, 15 minutes (ARGS=--help)
-	@$(BIN)/python -m tests.support.edge_conformance $(ARGS)
+	@$(BIN)/python -m tests.support.typescript.conformance $(ARGS)
 
 test: $(VENV)/.dev broker-jars ## all but the slow tests, with a real Kafka broker where Docker, or Java and Maven, exist
 	@$(PYTEST) -m 'not slow'

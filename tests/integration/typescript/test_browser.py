@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.edge_typescript import built, chromium, run
+from tests.support.typescript.package import built, chromium, run
 
 pytestmark = pytest.mark.slow
 

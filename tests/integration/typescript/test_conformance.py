@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import chi2
 
 from estimators.mechanisms import MECHANISMS
-from tests.support.edge_cases import SPECS
-from tests.support.edge_conformance import differences
-from tests.support.edge_typescript import answers
 from tests.support.mechanisms import EXAMPLES, example, matrix, possible_codes
+from tests.support.typescript.cases import SPECS
+from tests.support.typescript.conformance import differences
+from tests.support.typescript.package import answers
 
 CASES = 300
 REPORTS = 30_000

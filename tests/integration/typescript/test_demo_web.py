@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from calmstream.cli import main
-from tests.support.edge_typescript import EDGE, built, chromium
+from tests.support.typescript.package import EDGE, built, chromium
 
 DEADLINE = 60.0
 PAGE_SECONDS = 600

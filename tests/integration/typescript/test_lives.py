@@ -6,8 +6,8 @@ import json
 from collections import Counter
 
 from producer import Status
-from tests.support.edge_scenarios import lives
-from tests.support.edge_typescript import answers
+from tests.support.typescript.package import answers
+from tests.support.typescript.scenarios import lives
 
 LIVES = 200
 

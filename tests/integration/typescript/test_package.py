@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 
-from tests.support.edge_typescript import EDGE, built, npm, run
+from tests.support.typescript.package import EDGE, built, npm, run
 
 MOST_GZIPPED = 20_000
 

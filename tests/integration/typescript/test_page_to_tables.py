@@ -16,9 +16,9 @@ from consumer.subscribe.assembler import Snapshot
 from consumer.subscribe.subscribe import subscribe
 from estimators.plan.document import read_plan
 from estimators.wire.snapshot import Kind
-from tests.support.edge_typescript import built, chromium
-from tests.support.edge_typescript import run as run_node
 from tests.support.service.processes import Process, free_port, run, until
+from tests.support.typescript.package import built, chromium
+from tests.support.typescript.package import run as run_node
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.property.test_device_plan_fuzz import DOCUMENTS, change, damage, places
+from tests.property.producer.test_device_plan_fuzz import DOCUMENTS, change, damage, places
 from tests.support.attacks.hostile_plans import CASES, bloom, whole
-from tests.support.edge_cases import SPECS, plans
-from tests.support.edge_plans import agrees, disagreements, verdict
-from tests.support.edge_typescript import answers
+from tests.support.typescript.cases import SPECS, plans
+from tests.support.typescript.package import answers
+from tests.support.typescript.plans import agrees, disagreements, verdict
 
 PLANS = 4000
 

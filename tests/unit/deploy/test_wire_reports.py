@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from estimators.mechanisms import MECHANISMS
-from tests.support import make_wire_examples
+from tests.support.examples import wire as wire_examples
 from tests.support.perturbing import Stream, perturb, uniform
 
 FILE = Path(__file__).parents[3] / "docs" / "wire-examples.json"
@@ -107,7 +107,7 @@ def test_a_report(number: int) -> None:
 
 
 def test_the_product_makes_the_same_examples() -> None:
-    assert make_wire_examples.reports() == REPORTS
+    assert wire_examples.reports() == REPORTS
 
 
 def test_every_mechanism_has_examples() -> None:

@@ -1,7 +1,7 @@
 /**
  * Lives lives for the comparison with Python: `node live.mjs LIVES ANSWERS`, one JSON object a line.
  *
- * A life has a secret, random bytes, policies, plans and steps (tests/support/edge_scenarios.py). The
+ * A life has a secret, random bytes, policies, plans and steps (tests/support/typescript/scenarios.py). The
  * answer is a list with one entry a step, and the history at the end.
  */
 

@@ -13,14 +13,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from producer import Refusal, Status
 from producer.signed.refusal import PlanRefused
-from tests.support import make_signed_examples
+from tests.support.examples import signed as signed_examples
 
 FILE = Path(__file__).parents[4] / "docs" / "signed-examples.json"
 EXAMPLES: dict[str, Any] = json.loads(FILE.read_text())
 
 
 def test_the_file_is_what_its_maker_writes() -> None:
-    assert make_signed_examples.document() == EXAMPLES
+    assert signed_examples.document() == EXAMPLES
 
 
 def test_they_reach_every_reason_but_that_of_an_unsigned_caller() -> None:

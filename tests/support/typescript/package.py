@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-EDGE = Path(__file__).resolve().parents[2] / "edge" / "typescript"
+EDGE = Path(__file__).resolve().parents[3] / "edge" / "typescript"
 REQUIRED = "CALMSTREAM_REQUIRE_NODE"
 LEAST_NODE = 20
 TIMEOUT = 600.0

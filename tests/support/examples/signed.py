@@ -1,6 +1,6 @@
 """Makes ``docs/signed-examples.json``.
 
-    python -m tests.support.make_signed_examples > docs/signed-examples.json
+    python -m tests.support.examples.signed > docs/signed-examples.json
 
 The expected values of the file are the contract with devices in other languages: once published
 they may only be added to. A test recomputes them.

@@ -1,6 +1,6 @@
 """Compares the edge in TypeScript with Python, byte for byte.
 
-    python -m tests.support.edge_conformance --cases 100000
+    python -m tests.support.typescript.conformance --cases 100000
 
 For every mechanism Python makes cases with their reports, and Node answers them.
 """
@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from io import StringIO
 
-from tests.support.edge_cases import SPECS, write_cases
-from tests.support.edge_typescript import answers
+from tests.support.typescript.cases import SPECS, write_cases
+from tests.support.typescript.package import answers
 
 TIMEOUT = 3600.0
 

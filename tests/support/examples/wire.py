@@ -1,6 +1,6 @@
 """Make ``docs/wire-examples.json``.
 
-    python -m tests.support.make_wire_examples > docs/wire-examples.json
+    python -m tests.support.examples.wire > docs/wire-examples.json
 
 The expected values of the file are the contract with edges in other languages: once published they
 may only be added to. The test recomputes them with code that shares nothing with the product.
@@ -23,9 +23,9 @@ from estimators.plan.document import read_plan
 from estimators.randomness import exp_weight
 from estimators.wire.batch import Batch, decode_batch, encode_batch
 from producer.device.assignment import GROUP, SLOT, keyed_word, place
-from tests.support.edge_cases import SPECS, cases, plans
+from tests.support.typescript.cases import SPECS, cases, plans
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SECRETS = ("00" * 16, "000102030405060708090a0b0c0d0e0f", "ff" * 16, "5a" * 16)
 KEY = bytes(range(16))
 
