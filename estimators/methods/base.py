@@ -84,6 +84,27 @@ class LinearAnswers(Model, Protocol):
         """
 
 
+@runtime_checkable
+class GroupedAnswers(Model, Protocol):
+    """A model that knows the covariance of its cells from draws of its posterior."""
+
+    def grouped(
+        self, attributes: Attributes, members: Sequence[NDArray[np.float64]]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return a table over groups of labels, and the covariance of its cells.
+
+        Args:
+            attributes: positions, ascending.
+            members: per attribute shape (groups, labels): 1 where a group has a label.
+
+        Returns:
+            Shapes (cells,) and (cells, cells), cells of groups row-major.
+
+        Raises:
+            InvalidInput: as `marginal`.
+        """
+
+
 Answers = Literal["interactions", "tables", "coefficients", "blocks", "fitted"]
 """How a method's unbiased answers follow from the views' estimates.
 

@@ -20,9 +20,11 @@ from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics, collect
 from estimators.noise_aware.models import joint, latent_traits, low_rank, third_moments
 from estimators.noise_aware.priors import LOGLINEAR_SHARE, LOGLINEAR_SHARE_SMALL
+from estimators.noise_aware.tables.grouped import with_errors
 from estimators.noise_aware.tables.intervals import INFLATION, INFLATION_TRAITS
 from estimators.noise_aware.tables.mixed import MixedTables, share_of_joint
 from estimators.noise_aware.tables.moments import MomentTables
+from estimators.numerics.contraction import contract
 from estimators.plan.pilots import CollectionPlan
 from estimators.tally import Tally
 
@@ -42,6 +44,13 @@ class MomentModel(Protocol):
         """Return the table of ascending attributes and standard errors of its cells.
 
         Shape of the attributes' cardinalities both.
+        """
+
+    def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
+        """Return the table's sums over groups of labels, and their covariance.
+
+        Shapes (groups,) and (groups, groups). ``members`` has for each attribute an array of shape
+        (groups, labels), 1 where a group has a label.
         """
 
 
@@ -179,3 +188,19 @@ class NoiseAwareModel:
         # An interval this wide contains all of [0, 1].
         stderr = np.minimum(stderr, np.maximum(table, 1.0 - table) / 1.96)
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
+
+    def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
+        """Return a table over groups of labels and its covariance: see `GroupedAnswers`."""
+        marginal = self.marginal(attributes)
+        shape = [member.shape[1] for member in members]
+        if self.fitted is None or not marginal.reports:
+            sums = contract(marginal.table.reshape(shape), members).ravel()
+            return sums, np.diag(sums * (1.0 - sums))
+        sums, spread = self.fitted.grouped(attributes, members)
+        if shape == [len(member) for member in members]:
+            # Groups of one label each: the very errors of the published table.
+            stderr = contract(marginal.stderr.reshape(shape), members).ravel()
+        else:
+            stderr = np.sqrt(np.maximum(np.diag(spread), 0.0))
+            stderr = np.minimum(stderr, np.maximum(sums, 1.0 - sums) / 1.96)
+        return sums / sums.sum(), with_errors(spread, stderr)

@@ -45,7 +45,12 @@ class Joint:
     sensitivity: Floats  # (sets,): derivative of each coefficient by its own estimate
 
     def marginal(self, attributes: Attributes) -> tuple[Floats, Floats]:
-        """Return a table and the variance of each cell: shape (2,) * attributes both.
+        """Return a table and the variance of each cell: shape (2,) * attributes both."""
+        table, drawn = self.drawn_of(attributes)
+        return table, drawn.var(axis=0)
+
+    def drawn_of(self, attributes: Attributes) -> tuple[Floats, Floats]:
+        """Return a table and its posterior draws: shapes (2,) * attributes, (draws, *that).
 
         Cost: O(draws 2^(d + k/2)).
         """
@@ -54,7 +59,7 @@ class Joint:
         columns = _adding(rest, tuple(i - half for i in attributes if i >= half)).T
         shape = (2,) * len(attributes)
         drawn = np.asarray(rows @ self.drawn @ columns, np.float64)
-        return (rows @ self.table @ columns).reshape(shape), drawn.var(axis=0).reshape(shape)
+        return (rows @ self.table @ columns).reshape(shape), drawn.reshape(len(drawn), *shape)
 
 
 def fit(statistics: Statistics) -> Joint:

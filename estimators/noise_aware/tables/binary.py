@@ -6,6 +6,7 @@ A table has maximum entropy given its pairs and triples, whose targets need not 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -16,6 +17,7 @@ from estimators.noise_aware.models import relaxed
 from estimators.noise_aware.models.posterior import Posterior, draws_for
 from estimators.noise_aware.models.third_moments import ThirdMoments, moments
 from estimators.noise_aware.priors import LARGEST_DECAY
+from estimators.noise_aware.tables.grouped import of_interactions
 from estimators.numerics.hadamard import transform
 from estimators.numerics.subsets import sets_up_to
 
@@ -44,6 +46,13 @@ class BinaryTables:
 
         Shapes (2,) * attributes and (draws, cells). Cost: O(draws (sets^3 + cells · attributes)).
         """
+        table, drawn = self.drawn(attributes)
+        random = np.random.default_rng(20150301)  # fixed: equal tallies give equal answers
+        drawn += random.normal(size=drawn.shape) * np.sqrt(self.unmodelled(attributes))
+        return table, np.maximum(drawn, 0.0)
+
+    def drawn(self, attributes: Attributes) -> tuple[Floats, Floats]:
+        """Return the same without interactions that have no estimate."""
         post, k, members = self._posterior, len(attributes), np.array([attributes], np.intp)
         draws = draws_for(1 << k)
         targets = moments(post.means, post.products, members)
@@ -61,10 +70,7 @@ class BinaryTables:
                 np.hstack([found.weights, np.zeros((1, more.size))]),
             )
             changes = np.hstack([changes, shift])
-        drawn = found.again(self._inflation * changes)
-        random = np.random.default_rng(20150301)  # fixed: equal tallies give equal answers
-        drawn += random.normal(size=drawn.shape) * np.sqrt(self.unmodelled(attributes))
-        return found.tables[0].reshape((2,) * k), np.maximum(drawn, 0.0)
+        return found.tables[0].reshape((2,) * k), found.again(self._inflation * changes)
 
     def _third_of(self, attributes: Attributes) -> ThirdMoments | None:
         return self._third if len(attributes) <= MAX_WITH_TRIPLES else None
@@ -93,11 +99,7 @@ class BinaryTables:
         triples. The sum over all sets of an order is an elementary symmetric polynomial of the
         squared standardised features, row by row in ``symmetric``.
         """
-        k, third = len(attributes), self._third_of(attributes)
-        largest = third.size if third is not None else self._posterior.residual
-        ratio = min(LARGEST_DECAY, largest / max(self._pair_size, 1e-9))
-        share = (1.0 + np.outer(self._posterior.means[list(attributes)], [1.0, -1.0])) / 2.0
-        share = np.clip(share, 1e-3, 1.0 - 1e-3)
+        k, share = len(attributes), self._shares(attributes)
         product = np.ones(1)
         symmetric = np.zeros((k + 1, 1))
         symmetric[0] = 1.0
@@ -108,6 +110,25 @@ class BinaryTables:
             symmetric = old.copy()
             symmetric[1:] += old[:-1] * added
         total = np.zeros(product.size)
-        for order in range(3 if third is None else 4, k + 1):
-            total += (largest * ratio ** (order - 3)) ** 2 * symmetric[order]
+        for order, variance in self._sizes(attributes).items():
+            total += variance * symmetric[order]
         return np.asarray(np.square(product) * total, np.float64)
+
+    def unmodelled_groups(self, attributes: Attributes, members: Sequence[Floats]) -> Floats:
+        """Return the covariance of groups of cells from the same orders: (groups, groups)."""
+        shares = self._shares(attributes)
+        groups = [member @ share for member, share in zip(members, shares, strict=True)]
+        return of_interactions(groups, [1.0] * len(groups), self._sizes(attributes))
+
+    def _shares(self, attributes: Attributes) -> Floats:
+        """Return the attributes' margins, away from 0 and 1: shape (attributes, 2)."""
+        share = (1.0 + np.outer(self._posterior.means[list(attributes)], [1.0, -1.0])) / 2.0
+        return np.clip(share, 1e-3, 1.0 - 1e-3)
+
+    def _sizes(self, attributes: Attributes) -> dict[int, float]:
+        """Return the variance of a standardised interaction, by order without estimates."""
+        third = self._third_of(attributes)
+        largest = third.size if third is not None else self._posterior.residual
+        ratio = min(LARGEST_DECAY, largest / max(self._pair_size, 1e-9))
+        orders = range(3 if third is None else 4, len(attributes) + 1)
+        return {order: (largest * ratio ** (order - 3)) ** 2 for order in orders}

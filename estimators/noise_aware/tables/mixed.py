@@ -6,6 +6,7 @@ section 7.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb
 
 import numpy as np
@@ -17,8 +18,10 @@ from estimators.noise_aware.models.joint import Joint
 from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.models.third_moments import ThirdMoments
 from estimators.noise_aware.priors import SHARE_VARIANCE
+from estimators.noise_aware.tables.grouped import log_normal, of_draws
 from estimators.noise_aware.tables.intervals import log_normal_stderr
 from estimators.noise_aware.tables.moments import MomentTables
+from estimators.numerics.contraction import contract
 
 
 class MixedTables:
@@ -49,6 +52,19 @@ class MixedTables:
         total = weight * variance + (1.0 - weight) * np.square(stderr)
         total += weight * (1.0 - weight) * np.square(by_joint - by_moments)
         return self.share * by_joint + (1.0 - self.share) * by_moments, np.sqrt(total)
+
+    def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
+        """Return sums over groups of labels and their covariance; see `model.MomentModel`."""
+        by_moments, spread = self._moments.grouped(attributes, members)
+        table, drawn = self._joint.drawn_of(attributes)
+        by_joint, of_joint = contract(table, members).ravel(), of_draws(drawn, members)
+        if self._moments.binary is not None and len(attributes) > 2:
+            of_joint += self._moments.binary.unmodelled_groups(attributes, members)
+        weight = float(np.clip(self.share, 1.0 - self.most_sure, self.most_sure))
+        apart = by_joint - by_moments
+        total = weight * log_normal(by_joint, of_joint) + (1.0 - weight) * spread
+        total += weight * (1.0 - weight) * np.outer(apart, apart)
+        return self.share * by_joint + (1.0 - self.share) * by_moments, total
 
 
 def share_of_joint(

@@ -1,0 +1,245 @@
+"""Tables over groups of labels, with the full covariance of the groups.
+
+Adding cells adds their errors together with all covariances between them. Errors of neighbours in a
+table are mostly opposed, so the error of a sum is mostly less than that of independent cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.analysis.grouping import Grouping, ungrouped
+from estimators.domain import Domain
+from estimators.errors import InvalidInput
+from estimators.linear import CLIPPED_STDERRS
+from estimators.marginal import Marginal, is_noise
+from estimators.methods.base import GroupedAnswers, LinearAnswers, Model
+from estimators.numerics.contraction import contract, contract_both
+from estimators.numerics.simplex import project
+
+Floats = NDArray[np.float64]
+
+MAX_COVARIANCE_CELLS = 1 << 12
+"""Largest table of groups whose covariance is formed."""
+
+APPROXIMATE = "approximate"
+"""Flag: the covariances between cells are not known; errors take the cells as independent."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupedTable:
+    """A table over groups of labels.
+
+    Attributes:
+        attributes: names, in axis order.
+        labels: per attribute the labels of its groups.
+        table: shape of the labels: a distribution.
+        raw: the same before non-negativity, where the method has such an estimate.
+        covariance: shape (cells, cells), of ``raw``, cells row-major; None where it would be too
+            large.
+        stderr: shape of the labels.
+        reports: that speak about these attributes.
+        flags: as :class:`estimators.marginal.Marginal`, and ``approximate``.
+    """
+
+    attributes: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    table: Floats
+    raw: Floats
+    covariance: Floats | None
+    stderr: Floats
+    reports: int
+    flags: tuple[str, ...]
+
+
+def grouped(
+    model: Model, domain: Domain, names: Sequence[str], groupings: Mapping[int, Grouping]
+) -> GroupedTable:
+    """Return the table over these attributes, in the order named, with grouped labels.
+
+    Args:
+        model: fitted.
+        domain: of the plan.
+        names: of the attributes; at least one, none twice.
+        groupings: by position; attributes without one keep their labels.
+
+    Raises:
+        InvalidInput: an unknown attribute, a grouping of an attribute that is not asked for, or
+            what the model cannot answer.
+    """
+    ascending = domain.index(names)
+    if not ascending:
+        raise InvalidInput("name at least one attribute")
+    if left := sorted(set(groupings) - set(ascending)):
+        raise InvalidInput(
+            f"group: {domain.names[left[0]]!r} is not among the attributes asked for"
+        )
+    own = [groupings.get(i) or ungrouped(domain.attributes[i]) for i in ascending]
+    # An attribute whose labels are all in one group is summed out: the smaller table is better.
+    kept = [axis for axis, one in enumerate(own) if len(one.member) > 1] or [0]
+    found = _answer(model, tuple(ascending[a] for a in kept), [own[a] for a in kept])
+    order = [ascending.index(domain.index([name])[0]) for name in names]
+    return _arranged(found, domain, ascending, own, order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """Cells of groups, row-major over ascending attributes: arrays of shape (cells,)."""
+
+    table: Floats
+    raw: Floats
+    stderr: Floats
+    covariance: Floats | None
+    reports: int
+    flags: tuple[str, ...]
+
+
+def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) -> _Cells:
+    marginal = model.marginal(attributes)
+    members = [one.member for one in own]
+    shape = tuple(member.shape[1] for member in members)
+    cells = int(np.prod([len(member) for member in members]))
+    identity = all(one.identity for one in own)
+    if marginal.reports == 0 or cells > MAX_COVARIANCE_CELLS:
+        if not identity and marginal.reports:
+            raise InvalidInput(f"a table of {cells:,} groups; at most {MAX_COVARIANCE_CELLS:,}")
+        return _independent(marginal, members, shape)
+    if isinstance(model, GroupedAnswers):
+        table, spread = model.grouped(attributes, members)
+        raw = table
+    elif isinstance(model, LinearAnswers) and "covered" in marginal.flags:
+        if marginal.table.size > MAX_COVARIANCE_CELLS:
+            return _independent(marginal, members, shape)
+        raw = contract(model.unclipped(attributes).reshape(shape), members).ravel()
+        spread = contract_both(model.covariance(attributes), members)
+        published = contract(marginal.table.reshape(shape), members).ravel()
+        table = published if identity else project(raw[None])[0]
+    else:
+        return _independent(marginal, members, shape)
+    stderr = np.sqrt(np.maximum(np.diag(spread), 0.0))
+    flags = _flags(marginal, table, raw, stderr)
+    return _Cells(table, raw, stderr, spread, marginal.reports, flags)
+
+
+def _independent(marginal: Marginal, members: Sequence[Floats], shape: tuple[int, ...]) -> _Cells:
+    """Add cells as if their errors were independent: nothing else is known."""
+    table = contract(marginal.table.reshape(shape), members).ravel()
+    variance = contract(np.square(marginal.stderr).reshape(shape), members).ravel()
+    flags = _flags(marginal, table, table, np.sqrt(variance))
+    whole = table.size <= MAX_COVARIANCE_CELLS
+    spread = np.diag(variance) if whole else None
+    if marginal.reports:
+        flags = (*flags, APPROXIMATE)
+    return _Cells(table, table, np.sqrt(variance), spread, marginal.reports, flags)
+
+
+def _flags(marginal: Marginal, table: Floats, raw: Floats, stderr: Floats) -> tuple[str, ...]:
+    flags = [flag for flag in marginal.flags if flag not in ("clipped", "noise")]
+    if "covered" not in flags and "modelled" not in flags and marginal.reports:
+        flags.append("modelled")
+    clipped = "clipped" in marginal.flags and table is raw
+    if clipped or (np.abs(table - raw) > CLIPPED_STDERRS * stderr).any():
+        flags.append("clipped")
+    if marginal.reports == 0 or is_noise(table, stderr):
+        flags.append("noise")
+    return tuple(flags)
+
+
+def _arranged(
+    found: _Cells,
+    domain: Domain,
+    ascending: tuple[int, ...],
+    own: Sequence[Grouping],
+    order: Sequence[int],
+) -> GroupedTable:
+    """Put the axes into the order asked for."""
+    shape = [len(one.labels) for one in own]
+    cells = np.arange(found.table.size).reshape(shape).transpose(order)
+    place = cells.ravel()
+    covariance = found.covariance
+    return GroupedTable(
+        attributes=tuple(domain.names[ascending[axis]] for axis in order),
+        labels=tuple(own[axis].labels for axis in order),
+        table=found.table[place].reshape(cells.shape),
+        raw=found.raw[place].reshape(cells.shape),
+        covariance=None if covariance is None else covariance[np.ix_(place, place)],
+        stderr=found.stderr[place].reshape(cells.shape),
+        reports=found.reports,
+        flags=found.flags,
+    )
+
+
+def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
+    """Return the proportions within each combination of the given attributes, which come first.
+
+    A cell is r = x / m for the mass m of its combination. Its standard error is of first order,
+    the square root of ``(var(x) - 2 r cov(x, m) + r² var(m)) / m²``, at most 1. A combination
+    without mass gets proportions 0 and standard errors 1.
+
+    Raises:
+        InvalidInput: ``given`` are not some, but not all, of the attributes; a table too large.
+    """
+    names = joint.attributes
+    if not given or not set(given) < set(names) or len(set(given)) != len(given):
+        raise InvalidInput(f"given {','.join(given)}: expected some, not all, of {','.join(names)}")
+    if joint.covariance is None:
+        raise InvalidInput(
+            f"given: a table of {joint.table.size:,} cells; at most {MAX_COVARIANCE_CELLS:,}: "
+            "group labels"
+        )
+    order = [names.index(name) for name in given]
+    order += [axis for axis in range(len(names)) if axis not in order]
+    shape = [joint.table.shape[axis] for axis in order]
+    blocks = int(np.prod(shape[: len(given)]))
+    cells = np.arange(joint.table.size).reshape(joint.table.shape)
+    place = cells.transpose(order).reshape(blocks, -1)
+    x = joint.table.ravel()[place]
+    covariance = joint.covariance[place[:, :, None], place[:, None, :]]
+    own = np.diagonal(covariance, axis1=1, axis2=2)
+    with_mass = covariance.sum(axis=2)
+    mass = x.sum(axis=1, keepdims=True)
+    there = mass > 0.0
+    safe = np.where(there, mass, 1.0)
+    ratio = x / safe
+    of_mass = with_mass.sum(axis=1, keepdims=True)
+    variance = own - 2.0 * ratio * with_mass + np.square(ratio) * of_mass
+    error = np.minimum(np.sqrt(np.maximum(variance, 0.0)) / safe, 1.0)
+    table = np.where(there, ratio, 0.0).reshape(shape)
+    return replace(
+        joint,
+        attributes=tuple(names[axis] for axis in order),
+        labels=tuple(joint.labels[axis] for axis in order),
+        table=table,
+        raw=table,
+        covariance=None,
+        stderr=np.where(there, error, 1.0).reshape(shape),
+        flags=(*joint.flags, "conditional"),
+    )
+
+
+def difference(after: GroupedTable, before: GroupedTable) -> GroupedTable:
+    """Return one table minus another of different reports: of estimates before non-negativity.
+
+    Raises:
+        InvalidInput: the tables have other attributes or labels.
+    """
+    if (after.attributes, after.labels) != (before.attributes, before.labels):
+        raise InvalidInput("a difference needs two tables of the same attributes and labels")
+    change = after.raw - before.raw
+    covariance = None
+    if after.covariance is not None and before.covariance is not None:
+        covariance = after.covariance + before.covariance
+    flags = [flag for flag in after.flags + before.flags if flag not in ("clipped", "noise")]
+    return replace(
+        after,
+        table=change,
+        raw=change,
+        covariance=covariance,
+        stderr=np.sqrt(np.square(after.stderr) + np.square(before.stderr)),
+        reports=after.reports + before.reports,
+        flags=(*dict.fromkeys(flags), "difference", "raw"),
+    )

@@ -1,0 +1,150 @@
+"""Groups of labels: ``region=EU|US,other`` and, of numbers or ordered labels, ``age=17-30|51+``.
+
+``;`` separates attributes, ``|`` groups, ``,`` the members of a group. A member is, in this order:
+
+- a label;
+- ``first..last``: all labels from one to another, in the plan's order;
+- ``low-high`` or ``low+``: all labels that are numbers within these bounds, both included. A label
+  that is itself such a span is in a group if all of it is; one that is partly inside is refused.
+
+Labels that no group names form a last group, ``(rest)``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.domain import Attribute, Domain
+from estimators.errors import InvalidInput
+
+Floats = NDArray[np.float64]
+REST = "(rest)"
+_NUMBER = r"[-+]?\d+(?:\.\d+)?"
+_SPAN = re.compile(rf"({_NUMBER})\s*(?:-|\.\.)\s*({_NUMBER})|({_NUMBER})\s*\+")
+_PLAIN = re.compile(_NUMBER)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouping:
+    """How the labels of one attribute are put together.
+
+    Attributes:
+        labels: of the groups; of no grouping, the attribute's own.
+        member: shape (groups, labels), float64: 1 where a group has a label. Each label is in
+            exactly one group.
+    """
+
+    labels: tuple[str, ...]
+    member: Floats
+
+    @property
+    def identity(self) -> bool:
+        """Whether every label is a group of its own."""
+        return len(self.labels) == int(self.member.shape[1])
+
+
+def ungrouped(attribute: Attribute) -> Grouping:
+    """Return the grouping that leaves every label alone."""
+    return Grouping(attribute.labels, np.eye(attribute.cardinality))
+
+
+def parse(text: str, domain: Domain) -> dict[int, Grouping]:
+    """Return the groupings of a text by the attribute's position; none of an empty text.
+
+    Raises:
+        InvalidInput: an unknown attribute or label, a label in two groups, or an empty group.
+    """
+    found: dict[int, Grouping] = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, groups = part.partition("=")
+        if not equals:
+            raise InvalidInput(f"group {part!r}: expected ATTRIBUTE=LABEL,..|LABEL,..")
+        (position,) = domain.index([name.strip()])
+        if position in found:
+            raise InvalidInput(f"group: attribute {name.strip()!r} is grouped twice")
+        texts = [group.strip() for group in groups.split("|")]
+        found[position] = of_labels(domain.attributes[position], texts)
+    return found
+
+
+def of_mapping(groups: Mapping[str, str], domain: Domain) -> dict[int, Grouping]:
+    """Return groupings given as attribute: groups; raises as :func:`parse`."""
+    found = {}
+    for name, text in groups.items():
+        (position,) = domain.index([name])
+        texts = [group.strip() for group in text.split("|")]
+        found[position] = of_labels(domain.attributes[position], texts)
+    return found
+
+
+def of_labels(attribute: Attribute, groups: list[str]) -> Grouping:
+    """Return the grouping of one attribute; raises as :func:`parse`."""
+    owner = np.full(attribute.cardinality, -1)
+    for number, group in enumerate(groups):
+        codes = [c for member in group.split(",") for c in _codes(attribute, member.strip())]
+        if not codes:
+            raise InvalidInput(f"group of {attribute.name!r}: {group!r} has no label")
+        for code in codes:
+            if owner[code] >= 0:
+                raise InvalidInput(
+                    f"group of {attribute.name!r}: {attribute.labels[code]!r} is named twice"
+                )
+            owner[code] = number
+    names = list(groups)
+    if (owner < 0).any():
+        owner[owner < 0] = len(groups)
+        names.append(REST)
+    member = (owner[None] == np.arange(len(names))[:, None]).astype(np.float64)
+    return Grouping(tuple(names), member)
+
+
+def _codes(attribute: Attribute, member: str) -> list[int]:
+    """Return the codes of one member of a group."""
+    labels = attribute.labels
+    if member in labels:
+        return [labels.index(member)]
+    first, dots, last = member.partition("..")
+    if dots and first.strip() in labels and last.strip() in labels:
+        low, high = labels.index(first.strip()), labels.index(last.strip())
+        if low <= high:
+            return list(range(low, high + 1))
+    if (span := _span(member)) is not None:
+        return _within(attribute, span, member)
+    few = ", ".join(labels[:8]) + (", .." if len(labels) > 8 else "")
+    raise InvalidInput(f"attribute {attribute.name!r} has no label {member!r}; it has {few}")
+
+
+def _within(attribute: Attribute, span: tuple[float, float], member: str) -> list[int]:
+    found = []
+    for code, label in enumerate(attribute.labels):
+        bounds = _bounds(label)
+        if bounds is None or bounds[1] < span[0] or bounds[0] > span[1]:
+            continue
+        if not (span[0] <= bounds[0] and bounds[1] <= span[1]):
+            raise InvalidInput(
+                f"group of {attribute.name!r}: the label {label!r} is only partly within {member}"
+            )
+        found.append(code)
+    return found
+
+
+def _bounds(label: str) -> tuple[float, float] | None:
+    """Return the numbers that a label stands for; None if it is no number and no span."""
+    if _PLAIN.fullmatch(label.strip()):
+        return float(label), float(label)
+    return _span(label.strip())
+
+
+def _span(text: str) -> tuple[float, float] | None:
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        return None
+    if found[3] is not None:
+        return float(found[3]), math.inf
+    return float(found[1]), float(found[2])

@@ -1,0 +1,76 @@
+"""Errors of grouped and conditional tables against simulated collections."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from estimators import methods
+from estimators.analysis.grouped import GroupedTable, conditional, grouped
+from estimators.analysis.grouping import parse
+from estimators.numerics.contraction import contract
+from estimators.plan import Plan
+from estimators.tally import Tally
+from tests.support.plans import draft, mixed_domain
+
+DOMAIN = mixed_domain(6, 4, 2)
+GROUPS = parse("a0=0,1|2,3|4,5;a1=0,3|1,2", DOMAIN)
+TRUTH = np.random.default_rng(4).dirichlet(np.full(DOMAIN.size(), 2.0)).reshape(6, 4, 2)
+USERS = 40_000
+
+
+def collected(plan: Plan, random: np.random.Generator) -> list[Tally]:
+    """Draw the tallies of so many devices of an endless population."""
+    share = np.concatenate([group.shares for group in plan.groups]) / plan.total_share
+    reports = iter(random.multinomial(USERS, share).tolist())
+    tallies = []
+    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
+        rows, n = [], []
+        for view in group.views:
+            n.append(next(reports))
+            others = tuple(i for i in range(3) if i not in view.attributes)
+            table = TRUTH.sum(axis=others).ravel()
+            rows.append(mechanism.draw_tally(random.multinomial(n[-1], table), random))
+        tallies.append(Tally(np.array(n), np.stack(rows)))
+    return tallies
+
+
+def answers(method: str, names: list[str], repeats: int) -> list[GroupedTable]:
+    plan, _ = draft(DOMAIN, "1", USERS, 2, method)
+    random = np.random.default_rng(8)
+    groupings = {i: g for i, g in GROUPS.items() if DOMAIN.names[i] in names}
+    fitted = (methods.get(method).fit(plan, collected(plan, random)) for _ in range(repeats))
+    return [grouped(model, DOMAIN, names, groupings) for model in fitted]
+
+
+@pytest.mark.parametrize("method", ["am", "calm"])
+def test_the_covariance_of_groups_is_that_of_repeated_collections(method: str) -> None:
+    repeats = 400
+    found = answers(method, ["a0", "a1"], repeats)
+    truth = contract(TRUTH.sum(axis=2), [GROUPS[0].member, GROUPS[1].member]).ravel()
+    away = np.stack([one.raw.ravel() - truth for one in found])
+    stated = np.mean([one.covariance for one in found if one.covariance is not None], axis=0)
+    # Unbiased: means of 400 within five standard errors.
+    assert (np.abs(away.mean(axis=0)) < 5 * np.sqrt(np.diag(stated) / repeats)).all()
+    seen = away.T @ away / repeats
+    scale = np.sqrt(np.outer(np.diag(stated), np.diag(stated)))
+    # An entry of an empirical correlation deviates by at most sqrt(2 / repeats).
+    assert np.abs((seen - stated) / scale).max() < 5 * np.sqrt(2 / repeats)
+    independent = np.mean([np.square(one.stderr).sum() for one in found]) / np.mean(
+        np.square(away).sum(axis=1)
+    )
+    assert independent == pytest.approx(1.0, abs=0.25)
+
+
+@pytest.mark.parametrize("method", ["am", "calm", "noise-aware"])
+def test_intervals_of_groups_and_of_proportions_hold_the_truth(method: str) -> None:
+    found = answers(method, ["a0", "a1"], 60)
+    truth = contract(TRUTH.sum(axis=2), [GROUPS[0].member, GROUPS[1].member])
+    given = truth / truth.sum(axis=1, keepdims=True)
+    held, held_given = [], []
+    for one in found:
+        held.append((np.abs(one.raw - truth) <= 1.96 * one.stderr).mean())
+        shown = conditional(one, ["a0"])
+        held_given.append((np.abs(shown.table - given) <= 1.96 * shown.stderr).mean())
+    assert 0.9 <= np.mean(held) <= 0.995
+    assert 0.9 <= np.mean(held_given) <= 0.995

@@ -1,0 +1,182 @@
+"""Grouped, conditional and differing tables: what they are sums of, and their errors."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from estimators import methods
+from estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
+from estimators.analysis.grouping import Grouping, parse
+from estimators.domain import Domain
+from estimators.errors import InvalidInput
+from estimators.methods.base import Model
+from estimators.numerics.contraction import contract, contract_both
+from estimators.tally import Tally
+from tests.support.plans import draft, mixed_domain
+
+METHODS = ("am", "calm", "noise-aware", "fc", "rr-independent")
+DOMAIN = mixed_domain(3, 4, 2)
+
+
+def fitted(method: str, domain: Domain = DOMAIN, users: int = 60_000, seed: int = 1) -> Model:
+    """Return a model of tallies of a random population."""
+    plan, _ = draft(domain, "2", users, 2, method)
+    random = np.random.default_rng(seed)
+    truth = random.dirichlet(np.full(domain.size(), 0.7)).reshape(domain.cardinalities)
+    tallies = []
+    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
+        expected = users * group.share // plan.total_share
+        n = random.multinomial(expected, np.array(group.shares) / group.share)
+        rows = []
+        for view, reports in zip(group.views, n, strict=True):
+            others = tuple(i for i in range(len(domain)) if i not in view.attributes)
+            table = truth.sum(axis=others).ravel()
+            rows.append(mechanism.draw_tally(random.multinomial(reports, table), random))
+        tallies.append(Tally(n.astype(np.int64), np.stack(rows)))
+    return methods.get(method).fit(plan, tallies)
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def model(request: pytest.FixtureRequest) -> Model:
+    return fitted(request.param)
+
+
+def ask(model: Model, *names: str, group: str = "") -> GroupedTable:
+    return grouped(model, DOMAIN, names, parse(group, DOMAIN))
+
+
+@pytest.mark.parametrize("names", [("a0",), ("a0", "a1"), ("a1", "a2")])
+def test_without_groups_it_is_the_published_table(model: Model, names: tuple[str, ...]) -> None:
+    published = model.marginal(DOMAIN.index(names))
+    found = ask(model, *names)
+    assert found.table.ravel() == pytest.approx(published.table, abs=1e-12)
+    assert found.stderr.ravel() == pytest.approx(published.stderr, rel=1e-6)
+    assert found.reports == published.reports
+    assert set(published.flags) <= {*found.flags, "clipped"}
+
+
+def test_a_group_is_the_sum_of_its_cells(model: Model) -> None:
+    cells, groups = ask(model, "a0", "a1"), ask(model, "a0", "a1", group="a1=0,2|1,3")
+    expected = np.stack([cells.raw[:, [0, 2]].sum(axis=1), cells.raw[:, [1, 3]].sum(axis=1)], 1)
+    assert groups.raw == pytest.approx(expected, abs=1e-6)
+    assert groups.labels == (("0", "1", "2"), ("0,2", "1,3"))
+    assert groups.table.sum() == pytest.approx(1.0)
+    assert (groups.table >= 0).all()
+
+
+def test_the_order_of_groups_does_not_matter(model: Model) -> None:
+    one, other = ask(model, "a0", group="a0=0|1|2"), ask(model, "a0", group="a0=2|1|0")
+    assert one.table[::-1] == pytest.approx(other.table)
+    assert one.stderr[::-1] == pytest.approx(other.stderr)
+
+
+def test_all_labels_in_one_group_sum_the_attribute_out(model: Model) -> None:
+    alone, summed = ask(model, "a0"), ask(model, "a0", "a1", group="a1=0,1,2,3")
+    assert summed.table.shape == (3, 1)
+    assert summed.table[:, 0] == pytest.approx(alone.table)
+    assert summed.stderr[:, 0] == pytest.approx(alone.stderr)
+
+
+def test_errors_of_groups_have_the_covariance_of_their_cells(model: Model) -> None:
+    cells, groups = ask(model, "a0", "a1"), ask(model, "a0", "a1", group="a0=0|1,2;a1=0,1|2,3")
+    assert cells.covariance is not None
+    assert groups.covariance is not None
+    assert np.diag(groups.covariance) == pytest.approx(np.square(groups.stderr).ravel())
+    assert np.allclose(groups.covariance, groups.covariance.T)
+    # The whole table has mass 1, so its errors cancel but for what a mechanism leaves open.
+    members = [g.member for g in parse("a0=0|1,2;a1=0,1|2,3", DOMAIN).values()]
+    summed = contract_both(cells.covariance, members)
+    assert np.diag(groups.covariance) == pytest.approx(np.diag(summed), rel=0.3)
+
+
+def test_a_grouped_error_is_at_most_that_of_independent_cells(model: Model) -> None:
+    cells = ask(model, "a0", "a1")
+    for text in ("a0=0|1,2", "a1=0,1|2,3", "a0=0,1|2;a1=0,2|1,3"):
+        groupings = parse(text, DOMAIN)
+        members = [
+            groupings[i].member if i in groupings else np.eye(DOMAIN.cardinalities[i])
+            for i in (0, 1)
+        ]
+        independent = np.sqrt(contract(np.square(cells.stderr), members))
+        found = ask(model, "a0", "a1", group=text)
+        assert np.square(found.stderr).mean() <= 1.02 * np.square(independent).mean()
+
+
+def test_a_conditional_error_is_of_first_order(model: Model) -> None:
+    joint = ask(model, "a0", "a2")
+    found = conditional(joint, ["a2"])
+    assert found.attributes == ("a2", "a0")
+    assert found.table.sum(axis=1) == pytest.approx(1.0)
+    assert joint.covariance is not None
+    x = joint.table.ravel()
+
+    def ratio(cells: np.ndarray) -> np.ndarray:
+        table = cells.reshape(3, 2).T
+        return (table / table.sum(axis=1, keepdims=True)).ravel()
+
+    step = 1e-6
+    slope = np.stack([(ratio(x + step * e) - ratio(x - step * e)) / (2 * step) for e in np.eye(6)])
+    expected = np.sqrt(np.diag(slope.T @ joint.covariance @ slope))
+    assert found.stderr.ravel() == pytest.approx(np.minimum(expected, 1.0), rel=1e-3)
+    assert found.flags[-1] == "conditional"
+
+
+def test_a_combination_without_mass_says_nothing() -> None:
+    joint = GroupedTable(
+        ("a", "b"),
+        (("0", "1"), ("0", "1")),
+        np.array([[0.0, 0.0], [0.5, 0.5]]),
+        np.array([[0.0, 0.0], [0.5, 0.5]]),
+        0.01 * np.eye(4),
+        np.full((2, 2), 0.1),
+        10,
+        (),
+    )
+    found = conditional(joint, ["a"])
+    assert found.table.tolist() == [[0.0, 0.0], [0.5, 0.5]]
+    assert found.stderr[0].tolist() == [1.0, 1.0]
+    for given in ([], ["a", "b"], ["c"], ["a", "a"]):
+        with pytest.raises(InvalidInput, match="expected some, not all"):
+            conditional(joint, given)
+
+
+def test_a_difference_has_both_errors(model: Model) -> None:
+    one, other = ask(model, "a0"), grouped(fitted("am", seed=3), DOMAIN, ["a0"], {})
+    change = difference(one, other)
+    assert change.table == pytest.approx(one.raw - other.raw)
+    assert change.stderr == pytest.approx(np.hypot(one.stderr, other.stderr))
+    assert change.reports == one.reports + other.reports
+    with pytest.raises(InvalidInput, match="same attributes and labels"):
+        difference(one, ask(model, "a1"))
+
+
+def test_a_table_that_no_view_covers_is_modelled() -> None:
+    found = ask(fitted("calm", users=5000), "a0", "a1", "a2", group="a1=0,1|2,3")
+    assert "covered" in found.flags or {"modelled", "approximate"} <= set(found.flags)
+
+
+def test_sums_over_groups_are_those_of_loops() -> None:
+    random = np.random.default_rng(2)
+    members = [np.array([[1.0, 0, 1], [0, 1, 0]]), np.eye(2)[::-1]]
+    table = random.normal(size=(3, 2))
+    expected = [
+        sum(
+            table[i, j] * members[0][g, i] * members[1][h, j]
+            for i, j in product(range(3), range(2))
+        )
+        for g, h in product(range(2), range(2))
+    ]
+    assert contract(table, members).ravel() == pytest.approx(expected)
+    whole = np.kron(members[0], members[1])
+    spread = random.normal(size=(6, 6))
+    assert contract_both(spread, members) == pytest.approx(whole @ spread @ whole.T)
+    batch = random.normal(size=(5, 3, 2))
+    assert contract(batch, members)[3] == pytest.approx(contract(batch[3], members))
+
+
+def test_a_grouping_needs_its_attribute() -> None:
+    with pytest.raises(InvalidInput, match="'a1' is not among the attributes"):
+        grouped(fitted("am"), DOMAIN, ["a0"], {1: Grouping(("x",), np.ones((1, 4)))})
