@@ -2,9 +2,10 @@
 
 On a device: ``Reporter`` with a ``FileStore`` and a ``Policy``; ``history``, ``withdraw``. At a
 gateway: ``Report.decode`` and ``Batcher``. Elsewhere: ``read_plan``. For users of the statistics:
-``subscribe``. Everything else belongs to the command line.
+``subscribe``, ``History``. Everything else belongs to the command line.
 """
 
+from consumer.read.history import Answer, History
 from consumer.subscribe.assembler import Snapshot, Table
 from consumer.subscribe.subscribe import subscribe
 from estimators.plan import Plan
@@ -31,9 +32,11 @@ from producer.gateway.batcher import Batcher
 
 __all__ = [
     "Allotment",
+    "Answer",
     "Batcher",
     "DeviceStore",
     "FileStore",
+    "History",
     "MemoryStore",
     "Plan",
     "PlanRefused",

@@ -86,7 +86,7 @@ def subscribe(
     wanted = frozenset(map(Kind, kinds))
     stop = threading.Event() if stop is None else stop
     with ExitStack() as stack:
-        transport = _connect(broker, stack)
+        transport = connected(broker, stack)
         topics = transport.topics()
         stack.callback(topics.close)
         reader = transport.reader()
@@ -108,7 +108,7 @@ def subscribe(
                 yield from order.take(snapshot)
 
 
-def _connect(broker: Broker | str, stack: ExitStack) -> Broker:
+def connected(broker: Broker | str, stack: ExitStack) -> Broker:
     """Return the connection; one that is created here is closed with ``stack``."""
     if not isinstance(broker, str):
         return broker

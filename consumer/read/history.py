@@ -1,0 +1,313 @@
+"""Questions about the past of a plan, answered from its kept counts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Self
+
+from broker.clock import SystemClock
+from broker.transport import Broker
+from consumer.read.kept import KeptCounts
+from consumer.read.ranges import Windows, read_windows
+from consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
+from estimators import methods
+from estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
+from estimators.analysis.grouping import Grouping, of_mapping, parse
+from estimators.analysis.poisoning import examine
+from estimators.errors import FatalError, InvalidInput
+from estimators.marginal import Floats
+from estimators.methods.base import Follows, Model
+from estimators.plan import Plan
+from estimators.planning import require_answers
+from estimators.tally import Tally
+from estimators.wire.snapshot import Revision
+
+MODELS = 8
+"""Fitted models that are kept, the last used ones."""
+
+_Fitted = tuple[Model, tuple[str, ...]]
+"""A model, and flags of its reports."""
+
+SUSPICIOUS = "suspicious"
+DEPENDENT = "dependent"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """A table, with all that its reader must know.
+
+    Attributes:
+        attributes: names, in axis order; given ones first.
+        labels: per attribute its labels, or those of its groups.
+        table: shape of the labels; of a difference, changes, which may be negative.
+        stderr: the same shape: standard errors, before non-negativity was enforced.
+        flags: as in a snapshot (:class:`estimators.marginal.Marginal`), and: ``approximate``
+            (errors take the cells as independent), ``conditional``, ``difference``, ``dependent``
+            (a device may have reported in several of these windows: the errors take reports as
+            independent), ``suspicious`` (the raw counts look forged).
+        windows: first and last window; of a difference, those it is about and those it subtracts.
+        reports: of these windows and groups of devices that speak about the attributes.
+        revision: that of the final of the last window: one offset per input partition.
+    """
+
+    attributes: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    table: Floats
+    stderr: Floats
+    flags: tuple[str, ...]
+    windows: tuple[Windows, ...]
+    reports: int
+    revision: Revision
+
+
+class History:
+    """Answers questions about any windows of a plan. Not safe for use from several threads.
+
+    Reading begins with the first question or :meth:`refresh`. A method is fitted once per range of
+    windows; further questions about the range are cheap. It joins no consumer group and writes
+    nothing. Use it as a context manager, or call :meth:`close`.
+
+    Args:
+        plan: the plan.
+        broker: a transport, which stays open, or ``HOST:PORT[,HOST:PORT]`` of Kafka without TLS.
+        namespace: of the plan's topics.
+        output_namespace: of its results, where a log was counted again into another one.
+
+    Raises:
+        InvalidInput: the plan's method answers no such questions.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        broker: Broker | str,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        output_namespace: str = "",
+    ) -> None:
+        require_answers(plan)
+        self._plan = plan
+        self._stack = ExitStack()
+        transport = connected(broker, self._stack)
+        names = plan_names(plan, namespace, output_namespace)
+        self._kept = KeptCounts(plan, transport, names, SystemClock())
+        self._stack.callback(self._kept.close)
+        self._models: OrderedDict[tuple[Windows, Revision], _Fitted] = OrderedDict()
+        self._read = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the clients."""
+        self._stack.close()
+
+    def refresh(self) -> None:
+        """Read what was published since the last call.
+
+        Raises:
+            FatalError: a topic is missing.
+            InvalidInput: a record of a newer version.
+            RecoverableError: the broker does not answer.
+        """
+        self._kept.refresh()
+        self._read = True
+
+    def windows(self) -> list[int]:
+        """Return the windows whose counts are kept, ascending."""
+        self._ready()
+        return self._kept.windows()
+
+    def ask(
+        self,
+        attributes: Sequence[str],
+        windows: str = "total",
+        *,
+        group: str | Mapping[str, str] = "",
+        given: Sequence[str] = (),
+    ) -> Answer:
+        """Return the table over any attributes of the plan.
+
+        Args:
+            attributes: names, published or not.
+            windows: ``total``, ``latest``, ``I``, ``I..J`` or ``DATE..DATE``
+                (:mod:`consumer.read.ranges`).
+            group: groups of labels, ``region=EU|US,other;age=17-30|31+``
+                (:mod:`estimators.analysis.grouping`), or a mapping from attribute to its groups.
+            given: some of the attributes: proportions within each of their combinations.
+
+        Raises:
+            InvalidInput: unknown names, windows that are not final or not kept, a table that is too
+                large, or one that the plan withholds.
+        """
+        self._ready()
+        chosen = self._windows(windows)
+        found, flags = self._table(attributes, chosen, group)
+        return self._answer(_given(found, given), (chosen,), flags)
+
+    def difference(
+        self,
+        attributes: Sequence[str],
+        windows: str,
+        minus: str,
+        *,
+        group: str | Mapping[str, str] = "",
+        given: Sequence[str] = (),
+    ) -> Answer:
+        """Return the table of some windows minus that of others, before non-negativity.
+
+        Args:
+            attributes: as for :meth:`ask`.
+            windows: whose table.
+            minus: whose table is subtracted; no window may be in both.
+            group: as for :meth:`ask`.
+            given: as for :meth:`ask`.
+
+        Raises:
+            InvalidInput: as :meth:`ask`, or the windows overlap.
+        """
+        self._ready()
+        after, before = self._windows(windows), self._windows(minus)
+        if after.overlaps(before):
+            raise InvalidInput(f"a difference needs windows apart: {after} and {before} overlap")
+        first, flags = self._table(attributes, after, group)
+        second, more = self._table(attributes, before, group)
+        change = difference(_given(first, given), _given(second, given))
+        if _may_repeat(self._plan.guarantee.windows, after, before):
+            more = (*more, DEPENDENT)
+        return self._answer(change, (after, before), (*flags, *more))
+
+    def _ready(self) -> None:
+        if not self._read:
+            self.refresh()
+
+    def _windows(self, text: str) -> Windows:
+        newest = self._kept.newest()
+        if newest is None:
+            raise InvalidInput("no window is final yet")
+        return read_windows(text, self._plan, newest)
+
+    def _table(
+        self, attributes: Sequence[str], windows: Windows, group: str | Mapping[str, str]
+    ) -> tuple[GroupedTable, tuple[str, ...]]:
+        groupings: dict[int, Grouping] = (
+            parse(group, self._plan.domain)
+            if isinstance(group, str)
+            else of_mapping(group, self._plan.domain)
+        )
+        model, flags = self._model(windows)
+        return grouped(model, self._plan.domain, attributes, groupings), flags
+
+    def _model(self, windows: Windows) -> _Fitted:
+        """Return the model of the windows, fitted once, and flags of their reports.
+
+        Raises:
+            InvalidInput: counts that are not kept, or that the plan withholds.
+        """
+        final = self._kept.finals.get(windows.last)
+        if final is None:
+            raise InvalidInput(f"window {windows.last} is not final")
+        place = (windows, final.revision)
+        if place not in self._models:
+            self._models[place] = self._fitted(windows)
+            while len(self._models) > MODELS:
+                self._models.popitem(last=False)
+        self._models.move_to_end(place)
+        return self._models[place]
+
+    def _fitted(self, windows: Windows) -> _Fitted:
+        tallies = self._tallies(windows)
+        if not any(tally.reports for tally in tallies):
+            raise InvalidInput(f"{windows} received no reports")
+        flags = self._flags(windows, tallies)
+        if SUSPICIOUS in flags and self._plan.on_suspicion == "withhold":
+            raise InvalidInput(f"{windows}: withheld: the raw counts look forged")
+        return self._fit(windows, tallies), flags
+
+    def _fit(self, windows: Windows, tallies: list[Tally]) -> Model:
+        method = methods.get(self._plan.method)
+        if windows.total and isinstance(method, Follows):
+            return method.fit_total(self._plan, tallies)
+        return method.fit(self._plan, tallies)
+
+    def _flags(self, windows: Windows, tallies: list[Tally]) -> tuple[str, ...]:
+        flags = []
+        finals = (self._kept.finals.get(w) for w in range(windows.first, windows.last + 1))
+        forged = any(f is not None and bool(f.poisoning.get("suspicious")) for f in finals)
+        if forged or examine(self._plan, tallies).suspicious:
+            flags.append(SUSPICIOUS)
+        if 1 < self._plan.guarantee.windows < len(windows):
+            flags.append(DEPENDENT)
+        return tuple(flags)
+
+    def _tallies(self, windows: Windows) -> list[Tally]:
+        """Return the counts of the windows, one tally per group.
+
+        Running totals give them by two records where they are kept; else all windows are added.
+        """
+        last = self._total(windows.last)
+        before = None if windows.first == 0 else self._total(windows.first - 1)
+        if last is not None and (windows.first == 0 or before is not None):
+            if before is None:
+                return last
+            return [_minus(a, b) for a, b in zip(last, before, strict=True)]
+        found: list[Tally] | None = None
+        for window in range(windows.first, windows.last + 1):
+            if not self._kept.kept(window):
+                raise InvalidInput(self._why_not_kept(window))
+            own, _ = self._kept.tallies(window)
+            found = own if found is None else [a + b for a, b in zip(found, own, strict=True)]
+        assert found is not None
+        return found
+
+    def _total(self, window: int) -> list[Tally] | None:
+        return self._kept.tallies(window)[1] if self._kept.kept(window) else None
+
+    def _why_not_kept(self, window: int) -> str:
+        final = self._kept.finals.get(window)
+        if final is None:
+            return f"window {window} is not final"
+        if not final.counts:
+            return f"window {window} is not kept: it was published without counts"
+        return f"window {window} is not kept: its counts are missing from the counts topic"
+
+    def _answer(
+        self, found: GroupedTable, windows: tuple[Windows, ...], flags: tuple[str, ...]
+    ) -> Answer:
+        return Answer(
+            attributes=found.attributes,
+            labels=found.labels,
+            table=found.table,
+            stderr=found.stderr,
+            flags=tuple(dict.fromkeys((*found.flags, *flags))),
+            windows=windows,
+            reports=found.reports,
+            revision=self._kept.finals[max(w.last for w in windows)].revision,
+        )
+
+
+def _given(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
+    return conditional(joint, given) if given else joint
+
+
+def _may_repeat(period: int, one: Windows, other: Windows) -> bool:
+    """Return whether a device that reports in every ``period``-th window may be in both."""
+    if period == 1:
+        return False
+    span = max(one.last, other.last) - min(one.first, other.first)
+    gap = max(one.first, other.first) - min(one.last, other.last)
+    # Distances of a window of one to a window of the other: gap to span.
+    return gap <= period * (span // period)
+
+
+def _minus(total: Tally, earlier: Tally) -> Tally:
+    found = Tally(total.n - earlier.n, total.counts - earlier.counts)
+    if (found.n < 0).any() or (found.counts < 0).any():
+        raise FatalError("running totals in the counts topic decrease: they are of two logs")
+    return found

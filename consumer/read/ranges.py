@@ -1,0 +1,104 @@
+"""Names of windows in questions: ``total``, ``latest``, ``I``, ``I..J`` and ``DATE..DATE``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from estimators.errors import InvalidInput
+from estimators.plan import Plan
+
+TOTAL = "total"
+LATEST = "latest"
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Consecutive windows, both ends included.
+
+    Attributes:
+        first, last: their numbers.
+        total: whether they were asked for as all windows: then the counts of earlier plans, which
+            a plan may carry, join them.
+    """
+
+    first: int
+    last: int
+    total: bool = False
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    def __str__(self) -> str:
+        if self.total:
+            return f"all windows through {self.last}"
+        return f"window {self.first}" if len(self) == 1 else f"windows {self.first} to {self.last}"
+
+    def overlaps(self, other: Windows) -> bool:
+        """Return whether a window is in both."""
+        return self.first <= other.last and other.first <= self.last
+
+
+def read_windows(text: str, plan: Plan, newest: int) -> Windows:
+    """Return the windows that a text names.
+
+    Dates are ISO 8601, UTC unless they say otherwise. A window belongs to a range of dates if it
+    begins in it; a date without a time stands for the whole day.
+
+    Args:
+        text: as in the module's description.
+        plan: whose windows.
+        newest: the newest final window.
+
+    Raises:
+        InvalidInput: another text, an unknown window, or a range without one.
+    """
+    text = text.strip()
+    if text == TOTAL:
+        return Windows(0, newest, total=True)
+    if text == LATEST:
+        return Windows(newest, newest)
+    first, dots, last = text.partition("..")
+    if _NUMBER.fullmatch(first) and (not dots or _NUMBER.fullmatch(last)):
+        found = Windows(int(first), int(last or first))
+    elif dots:
+        found = _of_dates(first, last, plan, newest)
+    else:
+        raise InvalidInput(
+            f"windows {text!r}: expected total, latest, a number, I..J or DATE..DATE"
+        )
+    if found.first > found.last:
+        raise InvalidInput(f"windows {text!r}: no window is in this range")
+    if found.last > newest:
+        raise InvalidInput(f"windows {text!r}: the newest final window is {newest}")
+    return found
+
+
+def _of_dates(first: str, last: str, plan: Plan, newest: int) -> Windows:
+    start, _ = _span_ms(first)
+    _, end = _span_ms(last)
+    # Windows that begin at or after the start, and before the end.
+    low = max(plan.window_at(start - 1) + 1, 0)
+    high = min(plan.window_at(end - 1), plan.windows - 1, newest)
+    return Windows(low, high)
+
+
+def _span_ms(text: str) -> tuple[int, int]:
+    """Return the first millisecond of a date or time, and the first one after it."""
+    text = text.strip()
+    try:
+        if len(text) == len("2026-01-31"):
+            day = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
+            start = round(day.timestamp() * 1000)
+            return start, start + round(timedelta(days=1) / timedelta(milliseconds=1))
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(
+            f"windows: expected a number or a date such as 2026-01-31, got {text!r}"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    start = round(moment.timestamp() * 1000)
+    return start, start + 1

@@ -1,0 +1,261 @@
+"""Questions answered from kept counts, against the tables that the publisher made itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from broker.transport import Partition
+from consumer.read import history as module
+from consumer.read.history import History
+from consumer.subscribe.assembler import Snapshot
+from estimators import methods
+from estimators.errors import FatalError, InvalidInput
+from estimators.plan import Guarantee, Plan
+from estimators.wire.counts import decode_counts, encode_counts
+from estimators.wire.snapshot import Kind
+from tests.support.publisher import Bench, count_of, published_plan, work
+
+
+def filled(plan: Plan | None = None, windows: int = 3) -> Bench:
+    """Return a bench with published windows of some 200 reports a group."""
+    bench = Bench(published_plan(groups=3) if plan is None else plan)
+    dice = np.random.default_rng(7)
+    for log in bench.logs:
+        for window in range(windows):
+            cells = dice.choice(4, size=200, p=[0.4, 0.3, 0.2, 0.1])
+            log.report(window, *cells.tolist()).close(window)
+    bench.put_all()
+    work(bench.publication())
+    return bench
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    return filled()
+
+
+def asking(bench: Bench) -> History:
+    return History(bench.plan, bench.broker, namespace=bench.names.namespace)
+
+
+def snapshot(bench: Bench, window: int, kind: Kind) -> Snapshot:
+    return next(s for s in bench.shown() if (s.window, s.kind) == (window, kind))
+
+
+@pytest.mark.parametrize(
+    ("windows", "window", "kind"),
+    [("total", 2, Kind.TOTAL), ("latest", 2, Kind.FINAL), ("1", 1, Kind.FINAL)],
+)
+def test_a_published_table_is_answered_as_it_was_published(
+    bench: Bench, windows: str, window: int, kind: Kind
+) -> None:
+    published = snapshot(bench, window, kind)
+    with asking(bench) as history:
+        answer = history.ask(["a0", "a1"], windows)
+    record = published.record("a0", "a1")
+    assert answer.table.ravel() == pytest.approx(np.array(record.table), abs=1e-12)
+    assert answer.stderr.ravel() == pytest.approx(np.array(record.stderr), rel=1e-9)
+    assert answer.revision == published.revision
+    assert answer.reports == record.reports
+    assert set(record.flags) - {"suspicious"} <= set(answer.flags)
+
+
+def test_axes_come_in_the_order_asked_for(bench: Bench) -> None:
+    with asking(bench) as history:
+        one, other = history.ask(["a0", "a2"]), history.ask(["a2", "a0"])
+    assert other.attributes == ("a2", "a0")
+    assert np.array_equal(one.table.T, other.table)
+    assert np.array_equal(one.stderr.T, other.stderr)
+
+
+def test_a_range_is_fitted_to_the_sum_of_its_windows(bench: Bench) -> None:
+    plan = bench.plan
+    tallies = []
+    for group in range(3):
+        logs = [log for log in bench.logs if log.group == group]
+        tallies.append(
+            count_of([c for log in logs for w in (1, 2) for c in log.cells(9999, w)]).tally
+        )
+    expected = methods.get(plan.method).fit(plan, tallies).marginal((0, 2))
+    with asking(bench) as history:
+        answer = history.ask(["a0", "a2"], "1..2")
+    assert answer.table.ravel() == pytest.approx(expected.table, abs=1e-12)
+
+
+def rewritten(bench: Bench, window: int, **changes: object) -> None:
+    """Write the counts of a window again, changed."""
+    where = Partition(bench.names.counts, 0)
+    for record in bench.broker.records(where):
+        one = decode_counts(bench.plan, record.value or b"")
+        if one.window == window:
+            value = encode_counts(bench.plan, replace(one, **changes))  # type: ignore[arg-type]
+            bench.sink.send(bench.names.counts, record.key, value, partition=0).wait(5)
+
+
+def test_without_running_totals_windows_are_added() -> None:
+    bench = filled()
+    with asking(bench) as history:
+        before = {w: history.ask(["a0"], w).table for w in ("total", "1..2")}
+    for window in range(3):
+        rewritten(bench, window, total=None)
+    with asking(bench) as history:
+        for windows, table in before.items():
+            assert np.array_equal(history.ask(["a0"], windows).table, table)
+
+
+def test_running_totals_bridge_windows_that_are_not_kept() -> None:
+    bench = filled()
+    with asking(bench) as history:
+        before = history.ask(["a0"], "1..2").table
+    rewritten(bench, 1, revision=(1, 1))
+    with asking(bench) as history:
+        assert history.windows() == [0, 2]
+        assert np.array_equal(history.ask(["a0"], "1..2").table, before)
+        with pytest.raises(InvalidInput, match="window 1 is not kept: its counts are missing"):
+            history.ask(["a0"], "1")
+
+
+def test_windows_published_without_counts_are_not_kept() -> None:
+    bench = Bench(published_plan(groups=3))
+    bench.close_all()
+    bench.put_all()
+    bench.topics.delete([bench.names.counts])
+    work(bench.publication())
+    bench.topics.create([s for s in bench.names.specs(0) if s.name == bench.names.counts])
+    with asking(bench) as history:
+        assert history.windows() == []
+        with pytest.raises(InvalidInput, match="window 0 is not kept: it was published without"):
+            history.ask(["a0"])
+
+
+def test_without_the_topic_the_remedy_is_named() -> None:
+    bench = filled()
+    bench.topics.delete([bench.names.counts])
+    with asking(bench) as history, pytest.raises(FatalError, match="create it: calmstream topics"):
+        history.ask(["a0"])
+
+
+def test_before_the_first_final_nothing_is_answered() -> None:
+    bench = Bench(published_plan())
+    with asking(bench) as history, pytest.raises(InvalidInput, match="no window is final yet"):
+        history.ask(["a0"])
+
+
+def test_windows_without_reports_have_no_table() -> None:
+    bench = filled(windows=0)
+    for log in bench.logs:
+        log.close(0)
+    bench.put_all()
+    work(bench.publication())
+    with (
+        asking(bench) as history,
+        pytest.raises(InvalidInput, match="window 0 received no reports"),
+    ):
+        history.ask(["a0"], "0")
+
+
+def test_a_range_is_fitted_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = []
+    real = methods.get(bench.plan.method)
+
+    class Counting:
+        def fit(self, *given: object) -> object:
+            fits.append(given)
+            return real.fit(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module.methods, "get", lambda _name: Counting())
+    with asking(bench) as history:
+        history.ask(["a0"], "1..2")
+        once = len(fits)
+        for attributes in (["a0"], ["a1"], ["a0", "a2"]):
+            history.ask(attributes, "1..2", group="a0=0|1" if "a0" in attributes else "")
+        assert len(fits) == once > 0
+        history.ask(["a0"], "1")
+    assert len(fits) > once
+
+
+def test_a_refresh_finds_what_was_published_since() -> None:
+    bench = Bench(published_plan(groups=3))
+    bench.close_all(windows=1)
+    bench.put_all()
+    publication = bench.publication()
+    work(publication)
+    with asking(bench) as history:
+        assert history.windows() == [0]
+        for log in bench.logs:
+            log.report(1, 1, 2, 3).close(1)
+            bench.put(log, log.closed(1))
+        work(publication)
+        assert history.windows() == [0]
+        history.refresh()
+        assert history.windows() == [0, 1]
+        assert history.ask(["a0"], "latest").windows[0].last == 1
+
+
+def test_a_difference_is_of_two_independent_tables(bench: Bench) -> None:
+    with asking(bench) as history:
+        after, before = history.ask(["a0", "a1"], "2"), history.ask(["a0", "a1"], "0..1")
+        change = history.difference(["a0", "a1"], "2", "0..1")
+        assert change.stderr == pytest.approx(np.hypot(after.stderr, before.stderr))
+        assert change.table.sum() == pytest.approx(0.0, abs=1e-9)
+        assert "difference" in change.flags
+        assert [str(w) for w in change.windows] == ["window 2", "windows 0 to 1"]
+        with pytest.raises(InvalidInput, match="windows 0 to 1 and window 1 overlap"):
+            history.difference(["a0"], "0..1", "1")
+        with pytest.raises(InvalidInput, match="overlap"):
+            history.difference(["a0"], "total", "0")
+
+
+def test_windows_in_which_a_device_may_report_twice_are_dependent() -> None:
+    bench = filled(published_plan(groups=3, guarantee=Guarantee("w-event", 2)))
+    with asking(bench) as history:
+        assert "dependent" not in history.ask(["a0"], "0..1").flags
+        assert "dependent" in history.ask(["a0"], "0..2").flags
+        assert "dependent" in history.difference(["a0"], "2", "0").flags
+        assert "dependent" not in history.difference(["a0"], "1", "0").flags
+
+
+def test_forged_counts_are_flagged_or_withheld() -> None:
+    for plan in (
+        published_plan(groups=3),
+        replace(published_plan(groups=3), on_suspicion="withhold"),
+    ):
+        bench = Bench(plan)
+        for log in bench.logs:
+            log.report(0, *([log.group] * 3000)).close(0)
+        bench.put_all()
+        work(bench.publication())
+        with asking(bench) as history:
+            if plan.on_suspicion == "flag":
+                assert "suspicious" in history.ask(["a0"], "0").flags
+            else:
+                with pytest.raises(InvalidInput, match="window 0: withheld: the raw counts look"):
+                    history.ask(["a0"], "0")
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"attributes": ["b"]}, "no attribute 'b'"),
+        ({"attributes": []}, "at least one attribute"),
+        ({"attributes": ["a0", "a0"]}, "named twice"),
+        ({"attributes": ["a0"], "group": "a1=0|1"}, "'a1' is not among the attributes"),
+        ({"attributes": ["a0"], "group": {"a0": "7"}}, "no label '7'"),
+        ({"attributes": ["a0", "a1"], "given": ["a2"]}, "given a2: expected some, not all"),
+        ({"attributes": ["a0"], "windows": "9"}, "the newest final window is 2"),
+    ],
+)
+def test_bad_questions_are_one_line(bench: Bench, given: dict[str, object], why: str) -> None:
+    with asking(bench) as history, pytest.raises(InvalidInput, match=why) as refused:
+        history.ask(**given)  # type: ignore[arg-type]
+    assert "\n" not in str(refused.value)
+
+
+def test_foreign_records_are_passed(bench: Bench) -> None:
+    for key, value in ((b"x", b"y"), (b"0/0000", b"{"), (b"9/0000", None)):
+        bench.sink.send(bench.names.counts, key, value, partition=0).wait(5)
+    with asking(bench) as history:
+        assert history.windows() == [0, 1, 2]
