@@ -27,6 +27,7 @@ COMMANDS = (
     "gateway",
     "consume",
     "watch",
+    "query",
     "analyse",
     "export",
     "inspect",
@@ -42,6 +43,7 @@ COMMANDS = (
 
 
 EXTRAS: Mapping[str, frozenset[str]] = {
+    "arrow": frozenset(("pyarrow",)),
     "signed": frozenset(("cryptography",)),
     "service": frozenset(
         (

@@ -5,6 +5,7 @@ A replay counts an old log again and publishes the results in another namespace.
 
 from __future__ import annotations
 
+import json
 import secrets
 import signal
 import time
@@ -99,6 +100,14 @@ def test_a_replayed_log_gives_identical_finals(kafka_bootstrap: str, tmp_path: P
     counts = kept_counts(kafka_bootstrap, "calmstream", plan)
     assert len(counts) == WINDOWS * len(plan.groups)
     assert kept_counts(kafka_bootstrap, "again", plan) == counts
+
+    asked = run("query", *where, "--attributes", "a0,a1", "--format", "json")
+    assert asked.returncode == 0, asked.stderr
+    answer = json.loads(asked.stdout)
+    total = json.loads(first[f"{WINDOWS - 1}/total/a0+a1".encode()])
+    assert answer["table"] == pytest.approx(total["table"], abs=1e-12)
+    assert answer["stderr"] == pytest.approx(total["stderr"])
+    assert answer["revision"] == total["revision"]
 
     done = run("replay", *where, "--output-namespace", "once-more")
     assert done.returncode == 0, done.stderr

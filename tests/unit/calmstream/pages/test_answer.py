@@ -1,0 +1,139 @@
+"""Answers of the query command in all formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calmstream.cli import main
+from calmstream.commands import query
+from calmstream.pages.answer import as_arrow, as_csv, as_json, as_table, harmless
+from consumer.read.history import Answer
+from consumer.read.ranges import Windows
+from estimators.errors import InvalidInput
+from tests.support.publisher import START, Bench, published_plan, work
+
+PLAN = published_plan()
+ANSWER = Answer(
+    attributes=("a1", "a0"),
+    labels=(("0", "=1"), ("x", "y", "[z]")),
+    table=np.arange(6).reshape(2, 3) / 15,
+    stderr=np.full((2, 3), 0.01),
+    flags=("covered", "noise"),
+    windows=(Windows(0, 2, total=True),),
+    reports=1234,
+    revision=(1, 2, 3, 4),
+)
+
+
+def test_json_is_one_object_with_all_that_must_be_known() -> None:
+    text = as_json(PLAN, ANSWER)
+    assert text.count(b"\n") == 1
+    found = json.loads(text)
+    assert found == {
+        "plan": PLAN.digest,
+        "attributes": ["a1", "a0"],
+        "labels": [["0", "=1"], ["x", "y", "[z]"]],
+        "table": pytest.approx([n / 15 for n in range(6)]),
+        "stderr": [0.01] * 6,
+        "flags": ["covered", "noise"],
+        "windows": [{"first": 0, "last": 2, "total": True, "start": START, "end": START + 30}],
+        "reports": 1234,
+        "revision": [1, 2, 3, 4],
+    }
+
+
+def test_csv_has_a_line_per_cell_that_no_spreadsheet_executes() -> None:
+    rows = list(csv.reader(io.StringIO(as_csv(PLAN, ANSWER).decode())))
+    assert rows[0] == ["a1", "a0", "value", "stderr", "flags"]
+    assert len(rows) == 7
+    assert rows[5][:2] == ["'=1", "y"]
+    assert float(rows[5][2]) == pytest.approx(4 / 15)
+    assert rows[1][4] == "covered noise"
+    for text in ("=1+1", "+1", "-1", "@x", "\tx", "\rx"):
+        assert harmless(text) == f"'{text}"
+    assert harmless("a=1") == "a=1"
+
+
+def test_a_table_for_people_says_what_it_is_about() -> None:
+    text = as_table(PLAN, ANSWER).decode()
+    assert "all windows through 2, 1,234 reports · covered, noise" in text
+    assert "[z]" in text
+    assert "26.67 %" in text
+    assert "1.96" in text
+
+
+def test_arrow_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InvalidInput, match=r"pip install 'calmstream\[arrow\]'"):
+        as_arrow(PLAN, ANSWER)
+
+
+def test_arrow_holds_the_same_cells() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.ipc.open_stream(as_arrow(PLAN, ANSWER)).read_all()
+    assert table.column_names == ["a1", "a0", "value", "stderr"]
+    assert table["value"].to_pylist() == pytest.approx([n / 15 for n in range(6)])
+    assert json.loads(table.schema.metadata[b"calmstream"])["reports"] == 1234
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The beginning of a command on a broker that holds two published windows."""
+    bench = Bench(published_plan(groups=3))
+    bench.close_all()
+    bench.put_all()
+    work(bench.publication())
+    monkeypatch.setattr(query, "kafka", lambda _bootstrap: bench.broker)
+    path = tmp_path / "plan.json"
+    path.write_bytes(bench.plan.to_bytes())
+    return ["query", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
+
+
+def test_the_command_prints_one_object(
+    asked: list[str], capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    words = ["--attributes", "a2,a0", "--windows", "1..2", "--given", "a0", "--format", "json"]
+    assert main([*asked, *words]) == 0
+    found = json.loads(capsysbinary.readouterr().out)
+    assert found["attributes"] == ["a0", "a2"]
+    assert np.array(found["table"]).reshape(2, 2).sum(axis=1) == pytest.approx([1, 1])
+    assert found["windows"][0] == {
+        "first": 1, "last": 2, "total": False, "start": START + 10, "end": START + 30,
+    }  # fmt: skip
+    assert "conditional" in found["flags"]
+
+
+def test_the_command_subtracts(
+    asked: list[str], capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main([*asked, "--attributes", "a0", "--windows", "2", "--minus", "0..1"]) == 0
+    assert b"window 2 minus windows 0 to 1" in capsysbinary.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--attributes", "b"], "no attribute 'b'"),
+        (["--attributes", "a0", "--group", "a0=7"], "no label '7'"),
+        (["--attributes", "a0", "--group", "a1=0|1"], "'a1' is not among the attributes"),
+        (["--attributes", "a0", "--given", "a0"], "--given: name some, not all"),
+        (["--attributes", "a0", "--windows", "never"], "expected total, latest"),
+        (["--attributes", "a0", "--windows", "0..3"], "the newest final window is 2"),
+        (["--attributes", "a0", "--windows", "0", "--minus", "0"], "overlap"),
+    ],
+)
+def test_a_bad_question_is_one_line_and_prints_nothing(
+    asked: list[str], words: list[str], why: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main([*asked, *words]) == 2
+    out, err = capsysbinary.readouterr()
+    assert out == b""
+    assert why in err.decode()
+    assert err.count(b"\n") == 1
