@@ -1,0 +1,160 @@
+"""How often intervals of later questions hold the truth, and what the covariance is worth.
+
+Draws devices from a data set, collects their reports by a plan, and asks random questions of the
+fitted model: one to three attributes, labels put into random groups, and half of the tables of two
+and more attributes as proportions given the first attribute. Counts how many 95 % intervals of
+cells hold the proportion among the drawn devices, and compares the error of a grouped cell with the
+error of the same cells added as if they were independent.
+
+Proportions within combinations that fewer than 1 % of the devices have are left out.
+
+    python -m benchmarks.accuracy.later
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+from benchmarks.populations import population
+from calmstream.evaluation.population import collect, draw
+from calmstream.evaluation.rounds import local_plan
+from estimators import methods
+from estimators.analysis.grouped import GroupedTable, conditional, grouped
+from estimators.analysis.grouping import Grouping
+from estimators.domain import Attribute, Domain
+from estimators.marginal import Floats
+from estimators.methods.base import Model
+from estimators.numerics.contraction import contract
+from estimators.plan.request import Request
+
+LEAST_MASS = 0.01
+"""Combinations of fewer devices are not judged."""
+
+
+@dataclass
+class Tally:
+    """What was found for one kind of question."""
+
+    held: list[float] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+
+    def line(self, name: str) -> str:
+        ratio = (
+            f"{np.median(self.ratios):.2f}, at most {max(self.ratios):.2f}" if self.ratios else ""
+        )
+        return f"  {name:28} {len(self.held):4} {100 * np.mean(self.held):6.1f} %   {ratio}"
+
+
+def random_groups(attribute: Attribute, random: np.random.Generator) -> Grouping:
+    """Two to four groups of random labels; of a binary attribute its labels."""
+    labels = attribute.cardinality
+    groups = int(random.integers(2, min(labels, 4) + 1))
+    owner = random.permutation(np.arange(labels) % groups) if labels > 2 else np.arange(2)
+    member = (owner[None] == np.arange(groups)[:, None]).astype(np.float64)
+    return Grouping(tuple(map(str, range(groups))), member)
+
+
+def truth(
+    domain: Domain, codes: np.ndarray, attributes: Sequence[int], members: Sequence[Floats]
+) -> Floats:
+    """The proportions among the devices: shape of the groups."""
+    histogram = domain.histogram(codes, attributes) / len(codes)
+    return contract(histogram.reshape(domain.shape(attributes)), members)
+
+
+def ask(
+    model: Model,
+    domain: Domain,
+    codes: np.ndarray,
+    random: np.random.Generator,
+    found: dict[str, Tally],
+) -> None:
+    """Ask one question and note the answer."""
+    k = int(random.integers(1, 4))
+    attributes = sorted(random.choice(len(domain), k, replace=False).tolist())
+    names = [domain.names[i] for i in attributes]
+    groupings = {i: random_groups(domain.attributes[i], random) for i in attributes}
+    members = [groupings[i].member for i in attributes]
+    answer = grouped(model, domain, names, groupings)
+    proportions = truth(domain, codes, attributes, members)
+    covered = "covered" if "covered" in answer.flags else "no view covers"
+    if k > 1 and random.random() < 0.5:
+        _judge_conditional(answer, proportions, found[f"given, {covered}"])
+        return
+    held = np.abs(answer.raw - proportions) <= 1.96 * answer.stderr + 1e-12
+    tally = found[f"grouped, {covered}"]
+    tally.held.append(float(held.mean()))
+    if any(not groupings[i].identity for i in attributes):
+        cells = np.square(model.marginal(tuple(attributes)).stderr)
+        independent = contract(cells.reshape(domain.shape(attributes)), members)
+        tally.ratios.append(float(np.sqrt(np.square(answer.stderr).mean() / independent.mean())))
+
+
+def _judge_conditional(answer: GroupedTable, proportions: Floats, tally: Tally) -> None:
+    shown = conditional(answer, answer.attributes[:1])
+    blocks = proportions.reshape(len(proportions), -1)
+    mass = blocks.sum(axis=1, keepdims=True)
+    enough = np.broadcast_to(mass > LEAST_MASS, blocks.shape)
+    expected = blocks / np.where(mass > 0.0, mass, 1.0)
+    held = np.abs(shown.table.reshape(blocks.shape) - expected) <= 1.96 * shown.stderr.reshape(
+        blocks.shape
+    )
+    tally.held.append(float(held[enough].mean()))
+
+
+def study(
+    dataset: str, method: str, users: int, epsilon: str, repeats: int, questions: int
+) -> None:
+    """Measure one data set and print what was found."""
+    table = population(dataset)
+    plan = local_plan(methods.get(method), Request(table.domain, epsilon, users, 2))
+    found: dict[str, Tally] = defaultdict(Tally)
+    seconds = []
+    for repeat in range(repeats):
+        random = np.random.default_rng([20261122, repeat])
+        codes = draw(table.codes, users, random)
+        tallies = collect(plan, codes, np.random.SeedSequence([repeat, 7]), exact=True)
+        model = methods.get(method).fit(plan, tallies)
+        began = time.perf_counter()
+        for _ in range(questions // repeats):
+            ask(model, table.domain, codes, random, found)
+        seconds.append((time.perf_counter() - began) / (questions // repeats))
+        print(f"{dataset} {method}: repeat {repeat + 1} of {repeats}", file=sys.stderr)
+    held = [value for tally in found.values() for value in tally.held]
+    print(
+        f"{dataset}, {method}, epsilon {epsilon}, {users:,} devices: {len(held)} "
+        f"questions, {100 * np.mean(held):.1f} % of intervals hold; "
+        f"{1000 * np.mean(seconds):.0f} ms a question"
+    )
+    print(f"  {'':28}    n    held     error over independent cells: median")
+    for name in sorted(found):
+        print(found[name].line(name))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--datasets", default="adult,taxi,kosarak")
+    parser.add_argument("--methods", default="noise-aware,calm")
+    parser.add_argument("--users", type=int, default=100_000)
+    parser.add_argument("--epsilon", default="1")
+    parser.add_argument("--repeats", type=int, default=20, help="populations, each asked a part")
+    parser.add_argument("--questions", type=int, default=500)
+    args = parser.parse_args()
+    for dataset in args.datasets.split(","):
+        for method in args.methods.split(","):
+            study(dataset, method, args.users, args.epsilon, args.repeats, args.questions)
+
+
+if __name__ == "__main__":
+    main()
