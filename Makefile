@@ -10,7 +10,7 @@ WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-web edge conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants pgm broker-jars lock image clean
+.PHONY: help demo demo-web edge conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants later pgm broker-jars lock image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ $(VENV)/.mutation: $(VENV)/.dev
 
 mutants: $(VENV)/.mutation ## 200 small changes of the source, one at a time: how many the tests notice (ARGS=--help)
 	@$(BIN)/python -m benchmarks.mutation $(ARGS)
+
+later: $(VENV)/.service ## how often intervals of 500 later questions hold, on three data sets: minutes
+	@$(BIN)/python -m benchmarks.accuracy.later $(ARGS)
 
 $(VENV)/.accuracy: $(VENV)/.service
 	@echo "adding the plotting library (once)"

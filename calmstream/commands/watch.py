@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import signal
 import threading
+from contextlib import ExitStack
 
 from rich.console import Console
 
 from calmstream import arguments
 from calmstream.connect import kafka
+from calmstream.pages.exact_conditional import with_proportions
 from calmstream.pages.watch import watch
+from consumer.read.history import History
 from consumer.subscribe.subscribe import subscribe
 from estimators.errors import InvalidInput
 from estimators.wire.snapshot import Kind
@@ -66,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     broker = kafka(args.bootstrap)
+    stack = ExitStack()
     try:
         snapshots = subscribe(
             plan,
@@ -77,11 +81,19 @@ def run(args: argparse.Namespace) -> int:
             output_namespace=args.output_namespace,
             stop=stop,
         )
+        if args.given:
+            history = stack.enter_context(
+                History(
+                    plan, broker, namespace=args.namespace, output_namespace=args.output_namespace
+                )
+            )
+            snapshots = with_proportions(snapshots, history, args.marginal, args.given)
         if not watch(snapshots, args.marginal, args.given, live=not args.once) and args.once:
             Console(stderr=True).print("calmstream: no such snapshot is published yet")
     except KeyboardInterrupt:
         # Ending it is how a person stops watching; nothing failed.
         return 0
     finally:
+        stack.close()
         broker.close()
     return 0

@@ -61,5 +61,5 @@ def conditional(record: MarginalRecord, given: Sequence[str]) -> MarginalRecord:
         stderr=tuple(stderr.ravel().tolist()),
         # The expected sum of squared errors, as for any table.
         noise_floor=float(np.square(stderr).sum()),
-        flags=(*record.flags, "conditional"),
+        flags=(*record.flags, "conditional", "approximate"),
     )

@@ -17,6 +17,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from calmstream.pages.conditional import conditional
+from calmstream.pages.exact_conditional import SnapshotWithProportions
 from calmstream.pages.history import History, sparkline
 from calmstream.pages.quiet import folded
 from consumer.subscribe.assembler import Snapshot
@@ -47,8 +48,9 @@ FLAGS = {
     "suspicious": "the raw counts look forged: do not rely on it, see the manifest",
     "noise": "the noise is too large: do not draw conclusions from this table",
     "uniform": "no report was about some of the attributes: that part is a guess",
-    "conditional": "proportions within each combination of the first attributes; the bars assume "
-    "independent cells",
+    "conditional": "proportions within each combination of the first attributes",
+    "approximate": "the bars take the cells as independent; those of the newest window with kept "
+    "counts do not",
     "raw": "cells may be negative and need not add up to 100 %",
 }
 
@@ -119,7 +121,11 @@ def view(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ())
         InvalidInput: the marginal is not published, or ``given`` is not a part of it.
     """
     record = snapshot.record(*marginal)
-    return conditional(record, given) if given else record
+    if not given:
+        return record
+    if isinstance(snapshot, SnapshotWithProportions):
+        return snapshot.proportions
+    return conditional(record, given)
 
 
 def render(

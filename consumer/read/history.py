@@ -124,10 +124,15 @@ class History:
         self._ready()
         return self._kept.windows()
 
+    def newest(self) -> int | None:
+        """Return the newest final window; None before the first."""
+        self._ready()
+        return self._kept.newest()
+
     def ask(
         self,
         attributes: Sequence[str],
-        windows: str = "total",
+        windows: str | Windows = "total",
         *,
         group: str | Mapping[str, str] = "",
         given: Sequence[str] = (),
@@ -136,8 +141,8 @@ class History:
 
         Args:
             attributes: names, published or not.
-            windows: ``total``, ``latest``, ``I``, ``I..J`` or ``DATE..DATE``
-                (:mod:`consumer.read.ranges`).
+            windows: ``total``, ``latest``, ``I``, ``I..J`` or ``DATE..DATE``, or what they stand
+                for (:mod:`consumer.read.ranges`).
             group: groups of labels, ``region=EU|US,other;age=17-30|31+``
                 (:mod:`estimators.analysis.grouping`), or a mapping from attribute to its groups.
             given: some of the attributes: proportions within each of their combinations.
@@ -187,7 +192,9 @@ class History:
         if not self._read:
             self.refresh()
 
-    def _windows(self, text: str) -> Windows:
+    def _windows(self, text: str | Windows) -> Windows:
+        if isinstance(text, Windows):
+            return text
         newest = self._kept.newest()
         if newest is None:
             raise InvalidInput("no window is final yet")

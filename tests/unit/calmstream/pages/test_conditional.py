@@ -26,7 +26,7 @@ def test_proportions_add_up_within_the_given_attribute_which_comes_first() -> No
     assert result.attributes == ("a", "b")
     assert result.labels == LABELS
     assert result.table == pytest.approx((1 / 3, 2 / 3, 0, 3 / 7, 4 / 7, 0))
-    assert result.flags == ("covered", "conditional")
+    assert result.flags == ("covered", "conditional", "approximate")
 
 
 def test_the_other_way_round_and_a_combination_without_mass() -> None:
