@@ -44,6 +44,7 @@ class GroupedTable:
         stderr: shape of the labels.
         reports: that speak about these attributes.
         flags: as :class:`estimators.marginal.Marginal`, and ``approximate``.
+        independent: whether the covariances between cells are not known.
     """
 
     attributes: tuple[str, ...]
@@ -54,6 +55,7 @@ class GroupedTable:
     stderr: Floats
     reports: int
     flags: tuple[str, ...]
+    independent: bool = False
 
 
 def grouped(
@@ -96,6 +98,7 @@ class _Cells:
     covariance: Floats | None
     reports: int
     flags: tuple[str, ...]
+    independent: bool = False
 
 
 def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) -> _Cells:
@@ -132,9 +135,10 @@ def _independent(marginal: Marginal, members: Sequence[Floats], shape: tuple[int
     flags = _flags(marginal, table, table, np.sqrt(variance))
     whole = table.size <= MAX_COVARIANCE_CELLS
     spread = np.diag(variance) if whole else None
-    if marginal.reports:
+    independent = marginal.reports > 0
+    if independent and table.size < marginal.table.size:
         flags = (*flags, APPROXIMATE)
-    return _Cells(table, table, np.sqrt(variance), spread, marginal.reports, flags)
+    return _Cells(table, table, np.sqrt(variance), spread, marginal.reports, flags, independent)
 
 
 def _flags(marginal: Marginal, table: Floats, raw: Floats, stderr: Floats) -> tuple[str, ...]:
@@ -170,6 +174,7 @@ def _arranged(
         stderr=found.stderr[place].reshape(cells.shape),
         reports=found.reports,
         flags=found.flags,
+        independent=found.independent,
     )
 
 
@@ -209,6 +214,7 @@ def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
     variance = own - 2.0 * ratio * with_mass + np.square(ratio) * of_mass
     error = np.minimum(np.sqrt(np.maximum(variance, 0.0)) / safe, 1.0)
     table = np.where(there, ratio, 0.0).reshape(shape)
+    unknown = (APPROXIMATE,) if joint.independent else ()
     return replace(
         joint,
         attributes=tuple(names[axis] for axis in order),
@@ -217,7 +223,7 @@ def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
         raw=table,
         covariance=None,
         stderr=np.where(there, error, 1.0).reshape(shape),
-        flags=(*joint.flags, "conditional"),
+        flags=tuple(dict.fromkeys((*joint.flags, "conditional", *unknown))),
     )
 
 

@@ -17,6 +17,7 @@ import pytest
 from broker.in_process import InProcessBroker
 from calmstream.cli import main
 from calmstream.commands import plan as command
+from consumer.read.history import History
 from consumer.subscribe.assembler import Snapshot
 from estimators.domain import Domain
 from estimators.marginal import sse
@@ -115,6 +116,15 @@ def test_from_a_pilot_to_totals_that_hold_it(desk: Desk, tmp_path: Path) -> None
     assert total.manifest.reports == final.manifest.reports == rest.sent
     assert total.manifest.processing[0] == "joining what earlier plans counted"
     assert error(total) < error(final)
+
+    # Later questions about all windows hold the pilot too; those about a window do not.
+    names = [DOMAIN.names[0], DOMAIN.names[1]]
+    with History(plan, second.broker, namespace="test") as history:
+        for windows, published in (("total", total), ("0", final)):
+            answer, record = history.ask(names, windows), published.record(*names)
+            assert answer.table.ravel() == pytest.approx(np.array(record.table), abs=1e-12)
+            assert answer.stderr.ravel() == pytest.approx(np.array(record.stderr))
+            assert answer.reports == record.reports
 
 
 def test_a_pilot_without_reports_is_refused(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:

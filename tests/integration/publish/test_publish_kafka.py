@@ -13,6 +13,7 @@ from broker.clock import SystemClock
 from broker.kafka import connect
 from consumer.metrics.publisher import publisher_metrics
 from consumer.publish.publisher import Publisher, PublisherConfig
+from consumer.read.history import History
 from consumer.subscribe.subscribe import plan_names, subscribe
 from estimators.wire.snapshot import Kind
 from tests.support.publisher import DAY_MS, SlotLog, published_plan, slot_logs
@@ -77,6 +78,12 @@ def test_a_take_over_loses_and_repeats_nothing(kafka_bootstrap: str) -> None:
         kept = [(s.window, s.kind) for s in shown if s.kind is not Kind.EARLY]
         assert kept == [(w, k) for w in (0, 1) for k in (Kind.FINAL, Kind.TOTAL)]
         assert [s.manifest.reports for s in shown if s.kind is Kind.TOTAL] == [120, 128]
+        with History(plan, broker, namespace=names.namespace) as history:
+            assert history.windows() == [0, 1]
+            total = next(s for s in shown if s.kind is Kind.TOTAL and s.window == 1)
+            answer = history.ask(["a0"])
+            assert answer.revision == total.revision
+            assert answer.table.tolist() == pytest.approx(list(total.record("a0").table))
     finally:
         broker.topics().delete([spec.name for spec in names.specs(0)])
         broker.close()
