@@ -5,7 +5,8 @@ gateway: ``Report.decode`` and ``Batcher``. Elsewhere: ``read_plan``. For users 
 ``subscribe``, ``History``. Everything else belongs to the command line.
 """
 
-from consumer.read.history import Answer, History
+from consumer.read.answer import Answer
+from consumer.read.history import History
 from consumer.subscribe.assembler import Snapshot, Table
 from consumer.subscribe.subscribe import subscribe
 from estimators.plan import Plan

@@ -25,6 +25,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     arguments.add_plan(parser)
     arguments.add_broker(parser)
     arguments.add_output_namespace(parser)
+    _add_question(parser)
+    parser.add_argument(
+        "--format", choices=sorted(FORMATS), default="table", help="default: %(default)s"
+    )
+    parser.set_defaults(run=run)
+
+
+def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attributes",
         type=arguments.names,
@@ -56,10 +64,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         default=(),
         help="proportions within each value of these attributes",
     )
-    parser.add_argument(
-        "--format", choices=sorted(FORMATS), default="table", help="default: %(default)s"
-    )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

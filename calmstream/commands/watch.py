@@ -70,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     broker = kafka(args.bootstrap)
     stack = ExitStack()
+    where = {"namespace": args.namespace, "output_namespace": args.output_namespace}
     try:
         snapshots = subscribe(
             plan,
@@ -77,16 +78,11 @@ def run(args: argparse.Namespace) -> int:
             kinds=tuple(Kind) if args.kind is None else (Kind(args.kind),),
             from_window=args.from_window,
             follow=not args.once,
-            namespace=args.namespace,
-            output_namespace=args.output_namespace,
             stop=stop,
+            **where,
         )
         if args.given:
-            history = stack.enter_context(
-                History(
-                    plan, broker, namespace=args.namespace, output_namespace=args.output_namespace
-                )
-            )
+            history = stack.enter_context(History(plan, broker, **where))
             snapshots = with_proportions(snapshots, history, args.marginal, args.given)
         if not watch(snapshots, args.marginal, args.given, live=not args.once) and args.once:
             Console(stderr=True).print("calmstream: no such snapshot is published yet")

@@ -12,7 +12,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from consumer.read.history import Answer
+from consumer.read.answer import Answer
 from estimators.errors import InvalidInput
 from estimators.plan import Plan
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
-from consumer.read.history import Answer, History
+from consumer.read.answer import Answer
+from consumer.read.history import History
 from consumer.read.ranges import Windows
 from consumer.subscribe.assembler import Snapshot
 from estimators.errors import CalmstreamError

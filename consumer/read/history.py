@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Self
 
 from broker.clock import SystemClock
 from broker.transport import Broker
+from consumer.read.answer import Answer
 from consumer.read.kept import KeptCounts
 from consumer.read.ranges import Windows, read_windows
 from consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
@@ -18,7 +18,6 @@ from estimators.analysis.grouped import GroupedTable, conditional, difference, g
 from estimators.analysis.grouping import Grouping, of_mapping, parse
 from estimators.analysis.poisoning import examine
 from estimators.errors import FatalError, InvalidInput
-from estimators.marginal import Floats
 from estimators.methods.base import Follows, Model
 from estimators.plan import Plan
 from estimators.planning import require_answers
@@ -33,34 +32,6 @@ _Fitted = tuple[Model, tuple[str, ...]]
 
 SUSPICIOUS = "suspicious"
 DEPENDENT = "dependent"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """A table, with all that its reader must know.
-
-    Attributes:
-        attributes: names, in axis order; given ones first.
-        labels: per attribute its labels, or those of its groups.
-        table: shape of the labels; of a difference, changes, which may be negative.
-        stderr: the same shape: standard errors, before non-negativity was enforced.
-        flags: as in a snapshot (:class:`estimators.marginal.Marginal`), and: ``approximate``
-            (errors take the cells as independent), ``conditional``, ``difference``, ``dependent``
-            (a device may have reported in several of these windows: the errors take reports as
-            independent), ``suspicious`` (the raw counts look forged).
-        windows: first and last window; of a difference, those it is about and those it subtracts.
-        reports: of these windows and groups of devices that speak about the attributes.
-        revision: that of the final of the last window: one offset per input partition.
-    """
-
-    attributes: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]
-    table: Floats
-    stderr: Floats
-    flags: tuple[str, ...]
-    windows: tuple[Windows, ...]
-    reports: int
-    revision: Revision
 
 
 class History:

@@ -202,18 +202,9 @@ def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
     blocks = int(np.prod(shape[: len(given)]))
     cells = np.arange(joint.table.size).reshape(joint.table.shape)
     place = cells.transpose(order).reshape(blocks, -1)
-    x = joint.table.ravel()[place]
     covariance = joint.covariance[place[:, :, None], place[:, None, :]]
-    own = np.diagonal(covariance, axis1=1, axis2=2)
-    with_mass = covariance.sum(axis=2)
-    mass = x.sum(axis=1, keepdims=True)
-    there = mass > 0.0
-    safe = np.where(there, mass, 1.0)
-    ratio = x / safe
-    of_mass = with_mass.sum(axis=1, keepdims=True)
-    variance = own - 2.0 * ratio * with_mass + np.square(ratio) * of_mass
-    error = np.minimum(np.sqrt(np.maximum(variance, 0.0)) / safe, 1.0)
-    table = np.where(there, ratio, 0.0).reshape(shape)
+    ratio, error = _ratios(joint.table.ravel()[place], covariance)
+    table = ratio.reshape(shape)
     unknown = (APPROXIMATE,) if joint.independent else ()
     return replace(
         joint,
@@ -222,9 +213,26 @@ def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
         table=table,
         raw=table,
         covariance=None,
-        stderr=np.where(there, error, 1.0).reshape(shape),
+        stderr=error.reshape(shape),
         flags=tuple(dict.fromkeys((*joint.flags, "conditional", *unknown))),
     )
+
+
+def _ratios(x: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+    """Return each block's cells over its mass, and their standard errors.
+
+    Shapes (blocks, cells), of the result too, and (blocks, cells, cells).
+    """
+    mass = x.sum(axis=1, keepdims=True)
+    there = mass > 0.0
+    safe = np.where(there, mass, 1.0)
+    ratio = x / safe
+    own = np.diagonal(covariance, axis1=1, axis2=2)
+    with_mass = covariance.sum(axis=2)
+    of_mass = with_mass.sum(axis=1, keepdims=True)
+    variance = own - 2.0 * ratio * with_mass + np.square(ratio) * of_mass
+    error = np.minimum(np.sqrt(np.maximum(variance, 0.0)) / safe, 1.0)
+    return np.where(there, ratio, 0.0), np.where(there, error, 1.0)
 
 
 def difference(after: GroupedTable, before: GroupedTable) -> GroupedTable:
