@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from broker.transport import Headers
 from estimators.mechanisms.base import Reports
 from estimators.plan import Plan
 from estimators.randomness import Randomness
@@ -29,12 +30,14 @@ class EncodedBatch:
         n: number of reports.
         batch_id: 16 random bytes: the record's key, by which a resend is recognised.
         value: the record's body.
+        headers: the record's Kafka headers; workers ignore them.
     """
 
     group: int
     n: int
     batch_id: bytes
     value: bytes = field(repr=False)
+    headers: Headers = ()
 
 
 def make_batch(

@@ -222,7 +222,10 @@ class BatchSender:
         batch.sent = self._clock.monotonic()
         try:
             batch.delivery = self._sink.send(
-                self._names.reports(encoded.group), encoded.batch_id, encoded.value
+                self._names.reports(encoded.group),
+                encoded.batch_id,
+                encoded.value,
+                headers=encoded.headers,
             )
         except FatalError as error:
             self._refused(batch, error)

@@ -33,7 +33,7 @@ VERSION = "spool-1"
 _HEADER = struct.Struct("<cH")
 _REPORT = struct.Struct("<c16sHH")
 _LEFT = struct.Struct("<cI")
-_SEALED = struct.Struct("<c16sHII")
+_SEALED = struct.Struct("<c16sHHII")
 _DROPPED = struct.Struct("<cHI")
 _SETTLED = struct.Struct("<c16s")
 
@@ -72,6 +72,7 @@ class StoredBatch:
     """An ``S`` entry; ``at`` is the offset of the body within the payload."""
 
     batch_id: bytes
+    key: int
     group: int
     n: int
     at: int
@@ -149,18 +150,19 @@ def reports(codec: RowCodec, entries: Iterable[Entry]) -> bytes:
 
 
 def sealed(
-    numbers: Sequence[int], batches: Iterable[EncodedBatch], dropped: tuple[int, int]
+    numbers: Sequence[int], key: int, batches: Iterable[EncodedBatch], dropped: tuple[int, int]
 ) -> bytes:
     """Return the entries of reports that leave together.
 
     Args:
         numbers: of the reports.
+        key: number of the application key that the reports came with.
         batches: which hold them.
         dropped: group, and how many of the reports are in no batch.
     """
     parts = [_LEFT.pack(b"O", len(numbers)), np.array(sorted(numbers), "<u4").tobytes()]
     for batch in batches:
-        head = _SEALED.pack(b"S", batch.batch_id, batch.group, batch.n, len(batch.value))
+        head = _SEALED.pack(b"S", batch.batch_id, key, batch.group, batch.n, len(batch.value))
         parts += [head, batch.value]
     if dropped[1]:
         parts.append(_DROPPED.pack(b"D", *dropped))
@@ -201,9 +203,9 @@ def read_entries(codec: RowCodec, payload: bytes, at: int) -> Iterator[Stored]:
             yield Left(np.frombuffer(payload, "<u4", n, at).tolist())
             at += 4 * n
         elif kind == b"S":
-            _, batch_id, group, n, length = _SEALED.unpack_from(payload, at)
+            _, batch_id, key, group, n, length = _SEALED.unpack_from(payload, at)
             at += _SEALED.size
-            yield StoredBatch(batch_id, group, n, at, length)
+            yield StoredBatch(batch_id, key, group, n, at, length)
             at += length
         elif kind == b"D":
             _, group, n = _DROPPED.unpack_from(payload, at)

@@ -48,6 +48,7 @@ class SealedBatch:
         group: index of its group.
         n: number of reports.
         batch_id: 16 random bytes.
+        key: number of the application key that its reports came with; 0 where everybody may send.
         offset: of the record's body in the file.
         length: of the body.
     """
@@ -56,6 +57,7 @@ class SealedBatch:
     group: int
     n: int
     batch_id: bytes
+    key: int
     offset: int
     length: int
 
@@ -123,14 +125,19 @@ class PeriodLog:
         return [Numbered(first + i, entry.row) for i, entry in enumerate(accepted)]
 
     def seal(
-        self, numbers: Sequence[int], group: int, batches: Sequence[EncodedBatch], dropped: int
+        self,
+        numbers: Sequence[int],
+        key: int,
+        group: int,
+        batches: Sequence[EncodedBatch],
+        dropped: int,
     ) -> list[SealedBatch]:
-        """Write down that reports leave, and in which batches; durable on return.
+        """Write down that reports of one key leave, and in which batches; durable on return.
 
         Raises:
             RecoverableError: it could not be written; the reports have not left.
         """
-        payload = entries.sealed(numbers, batches, (group, dropped))
+        payload = entries.sealed(numbers, key, batches, (group, dropped))
         offset = self._write(payload)
         stored = entries.read_entries(self._codec, payload, 0)
         return [self._batch(entry, offset) for entry in stored if isinstance(entry, StoredBatch)]
@@ -215,7 +222,13 @@ class PeriodLog:
 
     def _batch(self, entry: StoredBatch, offset: int) -> SealedBatch:
         batch = SealedBatch(
-            self.period, entry.group, entry.n, entry.batch_id, offset + entry.at, entry.length
+            self.period,
+            entry.group,
+            entry.n,
+            entry.batch_id,
+            entry.key,
+            offset + entry.at,
+            entry.length,
         )
         self.unsettled[batch.batch_id] = batch
         return batch

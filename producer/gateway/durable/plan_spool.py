@@ -28,6 +28,9 @@ from producer.gateway.open_batches import (
 from producer.gateway.rows import batches_of_rows, in_parts
 from producer.gateway.totals import Accounts, Failure
 
+KEY_HEADER = "app-key"
+"""Kafka header with the decimal number of the application key that a batch came with."""
+
 _NAME = re.compile(r"(\d{1,20})\.spool")
 
 
@@ -53,12 +56,14 @@ class Batching:
         linger: seconds that a batch that may leave waits for more.
         min_batch: least reports of one group, window and application key that leave together.
         drops_small: whether fewer are given up when the window closes.
+        names_keys: whether a batch says in a Kafka header which application key it came with.
     """
 
     size: int = 1000
     linger: float = 1.0
     min_batch: int = 50
     drops_small: bool = False
+    names_keys: bool = False
 
 
 def closes_at(plan: Plan, period: int) -> int:
@@ -115,7 +120,7 @@ class PlanSpool:
         ]
         self._logs: dict[int, PeriodLog] = {}
         self._open: dict[int, OpenBatches[Numbered]] = {}
-        self._ready: deque[ReadyReports[Numbered]] = deque()
+        self._ready: deque[tuple[int, ReadyReports[Numbered]]] = deque()  # With their keys
 
     @property
     def size(self) -> int:
@@ -126,7 +131,7 @@ class PlanSpool:
     def waiting(self) -> int:
         """Reports that were accepted and are not settled. O(batches that are not settled)."""
         waiting = sum(piles.waiting for piles in self._open.values())
-        waiting += sum(len(ready.rows) for ready in self._ready)
+        waiting += sum(len(ready.rows) for _, ready in self._ready)
         return waiting + sum(b.n for log in self._logs.values() for b in log.unsettled.values())
 
     @property
@@ -186,12 +191,12 @@ class PlanSpool:
         Raises:
             RecoverableError: a batch could not be written; its reports wait for the next call.
         """
-        for piles in self._open.values():
-            self._ready.extend(piles.take(selection, now))
+        for key, piles in self._open.items():
+            self._ready.extend((key, ready) for ready in piles.take(selection, now))
         while self._ready:
-            ready = self._ready[0]
+            key, ready = self._ready[0]
             log = self._logs[ready.period]
-            found = self._seal(ready, log)
+            found = self._seal(key, ready, log)
             self._ready.popleft()
             yield from found
 
@@ -235,8 +240,8 @@ class PlanSpool:
         """
         self._logs[period].remove()
         del self._logs[period]
-        left = [ready for ready in self._ready if ready.period != period]
-        for ready in self._ready:
+        left = [(key, ready) for key, ready in self._ready if ready.period != period]
+        for _, ready in self._ready:
             if ready.period == period:  # the disk refused them until now
                 self.accounts.failed(ready.group, len(ready.rows), Failure.EXPIRED)
         self._ready = deque(left)
@@ -250,7 +255,9 @@ class PlanSpool:
         log = self._logs.get(batch.period)
         if log is None:
             raise RecoverableError("the window is over")
-        return EncodedBatch(batch.group, batch.n, batch.batch_id, log.body(batch))
+        named = self._batching.names_keys and batch.key
+        headers = ((KEY_HEADER, str(batch.key).encode()),) if named else ()
+        return EncodedBatch(batch.group, batch.n, batch.batch_id, log.body(batch), headers)
 
     def close(self) -> None:
         """Close all files."""
@@ -265,7 +272,7 @@ class PlanSpool:
             self.accounts.taken(group, 1)
             full = self._piles(key).add(group, period, report, lambda: now)
             if full is not None:
-                self._ready.append(full)
+                self._ready.append((key, full))
         for batch in log.unsettled.values():
             self.accounts.taken(batch.group, batch.n)
 
@@ -295,7 +302,7 @@ class PlanSpool:
             self.accounts.taken(entry.group, 1)
             full = self._piles(entry.key).add(entry.group, period, report, lambda: now)
             if full is not None:
-                self._ready.append(full)
+                self._ready.append((entry.key, full))
         return True
 
     def _without(self, entry: Entry) -> Result:
@@ -304,11 +311,11 @@ class PlanSpool:
         known = log is not None and log.knows(entry.report_id)
         return Outcome.DUPLICATE if known else Outcome.UNAVAILABLE
 
-    def _seal(self, ready: ReadyReports[Numbered], log: PeriodLog) -> list[SealedBatch]:
+    def _seal(self, key: int, ready: ReadyReports[Numbered], log: PeriodLog) -> list[SealedBatch]:
         group, n = ready.group, len(ready.rows)
         numbers = [one.number for one in ready.rows]
         if ready.small and self._batching.drops_small:
-            log.seal(numbers, group, [], n)
+            log.seal(numbers, key, group, [], n)
             self.accounts.failed(group, n, Failure.SMALL)
             return []
         lost: list[int] = []
@@ -317,7 +324,7 @@ class PlanSpool:
             for part in in_parts([one.row for one in ready.rows], self._sizes[group])
             for batch in batches_of_rows(self.plan, group, ready.period, part, lost.append)
         ]
-        found = log.seal(numbers, group, batches, sum(lost))
+        found = log.seal(numbers, key, group, batches, sum(lost))
         if lost:
             self.accounts.failed(group, sum(lost), Failure.UNENCODABLE)
         if ready.small:

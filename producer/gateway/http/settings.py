@@ -21,6 +21,7 @@ class GatewaySettings(BaseSettings):
         port: 0 for any free one.
         origins: web origins whose pages may send, separated by spaces; ``*`` for all.
         batch_size, linger, min_batch, small: see :class:`producer.gateway.batcher.Batcher`.
+        name_keys: whether batches say in a Kafka header which application key they came with.
         max_connections: open at once; further ones are closed.
         max_requests: in progress at once; further ones get 503.
         body_bytes: largest body of a request.
@@ -40,6 +41,7 @@ class GatewaySettings(BaseSettings):
     linger: float = Field(DEFAULT_LINGER, gt=0)
     min_batch: int = Field(DEFAULT_MIN_BATCH, ge=1)
     small: Small = "send"
+    name_keys: bool = False
     max_connections: int = Field(4096, ge=1, le=100_000)
     max_requests: int = Field(2048, ge=1, le=100_000)
     body_bytes: int = Field(4 << 20, ge=1024, le=64 << 20)
@@ -59,4 +61,5 @@ class GatewaySettings(BaseSettings):
 
     def batching(self) -> Batching:
         """Return how reports are merged."""
-        return Batching(self.batch_size, self.linger, self.min_batch, self.small == "drop")
+        drops = self.small == "drop"
+        return Batching(self.batch_size, self.linger, self.min_batch, drops, self.name_keys)

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from broker.clock import Clock, SystemClock
 from broker.in_process import InProcessBroker
 from broker.names import TopicNames
-from broker.transport import Partition, Sink
+from broker.transport import Headers, Partition, Sink
 from estimators.plan import Plan
 from estimators.wire.batch import decode_batch
 from producer.gateway.http.gateway import Gateway, Surroundings
@@ -162,6 +162,17 @@ def values_of(broker: InProcessBroker, plan: Plan) -> list[int]:
                     batch = decode_batch(plan, 0, record.key, record.value)
                     found += [int(value) for value in batch.columns["v"]]
     return sorted(found)
+
+
+def headers_by_value(broker: InProcessBroker, plan: Plan) -> dict[int, Headers]:
+    """Return the Kafka headers of the batch that holds each value."""
+    return {
+        int(value): record.headers
+        for topic in names_of(plan).all_reports
+        for number in range(plan.partitions)
+        for record in broker.records(Partition(topic, number))
+        for value in decode_batch(plan, 0, record.key, record.value).columns["v"]
+    }
 
 
 def until(what: str, condition: Callable[[], bool], seconds: float = SECONDS) -> None:

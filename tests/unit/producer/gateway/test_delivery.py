@@ -82,7 +82,7 @@ class Made:
 
     def put(self, *numbers: int, period: int = 0) -> None:
         for number in numbers:
-            self.delivery.put(PLAN, SealedBatch(period, 0, 5, number.to_bytes(16, "big"), 0, 1))
+            self.delivery.put(PLAN, SealedBatch(period, 0, 5, number.to_bytes(16, "big"), 0, 0, 1))
 
     def turn(self, seconds: float = 0.0) -> None:
         self.clock.seconds += seconds

@@ -127,11 +127,11 @@ def test_a_sink_that_raises_is_treated_like_a_delivery_that_fails(error: Calmstr
     one, sink = sender(lambda i: i)
     send, calls = sink.send, []
 
-    def first_raises(*args: object) -> object:
+    def first_raises(*args: object, **more: object) -> object:
         calls.append(args)
         if len(calls) == 1:
             raise error
-        return send(*args)  # type: ignore[arg-type]
+        return send(*args, **more)  # type: ignore[arg-type]
 
     sink.send = first_raises  # type: ignore[method-assign, assignment]
     one.submit(encoded())
