@@ -23,6 +23,8 @@ OTHERS = {
     "CALMSTREAM_DEBUG",
     "CALMSTREAM_TEST_BOOTSTRAP",
     "CALMSTREAM_REQUIRE_BROKER",
+    "CALMSTREAM_REQUIRE_NODE",
+    "CALMSTREAM_TEST_KAFKA_IMAGE",
     "CALMSTREAM_RAW_MEMORY_BYTES",
 }
 """Variables that belong to other parts of calmstream."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import gzip
 import re
 
+import pytest
+
 from tests.support.typescript.package import EDGE, built, npm, run
 
 MOST_GZIPPED = 20_000
 
 
+@pytest.mark.slow
 def test_the_types_are_strict_and_right() -> None:
     built()
     npm("run", "check")
