@@ -1,6 +1,8 @@
-# syntax=docker/dockerfile:1
+# Another base: docker build --build-arg PYTHON_IMAGE=...; it needs `python` with venv, and useradd.
+ARG PYTHON_IMAGE=python:3.12-slim
+
 # Build: a wheel and the locked dependencies, in an environment that is copied as a whole.
-FROM python:3.12-slim AS build
+FROM ${PYTHON_IMAGE} AS build
 WORKDIR /src
 RUN python -m venv /opt/calmstream
 COPY requirements.lock .
@@ -11,10 +13,12 @@ COPY broker broker
 COPY producer producer
 COPY consumer consumer
 COPY calmstream calmstream
-RUN /opt/calmstream/bin/pip install --no-cache-dir --no-deps .
+# A link, so that nobody has to know the version of Python to name the example data.
+RUN /opt/calmstream/bin/pip install --no-cache-dir --no-deps . && \
+    cd /opt/calmstream && ln -s lib/python3.*/site-packages/calmstream/data data
 
 # Run: no compiler, no pip cache, no root; to write there is /tmp, and a place for a volume.
-FROM python:3.12-slim
+FROM ${PYTHON_IMAGE}
 RUN useradd --system --uid 10001 --no-create-home calmstream && \
     install --directory --owner 10001 /var/lib/calmstream
 COPY --from=build /opt/calmstream /opt/calmstream
