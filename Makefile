@@ -10,7 +10,7 @@ WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-web edge conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants later pgm broker-jars lock image clean
+.PHONY: help demo demo-web edge conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants later pgm broker-jars lock image image-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +120,12 @@ audit: $(VENV)/.dev ## known vulnerabilities of what the image installs (asks a 
 
 image: ## the container image (needs Docker)
 	docker build --tag calmstream:local .
+
+image-test: $(VENV)/.dev broker-jars ## build the image on a base made here, and run it as compose and the chart do (root, Docker, debootstrap)
+	@tests/containers/bases.sh bookworm
+	@tests/containers/images.sh calmstream kafka
+	@CALMSTREAM_TEST_IMAGE=calmstream:local CALMSTREAM_TEST_KAFKA_IMAGE=calmstream-kafka:8.1.0 \
+		$(BIN)/python -m pytest tests/containers/test_image.py
 
 clean: ## forget the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

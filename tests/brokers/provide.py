@@ -1,7 +1,8 @@
 """Provide a real Kafka broker to the tests.
 
 It is the broker that CALMSTREAM_TEST_BOOTSTRAP names, or one in a container, or one from the jars
-with Java; the first of these that is available.
+with Java; the first of these that is available. Where CALMSTREAM_TEST_KAFKA_IMAGE names an image,
+only a container of this image is tried.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ def provide() -> Provided:
         bootstrap, close = container.start()
         return Provided(bootstrap, "in a container", close)
     except Unavailable as error:
+        if container.demanded():
+            raise
         tried = str(error)
     broker = NativeKafka()
     try:

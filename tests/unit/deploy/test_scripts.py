@@ -9,7 +9,15 @@ import pytest
 
 from tests.support.deploy import ROOT, load
 
-SCRIPTS = ["deploy/check-image.sh", "deploy/helm/render.sh", ".ci/run"]
+SCRIPTS = [
+    "deploy/check-image.sh",
+    "deploy/helm/render.sh",
+    ".ci/run",
+    "tests/containers/bases.sh",
+    "tests/containers/images.sh",
+    "tests/containers/kafka/bin/kafka-storage",
+    *(f"tests/containers/kafka/docker/{name}" for name in ("configure", "launch", "run")),
+]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
