@@ -1,12 +1,15 @@
 # Another base: docker build --build-arg PYTHON_IMAGE=...; it needs `python` with venv, and useradd.
 ARG PYTHON_IMAGE=python:3.12-slim
 
-# Build: a wheel and the locked dependencies, in an environment that is copied as a whole.
+# Build: a wheel and the locked dependencies, in an environment that is copied as a whole. The tools
+# that build are locked too and stay here: what runs has no pip.
 FROM ${PYTHON_IMAGE} AS build
 WORKDIR /src
-RUN python -m venv /opt/calmstream
-COPY requirements.lock .
-RUN /opt/calmstream/bin/pip install --no-cache-dir --require-hashes --requirement requirements.lock
+RUN python -m venv /opt/build && python -m venv --without-pip /opt/calmstream
+COPY requirements.lock requirements-build.lock ./
+RUN /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement requirements-build.lock && \
+    /opt/build/bin/pip --python /opt/calmstream/bin/python install --no-cache-dir --require-hashes \
+        --requirement requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY estimators estimators
 COPY broker broker
@@ -14,10 +17,11 @@ COPY producer producer
 COPY consumer consumer
 COPY calmstream calmstream
 # A link, so that nobody has to know the version of Python to name the example data.
-RUN /opt/calmstream/bin/pip install --no-cache-dir --no-deps . && \
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . && \
+    /opt/build/bin/pip --python /opt/calmstream/bin/python install --no-deps /wheels/*.whl && \
     cd /opt/calmstream && ln -s lib/python3.*/site-packages/calmstream/data data
 
-# Run: no compiler, no pip cache, no root; to write there is /tmp, and a place for a volume.
+# Run: no compiler, no pip, no root; to write there is /tmp, and a place for a volume.
 FROM ${PYTHON_IMAGE}
 RUN useradd --system --uid 10001 --no-create-home calmstream && \
     install --directory --owner 10001 /var/lib/calmstream

@@ -108,11 +108,15 @@ ARGS_PGM = $(or $(ARGS),run)
 pgm: .venv-pgm/.ready ## against Private-PGM, in an environment of its own: hours, resumable (ARGS=table, ARGS="run --part speed")
 	@.venv-pgm/bin/python -m benchmarks.pgm $(ARGS_PGM)
 
-lock: $(VENV)/.dev ## pin what the image installs (requirements.lock, with hashes)
+lock: $(VENV)/.dev ## pin what the image installs and what builds it (requirements*.lock, with hashes)
 	@$(BIN)/python -m pip install --quiet pip-tools
 	@$(BIN)/pip-compile --quiet --extra gateway --generate-hashes --strip-extras \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 		--output-file requirements.lock pyproject.toml
+	@$(BIN)/pip-compile --quiet --only-build-deps --build-deps-for wheel --allow-unsafe \
+		--generate-hashes --strip-extras \
+		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+		--output-file requirements-build.lock pyproject.toml
 
 audit: $(VENV)/.dev ## known vulnerabilities of what the image installs (asks a public database)
 	@$(BIN)/python -m pip install --quiet pip-audit

@@ -22,10 +22,15 @@ mount -t tmpfs -o mode=755 tmpfs /opt
 mkdir /opt/src
 mapfile -t copied < <(sed -n 's/^COPY \([^-].*\) [^ ]*$/\1/p' "$here/Dockerfile" | tr ' ' '\n')
 git -C "$here" archive HEAD "${copied[@]}" | tar --extract --directory /opt/src
-"$python" -m venv /opt/calmstream
-/opt/calmstream/bin/pip install --quiet --disable-pip-version-check --no-cache-dir \
-    --require-hashes --requirement /opt/src/requirements.lock
-/opt/calmstream/bin/pip install --quiet --disable-pip-version-check --no-cache-dir --no-deps /opt/src
+"$python" -m venv /opt/build
+"$python" -m venv --without-pip /opt/calmstream
+pip=(/opt/build/bin/pip --quiet --disable-pip-version-check --no-cache-dir)
+into=(--python /opt/calmstream/bin/python)
+"${pip[@]}" install --require-hashes --requirement /opt/src/requirements-build.lock
+"${pip[@]}" "${into[@]}" install --require-hashes --requirement /opt/src/requirements.lock
+"${pip[@]}" wheel --no-deps --no-build-isolation --wheel-dir /opt/wheels /opt/src
+"${pip[@]}" "${into[@]}" install --no-deps /opt/wheels/*.whl
+rm -rf /opt/build /opt/wheels
 rm -rf /opt/src
 du -sh /opt/calmstream
 

@@ -23,6 +23,18 @@ def test_the_bases_of_both_stages_are_the_argument() -> None:
     assert "ARG PYTHON_IMAGE=python:3.12-slim\n" in text
 
 
+def test_everything_that_the_image_installs_or_builds_with_is_locked_by_hash() -> None:
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    steps = [step for line in text.splitlines() for step in line.split("&&") if "bin/pip" in step]
+    assert len(steps) == 4
+    for step in steps:
+        assert "--require-hashes" in step or "--no-deps" in step, step
+    assert "--no-build-isolation" in text, "the backend of another version would be fetched"
+    lock = (ROOT / "requirements-build.lock").read_text()
+    assert re.findall(r"^(\w+)==\d+", lock, re.MULTILINE) == ["setuptools"]
+    assert "--hash=sha256:" in lock
+
+
 def test_nothing_names_the_version_of_python_to_find_the_data() -> None:
     assert "site-packages" not in (DEPLOY / "compose.yaml").read_text()
 
