@@ -28,12 +28,12 @@ for image in "$@"; do
         docker build --tag calmstream-prometheus:local tests/containers/prometheus
         ;;
     tests-*)
-        # The committed files, without .dockerignore: that one is for the image of the service.
-        mkdir "$scratch/$image"
-        git archive HEAD | tar --extract --directory "$scratch/$image" --exclude .dockerignore
-        docker build --build-arg "BASE=calmstream-base:${image#tests-}" --tag \
-            "calmstream-tests:${image#tests-}" --file tests/containers/tests.Dockerfile \
-            "$scratch/$image"
+        # The committed files, below the context: .dockerignore is for the image of the service.
+        mkdir -p "$scratch/$image/src"
+        git archive HEAD | tar --extract --directory "$scratch/$image/src"
+        docker build --build-arg "BASE=calmstream-base:${image#tests-}" \
+            --tag "calmstream-tests:${image#tests-}" \
+            --file "$scratch/$image/src/tests/containers/tests.Dockerfile" "$scratch/$image"
         ;;
     *)
         echo "unknown image $image: see the first lines of $0" >&2

@@ -9,7 +9,7 @@ RUN useradd --create-home tester && install --directory --owner tester /src
 USER tester
 WORKDIR /src
 ENV PATH=/home/tester/venv/bin:$PATH
-COPY --chown=tester . .
+COPY --chown=tester src .
 RUN python -m venv /home/tester/venv && \
     pip install --quiet --no-cache-dir --upgrade 'pip>=25.1' && \
     pip install --quiet --no-cache-dir --editable '.[gateway]' --group dev
