@@ -10,7 +10,7 @@ WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-web edge conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants later pgm broker-jars lock image image-test image-suites clean
+.PHONY: help demo demo-web edge conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants later pgm broker-jars lock image image-test image-suites compose-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -130,6 +130,11 @@ image-test: $(VENV)/.dev broker-jars ## build the image on a base made here, and
 	@tests/containers/images.sh calmstream kafka
 	@CALMSTREAM_TEST_IMAGE=calmstream:local CALMSTREAM_TEST_KAFKA_IMAGE=calmstream-kafka:8.1.0 \
 		$(BIN)/python -m pytest tests/containers/test_image.py
+
+compose-test: $(VENV)/.dev broker-jars ## run compose with images made here, and kill every service once (root, Docker, Compose 2, debootstrap)
+	@tests/containers/bases.sh bookworm
+	@tests/containers/images.sh
+	@CALMSTREAM_TEST_COMPOSE=1 $(BIN)/python -m pytest tests/containers/test_compose.py
 
 image-suites: ## the tests that need no broker, on Python 3.11 and 3.13 (root, Docker, debootstrap; by hand)
 	@tests/containers/bases.sh
