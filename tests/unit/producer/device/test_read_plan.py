@@ -82,6 +82,7 @@ def test_the_largest_pilot_is_read() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_largest_design_is_read() -> None:
     """As many views of three attributes as methods plan."""
     domain = Domain.binary(73)
