@@ -137,7 +137,7 @@ def test_no_file_refers_to_a_document_outside_the_repository() -> None:
 
 def test_the_plans_can_be_made_by_the_commands_of_their_readme(tmp_path: Path) -> None:
     parts = blocks(ROOT / "deploy" / "plans" / "README.md", "test", "plans")
-    done = run_script(parts, tmp_path, 60)
+    done = run_script(parts, tmp_path, 240)
     assert done.returncode == 0, done.stderr
     for name in ("browser", "devices", "mobile"):
         made = read_plan((tmp_path / f"{name}.plan.json").read_bytes())
