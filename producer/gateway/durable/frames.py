@@ -61,12 +61,14 @@ class FrameFile:
             self._named = True
             end = file.size()
             begin = file.read(0, _BEGIN_BYTES)
-            if len(begin) == _BEGIN_BYTES:
-                if not begin.startswith(_BEGIN):
-                    raise FatalError(f"{self.path} is no spool file; move it away")
+            if len(begin) == _BEGIN_BYTES and begin.startswith(_BEGIN):
                 self._salt = begin[len(_BEGIN) :]
                 self._size = _BEGIN_BYTES
                 yield from self._frames(file, end)
+                if self._size == _BEGIN_BYTES:
+                    self._size = 0  # no frame is intact: the next one writes a new beginning
+            elif not _is_torn(file.read(0, end)):
+                raise FatalError(f"{self.path} is no spool file; move it away")
             if self._size < end:
                 file.truncate(self._size)
                 file.sync()
@@ -178,3 +180,14 @@ class FrameFile:
                 return True
             at = rest.find(MAGIC, at + 1)
         return False
+
+
+def _is_torn(content: bytes) -> bool:
+    """Return whether a crash can have left these bytes of a file's first frame.
+
+    A crash leaves a part of the bytes; a block that was not written reads as zeros.
+    """
+    written = content.rstrip(b"\0")
+    if len(written) > len(_BEGIN):
+        return len(content) < _BEGIN_BYTES and written.startswith(_BEGIN)
+    return _BEGIN.startswith(written)

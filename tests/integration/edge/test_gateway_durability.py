@@ -87,7 +87,10 @@ def test_a_broker_that_is_away_past_the_end_of_a_window(tmp_path: Path) -> None:
             "the window is forgotten",
             lambda: not list((tmp_path / "spool").rglob("*.spool")),
         )
-        assert gateway.metric("calmstream_gateway_reports_waiting", plan="") == 0
+        until(
+            "nothing waits",
+            lambda: gateway.metric("calmstream_gateway_reports_waiting", plan="") == 0,
+        )
     assert gateway.values() == []
 
 

@@ -57,6 +57,30 @@ def test_a_file_that_was_only_begun_is_empty(tmp_path: Path, kept: int) -> None:
     assert read(path) == []
 
 
+@pytest.mark.parametrize("kept", range(30))
+def test_a_first_frame_whose_rest_reads_as_zeros_was_never_written(
+    tmp_path: Path, kept: int
+) -> None:
+    path = tmp_path / "a"
+    written(path, b"first frame")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:kept] + bytes(len(whole) - kept))
+    assert read(path) == []
+    frames = FrameFile(OsFiles(), path)
+    list(frames.recover())
+    frames.append(b"second")
+    assert read(path) == [b"second"]
+
+
+@pytest.mark.parametrize("content", [b"x", b"calm\0x", b"something else, and longer"])
+def test_a_file_that_is_no_spool_file_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(content)
+    with pytest.raises(FatalError, match="no spool file"):
+        read(path)
+    assert path.read_bytes() == content
+
+
 def test_a_changed_byte_before_an_intact_frame_is_a_fault_of_the_disk(tmp_path: Path) -> None:
     path = tmp_path / "a"
     written(path, b"first", b"second")
