@@ -123,9 +123,9 @@ class FrameFile:
             self._file = None
 
     def _append(self, payload: bytes) -> int:
+        file = self._file = self._files.open(self.path) if self._file is None else self._file
         if not self._sound:
             self._cut()
-        file = self._file = self._files.open(self.path) if self._file is None else self._file
         begin = b""
         if self._size == 0:
             self._salt = os.urandom(_BEGIN_BYTES - len(_BEGIN))
@@ -141,11 +141,14 @@ class FrameFile:
         return at
 
     def _cut(self) -> None:
-        """Cut what a failed write left: after a failed sync nobody knows what is on the disk."""
+        """Cut what a failed write left: after a failed sync nobody knows what is on the disk.
+
+        While the file is closed, it stays unsound, and the next write cuts it.
+        """
         if self._file is not None:
             self._file.truncate(self._size)
             self._file.sync()
-        self._sound = True
+            self._sound = True
 
     def _check(self, payload: bytes) -> int:
         return zlib.crc32(payload, zlib.crc32(self._salt + len(payload).to_bytes(4, "little")))

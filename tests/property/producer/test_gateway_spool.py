@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from producer.gateway.durable import spool as spool_module
 from tests.support.gateway.faulty_files import Crash
 from tests.support.gateway.spool_world import World, counting_plan
+from tests.support.tally import START
 
 ACTIONS = (
     *("report", "report", "report", "turn", "turn", "turn", "pass", "pass"),
@@ -66,6 +67,8 @@ def run(seed: int, actions: list[str]) -> World:
             world.crash()
     world.files.failing, world.files.room, world.away = 0.0, 1 << 30, False
     world.files.until_crash = None
+    # A clock that went back by minutes is right again.
+    world.clock.wall_ms = max(world.clock.wall_ms, START * 1000)
     for _ in range(60):
         world.turn()
         world.clock.advance(7)
@@ -84,6 +87,13 @@ def test_every_acknowledged_report_is_counted_once_or_shown_as_lost(
     assert not world.outgoing, "everything is settled in the end"
     left = [path for path in world.files.contents if path.suffix == ".spool"]
     assert not left, "every window is forgotten in the end"
+
+
+def test_a_file_that_was_closed_unsound_is_cut_before_the_next_frame() -> None:
+    """A disk that fails while a window is forgotten leaves its file closed, with a torn frame."""
+    dice = Random(10_000_570)
+    actions = dice.choices(ACTIONS, k=dice.randint(5, 100))
+    assert not run(10_000_570, actions).outgoing
 
 
 def test_the_runs_meet_what_they_are_for() -> None:
