@@ -17,6 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.errors import DomainError
+from estimators.kinds import (
+    CHOSEN,
+    MAX_OPTIONS,
+    Choice,
+    Kind,
+    Number,
+    Ordered,
+    read_number,
+    with_decimal_edges,
+)
+from estimators.randomness import Randomness
+from estimators.table_values import number_codes, options_of
 
 Codes = NDArray[np.uint16]
 Attributes = tuple[int, ...]
@@ -30,18 +42,21 @@ MAX_ATTRIBUTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One categorical attribute.
+    """One attribute with finitely many codes.
 
     Attributes:
         name: name of the attribute, unique within the domain and not empty.
         labels: its values in the order of their codes; 2 to 4096 distinct strings.
         other: the code of unknown or missing labels. If it is None, a device replaces an unknown
             label by a uniformly random code.
+        kind: how values of records become codes, beside labels (:mod:`estimators.kinds`); None for
+            a category. The labels of a number are those of its kind, then that of ``other``.
     """
 
     name: str
     labels: tuple[str, ...]
     other: int | None = None
+    kind: Kind | None = None
 
     def __post_init__(self) -> None:
         if not self.name or not isinstance(self.name, str):
@@ -64,6 +79,16 @@ class Attribute:
         """Number of labels."""
         return len(self.labels)
 
+    @property
+    def unit(self) -> str:
+        """Unit of a number; empty for all other kinds."""
+        return self.kind.unit if isinstance(self.kind, Number) else ""
+
+    @property
+    def field(self) -> str:
+        """Name of the field of a record that holds the value."""
+        return self.kind.question if isinstance(self.kind, Choice) else self.name
+
 
 @dataclass(frozen=True)
 class Domain:
@@ -79,6 +104,21 @@ class Domain:
         names = [a.name for a in self.attributes]
         if len(set(names)) != len(names):
             raise DomainError(f"attribute names must be unique, got {names}")
+        self._check_choices()
+
+    def _check_choices(self) -> None:
+        """Check that the options of a choice stand together, all of them, in their order."""
+        place = 0
+        while place < len(self.attributes):
+            kind = self.attributes[place].kind
+            if not isinstance(kind, Choice):
+                place += 1
+                continue
+            stated = [(kind.question, option) for option in kind.options]
+            kinds = [a.kind for a in self.attributes[place : place + len(stated)]]
+            if [(k.question, k.option) for k in kinds if isinstance(k, Choice)] != stated:
+                raise DomainError(f"{kind.question!r}: use all options of a choice, or none")
+            place += len(stated)
 
     @classmethod
     def binary(cls, d: int) -> Domain:
@@ -161,32 +201,43 @@ class Domain:
         """Return true counts of the table over ``attributes``: shape (size,), int64, sums to n."""
         return np.bincount(self.cells(codes, attributes), minlength=self.size(attributes))
 
-    def encode(self, columns: Mapping[str, Sequence[object]]) -> Codes:
-        """Encode a local table of records; unlike on devices, an unknown label is an error.
+    def encode(
+        self, columns: Mapping[str, Sequence[object]], randomness: Randomness | None = None
+    ) -> Codes:
+        """Encode a local table of records; unlike on devices, an unknown value is an error.
 
         Args:
-            columns: labels by attribute name, one per record; integers as in `code`.
+            columns: values by field of a record, one per record, as in `code`. Numbers can be
+                texts, and chosen options one text with ``|`` between them.
+            randomness: rounds numbers on a grid; without it they become the nearest point.
 
         Returns:
             Shape (n, d), uint16.
 
         Raises:
-            DomainError: a column is missing, lengths differ, or a label is unknown and the
-                attribute has no code ``other``; the message names attribute, row and label.
+            DomainError: a column is missing, lengths differ, or a value is unknown and the
+                attribute has no code ``other``; the message names attribute, row and value.
         """
-        lengths = {len(columns[name]) for name in self.names if name in columns}
-        missing = [name for name in self.names if name not in columns]
+        fields = list(dict.fromkeys(a.field for a in self.attributes))
+        lengths = {len(columns[name]) for name in fields if name in columns}
+        missing = [name for name in fields if name not in columns]
         if missing:
             raise DomainError(f"the table has no column {missing[0]!r}")
         if len(lengths) != 1:
             raise DomainError(f"columns of different lengths: {sorted(lengths)}")
         codes = np.empty((lengths.pop(), len(self)), np.uint16)
         for j, attribute in enumerate(self.attributes):
-            codes[:, j] = self._encode_column(j, attribute, columns[attribute.name])
+            column = columns[attribute.field]
+            if isinstance(attribute.kind, Number):
+                codes[:, j] = number_codes(attribute.kind, attribute.other, column, randomness)
+            elif isinstance(attribute.kind, Choice):
+                codes[:, j] = [self.code(j, options_of(value)) or 0 for value in column]
+            else:
+                codes[:, j] = self._encode_column(j, attribute, column)
         return codes
 
     def _encode_column(self, j: int, attribute: Attribute, column: Sequence[object]) -> list[int]:
-        """Return the codes of one column."""
+        """Return the codes of a column of labels."""
         table: Mapping[Any, int] = self._codes_of(j)
         other = attribute.other
         texts = [label if type(label) is str else label_text(label) for label in column]
@@ -199,31 +250,37 @@ class Domain:
             label = column[row] if texts[row] is None else texts[row]
             raise DomainError(f"row {row + 1}: {attribute.name!r} has no label {label!r}") from None
 
-    def code(self, j: int, label: object) -> int | None:
-        """Return the code of one label of attribute j.
+    def code(self, j: int, value: object, randomness: Randomness | None = None) -> int | None:
+        """Return the code of one value of attribute j.
 
         Args:
             j: position of the attribute.
-            label: a string, or an integer, whose decimal digits are the label.
+            value: of a category, a string, or an integer, whose decimal digits are the label; of a
+                number, an integer or a float; of an option, the list of chosen options.
+            randomness: rounds numbers on a grid; without it they become the nearest point.
 
         Returns:
-            The code of the label, else the attribute's code ``other``, else None.
+            The code of the value, else the attribute's code ``other``, else None.
         """
-        text = label_text(label)
-        code = None if text is None else self._codes_of(j).get(text)
-        return self.attributes[j].other if code is None else code
+        attribute = self.attributes[j]
+        if isinstance(attribute.kind, Number):
+            code = attribute.kind.code(value, randomness)
+        elif isinstance(attribute.kind, Choice):
+            code = attribute.kind.code(value)
+        else:
+            text = label_text(value)
+            code = None if text is None else self._codes_of(j).get(text)
+        return attribute.other if code is None else code
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return the domain in the form of a plan document."""
-        return [
-            {"name": a.name, "labels": list(a.labels)}
-            | ({} if a.other is None else {"other": a.labels[a.other]})
-            for a in self.attributes
-        ]
+        """Return the domain in the form of a plan document: one entry per field of a record."""
+        entries = [_entry(attribute) for attribute in self.attributes]
+        # The options of a choice, which stand together, share an entry.
+        return [entry for i, entry in enumerate(entries) if not i or entry != entries[i - 1]]
 
     @classmethod
     def from_json(cls, document: object) -> Domain:
-        """Read what :meth:`to_json` wrote, or the data dictionary of ``calmstream plan``.
+        """Read what :meth:`to_json` wrote.
 
         Raises:
             DomainError: a field is unknown, missing or of the wrong type; the message names the
@@ -231,7 +288,18 @@ class Domain:
         """
         if not isinstance(document, list):
             raise DomainError("a domain is a list of attributes")
-        return cls(tuple(_attribute(i, entry) for i, entry in enumerate(document)))
+        if len(document) > MAX_ATTRIBUTES:
+            raise DomainError(f"a domain has 1 to {MAX_ATTRIBUTES} attributes, got {len(document)}")
+        return cls(tuple(a for i, entry in enumerate(document) for a in _attributes(i, entry)))
+
+    @classmethod
+    def from_dictionary(cls, document: object) -> Domain:
+        """Read a data dictionary that a person wrote; its edges can be JSON numbers.
+
+        Raises:
+            DomainError: as `from_json`.
+        """
+        return cls.from_json(with_decimal_edges(document))
 
 
 def label_text(label: object) -> str | None:
@@ -249,19 +317,78 @@ def label_text(label: object) -> str | None:
     return None
 
 
-def _attribute(i: int, entry: object) -> Attribute:
-    """Read entry i of a domain."""
+def _entry(attribute: Attribute) -> dict[str, Any]:
+    """Return the entry of an attribute in a plan document; equal for all options of a choice."""
+    kind, labels = attribute.kind, attribute.labels
+    other = {} if attribute.other is None else {"other": labels[attribute.other]}
+    if isinstance(kind, Choice):
+        entry = {"name": kind.question, "kind": "choices", "options": list(kind.options)}
+        return entry | ({} if kind.other is None else {"other": kind.other})
+    if isinstance(kind, Number):
+        flags = {"below": kind.below, "above": kind.above} if kind.rounding == "bin" else {}
+        entry = {"name": attribute.name, "kind": "number", "unit": kind.unit}
+        return entry | {"edges": list(kind.edges), **flags, "rounding": kind.rounding} | other
+    ordered = {"kind": "ordered"} if isinstance(kind, Ordered) else {}
+    return {"name": attribute.name, **ordered, "labels": list(labels)} | other
+
+
+_FIELDS = {
+    "category": {"name", "labels", "other"},
+    "ordered": {"name", "labels", "other"},
+    "number": {"name", "unit", "edges", "below", "above", "rounding", "other"},
+    "choices": {"name", "options", "other"},
+}
+
+
+def _attributes(i: int, entry: object) -> tuple[Attribute, ...]:
+    """Read entry i of a domain: one attribute, or one for each option of a choice."""
     where = f"domain[{i}]"
     if not isinstance(entry, dict):
         raise DomainError(f"{where}: expected an object with name and labels")
-    unknown = sorted(set(entry) - {"name", "labels", "other"})
+    kind = entry.get("kind", "category")
+    if not isinstance(kind, str) or kind not in _FIELDS:
+        raise DomainError(f"{where}.kind: {kind!r} is none of {', '.join(_FIELDS)}")
+    unknown = sorted(set(entry) - _FIELDS[kind] - {"kind"})
     if unknown:
         raise DomainError(f"{where}: unknown field {unknown[0]!r}")
-    name, labels, other = entry.get("name"), entry.get("labels"), entry.get("other")
-    if not isinstance(name, str):
-        raise DomainError(f"{where}.name: expected a string")
+    name, other = entry.get("name"), entry.get("other")
+    if not isinstance(name, str) or not name:
+        raise DomainError(f"{where}.name: expected a string that is not empty")
+    if kind == "choices":
+        return _options(name, entry.get("options"), other, where)
+    if kind == "number":
+        return (_number(name, entry, where),)
+    labels = entry.get("labels")
     if not isinstance(labels, list) or not all(isinstance(x, str) for x in labels):
         raise DomainError(f"{where}.labels: expected a list of strings")
     if other is not None and other not in labels:
         raise DomainError(f"{where}.other: {other!r} is not one of the labels")
-    return Attribute(name, tuple(labels), None if other is None else labels.index(other))
+    place = None if other is None else labels.index(other)
+    return (Attribute(name, tuple(labels), place, Ordered() if kind == "ordered" else None),)
+
+
+def _number(name: str, entry: dict[str, Any], where: str) -> Attribute:
+    """Read a number; its label ``other`` gets the last code."""
+    kind, other = read_number(entry, where), entry.get("other")
+    if other is None:
+        return Attribute(name, kind.labels, None, kind)
+    if not isinstance(other, str):
+        raise DomainError(f"{where}.other: expected a string")
+    return Attribute(name, (*kind.labels, other), len(kind.labels), kind)
+
+
+def _options(name: str, options: object, other: object, where: str) -> tuple[Attribute, ...]:
+    """Read a choice: one attribute with the labels no and yes for each option."""
+    if not isinstance(options, list) or not all(isinstance(x, str) and x for x in options):
+        raise DomainError(f"{where}.options: expected a list of non-empty strings")
+    if not 1 <= len(options) <= MAX_OPTIONS or len(set(options)) != len(options):
+        raise DomainError(
+            f"{where}.options: a choice needs 1 to {MAX_OPTIONS} different options, "
+            f"got {len(options):,}"
+        )
+    if other is not None and (not isinstance(other, str) or other not in options):
+        raise DomainError(f"{where}.other: {other!r} is not one of the options")
+    return tuple(
+        Attribute(f"{name}={option}", CHOSEN, None, Choice(name, option, tuple(options), other))
+        for option in options
+    )

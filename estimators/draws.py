@@ -70,9 +70,50 @@ def coins(size: int, probability: Fraction, randomness: Randomness) -> Bits:
         words = np.frombuffer(randomness.bytes(2 * len(block)), "<u2")
         values = table[words]
         block[:] = values
-        for place in np.flatnonzero(values == _UNDECIDED):
-            block[place] = _settle(int(words[place]), 16, *_byte_choice(probability), randomness)
+        places = np.flatnonzero(values == _UNDECIDED)
+        if places.size:
+            block[places] = _second_digits(words[places], probability, randomness)
     return out
+
+
+def _second_digits(
+    words: NDArray[np.uint16], probability: Fraction, randomness: Randomness
+) -> NDArray[np.int64]:
+    """Return the bytes of coins whose first digits leave several outcomes.
+
+    Args:
+        words: the first digits, shape (n,).
+        probability: probability of a 1.
+        randomness: source of the further digits of every byte, one byte after another.
+    """
+    raw = randomness.bytes(2 * len(words))
+    ends, split = _second_ends(probability)
+    numbers = words.astype(np.uint64) << np.uint64(16) | np.frombuffer(raw, "<u2")
+    if not np.isin(numbers, split).any():
+        found: NDArray[np.int64] = np.searchsorted(ends, numbers, "right")
+        return found
+    # A byte that needs a third digit takes the next one, so that all later bytes take others.
+    digits = _Digits(raw, randomness)
+    choice = _byte_choice(probability)
+    return np.array([_settle(int(word), 16, *choice, digits) for word in words], np.int64)
+
+
+class _Digits:
+    """A source of bytes that were drawn already, then of others.
+
+    Args:
+        drawn: the bytes that come first.
+        randomness: source of the bytes after them.
+    """
+
+    def __init__(self, drawn: bytes, randomness: Randomness) -> None:
+        self._drawn = drawn
+        self._randomness = randomness
+
+    def bytes(self, count: int) -> bytes:
+        """Return exactly ``count`` bytes."""
+        first, self._drawn = self._drawn[:count], self._drawn[count:]
+        return first + self._randomness.bytes(count - len(first)) if len(first) < count else first
 
 
 def coins_bytes(size: int) -> int:
@@ -160,6 +201,23 @@ def _byte_choice(probability: Fraction) -> tuple[int, Callable[[int], int]]:
     weights = [one ** v.bit_count() * zero ** (8 - v.bit_count()) for v in range(256)]
     ends = list(accumulate(weights))
     return ends[-1], lambda place: bisect_right(ends, place)
+
+
+@lru_cache(maxsize=256)
+def _second_ends(probability: Fraction) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return where the intervals of the values of a byte end, in units of two digits.
+
+    Returns:
+        The end of each value's interval, rounded up, shape (256,): a number of two digits is of the
+        value before whose end it is, unless an end lies inside its own unit; and the numbers of
+        which that is true.
+    """
+    one, zero = probability.numerator, probability.denominator - probability.numerator
+    total = probability.denominator**8
+    weights = (one ** v.bit_count() * zero ** (8 - v.bit_count()) for v in range(256))
+    ends = [end << 32 for end in accumulate(weights)]
+    whole = np.array([-(-end // total) for end in ends], np.uint64)
+    return whole, np.array([end // total for end in ends if end % total], np.uint64)
 
 
 @lru_cache(maxsize=64)

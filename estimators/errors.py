@@ -15,6 +15,7 @@ Messages state what was expected and what came. They never contain a report or a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -39,7 +40,20 @@ class RecoverableError(CalmstreamError):
 
 
 class FatalError(CalmstreamError):
-    """The process must stop, because a report could be lost or counted twice; says the remedy."""
+    """The process must stop, because a report could be lost or counted twice; says the remedy.
+
+    Attributes:
+        topics: names of the topics that the error concerns; empty where that is not known. A
+            process that serves many plans stops only the plans of these topics.
+    """
+
+    topics: frozenset[str] = frozenset()
+
+
+def concerning(error: FatalError, topics: Iterable[str]) -> FatalError:
+    """Return the error, after noting the topics that it concerns."""
+    error.topics = frozenset(topics)
+    return error
 
 
 class MissingTopic(FatalError):  # noqa: N818 - names the cause, not the defect

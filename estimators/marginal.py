@@ -11,6 +11,9 @@ from estimators.domain import Attributes
 
 Floats = NDArray[np.float64]
 
+Z95 = 1.96
+"""Half the width of a 95 % interval, in standard errors."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginal:
@@ -28,8 +31,8 @@ class Marginal:
     Flags (a view is a set of attributes on which devices report together):
 
     - ``covered``: some view contains all of the attributes.
-    - ``maxent``: reconstructed from views that contain only some of the attributes. The error has
-      another part, which the standard errors do not include.
+    - ``maxent``: reconstructed from views that contain only some of the attributes. With ``raw``,
+      the standard errors leave out the error of that; otherwise they contain its estimated size.
     - ``modelled``: mean and standard deviation of a posterior distribution, which include that
       part of the error.
     - ``clipped``: negative cells were corrected, so near zero the standard errors are upper bounds.
@@ -83,6 +86,14 @@ def sse(table: Floats, truth: Floats) -> float:
 def total_variation(table: Floats, truth: Floats) -> float:
     """Return half the sum of absolute differences, the measure of Cormode et al."""
     return float(np.abs(table - truth).sum() / 2)
+
+
+def inside(table: Floats, stderr: Floats, truth: Floats) -> Floats:
+    """Return whether each true cell lies in its 95 % interval, table ± 1.96 stderr: 1 or 0.
+
+    An interval that ends at the true value contains it, up to rounding.
+    """
+    return np.asarray(np.abs(table - truth) <= Z95 * stderr + 1e-12, np.float64)
 
 
 def largest_error(table: Floats, truth: Floats) -> float:

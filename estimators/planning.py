@@ -48,6 +48,9 @@ class PlanTerms(TypedDict, total=False):
     continues: tuple[str, ...]
     analysis: bool
     on_suspicion: str
+    packed: bool
+    early: bool
+    summaries: tuple[str, ...]
 
 
 def draft(

@@ -6,8 +6,11 @@
 - ``first..last``: all labels from one to another, in the plan's order;
 - ``low-high`` or ``low+``: all labels that are numbers within these bounds, both included. A label
   that is itself such a span is in a group if all of it is; one that is partly inside is refused.
+  Of an attribute that is a number, the bins within these edges (:class:`estimators.kinds.Number`).
 
-Labels that no group names form a last group, ``(rest)``.
+Labels that no group names form a last group, ``(rest)``. A name or a label that contains one of
+``;=|,`` or begins with a quote stands in double quotes: ``"a;b"="x|y",z``. A double quote within is
+written twice. Names that contain ``=`` need no quotes: ``apps=mail=yes|no``.
 """
 
 from __future__ import annotations
@@ -22,9 +25,11 @@ from numpy.typing import NDArray
 
 from estimators.domain import Attribute, Domain
 from estimators.errors import InvalidInput
+from estimators.kinds import Number
 
 Floats = NDArray[np.float64]
 REST = "(rest)"
+_SEPARATORS = ";=|,"
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _SPAN = re.compile(rf"({_NUMBER})\s*(?:-|\.\.)\s*({_NUMBER})|({_NUMBER})\s*\+")
 _PLAIN = re.compile(_NUMBER)
@@ -61,16 +66,64 @@ def parse(text: str, domain: Domain) -> dict[int, Grouping]:
         InvalidInput: an unknown attribute or label, a label in two groups, or an empty group.
     """
     found: dict[int, Grouping] = {}
-    for part in filter(None, (part.strip() for part in text.split(";"))):
-        name, equals, groups = part.partition("=")
-        if not equals:
-            raise InvalidInput(f"group {part!r}: expected ATTRIBUTE=LABEL,..|LABEL,..")
-        (position,) = domain.index([name.strip()])
+    for part in filter(None, _split(text, ";")):
+        name, groups = _name_and_groups(part, domain)
+        (position,) = domain.index([name])
         if position in found:
-            raise InvalidInput(f"group: attribute {name.strip()!r} is grouped twice")
-        texts = [group.strip() for group in groups.split("|")]
-        found[position] = of_labels(domain.attributes[position], texts)
+            raise InvalidInput(f"group: attribute {name!r} is grouped twice")
+        found[position] = of_labels(domain.attributes[position], _split(groups, "|"))
     return found
+
+
+def _name_and_groups(part: str, domain: Domain) -> tuple[str, str]:
+    """Return the attribute of a part, and its groups; the longest name that fits counts."""
+    pieces = _raw_split(part, "=")
+    for count in range(len(pieces) - 1, 0, -1):
+        name = _unquoted("=".join(pieces[:count]).strip())
+        if count == 1 or name in domain.names:
+            return name, "=".join(pieces[count:])
+    raise InvalidInput(f"group {part!r}: expected ATTRIBUTE=LABEL,..|LABEL,..")
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Return the parts between separators outside quotes, without spaces around them."""
+    return [part.strip() for part in _raw_split(text, separator)]
+
+
+def _raw_split(text: str, separator: str) -> list[str]:
+    """Return the parts between separators outside quotes.
+
+    Raises:
+        InvalidInput: a quote is not closed.
+    """
+    parts, begin, inside, fresh = [], 0, False, True
+    for place, character in enumerate(text):
+        if character == '"' and (inside or fresh):
+            inside, fresh = not inside, inside
+        elif inside:
+            continue
+        elif character == separator:
+            parts.append(text[begin:place])
+            begin, fresh = place + 1, True
+        else:
+            # A quote has a meaning at the beginning of a name or label only.
+            fresh = character in _SEPARATORS or (fresh and character.isspace())
+    if inside:
+        raise InvalidInput(f"group {text!r}: a quote is not closed")
+    return [*parts, text[begin:]]
+
+
+def _quoted(text: str) -> bool:
+    return text.startswith('"')
+
+
+def _unquoted(text: str) -> str:
+    """Return a name or label without the quotes around it."""
+    if not _quoted(text):
+        return text
+    if len(text) < 2 or not text.endswith('"'):
+        raise InvalidInput(f"group: {text!r}: a text follows a quote")
+    return text[1:-1].replace('""', '"')
 
 
 def of_mapping(groups: Mapping[str, str], domain: Domain) -> dict[int, Grouping]:
@@ -78,8 +131,7 @@ def of_mapping(groups: Mapping[str, str], domain: Domain) -> dict[int, Grouping]
     found = {}
     for name, text in groups.items():
         (position,) = domain.index([name])
-        texts = [group.strip() for group in text.split("|")]
-        found[position] = of_labels(domain.attributes[position], texts)
+        found[position] = of_labels(domain.attributes[position], _split(text, "|"))
     return found
 
 
@@ -87,7 +139,9 @@ def of_labels(attribute: Attribute, groups: list[str]) -> Grouping:
     """Return the grouping of one attribute; raises as :func:`parse`."""
     owner = np.full(attribute.cardinality, -1)
     for number, group in enumerate(groups):
-        codes = [c for member in group.split(",") for c in _codes(attribute, member.strip())]
+        if not group:
+            raise InvalidInput(f"group of {attribute.name!r}: a group without labels")
+        codes = [c for member in _split(group, ",") for c in _codes(attribute, member)]
         if not codes:
             raise InvalidInput(f"group of {attribute.name!r}: {group!r} has no label")
         for code in codes:
@@ -96,7 +150,7 @@ def of_labels(attribute: Attribute, groups: list[str]) -> Grouping:
                     f"group of {attribute.name!r}: {attribute.labels[code]!r} is named twice"
                 )
             owner[code] = number
-    names = list(groups)
+    names = [_unquoted(group) if len(_split(group, ",")) == 1 else group for group in groups]
     if (owner < 0).any():
         owner[owner < 0] = len(groups)
         names.append(REST)
@@ -106,9 +160,11 @@ def of_labels(attribute: Attribute, groups: list[str]) -> Grouping:
 
 def _codes(attribute: Attribute, member: str) -> list[int]:
     """Return the codes of one member of a group."""
-    labels = attribute.labels
-    if member in labels:
-        return [labels.index(member)]
+    labels, plain = attribute.labels, _unquoted(member)
+    if plain in labels:
+        return [labels.index(plain)]
+    if _quoted(member):
+        raise InvalidInput(f"attribute {attribute.name!r} has no label {plain!r}")
     first, dots, last = member.partition("..")
     if dots and first.strip() in labels and last.strip() in labels:
         low, high = labels.index(first.strip()), labels.index(last.strip())
@@ -123,8 +179,15 @@ def _codes(attribute: Attribute, member: str) -> list[int]:
 def _within(attribute: Attribute, span: tuple[float, float], member: str) -> list[int]:
     found = []
     for code, label in enumerate(attribute.labels):
-        bounds = _bounds(label)
+        bounds = _bounds_of(attribute, code)
         if bounds is None or bounds[1] < span[0] or bounds[0] > span[1]:
+            continue
+        # A bin of a number does not contain its upper edge.
+        if (
+            isinstance(attribute.kind, Number)
+            and bounds[0] < bounds[1]
+            and (bounds[1] == span[0] or bounds[0] == span[1])
+        ):
             continue
         if not (span[0] <= bounds[0] and bounds[1] <= span[1]):
             raise InvalidInput(
@@ -132,6 +195,17 @@ def _within(attribute: Attribute, span: tuple[float, float], member: str) -> lis
             )
         found.append(code)
     return found
+
+
+def _bounds_of(attribute: Attribute, code: int) -> tuple[float, float] | None:
+    """Return the numbers that a code stands for; None if it is no number and no span."""
+    kind = attribute.kind
+    if not isinstance(kind, Number):
+        return _bounds(attribute.labels[code])
+    if code == attribute.other:
+        return None
+    low, high = kind.bounds[code].tolist()
+    return low, high
 
 
 def _bounds(label: str) -> tuple[float, float] | None:

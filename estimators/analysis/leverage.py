@@ -181,15 +181,17 @@ class _Interactions:
 
     def __init__(self, plan: Plan, views: _Views) -> None:
         self._domain = plan.domain
-        attributes = [view.attributes for view in views.views]
-        self._holds = np.zeros((len(attributes), len(plan.domain)), np.bool_)
-        for number, own in enumerate(attributes):
-            self._holds[number, list(own)] = True
+        self._holds = np.zeros((len(views.views), len(plan.domain)), np.bool_)
+        for number, view in enumerate(views.views):
+            self._holds[number, list(view.attributes)] = view.kind == "cell"
+        tables = [number for number, view in enumerate(views.views) if view.kind == "cell"]
+        self._signs = [(n, view) for n, view in enumerate(views.views) if view.kind != "cell"]
         cells = [mechanism.cells for mechanism in views.mechanisms]
         noise = [views.noise(v) for v in range(len(cells))]
         self._kappa = 1.0 / (np.array(noise) * cells)
         self._cells = cells
-        self._mass = interaction_mass(attributes, self._kappa)
+        attributes = [views.views[number].attributes for number in tables]
+        self._mass = interaction_mass(attributes, self._kappa[tables])
         alike = [(m, k) for m, k in zip(views.mechanisms, self._kappa.tolist(), strict=True)]
         first = {kind: number for number, kind in enumerate(dict.fromkeys(alike))}
         self._kind = np.array([first[kind] for kind in alike])
@@ -210,6 +212,12 @@ class _Interactions:
             mass = [self._mass[a] for a in subsets(common)]
             weights = agreement_weights(shape, mass) * self._kappa[number] / size
             yield _Part(number, weights, _agreements(shape) * self._cells[number] / prod(shape))
+        for number, view in self._signs:
+            if set(view.attributes) <= set(attributes):
+                # A sign and the tables that hold its attributes estimate one coefficient.
+                own = float(self._kappa[number])
+                weight = own / (size * (own + self._mass.get(view.attributes, 0.0)))
+                yield _Part(number, np.array([weight, -weight]), np.ones(2))
 
 
 @lru_cache(maxsize=1 << 12)

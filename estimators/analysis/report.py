@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from estimators.analysis.chi_square import Independence
     from estimators.domain import Attributes, Domain
+    from estimators.marginal import Floats
     from estimators.methods.base import Model
 
 
@@ -76,6 +77,25 @@ def _pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> dict[
 
 def check_pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> Independence | None:
     """Test one pair for independence; None if the method has no unbiased table of it."""
+    found = unbiased_pair(model, domain, attributes, n)
+    return None if found is None else independence(*found, n)
+
+
+def unbiased_pair(
+    model: Model, domain: Domain, attributes: Attributes, n: int
+) -> tuple[Floats, Floats, tuple[Floats, Floats]] | None:
+    """Return the unbiased table of a pair, its covariance and the distributions of both attributes.
+
+    Args:
+        model: the fitted model.
+        domain: attributes of a record.
+        attributes: the pair, ascending.
+        n: number of reports, at least 1.
+
+    Returns:
+        Shapes (r, s), (r s, r s), and (r,) with (s,). The covariance includes that the devices are
+        a sample of a population. None if the method has no unbiased table of the pair.
+    """
     if not isinstance(model, LinearAnswers):
         return None
     shape = domain.shape(attributes)
@@ -93,5 +113,4 @@ def check_pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> 
         # population, which adds the multinomial covariance.
         frequencies = published.ravel()
         spread = spread + (np.diag(frequencies) - np.outer(frequencies, frequencies)) / n
-    margins = published.sum(axis=1), published.sum(axis=0)
-    return independence(raw.reshape(shape), spread, margins, n)
+    return raw.reshape(shape), spread, (published.sum(axis=1), published.sum(axis=0))

@@ -13,7 +13,7 @@ declaration alone, so a mechanism has no wire code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.mechanisms.covariance import Covariance
+from estimators.randomness import SeededRandomness
 
 if TYPE_CHECKING:
     from estimators.randomness import Randomness
@@ -36,6 +37,8 @@ __all__ = [
     "Mechanism",
     "ReportWork",
     "Reports",
+    "draw_by_report",
+    "draw_one_by_one",
     "require_enumerable",
 ]
 
@@ -216,12 +219,67 @@ class Mechanism(Protocol):
         """Return the covariance of :meth:`estimate`, with the sampling of n devices out of many.
 
         The sum of the diagonal is that of :meth:`variance` plus that of the multinomial sampling.
-        Each mechanism states what its other entries neglect. The variance of the table's total is 0
+        Mechanisms whose exact covariance has no such form state what the other entries neglect;
+        :meth:`table_covariance` is always exact. The variance of the table's total is 0
         exactly where :attr:`fixed_total` holds.
 
         Args:
             n: number of reports, at least 1.
             frequencies: shape (L,), non-negative, sum 1.
+        """
+
+    def holds(self, axes: Sequence[int]) -> bool:
+        """Return whether the counters hold the table over some of the attributes of a view.
+
+        Args:
+            axes: ascending positions among the attributes of the view, at least one.
+        """
+
+    def table(self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]) -> Floats:
+        """Return the estimated table over some of the attributes of a view: shape (its cells,).
+
+        It has the expected value of the sums of :meth:`estimate`, and exists also where the
+        counters hold smaller tables only, as :meth:`holds` says. All zero if n is 0.
+
+        Args:
+            counts: shape (width,).
+            n: number of reports.
+            shape: number of labels of each attribute of the view; an input is the row-major cell.
+            axes: ascending positions in ``shape``.
+
+        Raises:
+            KeyError: the counters do not hold this table.
+        """
+
+    def table_covariance(
+        self, n: int, expected: Floats, shape: Sequence[int], axes: Sequence[int]
+    ) -> Floats:
+        """Return the exact covariance of :meth:`table` for n devices that are drawn independently.
+
+        Public parameters such as hash functions count as given. (For local hashing, whose seeds are
+        drawn with each report, the hash counts as ideal.)
+
+        Args:
+            n: number of reports, at least 1.
+            expected: expected value of :meth:`table`, shape (cells,); also an estimate of it, with
+                which the result is the covariance at the frequencies of the reports.
+            shape: as for :meth:`table`.
+            axes: as for :meth:`table`.
+
+        Returns:
+            Shape (cells, cells).
+        """
+
+    def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int]) -> float:
+        """Return the smallest probability of a counted event or of its complement, 0 to 1/2.
+
+        An event is what a counter of the table counts. The number of reports times this shows
+        whether the table is nearly normally distributed.
+
+        Args:
+            expected: as for :meth:`table_covariance`.
+            shape: as for :meth:`table`.
+            axes: as for :meth:`table`.
         """
 
     def influence(self, weights: Floats, times: Floats) -> float:
@@ -250,6 +308,17 @@ class Mechanism(Protocol):
             Shape (width,), int64.
         """
 
+    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
+        """Draw one tally per histogram as :meth:`draw_tally` does, if possible all at once.
+
+        Args:
+            histograms: shape (draws, L), true counts.
+            generator: seeded by the caller.
+
+        Returns:
+            Shape (draws, width), int64.
+        """
+
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
         """Draw a tally as :meth:`draw_tally` does, given the devices' inputs.
 
@@ -274,6 +343,48 @@ class Mechanism(Protocol):
 
     def worst_ratio(self) -> Fraction:
         """Return the exact largest P(y|x) / P(y|x') over all outputs y and inputs x and x'."""
+
+
+class DrawsTallies(Protocol):
+    """The part of a mechanism that :func:`draw_one_by_one` needs."""
+
+    @property
+    def width(self) -> int:
+        """Number of counters."""
+
+    def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
+        """Draw one tally."""
+
+
+class PerturbsReports(Protocol):
+    """The part of a mechanism that :func:`draw_by_report` needs."""
+
+    def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        """Perturb reports."""
+
+    def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
+        """Count the reports of every view."""
+
+
+def draw_one_by_one(
+    mechanism: DrawsTallies, histograms: Counts, generator: np.random.Generator
+) -> Counts:
+    """Draw tallies in a loop, for mechanisms that cannot draw many at once."""
+    drawn = np.empty((len(histograms), mechanism.width), np.int64)
+    for row, histogram in zip(drawn, histograms, strict=True):
+        row[:] = mechanism.draw_tally(histogram, generator)
+    return drawn
+
+
+def draw_by_report(
+    mechanism: PerturbsReports, histograms: Counts, generator: np.random.Generator
+) -> Counts:
+    """Draw tallies, (draws, width), by perturbing every report; cost that of all reports."""
+    draws, cells = histograms.shape
+    values = np.repeat(np.tile(np.arange(cells), draws), histograms.ravel())
+    which = np.repeat(np.arange(draws), histograms.sum(axis=1))
+    randomness = SeededRandomness(int(generator.integers(1 << 62)))
+    return mechanism.tally(mechanism.perturb(values, randomness), which, draws)
 
 
 def require_enumerable(outputs: int) -> None:

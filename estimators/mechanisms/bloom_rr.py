@@ -21,17 +21,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from estimators.draws import coins_bytes
-from estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from estimators.mechanisms.base import (
+    Column,
+    ReportWork,
+    draw_by_report,
+    draw_one_by_one,
+    require_enumerable,
+)
 from estimators.mechanisms.bits import random_rows, row_bytes
 from estimators.mechanisms.bloom_filters import Facts, comparisons, facts, filter_rows
-from estimators.mechanisms.covariance import independent_noise
+from estimators.mechanisms.covariance import independent_noise, sum_out
 from estimators.mechanisms.joint_tables import JointTables, digits_of, integer_row, integer_rows
 from estimators.mechanisms.product_grr import check_axes
 from estimators.mechanisms.support import OTHER, require_integer
 from estimators.numerics.block_inverse import fold_axis
-from estimators.randomness import SeededRandomness, exp_weight, parse_epsilon
+from estimators.randomness import exp_weight, parse_epsilon
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
@@ -284,11 +292,7 @@ class BloomRR:
         attributes = tuple(range(len(self.axes)))
         if not self.counts_joint:
             raise ValueError("the table of all attributes is not counted, only smaller ones")
-        cube = self.scores(counts, n, attributes)
-        for axis in attributes:
-            inverse = np.linalg.pinv(self.grams[axis], hermitian=True)
-            cube = fold_axis(cube, axis, np.asarray(inverse, np.float64))
-        return cube.reshape(-1)
+        return self.table(counts, n, self.axes, attributes)
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
         """Return the exact variance of the least-squares estimate given the data: (cells,)."""
@@ -319,6 +323,67 @@ class BloomRR:
         variance: Floats = np.maximum(moment - frequencies, 0.0) / n
         return variance
 
+    def holds(self, axes: Sequence[int]) -> bool:
+        """Return whether a counted table has all of the attributes."""
+        return self.layout.holder(axes) is not None
+
+    def table(
+        self,
+        counts: Counts,
+        n: int,
+        shape: Sequence[int],  # noqa: ARG002
+        axes: Sequence[int],
+    ) -> Floats:
+        """Return the least-squares table over some attributes."""
+        attributes = tuple(axes)
+        if n == 0:
+            return np.zeros(prod(self.axes[i] for i in attributes))
+        cube = self.scores(counts, n, attributes)
+        for axis, i in enumerate(attributes):
+            cube = fold_axis(cube, axis, self._inverses[i])
+        return cube.reshape(-1)
+
+    def table_covariance(
+        self,
+        n: int,
+        expected: Floats,
+        shape: Sequence[int],  # noqa: ARG002
+        axes: Sequence[int],
+    ) -> Floats:
+        """Return the exact covariance for linearly independent filters.
+
+        Given a record, the scores of different attributes are independent. That of one attribute
+        has the covariance ``q (1 - q) / (1 - 2 q)^2 G^-1``, G the common ones of its filters.
+        """
+        own = tuple(self.axes[i] for i in axes)
+        q = self.q
+        per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
+        moment = np.zeros((len(expected), len(expected)))
+        for flipped in product((False, True), repeat=len(own)):
+            kept = [axis for axis, noise in enumerate(flipped) if not noise]
+            weight = np.array(sum_out(expected, own, kept))
+            parts = [per_bit * self._inverses[i] for i, noise in zip(axes, flipped, strict=True)
+                     if noise]  # fmt: skip
+            moment += _interleaved(np.diag(weight), parts, flipped, own)
+        covariance: Floats = (moment - np.outer(expected, expected)) / n
+        return covariance
+
+    @cached_property
+    def _inverses(self) -> tuple[Floats, ...]:
+        """Pseudo-inverse of every matrix of `grams`."""
+        return tuple(
+            np.asarray(np.linalg.pinv(gram, hermitian=True), np.float64) for gram in self.grams
+        )
+
+    def rarest(
+        self,
+        expected: Floats,  # noqa: ARG002
+        shape: Sequence[int],  # noqa: ARG002
+        axes: Sequence[int],  # noqa: ARG002
+    ) -> float:
+        """Return a lower bound: the probability that a bit is flipped."""
+        return float(self.q)
+
     def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
         """Return infinity, because no bound is known."""
         return math.inf
@@ -328,15 +393,17 @@ class BloomRR:
         """The number of values of a record."""
         return self.cells
 
+    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
+        """Draw tallies one by one."""
+        return draw_one_by_one(self, histograms, generator)
+
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
         """Draw a tally of devices with these inputs."""
         return self.draw_tally(np.bincount(values, minlength=self.cells), generator)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Perturb every device, because products of a report's bits have no simple distribution."""
-        values = np.repeat(np.arange(self.cells), histogram)
-        seeded = SeededRandomness(int(generator.integers(1 << 62)))
-        drawn: Counts = self.tally(self.perturb(values, seeded), None, 1)[0]
+        drawn: Counts = draw_by_report(self, histogram[None], generator)[0]
         return drawn
 
     def channel(self) -> Channel:
@@ -361,6 +428,29 @@ class BloomRR:
     def worst_ratio(self) -> Fraction:
         """Return (weight / 2^32)^D: some two records differ in D bits, and none in more."""
         return Fraction(self.weight, OTHER) ** self.distance
+
+
+def _interleaved(
+    kept: Floats, noise: Sequence[Floats], flipped: Sequence[bool], shape: Sequence[int]
+) -> Floats:
+    """Return the Kronecker product of matrices with the axes in the order of the table.
+
+    Args:
+        kept: over the axes that are not flipped, together, row-major.
+        noise: one per flipped axis.
+        flipped: for every axis whether it is.
+        shape: number of values of every axis.
+    """
+    product_of = kept
+    for matrix in noise:
+        product_of = np.asarray(np.kron(product_of, matrix), np.float64)
+    order = [i for i, noisy in enumerate(flipped) if not noisy]
+    order += [i for i, noisy in enumerate(flipped) if noisy]
+    sizes = [shape[i] for i in order]
+    place = np.argsort(order)
+    cube = product_of.reshape(*sizes, *sizes).transpose(*place, *(place + len(order)))
+    cells = prod(shape)
+    return np.asarray(cube.reshape(cells, cells), np.float64)
 
 
 def _as_integer(bits: NDArray[np.uint8]) -> int:

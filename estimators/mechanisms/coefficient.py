@@ -92,9 +92,13 @@ class HadamardCoefficient(SupportOracle):
         """Draw from the exact distribution in O(1): two binomials."""
         minus_rates = [float(self.q), float(self.p)]
         minus: Counts = (
-            generator.binomial(histogram, minus_rates).sum(keepdims=True).astype(np.int64)
+            generator.binomial(histogram, minus_rates).sum(axis=-1, keepdims=True).astype(np.int64)
         )
         return minus
+
+    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
+        """Draw all tallies at once."""
+        return self.draw_tally(histograms, generator)
 
     def channel(self) -> Channel:
         """Return the transition matrix; output y is the reported input."""

@@ -5,11 +5,12 @@ A table over L cells that is estimated from n reports has the covariance
 n devices out of many, which is multinomial: ``(diag(f) - f f^T) / n`` for frequencies f.
 
 Each mechanism picks the function here that fits how its reports are made
-(`Mechanism.covariance`). `docs/methods/mechanisms.md` derives the three of them.
+(`Mechanism.covariance`). `docs/methods/mechanisms.md` derives them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,18 @@ class Covariance:
     def interaction(self) -> float:
         """Mean variance of a cell, apart from the part that the table's total (1) determines."""
         return float(self.diagonal.mean())
+
+    def summed(self, shape: Sequence[int], axes: Sequence[int]) -> Floats:
+        """Return the covariance of the table over some axes: shape (cells, cells) of that table.
+
+        Args:
+            shape: number of labels of each attribute of the view; cells are row-major.
+            axes: ascending positions in ``shape``.
+        """
+        diagonal = sum_out(self.diagonal, shape, axes)
+        factors = np.stack([sum_out(f, shape, axes) for f in self.factors.T], axis=1)
+        full: Floats = np.diag(diagonal) - factors @ factors.T
+        return full
 
 
 def one_cell_covariance(p_minus_q: float, q: float, n: int, frequencies: Floats) -> Covariance:
@@ -62,6 +75,55 @@ def independent_noise(noise: Floats, n: int, frequencies: Floats) -> Covariance:
         frequencies: shape (cells,), non-negative, sum 1.
     """
     return Covariance(noise + frequencies / n, _sampled(n, frequencies))
+
+
+def one_set_covariance(
+    rates: tuple[float, float], pairs: tuple[float, float], n: int, frequencies: Floats
+) -> Covariance:
+    """Return the exact covariance where every report names a random set of cells.
+
+    The probability that a set contains two given cells is ``pairs[1]``, and ``pairs[0]`` if one of
+    them is the own cell. With ``r`` the probability that a set contains a cell, the counters have
+    the covariance ``P(both) - r r^T``; the entries are linear in 1, f and f f^T.
+
+    Args:
+        rates: q, the probability of another given cell, and p - q.
+        pairs: as above.
+        n: reports, at least 1.
+        frequencies: shape (cells,), sum 1.
+    """
+    q, gap = rates
+    own, other = pairs
+    named = q + gap * frequencies
+    # Minus the entries off the diagonal: a quadratic form in (1, f), which is not negative.
+    mixed = np.array([[q * q - other, q * gap - (own - other)], [0.0, gap * gap]])
+    mixed[1, 0] = mixed[0, 1]
+    values, vectors = np.linalg.eigh(mixed)
+    basis = np.stack([np.ones_like(frequencies), frequencies], axis=1)
+    factors = basis @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    diagonal = named * (1.0 - named) + np.square(factors).sum(axis=1)
+    return Covariance(diagonal / (n * gap**2), factors / (gap * np.sqrt(n)))
+
+
+def sum_out(values: Floats, shape: Sequence[int], axes: Sequence[int]) -> Floats:
+    """Return the sums over all other axes of a row-major table: shape (cells of ``axes``,)."""
+    others = tuple(i for i in range(len(shape)) if i not in axes)
+    sums: Floats = values.reshape(tuple(shape)).sum(axis=others).ravel()
+    return sums
+
+
+def summed_into(shape: Sequence[int], axes: Sequence[int]) -> NDArray[np.int64]:
+    """Return for every cell the cell of the table over ``axes`` in which it is summed."""
+    kept = [size if i in axes else 1 for i, size in enumerate(shape)]
+    numbers = np.arange(int(np.prod(kept))).reshape(kept)
+    return np.broadcast_to(numbers, tuple(shape)).ravel()
+
+
+def spread_evenly(values: Floats, shape: Sequence[int], axes: Sequence[int]) -> Floats:
+    """Return a table over all axes whose sums over the other axes are ``values``: (cells,)."""
+    into = summed_into(shape, axes)
+    even: Floats = values[into] * (len(values) / len(into))
+    return even
 
 
 def balanced_noise(noise: Floats, n: int, frequencies: Floats) -> Covariance:

@@ -18,6 +18,8 @@ from estimators.mechanisms.covariance import one_cell_covariance
 from estimators.mechanisms.support import OTHER, SupportOracle, one_cell_influence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
@@ -72,19 +74,28 @@ class GRR(SupportOracle):
         """Return the exact covariance, with the sampling of devices."""
         return one_cell_covariance(float(self.p - self.q), float(self.q), n, frequencies)
 
+    def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int]) -> float:  # noqa: ARG002
+        """Return the smallest probability of a reported cell of the table, or of all others."""
+        rate = expected * float(self.p - self.q) + float(self.q) * (self.cells / len(expected))
+        return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
+
     def influence(self, weights: Floats, times: Floats) -> float:
         """Return the exact maximum that one report adds to a weighted sum of estimates."""
         return one_cell_influence(weights, times, *self._rates)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw from the exact distribution in O(L).
+        """Draw from the exact distribution in O(L); also for rows of histograms.
 
         GRR keeps a cell with probability p - q, and otherwise draws uniformly from all cells.
         """
         kept = generator.binomial(histogram, float(self.p - self.q))
-        rest = int(histogram.sum() - kept.sum())
+        rest = histogram.sum(axis=-1) - kept.sum(axis=-1)
         drawn = kept + generator.multinomial(rest, np.full(self.cells, 1 / self.cells))
         return drawn.astype(np.int64)
+
+    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
+        """Draw all tallies at once."""
+        return self.draw_tally(histograms, generator)
 
     def channel(self) -> Channel:
         """Return the transition matrix; output y is the reported cell."""

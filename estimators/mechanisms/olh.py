@@ -171,6 +171,10 @@ class OLH(SupportOracle):
         """Draw for an ideal hash in O(L): a report supports the cells independently."""
         return draw_supports(histogram, self.p, self.q, generator)
 
+    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
+        """Draw all tallies at once."""
+        return self.draw_tally(histograms, generator)
+
     def channel(self) -> Channel:
         """Return the transition matrix; outputs have the number seed · g + y."""
         seeds = 1 << self.seed_bits

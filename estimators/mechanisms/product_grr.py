@@ -19,7 +19,7 @@ import numpy as np
 
 from estimators.draws import RESPONSE_BYTES, respond
 from estimators.errors import PlanError
-from estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from estimators.mechanisms.base import Column, ReportWork, draw_one_by_one, require_enumerable
 from estimators.mechanisms.covariance import balanced_noise
 from estimators.mechanisms.joint_tables import (
     MAX_RECORD_CELLS,
@@ -29,7 +29,7 @@ from estimators.mechanisms.joint_tables import (
     integer_rows,
 )
 from estimators.mechanisms.support import OTHER, require_integer
-from estimators.numerics.block_inverse import channels, noise_given_truth, unmix
+from estimators.numerics.block_inverse import channels, mix, noise_given_truth, unmix
 from estimators.randomness import MAX_PART, WEIGHT_BITS, exp_weight
 
 if TYPE_CHECKING:
@@ -205,6 +205,41 @@ class ProductGRR:
         """
         return balanced_noise(self.variance(n, frequencies), n, frequencies)
 
+    def holds(self, axes: Sequence[int]) -> bool:
+        """Return whether a counted table has all of the attributes."""
+        return self.layout.holder(axes) is not None
+
+    def table(
+        self,
+        counts: Counts,
+        n: int,
+        shape: Sequence[int],  # noqa: ARG002
+        axes: Sequence[int],
+    ) -> Floats:
+        """Return the table over some attributes, by the inverse of every block's part."""
+        observed = self.layout.read(counts, axes)
+        if n == 0:
+            return np.zeros(observed.size)
+        return unmix(observed / n, channels(self, axes)).ravel()
+
+    def table_covariance(
+        self, n: int, expected: Floats, shape: Sequence[int], axes: Sequence[int]
+    ) -> Floats:
+        """Return the exact covariance: reported cells of the table are multinomial."""
+        factors = channels(self, axes)
+        own = tuple(shape[i] for i in axes)
+        reported = mix(expected.reshape(own), factors).ravel()
+        unit = np.eye(len(reported)).reshape(*own, -1)
+        inverse = unmix(unit, factors).reshape(len(reported), -1)
+        covariance: Floats = ((inverse * reported) @ inverse.T - np.outer(expected, expected)) / n
+        return covariance
+
+    def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int]) -> float:
+        """Return the smallest probability of a reported cell of the table, or of all others."""
+        own = tuple(shape[i] for i in axes)
+        rate = mix(expected.reshape(own), channels(self, axes))
+        return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
+
     @cached_property
     def parts(self) -> tuple[tuple[int, ...], ...]:
         """The counted attributes, in as many parts as possible.
@@ -243,6 +278,10 @@ class ProductGRR:
         return self._draw(
             lambda part: cube.sum(axis=tuple(i for i in axes if i not in part)), generator
         )
+
+    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
+        """Draw tallies one by one."""
+        return draw_one_by_one(self, histograms, generator)
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
         """Draw a tally of devices with these inputs; a record can have any number of values.

@@ -16,9 +16,9 @@ import numpy as np
 
 from estimators.draws import coins_bytes
 from estimators.errors import PlanError
-from estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from estimators.mechanisms.base import Column, ReportWork, draw_one_by_one, require_enumerable
 from estimators.mechanisms.coefficient import flip
-from estimators.mechanisms.covariance import independent_noise
+from estimators.mechanisms.covariance import independent_noise, sum_out, summed_into
 from estimators.mechanisms.hashing import buckets, mix
 from estimators.mechanisms.response import count_signs, draw_signs
 from estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
@@ -26,6 +26,8 @@ from estimators.numerics.hadamard import parity, transform
 from estimators.randomness import exp_weight, uniform_below, uniform_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from estimators.mechanisms.base import Channel, Counts, Covariance, Floats, Reports
@@ -179,6 +181,43 @@ class HadamardSketch:
         """Return a covariance that neglects the common noise of cells with the same bucket."""
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
+    def holds(self, axes: Sequence[int]) -> bool:  # noqa: ARG002
+        """Return True: the counters hold the whole table."""
+        return True
+
+    def table(self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]) -> Floats:
+        """Return the sums of the estimates over the other axes."""
+        return sum_out(self.estimate(counts, n), shape, axes)
+
+    def table_covariance(
+        self, n: int, expected: Floats, shape: Sequence[int], axes: Sequence[int]
+    ) -> Floats:
+        """Return the exact covariance, given the hash functions.
+
+        A report with hash j adds the product of two signs to two cells: it is 1 on average over the
+        rows if the cells share a bucket of hash j, else 0.
+        """
+        cells, index = len(expected), summed_into(shape, axes)
+        moment = np.zeros((cells, cells))
+        for places in self.places:
+            shared = np.zeros((self.buckets, cells))
+            np.add.at(shared, (places, index), 1.0)
+            moment += shared.T @ shared
+        moment *= (self._scale / float(2 * self.p - 1)) ** 2 / self.hashes
+        # `estimate` subtracts a constant of every cell, which has no variance.
+        mean = expected + (self.cells // cells) / (self.buckets - 1)
+        covariance: Floats = (moment - np.outer(mean, mean)) / n
+        return covariance
+
+    def rarest(
+        self,
+        expected: Floats,  # noqa: ARG002
+        shape: Sequence[int],  # noqa: ARG002
+        axes: Sequence[int],  # noqa: ARG002
+    ) -> float:
+        """Return a lower bound: the probability of the wrong sign."""
+        return float(1 - self.p)
+
     def influence(self, weights: Floats, times: Floats) -> float:  # noqa: ARG002 - no bound is known
         """Return infinity, because no bound is known."""
         return math.inf
@@ -187,6 +226,10 @@ class HadamardSketch:
     def drawn_cells(self) -> int:
         """The number of cells."""
         return self.cells
+
+    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
+        """Draw tallies one by one."""
+        return draw_one_by_one(self, histograms, generator)
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
         """Draw a tally of devices with these inputs."""

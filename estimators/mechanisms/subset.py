@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from estimators.mechanisms.base import Column, ReportWork, require_enumerable
+from estimators.mechanisms.base import Column, ReportWork, draw_by_report, require_enumerable
 from estimators.mechanisms.bits import count_bits
-from estimators.mechanisms.covariance import balanced_noise
+from estimators.mechanisms.covariance import one_set_covariance
+from estimators.mechanisms.subset_draws import draw_many_sets, draw_sets
 from estimators.mechanisms.support import OTHER, SupportOracle, require_integer, table_error
 from estimators.randomness import exp_weight, uniform_below, uniform_bytes
 
@@ -28,6 +30,12 @@ worth."""
 
 BLOCK_CELLS = 1 << 20
 """Number of entries of the matrix of one block of reports, so that it stays in a core's cache."""
+
+WORD_BITS = 64
+"""Up to this number of cells, a set is one word."""
+
+FEW_REPORTS = 4
+"""Mean number of reports for each cell up to which simulated reports are drawn one by one."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +120,9 @@ class SubsetSelection(SupportOracle):
         """Return the sets; column ``b`` has shape (n, ceil(L / 8))."""
         values = np.asarray(values).astype(np.int64)
         step = max(1, BLOCK_CELLS // self.cells)
+        draw = self._draw_words if self.cells <= WORD_BITS else self._draw
         blocks = [
-            self._draw(values[start : start + step], randomness)
+            draw(values[start : start + step], randomness)
             for start in range(0, max(len(values), 1), step)
         ]
         return {"b": np.concatenate(blocks)}
@@ -137,20 +146,62 @@ class SubsetSelection(SupportOracle):
             taken = chosen[drawn] != 0
             if last == cells - 1:
                 taken |= with_own
-            np.copyto(drawn, row + _wrap(last + shift, cells), where=taken)
+            # Arithmetic, because an assignment under a random mask mispredicts branches.
+            drawn += taken * (row + _wrap(last + shift, cells) - drawn)
             chosen[drawn] = 1
         return np.packbits(chosen.reshape(n, cells), axis=1, bitorder="little")
+
+    def _draw_words(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.uint8]:
+        """Draw what :meth:`_draw` draws, for at most 64 cells: a set is the bits of one word."""
+        n, cells, one = len(values), np.uint64(self.cells), np.uint64(1)
+        chosen = np.zeros(n, np.uint64)
+        certain, anything = self._surplus
+        with_own = uniform_below(certain + anything, n, randomness) < certain
+        # All steps are arithmetic: an assignment under a random mask costs a misprediction of a
+        # branch for every second report.
+        for last in range(self.cells - self.size, self.cells):
+            place = uniform_below(last + 1, n, randomness).view(np.uint64)
+            taken = chosen >> place
+            taken &= one
+            drawn = np.left_shift(one, place, out=place)
+            if last == self.cells - 1:
+                taken |= with_own
+                drawn *= ~with_own
+            chosen |= drawn  # Where it is taken, this changes nothing.
+            taken <<= np.uint64(last)
+            chosen |= taken
+        # Bit i is cell (own + 1 + i) mod L: rotate the words of L bits.
+        shift = values.astype(np.uint64) + one
+        shift *= shift != cells
+        rotated = chosen << shift
+        # The second shift is by two steps, because a shift by 64 bits is not defined.
+        chosen >>= cells - one - shift
+        chosen >>= one
+        rotated |= chosen
+        rotated &= np.uint64((1 << self.cells) - 1)
+        rows = rotated.astype("<u8").view(np.uint8).reshape(n, WORD_BITS // 8)
+        return rows[:, : -(-self.cells // 8)]
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         """Count sets per view and cell."""
         return count_bits(reports["b"], self.cells, view, views)
 
-    def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Return a covariance with noise that adds up to 0: every set has the same size.
+    @cached_property
+    def _pairs(self) -> tuple[float, float]:
+        """Probability that a set contains the own and one other cell, and two given other cells.
 
-        Its entries are exact if all frequencies are equal.
+        Given whether it contains the own cell, the other members are a uniform choice.
         """
-        return balanced_noise(self.variance(n, frequencies), n, frequencies)
+        w, others, p = self.size, self.cells - 1, self.p
+        own = p * (w - 1) / others
+        if others < 2:
+            return float(own), 0.0
+        both = (p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)) / (others * (others - 1))
+        return float(own), float(both)
+
+    def covariance(self, n: int, frequencies: Floats) -> Covariance:
+        """Return the exact covariance, from the probabilities that a set contains two cells."""
+        return one_set_covariance(self._rates, self._pairs, n, np.asarray(frequencies))
 
     def influence(self, weights: Floats, times: Floats) -> float:
         """Return the exact maximum, which a report of the w cells of largest weight adds."""
@@ -160,10 +211,19 @@ class SubsetSelection(SupportOracle):
         return float(weights[order] @ taken - other * (times @ weights)) / gap
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw from the exact distribution in O(L w), see :func:`_draw_sets`."""
+        """Draw from the exact distribution in O(L w), see :func:`.subset_draws.draw_sets`."""
         certain, anything = self._surplus
         own = generator.binomial(histogram, certain / (certain + anything))
-        return _draw_sets(own, int(histogram.sum() - own.sum()), self.size, generator)
+        return draw_sets(own, int(histogram.sum() - own.sum()), self.size, generator)
+
+    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
+        """Draw all tallies at once: report by report where these are few, else in O(L w) arrays."""
+        if histograms.sum() <= FEW_REPORTS * histograms.size:
+            return draw_by_report(self, histograms, generator)
+        certain, anything = self._surplus
+        own = generator.binomial(histograms, certain / (certain + anything))
+        free = histograms.sum(axis=1) - own.sum(axis=1)
+        return draw_many_sets(own, free, self.size, generator)
 
     def channel(self) -> Channel:
         """Return the transition matrix; outputs are sets in order of their bits as integers."""
@@ -186,54 +246,3 @@ def _wrap(position: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
     """Reduce positions in [0, 2 · cells) modulo cells, in place."""
     position -= cells * (position >= cells)
     return position
-
-
-def _advance(
-    group: Counts, probabilities: NDArray[np.float64], generator: np.random.Generator
-) -> int:
-    """Draw which reports contain the current cell, and return how many do.
-
-    Args:
-        group: changed in place; entry r is the number of reports that still have to choose r cells.
-        probabilities: for each r, the probability that such a report contains the current cell.
-        generator: seeded by the caller.
-    """
-    containing = generator.binomial(group, probabilities)
-    group -= containing
-    group[:-1] += containing[1:]
-    return int(containing.sum())
-
-
-def _draw_sets(own: Counts, free: int, size: int, generator: np.random.Generator) -> Counts:
-    """Draw the number of sets with each cell, cell by cell, without drawing the sets.
-
-    A uniform set can be drawn sequentially: if a report still has to choose r of the k remaining
-    cells, it contains the current cell with probability r / k. So it suffices to count reports by
-    r. There are two kinds of reports. Those that certainly contain their own cell choose the others
-    from all cells except that one. They start in ``before`` and move to ``after`` at their own
-    cell; which of them have the current cell as their own is a uniform choice, because r does not
-    depend on the own cell. All other reports are in ``after`` from the start.
-
-    Args:
-        own: shape (L,), for each cell the number of reports that certainly contain it as their own.
-        free: number of reports that contain ``size`` uniform cells.
-        size: number of cells of a set.
-        generator: seeded by the caller.
-
-    Returns:
-        Shape (L,), int64.
-    """
-    cells = len(own)
-    to_choose = np.arange(size + 1)
-    before = np.zeros(size + 1, np.int64)
-    before[size - 1] = own.sum()
-    after = np.zeros(size + 1, np.int64)
-    after[size] = free
-    out = own.astype(np.int64)
-    for j in range(cells):
-        arrived = generator.multivariate_hypergeometric(before, int(own[j]), method="marginals")
-        before -= arrived
-        for group, remaining in ((before, max(cells - 1 - j, 1)), (after, cells - j)):
-            out[j] += _advance(group, np.minimum(to_choose / remaining, 1), generator)
-        after += arrived
-    return out

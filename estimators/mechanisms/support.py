@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from estimators.errors import PlanError
+from estimators.mechanisms.base import draw_one_by_one
+from estimators.mechanisms.covariance import spread_evenly, sum_out
 from estimators.randomness import WEIGHT_BITS, exp_weight
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -130,6 +133,27 @@ class SupportOracle(ABC):
         variance: Floats = (noise + np.asarray(f) * slope) / n
         return variance
 
+    def holds(self, axes: Sequence[int]) -> bool:  # noqa: ARG002
+        """Return True: the counters hold the whole table."""
+        return True
+
+    def table(self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]) -> Floats:
+        """Return the sums of the estimates over the other axes."""
+        return sum_out(self.estimate(counts, n), shape, axes)
+
+    def table_covariance(
+        self, n: int, expected: Floats, shape: Sequence[int], axes: Sequence[int]
+    ) -> Floats:
+        """Return the exact covariance, which depends on the frequencies by their sums only."""
+        whole = self.covariance(n, spread_evenly(expected, shape, axes))
+        return whole.summed(shape, axes)
+
+    def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int]) -> float:
+        """Return the smallest probability that a report supports a cell, or does not."""
+        q, gap = self._rates
+        rate = q + gap * spread_evenly(expected, shape, axes)
+        return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
+
     @abstractmethod
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
         """Return the covariance; it depends on the dependence between the supports of cells."""
@@ -137,6 +161,10 @@ class SupportOracle(ABC):
     @abstractmethod
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw a tally, given the number of devices that hold each cell."""
+
+    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
+        """Draw tallies one by one."""
+        return draw_one_by_one(self, histograms, generator)
 
     def draw_tally_of(self, values: NDArray[Any], generator: np.random.Generator) -> Counts:
         """Draw a tally of devices with these inputs."""

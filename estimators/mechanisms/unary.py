@@ -48,6 +48,10 @@ class UnaryOracle(SupportOracle):
         """Draw from the exact distribution in O(L): every counter is a sum of two binomials."""
         return draw_supports(histogram, self.p, self.q, generator)
 
+    def draw_tallies(self, histograms: Counts, generator: np.random.Generator) -> Counts:
+        """Draw all tallies at once."""
+        return self.draw_tally(histograms, generator)
+
     def channel(self) -> Channel:
         """Return the transition matrix; output y is the integer whose bit b is that of cell b."""
         require_enumerable(1 << min(self.cells, 64))
@@ -83,15 +87,15 @@ def replace_own(rows: NDArray[np.uint8], values: NDArray[Any], own: NDArray[np.u
 def draw_supports(
     histogram: Counts, p: Fraction, q: Fraction, generator: np.random.Generator
 ) -> Counts:
-    """Draw for each cell the number of reports that support it: shape (L,), int64.
+    """Draw for each cell the number of reports that support it: shape (..., L), int64.
 
     Args:
-        histogram: shape (L,), number of devices that hold each cell.
+        histogram: shape (..., L), number of devices that hold each cell.
         p: probability that a report supports its own cell.
         q: probability that a report supports another cell, independently of other cells.
         generator: seeded by the caller.
     """
     own = generator.binomial(histogram, float(p))
-    others = generator.binomial(histogram.sum() - histogram, float(q))
+    others = generator.binomial(histogram.sum(axis=-1, keepdims=True) - histogram, float(q))
     drawn: Counts = (own + others).astype(np.int64)
     return drawn

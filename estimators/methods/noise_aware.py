@@ -10,12 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from estimators.errors import PlanError
 from estimators.methods.base import Answers, Design
 from estimators.methods.shared.options import only_parameters
 from estimators.methods.shared.packing import Assigned, pack, require_views
-from estimators.noise_aware.design.allocation import allocate, describe, integer_shares, oracle
+from estimators.noise_aware.design import coarse_views
+from estimators.noise_aware.design.allocation import (
+    Allocation,
+    allocate,
+    describe,
+    integer_shares,
+    oracle,
+)
 from estimators.noise_aware.design.prior_scales import learn_scales, read_scales
+from estimators.noise_aware.input.ordered import levels_of
 from estimators.noise_aware.model import NoiseAwareModel
 from estimators.plan import Plan
 from estimators.plan.pilots import after, pool, read_earlier
@@ -54,9 +64,10 @@ class NoiseAware:
             request.k,
             prior,
         )
+        views, shares = _with_signs(found, request)
         assigned = [
-            Assigned(View(view), oracle(request.epsilon, domain.size(view))[0], share)
-            for view, share in zip(found.views, integer_shares(found.shares), strict=True)
+            Assigned(view, oracle(request.epsilon, view.cells(domain))[0], share)
+            for view, share in zip(views, integer_shares(np.array(shares)), strict=True)
         ]
         groups = pack(assigned, request.max_groups, separate=False)
         mechanisms = sorted({str(g.mechanism["name"]) for g in groups})
@@ -70,6 +81,9 @@ class NoiseAware:
             reason.append(
                 f"coefficients of single attributes about {prior.scales[0]:.3g}, of pairs {pairs}"
             )
+        if len(views) > len(found.views):
+            signs = sum(shares[len(found.views) :])
+            reason.append(f"{signs:.0%} on signs of the highest bits of numbers' levels")
         if earlier:
             counted = sum(one.reports for one in earlier)
             reason.append(f"totals join {counted:,} reports of earlier plans; windows do not")
@@ -102,3 +116,30 @@ class NoiseAware:
             "prior_sizes": learn_scales(*pool(plan, tallies, earlier[:-1])),
             "pilots": [one.to_json() for one in earlier],
         }
+
+
+def _with_signs(found: Allocation, request: Request) -> tuple[list[View], list[float]]:
+    """Return the views with those on signs of numbers' levels, and their shares.
+
+    There are no signs where topics do not suffice for another mechanism.
+    """
+    epsilon, domain = request.epsilon, request.domain
+    views, shares = [View(view) for view in found.views], found.shares.tolist()
+    kinds = {oracle(epsilon, domain.size(view))[0] for view in found.views}
+    if len(kinds | {coarse_views.sign(epsilon)}) > request.max_groups:
+        return views, shares
+    reports, signs = request.users / len(domain), 0.0
+    precisions = [request.users * oracle(epsilon, domain.size(v))[1] for v in found.views]
+    for i, attribute in enumerate(domain.attributes):
+        levels = levels_of(attribute)
+        if levels is None:
+            continue
+        tables = zip(found.views, found.shares.tolist(), precisions, strict=True)
+        precision = sum(share * one for view, share, one in tables if i in view)
+        chosen = coarse_views.choose(levels, precision, reports, epsilon)
+        part = chosen.share / len(domain)
+        views += [View((i,), "parity", (mask,)) for mask in chosen.masks]
+        shares += [part / len(chosen.masks) for _ in chosen.masks]
+        signs += part
+    count = len(found.views)
+    return views, [*(share * (1.0 - signs) for share in shares[:count]), *shares[count:]]

@@ -14,14 +14,16 @@ import numpy as np
 
 from estimators.domain import Attributes
 from estimators.errors import InvalidInput
-from estimators.marginal import Marginal, is_noise, uniform
+from estimators.marginal import Z95, Marginal, is_noise, uniform
 from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.input.features import Features
+from estimators.noise_aware.input.ordered import OrderedMargins
 from estimators.noise_aware.input.statistics import Statistics, collect
-from estimators.noise_aware.models import joint, latent_traits, low_rank, third_moments
+from estimators.noise_aware.models import joint, latent_traits, ordered_margins, third_moments
 from estimators.noise_aware.priors import LOGLINEAR_SHARE, LOGLINEAR_SHARE_SMALL
 from estimators.noise_aware.tables.grouped import with_errors
 from estimators.noise_aware.tables.intervals import INFLATION, INFLATION_TRAITS
+from estimators.noise_aware.tables.misfit import Fitted, Misfit, measure
 from estimators.noise_aware.tables.mixed import MixedTables, share_of_joint
 from estimators.noise_aware.tables.moments import MomentTables
 from estimators.numerics.contraction import contract
@@ -53,6 +55,9 @@ class MomentModel(Protocol):
         (groups, labels), 1 where a group has a label.
         """
 
+    def moments(self) -> tuple[Fitted, Fitted]:
+        """Return the first and the second moments of the features."""
+
 
 @dataclass(frozen=True, slots=True)
 class Regime:
@@ -62,7 +67,7 @@ class Regime:
     orders: int  # Highest order of the estimates that are read
     most_attributes: float = inf  # Largest number of attributes of the domain
     most_in_view: float = inf  # Largest number of attributes of a view with reports
-    sweeps: int = 0  # Kept sweeps of the latent traits; 0: the low-rank model is fitted instead
+    traits: bool = False  # Whether latent traits are fitted; else the low-rank model is
     joint_share: float | None = None  # Prior share of the log-linear model; None: not fitted
     # Whether the largest weight of a model in standard errors grows beyond `MOST_SURE` as far as
     # the statistics decide between the models.
@@ -77,17 +82,20 @@ class Regime:
             and in_view <= self.most_in_view
         )
 
-    def fit(self, features: Features, statistics: Statistics, k: int) -> MomentModel:
+    def fit(
+        self, features: Features, statistics: Statistics, k: int, ordered: OrderedMargins
+    ) -> MomentModel:
         """Fit the posterior of moments and, if the row has a share for it, the log-linear model.
 
-        ``k`` is the number of attributes of the marginals whose error is minimised.
+        ``k`` is the number of attributes of the marginals whose error is minimised. Attributes in
+        ``ordered`` have smooth margins; binary domains have none.
         """
-        if self.sweeps:
-            posterior = latent_traits.fit(statistics, self.sweeps)
+        if self.traits:
+            posterior = latent_traits.fit(statistics)
         else:
-            posterior = low_rank.fit(features, statistics)
+            posterior = ordered_margins.fit(features, statistics, ordered)
         third = third_moments.fit(statistics, posterior) if statistics.higher else None
-        moments = MomentTables(features, posterior, third, self.inflation)
+        moments = MomentTables(features, posterior, third, self.inflation, statistics.blocks)
         if self.joint_share is None:
             return moments
         whole = joint.fit(statistics)
@@ -98,13 +106,13 @@ class Regime:
 
 REGIMES = (
     # One attribute has no interactions, so a second model would add nothing.
-    Regime(binary=True, most_attributes=1, orders=1, sweeps=latent_traits.SWEEPS),
+    Regime(binary=True, most_attributes=1, orders=1, traits=True),
     # At most 2^9 cells: the log-linear model can have interactions of up to four attributes.
     Regime(
         binary=True,
         most_attributes=joint.SMALL,
         orders=joint.MAX_ORDER,
-        sweeps=latent_traits.LONG_SWEEPS,
+        traits=True,
         joint_share=LOGLINEAR_SHARE_SMALL,
         share_decides=True,
     ),
@@ -115,7 +123,7 @@ REGIMES = (
         most_attributes=joint.MAX_ATTRIBUTES,
         most_in_view=3,
         orders=3,
-        sweeps=latent_traits.LONG_SWEEPS,
+        traits=True,
         joint_share=LOGLINEAR_SHARE,
         inflation=INFLATION_TRAITS,
     ),
@@ -125,13 +133,14 @@ REGIMES = (
         binary=True,
         most_attributes=128,
         orders=3,
-        sweeps=latent_traits.SWEEPS,
+        traits=True,
         inflation=INFLATION_TRAITS,
     ),
     # The cost of a sweep of the low-rank model grows with the square of that number only.
     Regime(binary=True, orders=3, inflation=INFLATION_TRAITS),
-    # Only the low-rank model has attributes of more than two categories; it has no triples.
-    Regime(binary=False, orders=2),
+    # Only the low-rank model has attributes of more than two categories. It has no triples; tables
+    # are moved towards the estimates of triples (`tables.thirds`).
+    Regime(binary=False, orders=3),
 )
 """The dispatch table: the first row that serves a domain is used."""
 
@@ -157,9 +166,15 @@ class NoiseAwareModel:
         largest = int(self._in_view.sum(axis=1).max(initial=0))
         self.regime = next(row for row in REGIMES if row.serves(self._features, largest))
         self.fitted: MomentModel | None = None
+        self._misfit: Misfit | None = None
         if self._reports.size:
             statistics = collect(plan, tallies, self._features, self.regime.orders)
-            self.fitted = self.regime.fit(self._features, statistics, plan.k)
+            ordered = OrderedMargins(plan, tallies)
+            self.fitted = self.regime.fit(self._features, statistics, plan.k, ordered)
+            moments = self.fitted.moments()
+            self._misfit = measure(moments, statistics, self._features, ordered.levels)
+            if ordered.levels:
+                self.processing = (*self.processing, "smooth margins of ordered attributes")
 
     @property
     def joint_share(self) -> float:
@@ -180,13 +195,14 @@ class NoiseAwareModel:
         if self.fitted is None or not reports:
             return replace(uniform(attributes, cells), flags=("uniform", "noise"))
         table, stderr = (values.ravel() for values in self.fitted.answer(attributes))
+        stderr = self._factor(attributes) * stderr
         flags = ["modelled"]
         if in_view.all(axis=1).any():
             flags.append("covered")
         if is_noise(table, stderr):
             flags.append("noise")
         # An interval this wide contains all of [0, 1].
-        stderr = np.minimum(stderr, np.maximum(table, 1.0 - table) / 1.96)
+        stderr = np.minimum(stderr, np.maximum(table, 1.0 - table) / Z95)
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
 
     def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
@@ -201,6 +217,9 @@ class NoiseAwareModel:
             # Groups of one label each: the very errors of the published table.
             stderr = contract(marginal.stderr.reshape(shape), members).ravel()
         else:
-            stderr = np.sqrt(np.maximum(np.diag(spread), 0.0))
-            stderr = np.minimum(stderr, np.maximum(sums, 1.0 - sums) / 1.96)
+            stderr = self._factor(attributes) * np.sqrt(np.maximum(np.diag(spread), 0.0))
+            stderr = np.minimum(stderr, np.maximum(sums, 1.0 - sums) / Z95)
         return sums / sums.sum(), with_errors(spread, stderr)
+
+    def _factor(self, attributes: Attributes) -> float:
+        return 1.0 if self._misfit is None else self._misfit.factor(attributes)

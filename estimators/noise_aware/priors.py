@@ -114,5 +114,27 @@ BLOCK_SCALE = LogGrid(3e-3, 0.5, 16)
 LOGLINEAR_SHARE_SMALL, LOGLINEAR_SHARE = 1.0, 0.5
 # Prior variance of that weight: that of a weight which is 0 or 1 with probability 1/2 each.
 SHARE_VARIANCE = 0.25
+# Prior variance of the ratio of the squared error of fitted moments to what is stated, about 1:
+# errors twice as large as stated are usual where a model does not suit the data.
+EXCESS_VARIANCE = 1.0
+# The part of a categorical interaction of three attributes that their pair tables do not predict,
+# in the design: it decides from how many reports on views of three attributes pay off.
+UNPREDICTED_THIRD = 0.4
 # Unmodelled interactions of each order are at most half as large as those of the order below.
 LARGEST_DECAY = 0.5
+# Interactions of three categorical attributes, which no estimate shows, are this part of their
+# pairs' (half of the largest possible), or as large as the residuals of pairs if these are larger.
+# Residuals alone vanish where reports are many; such interactions do not.
+THIRD_OF_PAIRS = 0.25
+# Log density of the levels of an ordered attribute, by the grids of its parts' deviations. Smooth:
+# the part by which distant levels differ; 0.3 is nearly even, 5 a steep peak.
+LEVEL_SMOOTH = (0.3, 0.7, 1.5, 3.0, 6.0)
+# Rough: what neighbouring levels do not share, from next to nothing to more than a factor of 2.
+LEVEL_ROUGH = (0.02, 0.1, 0.3, 0.8)
+# Slope over the levels, in units of their standard deviation.
+LEVEL_SLOPE = 1.0
+# A heaped level has up to hundreds of times the probability of its neighbours.
+LEVEL_SPIKE = 3.0
+# Prior weight of the smooth margin against that of categories: somebody stated that there is an
+# order. Its prior variance is `SHARE_VARIANCE`.
+LEVEL_SHARE = 0.75

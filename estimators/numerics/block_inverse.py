@@ -114,6 +114,14 @@ def unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
     return out
 
 
+def mix(truth: Floats, factors: Sequence[AxisChannel]) -> Floats:
+    """Return the frequencies of randomised records, given true ones; the inverse of `unmix`."""
+    mixed = truth
+    for f in factors:
+        mixed = f.gap * mixed + f.q * mixed.sum(axis=f.axes, keepdims=True)
+    return mixed
+
+
 def _square_unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
     """Apply the inverse with every entry squared, otherwise as :func:`unmix`."""
     out = observed
@@ -143,10 +151,7 @@ def noise(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Floats:
 
 def noise_given_truth(truth: Floats, factors: Sequence[AxisChannel], n: int) -> Floats:
     """Return the exact variance of each cell's estimate, given true frequencies ``truth``."""
-    mixed = truth
-    for f in factors:
-        mixed = f.gap * mixed + f.q * mixed.sum(axis=f.axes, keepdims=True)
-    variance: Floats = (_square_unmix(mixed, factors) - truth) / n
+    variance: Floats = (_square_unmix(mix(truth, factors), factors) - truth) / n
     return variance
 
 

@@ -5,7 +5,7 @@ The method RR-Clusters uses both.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +46,42 @@ def cramers_v(table: Floats, variance: Floats | None = None) -> float:
     positive = divisor > 0.0
     chi = float(((np.square(cells - expected) - noise)[positive] / divisor[positive]).sum())
     return sqrt(min(max(chi, 0.0) / (min(cells.shape) - 1), 1.0))
+
+
+def cramers_v_error(table: Floats, covariance: Floats, variance: Floats | None = None) -> float:
+    """Return the standard error of :func:`cramers_v` by the delta method.
+
+    V is the root of a quadratic, so the value is right only where V is several times as large; near
+    independence it means nothing.
+
+    Args:
+        table: as for :func:`cramers_v`.
+        covariance: shape (r s, r s), covariance of the cells, row-major.
+        variance: as for :func:`cramers_v`; it is taken as known.
+
+    Returns:
+        At least 0; infinite where V is 0. Cost: O((r s)^2).
+    """
+    v = cramers_v(table, variance)
+    if v <= 0.0:
+        return inf
+    total = float(table.sum())
+    cells = np.asarray(table, np.float64) / total
+    noise = np.zeros_like(cells) if variance is None else np.asarray(variance) / total**2
+    rows, columns = (np.maximum(cells.sum(axis=axis), 0.0) for axis in (1, 0))
+    expected = np.outer(rows, columns)
+    floor = np.sqrt(noise)
+    divisor = np.maximum(expected, floor)
+    divisor = np.where(divisor > 0.0, divisor, inf)
+    gap = cells - expected
+    # Derivatives of the corrected sum: by the cell itself, and by its expected frequency.
+    direct = 2.0 * gap / divisor
+    moved = (np.square(gap) - noise) / np.square(divisor)
+    by_expected = -direct - np.where(expected >= floor, moved, 0.0)
+    slope = direct + (by_expected @ columns)[:, None] + (rows @ by_expected)[None, :]
+    slope = (slope - float((slope * cells).sum())).ravel() / total  # of the table over its sum
+    spread = max(float(slope @ covariance @ slope), 0.0)
+    return float(sqrt(spread) / (2.0 * v * (min(cells.shape) - 1)))
 
 
 def cluster(

@@ -18,6 +18,11 @@ def parity(words: NDArray[Any]) -> NDArray[np.uint8]:
     return odd
 
 
+def signs(words: NDArray[Any]) -> NDArray[np.float64]:
+    """Return -1.0 for every non-negative integer with an odd number of binary ones, else 1.0."""
+    return np.asarray(1.0 - 2.0 * parity(words), np.float64)
+
+
 def transform(table: NDArray[Any]) -> NDArray[Any]:
     """Return ``sum over x of chi_a(x) · table[..., x]`` for every a.
 

@@ -50,7 +50,14 @@ _FIELDS: dict[str, type] = {
 _OPTIONAL: dict[str, type] = {"analysis": bool}
 
 _FIELDS_2: dict[str, type] = {**_FIELDS, "limits": dict, "on_suspicion": str}
-_OPTIONAL_2: dict[str, type] = {**_OPTIONAL, "lineage_name": str, "continues": list}
+_OPTIONAL_2: dict[str, type] = {
+    **_OPTIONAL,
+    "lineage_name": str,
+    "continues": list,
+    "packed": bool,
+    "early": bool,
+    "summaries": list,
+}
 
 
 def read_plan(raw: bytes) -> Plan:
@@ -154,14 +161,20 @@ def _since_2(fields: Mapping[str, Any]) -> dict[str, Any]:
         raise PlanError("lineage_name: expected a name, or no such field")
     if "continues" in fields and not fields["continues"]:
         raise PlanError("continues: expected at least one lineage, or no such field")
-    if not all(type(lineage) is str for lineage in fields.get("continues", ())):
-        raise PlanError("continues: expected a list of strings")
+    if "summaries" in fields and not fields["summaries"]:
+        raise PlanError("summaries: expected at least one statistic, or no such field")
+    for name in ("continues", "summaries"):
+        if not all(type(entry) is str for entry in fields.get(name, ())):
+            raise PlanError(f"{name}: expected a list of strings")
     return {
         "version": fields["version"],
         "limits": Limits(**limits),
         "on_suspicion": fields["on_suspicion"],
         "lineage_name": fields.get("lineage_name", ""),
         "continues": tuple(fields.get("continues", ())),
+        "packed": fields.get("packed", False),
+        "early": fields.get("early", True),
+        "summaries": tuple(fields.get("summaries", ())),
     }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from estimators.plan.plan import Plan
 
-RECORD_BYTES = 230
+RECORD_BYTES = 249
 """Everything of a record but its counters: its line of JSON, its key, the broker's own fields."""
 
 _OFFSET = 9

@@ -144,7 +144,8 @@ def _check(group: Group, mechanism: Mechanism, domain: Domain, where: str) -> No
             view.check(domain)
         except PlanError as error:
             raise PlanError(f"{where}: of another domain: {error}") from None
-        if view.kind != "cell" or mechanism.cells > MAX_VIEW_CELLS:
+        sign = view.kind == "parity" and len(view.attributes) == 1
+        if not (view.kind == "cell" or sign) or mechanism.cells > MAX_VIEW_CELLS:
             raise PlanError(f"{where}: a pilot has tables of at most {MAX_VIEW_CELLS:,} cells")
         if view.cells(domain) != mechanism.cells:
             raise PlanError(

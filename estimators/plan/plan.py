@@ -54,11 +54,15 @@ MAX_NAME = 128
 MAX_CONTINUES = 8
 """Maximum number of other lineages that a plan continues."""
 
+MAX_SUMMARIES = 8
+"""Maximum number of statistics in `Plan.summaries`."""
+
 ON_SUSPICION = ("flag", "withhold")
 """Values of `Plan.on_suspicion`."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _HEX = re.compile(r"[0-9a-f]{32}")
+_SUMMARY = re.compile(r"mean|median|rank|q0\.[0-9]{0,8}[1-9]", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,12 @@ class Plan:
         lineage_name: the operator's name of the lineage; empty if it is a random number.
         continues: other lineages, 32 hex digits each; the loss of a device under them counts under
             this one.
+        early: whether tables of open windows are published; without them, finals carry a central
+            statement (`estimators.plan.central_statement`).
+        packed: whether batches may also have the packed format (`estimators.wire.packed`), which
+            gateways then write.
+        summaries: statistics of ordered attributes that published tables contain: ``mean``,
+            ``median``, ``rank`` or a quantile such as ``q0.9``; see docs/numbers.md.
     """
 
     name: str
@@ -132,6 +142,9 @@ class Plan:
     on_suspicion: str = "flag"
     lineage_name: str = ""
     continues: tuple[str, ...] = ()
+    packed: bool = False
+    early: bool = True
+    summaries: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.lineage_epsilon:
@@ -201,9 +214,17 @@ class Plan:
     def _check_version(self) -> None:
         """Check the fields of the version, and give version 2 its standard limits."""
         if self.version == 1:
-            since_2 = (self.limits, self.on_suspicion, self.lineage_name, self.continues)
-            if since_2 != (None, "flag", "", ()):
-                raise PlanError("limits, on_suspicion, lineage_name and continues need version 2")
+            since_2 = (
+                self.limits, self.on_suspicion, self.lineage_name, self.continues, self.packed,
+                self.early, self.summaries,
+            )  # fmt: skip
+            if since_2 != (None, "flag", "", (), False, True, ()):
+                raise PlanError(
+                    "limits, on_suspicion, lineage_name, continues, packed, early and summaries "
+                    "need version 2"
+                )
+            if any(attribute.kind is not None for attribute in self.domain.attributes):
+                raise PlanError("domain: kinds of attributes need version 2")
             return
         if self.version != PLAN_VERSION:
             raise PlanError(f"version: this release reads 1 to {PLAN_VERSION}, got {self.version}")
@@ -225,6 +246,7 @@ class Plan:
         if len(self.lineage_name) > MAX_NAME:
             raise PlanError(f"lineage_name: expected at most {MAX_NAME} characters")
         self._check_continues()
+        self._check_summaries()
         if self.expires > MAX_TIME or self.windows > MAX_WINDOWS:
             raise PlanError(f"expires: at most {MAX_TIME}, and at most {MAX_WINDOWS} windows")
         if self.users > MAX_INTEGER:
@@ -244,6 +266,15 @@ class Plan:
                 raise PlanError(f"continues[{i}]: expected 32 lower-case hexadecimal digits")
         if len({self.lineage, *self.continues}) <= len(self.continues):
             raise PlanError("continues: expected different lineages, none of them the plan's own")
+
+    def _check_summaries(self) -> None:
+        if len(self.summaries) > MAX_SUMMARIES or len({*self.summaries}) < len(self.summaries):
+            raise PlanError(f"summaries: expected at most {MAX_SUMMARIES} different statistics")
+        for text in self.summaries:
+            if not _SUMMARY.fullmatch(text):
+                raise PlanError(
+                    f"summaries: {text!r} is none of mean, median, rank and quantiles such as q0.9"
+                )
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -326,6 +357,12 @@ class Plan:
             optional["lineage_name"] = self.lineage_name
         if self.continues:
             optional["continues"] = list(self.continues)
+        if self.packed:
+            optional["packed"] = True
+        if not self.early:
+            optional["early"] = False
+        if self.summaries:
+            optional["summaries"] = list(self.summaries)
         return optional | {
             "version": self.version,
             "name": self.name,

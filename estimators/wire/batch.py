@@ -11,6 +11,8 @@ columns as one base64 string (RFC 4648, padded, unused bits zero) of n rows of c
 bytes, bit b of a row being bit b % 8 of its byte b // 8. The record's key is the batch id: 16
 random bytes, the same on every resend.
 
+Plans with ``packed`` also accept the format of :mod:`estimators.wire.packed`.
+
 A *tick* has no key and the fixed value ``TICK``; it carries nothing but its append time.
 """
 
@@ -19,40 +21,43 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from estimators.errors import Reason, Rejection
-from estimators.mechanisms.base import Column, Reports
+from estimators.errors import Reason
+from estimators.mechanisms.base import Column
 from estimators.plan import Plan
+from estimators.wire import packed
+from estimators.wire.reports import (
+    BATCH_ID_BYTES,
+    MAX_BATCH_BYTES,
+    MAX_BATCH_REPORTS,
+    Batch,
+    check_batch_id,
+    check_group,
+    check_size,
+    refuse,
+)
+
+__all__ = [
+    "BATCH_ID_BYTES",
+    "MAX_BATCH_BYTES",
+    "MAX_BATCH_REPORTS",
+    "TICK",
+    "Batch",
+    "check_window",
+    "decode_batch",
+    "decode_report",
+    "encode_batch",
+    "report_of",
+]
 
 VERSION = "1.0"
 MAJOR = 1
-BATCH_ID_BYTES = 16
-MAX_BATCH_BYTES = 1 << 20
-MAX_BATCH_REPORTS = 1 << 16
 TICK = b'{"tick":1,"v":"1.0"}'
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """Reports of one group and one window, decoded and range-checked.
-
-    Attributes:
-        period: the window's number, as the senders saw it.
-        n: number of reports, 1 to 65,536.
-        view: shape (n,), view of each report, or None where the group has one view.
-        columns: the mechanism's columns, each with first axis n.
-    """
-
-    period: int
-    n: int
-    view: NDArray[np.int64] | None
-    columns: Reports
 
 
 def encode_batch(plan: Plan, group: int, batch: Batch) -> bytes:
@@ -89,13 +94,12 @@ def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None)
     Raises:
         Rejection: and nothing else, whatever the bytes.
     """
+    if plan.packed and value is not None and value.startswith(packed.MARK):
+        return packed.decode(plan, group, key, value)
     body = _parse(value)
     _check_plan(plan, body)
-    if key is None or len(key) != BATCH_ID_BYTES:
-        _reject(Reason.BAD_BATCH_ID, f"the key must be a batch id of {BATCH_ID_BYTES} bytes")
-    stated = _group(body)
-    if stated != group:
-        _reject(Reason.WRONG_GROUP, f"expected group {group}, got {stated}")
+    check_batch_id(key)
+    check_group(group, _group(body))
     return _batch(plan, group, body, MAX_BATCH_REPORTS)
 
 
@@ -120,11 +124,11 @@ def report_of(plan: Plan, body: object) -> tuple[int, Batch]:
         Rejection: and nothing else, whatever the object.
     """
     if not isinstance(body, dict):
-        _reject(Reason.UNDECODABLE, "not a JSON object")
+        refuse(Reason.UNDECODABLE, "not a JSON object")
     _check_plan(plan, body)
     group = _group(body)
     if not 0 <= group < len(plan.groups):
-        _reject(Reason.WRONG_GROUP, f"the plan has {len(plan.groups)} groups, got {group}")
+        refuse(Reason.WRONG_GROUP, f"the plan has {len(plan.groups)} groups, got {group}")
     batch = _batch(plan, group, body, 1)
     check_window(plan, batch.period)
     return group, batch
@@ -137,66 +141,61 @@ def check_window(plan: Plan, period: int) -> None:
         Rejection: after_end or late.
     """
     if period >= plan.windows:
-        _reject(Reason.AFTER_END, f"the plan's last window is {plan.windows - 1}")
+        refuse(Reason.AFTER_END, f"the plan's last window is {plan.windows - 1}")
     if period < 0:
-        _reject(Reason.LATE, "the plan's first window is 0")
+        refuse(Reason.LATE, "the plan's first window is 0")
 
 
 def _batch(plan: Plan, group: int, body: Mapping[str, Any], most: int) -> Batch:
     """Return everything but version, plan, key and group, in the order of the reasons."""
     n, period = body.get("n"), body.get("period")
     if type(n) is not int or type(period) is not int:
-        _reject(Reason.MALFORMED, "n and period must be integers")
+        refuse(Reason.MALFORMED, "n and period must be integers")
     columns = body.get("columns")
     if not isinstance(columns, dict):
-        _reject(Reason.MALFORMED, "columns must be an object")
+        refuse(Reason.MALFORMED, "columns must be an object")
     if not 1 <= n <= most:
-        _reject(Reason.OUT_OF_RANGE, f"n must be 1 to {most}, got {n}")
+        refuse(Reason.OUT_OF_RANGE, f"n must be 1 to {most}, got {n}")
     declared = plan.mechanisms[group].columns
     if set(columns) != {column.name for column in declared}:
-        _reject(Reason.MALFORMED, f"expected columns {[c.name for c in declared]}")
+        refuse(Reason.MALFORMED, f"expected columns {[c.name for c in declared]}")
     decoded = {column.name: _column(column, columns[column.name], n) for column in declared}
     return Batch(period, n, _view(plan, group, body, n), decoded)
 
 
-def _reject(reason: Reason, detail: str) -> NoReturn:
-    raise Rejection(reason, detail)
-
-
 def _parse(value: bytes | None) -> dict[str, Any]:
     if value is None:
-        _reject(Reason.UNDECODABLE, "a record without a value")
-    if len(value) > MAX_BATCH_BYTES:
-        # Judged before parsing: a parser must not be fed what the plan would never produce.
-        _reject(Reason.OVERSIZED, f"{len(value)} bytes, at most {MAX_BATCH_BYTES}")
+        refuse(Reason.UNDECODABLE, "a record without a value")
+    # Judged before parsing: a parser must not be fed what the plan would never produce.
+    check_size(value)
     try:
         body = orjson.loads(value)
     except (orjson.JSONDecodeError, RecursionError):
-        _reject(Reason.UNDECODABLE, "not JSON")
+        refuse(Reason.UNDECODABLE, "not JSON")
     if not isinstance(body, dict):
-        _reject(Reason.UNDECODABLE, "not a JSON object")
+        refuse(Reason.UNDECODABLE, "not a JSON object")
     return body
 
 
 def _check_plan(plan: Plan, body: Mapping[str, Any]) -> None:
     version = body.get("v")
     if not isinstance(version, str) or version.split(".")[0] != str(plan.wire):
-        _reject(Reason.UNKNOWN_VERSION, f"expected major {plan.wire}")
+        refuse(Reason.UNKNOWN_VERSION, f"expected major {plan.wire}")
     if body.get("plan") != plan.digest:
-        _reject(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
+        refuse(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
 
 
 def _group(body: Mapping[str, Any]) -> int:
     group = body.get("group")
     if type(group) is not int:
-        _reject(Reason.MALFORMED, "group must be an integer")
+        refuse(Reason.MALFORMED, "group must be an integer")
     return group
 
 
 def _view(plan: Plan, group: int, body: Mapping[str, Any], n: int) -> NDArray[np.int64] | None:
     views = len(plan.groups[group].views)
     if (views > 1) != ("view" in body):
-        _reject(Reason.MALFORMED, "view stands where the group has several views, and only there")
+        refuse(Reason.MALFORMED, "view stands where the group has several views, and only there")
     return None if views == 1 else _integers("view", body["view"], n, views)
 
 
@@ -208,18 +207,18 @@ def _column(column: Column, values: object, n: int) -> NDArray[Any]:
 
 def _integers(name: str, values: object, n: int, bound: int) -> NDArray[np.int64]:
     if not isinstance(values, list):
-        _reject(Reason.MALFORMED, f"column {name} must be a list of integers")
+        refuse(Reason.MALFORMED, f"column {name} must be a list of integers")
     if len(values) != n:
-        _reject(Reason.LENGTH_MISMATCH, f"column {name} has {len(values)} entries, n is {n}")
+        refuse(Reason.LENGTH_MISMATCH, f"column {name} has {len(values)} entries, n is {n}")
     # The exact type of every entry: numpy would silently take true for 1.
     if set(map(type, values)) != {int}:
-        _reject(Reason.MALFORMED, f"column {name} must be a list of integers")
+        refuse(Reason.MALFORMED, f"column {name} must be a list of integers")
     try:
         array = np.array(values, np.int64)
     except OverflowError:
-        _reject(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
+        refuse(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
     if array.min() < 0 or array.max() >= bound:
-        _reject(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
+        refuse(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
     return array
 
 
@@ -236,17 +235,17 @@ def _canonical(text: str, raw: bytes) -> bool:
 
 def _bits(column: Column, text: object, n: int) -> NDArray[np.uint8]:
     if not isinstance(text, str):
-        _reject(Reason.MALFORMED, f"column {column.name} must be a base64 string")
+        refuse(Reason.MALFORMED, f"column {column.name} must be a base64 string")
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        _reject(Reason.MALFORMED, f"column {column.name} is not base64")
+        refuse(Reason.MALFORMED, f"column {column.name} is not base64")
     row = -(-column.bound // 8)
     if len(raw) != n * row:
-        _reject(Reason.LENGTH_MISMATCH, f"column {column.name} has {len(raw)} bytes, not {n * row}")
+        refuse(Reason.LENGTH_MISMATCH, f"column {column.name} has {len(raw)} bytes, not {n * row}")
     if not _canonical(text, raw):
-        _reject(Reason.MALFORMED, f"column {column.name} is not the canonical base64 of its bytes")
+        refuse(Reason.MALFORMED, f"column {column.name} is not the canonical base64 of its bytes")
     array = np.frombuffer(raw, np.uint8).reshape(n, row)
     if column.bound % 8 and (array[:, -1] >> (column.bound % 8)).any():
-        _reject(Reason.OUT_OF_RANGE, f"column {column.name} has bits beyond {column.bound}")
+        refuse(Reason.OUT_OF_RANGE, f"column {column.name} has bits beyond {column.bound}")
     return array

@@ -6,7 +6,8 @@ The compacted counts topic of a plan holds one record per window and group, key
 - ``v``, ``plan``, ``window``, ``group``;
 - ``revision``: of each partition of the group's reports topic, the offset below which its reports
   are counted: the group's own part of the final's revision;
-- ``total``: whether the counters of all windows through this one follow those of the window.
+- ``total``: whether the counters of all windows through this one follow those of the window;
+- ``suspicious``: whether the raw counts of the window look forged; not in records of version 1.0.
 
 The counters are non-negative integers: reports per view, then the counters of each view, view by
 view; of the window, then of the running total. They are written as little-endian bytes, all lowest
@@ -28,7 +29,7 @@ from estimators.plan import Plan
 from estimators.tally import Counts, Tally
 from estimators.wire.snapshot import Revision
 
-VERSION = "1.0"
+VERSION = "1.1"
 _LEVEL = 6
 _WORD = 8
 _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
@@ -43,12 +44,15 @@ class CountsHeader:
         group: number of the group in the plan.
         revision: one input offset per partition of the group's reports topic.
         total: whether the running total is there.
+        suspicious: whether the raw counts of all groups look forged; None where the record does
+            not say it.
     """
 
     window: int
     group: int
     revision: Revision
     total: bool
+    suspicious: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class GroupCounts:
         revision: see :class:`CountsHeader`.
         tally: tally of the window.
         total: tally of all windows through this one; None if they were not all counted.
+        suspicious: see :class:`CountsHeader`.
     """
 
     window: int
@@ -68,11 +73,31 @@ class GroupCounts:
     revision: Revision
     tally: Tally
     total: Tally | None
+    suspicious: bool | None = None
 
 
 def counts_key(window: int, group: int) -> bytes:
     """Return the key of a record."""
     return f"{window}/{group:04d}".encode()
+
+
+def read_record(plan: Plan, key: bytes, value: bytes | None) -> CountsHeader:
+    """Return what a record of the counts topic belongs to, after all checks but of its counters.
+
+    Cost: O(partitions), whatever the counters are.
+
+    Raises:
+        ForeignRecord: not a counts record of this plan under its own key.
+        InvalidInput: a newer major version.
+    """
+    place = parse_key(key)
+    if value is None:
+        # Nobody deletes counts, except with their topic.
+        raise ForeignRecord("the counts topic holds a deletion; who else writes to it?")
+    header = decode_header(plan, value)
+    if (header.window, header.group) != place:
+        raise ForeignRecord(f"counts of window {header.window} under another key")
+    return header
 
 
 def parse_key(key: bytes) -> tuple[int, int]:
@@ -99,6 +124,7 @@ def encode_counts(plan: Plan, counts: GroupCounts) -> bytes:
         "group": counts.group,
         "revision": counts.revision,
         "total": counts.total is not None,
+        **({} if counts.suspicious is None else {"suspicious": counts.suspicious}),
     }
     tallies = [counts.tally] if counts.total is None else [counts.tally, counts.total]
     values = np.concatenate([part.ravel() for t in tallies for part in (t.n, t.counts)])
@@ -119,8 +145,13 @@ def decode_header(plan: Plan, raw: bytes) -> CountsHeader:
         raise ForeignRecord("the counts topic holds records of another plan")
     try:
         revision = tuple(int(offset) for offset in body["revision"])
+        suspicious = body.get("suspicious")
         found = CountsHeader(
-            int(body["window"]), int(body["group"]), revision, body["total"] is True
+            window=int(body["window"]),
+            group=int(body["group"]),
+            revision=revision,
+            total=body["total"] is True,
+            suspicious=suspicious if isinstance(suspicious, bool) else None,
         )
     except _UNREADABLE as error:
         raise ForeignRecord(f"a counts record is damaged: {error}") from None
@@ -149,7 +180,9 @@ def decode_counts(plan: Plan, raw: bytes) -> GroupCounts:
         Tally(part[:views], part[views:].reshape(views, width)) for part in values.reshape(-1, size)
     ]
     total = tallies[1] if header.total else None
-    return GroupCounts(header.window, header.group, header.revision, tallies[0], total)
+    return GroupCounts(
+        header.window, header.group, header.revision, tallies[0], total, header.suspicious
+    )
 
 
 def _counters(compressed: bytes, size: int) -> Counts:

@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from estimators.errors import ForeignRecord, InvalidInput
+from estimators.wire.table_summary import TableSummary, read_summary
 
 VERSION = "1.3"
 _MANIFEST = "manifest"
@@ -52,6 +53,8 @@ class MarginalRecord:
         noise_floor: sum of the squares of stderr, the expected squared error by noise.
         reports: number of reports with information about these attributes.
         flags: see :class:`estimators.marginal.Marginal`.
+        summaries: statistics of numbers, ordered labels and options, where the plan asks for them.
+            Without any, the record lacks the field; so do snapshots of versions without it.
     """
 
     window: int
@@ -64,6 +67,7 @@ class MarginalRecord:
     noise_floor: float
     reports: int
     flags: tuple[str, ...]
+    summaries: tuple[TableSummary, ...] = ()
 
     def __post_init__(self) -> None:
         cells = math.prod(len(labels) for labels in self.labels)
@@ -104,6 +108,9 @@ class Manifest:
         leverage: what forged reports can do: ``forged``, a share of all reports, and ``reach``,
             per marginal the most that they can move a cell by; ``approximate`` where the tables are
             more than linear estimates. Empty without tables, and in snapshots of versions without.
+        central: what readers of snapshots learn about one device from this final, as
+            :mod:`estimators.plan.central_statement` states it: ``epsilon``, ``delta``, ``n`` and
+            the list ``assumes``. Empty where there is no statement; then the record lacks it.
         counts: whether the counters of this final window were written to the counts topic before
             the set; the final is complete only with them. False for other kinds, and in snapshots
             of versions without it.
@@ -131,6 +138,7 @@ class Manifest:
     analysis: Mapping[str, Any] = field(default_factory=dict)
     leverage: Mapping[str, Any] = field(default_factory=dict)
     counts: bool = False
+    central: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> bytes:
@@ -187,6 +195,9 @@ def encode(record: MarginalRecord | Manifest) -> bytes:
     """Return the value of a record; finite numbers only."""
     kind = "manifest" if isinstance(record, Manifest) else "marginal"
     body = {name: getattr(record, name) for name in record.__slots__}
+    for later in ("central", "summaries"):
+        if not body.get(later, True):
+            del body[later]
     return orjson.dumps({"v": VERSION, "type": kind, **body})
 
 
@@ -224,11 +235,12 @@ def _marginal(body: Mapping[str, Any]) -> MarginalRecord:
         noise_floor=float(body["noise_floor"]),
         reports=int(body["reports"]),
         flags=tuple(body["flags"]),
+        summaries=tuple(map(read_summary, body.get("summaries", ()))),
     )
 
 
 def _manifest(body: Mapping[str, Any]) -> Manifest:
-    later = ("poisoning", "analysis", "leverage")
+    later = ("poisoning", "analysis", "leverage", "central")
     known = {name: body[name] for name in Manifest.__slots__ if name not in (*later, "counts")}
     known |= {name: body.get(name, {}) for name in later}
     known["counts"] = body.get("counts") is True

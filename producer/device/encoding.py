@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from estimators.mechanisms.base import Reports
 from estimators.plan import Plan
+from estimators.wire import packed
 from estimators.wire.batch import Batch, encode_batch
 
 HEAD_BYTES = 512
@@ -32,5 +33,19 @@ def encode_reports(
         view: index of each report's view within the group, shape (n,).
         columns: the mechanism's columns, each with a first axis of length n.
     """
+    return encode_batch(plan, group, _batch(plan, group, period, view, columns))
+
+
+def packed_reports(
+    plan: Plan, group: int, period: int, view: NDArray[Any], columns: Reports
+) -> bytes:
+    """Return what :func:`encode_reports` returns, in the packed format.
+
+    The length depends on the number of reports only. The plan must allow packed batches.
+    """
+    return packed.encode(plan, group, _batch(plan, group, period, view, columns))
+
+
+def _batch(plan: Plan, group: int, period: int, view: NDArray[Any], columns: Reports) -> Batch:
     stated = view if len(plan.groups[group].views) > 1 else None
-    return encode_batch(plan, group, Batch(period, len(view), stated, columns))
+    return Batch(period, len(view), stated, columns)

@@ -282,7 +282,7 @@ class Reporter:
         """Return the code of attribute j; every record has one."""
         attribute = self._plan.domain.attributes[j]
         try:
-            code = self._plan.domain.code(j, record[attribute.name])
+            code = self._plan.domain.code(j, record[attribute.field], self._randomness)
         except Exception:  # noqa: BLE001 - the caller's mapping and labels can raise any error
             code = attribute.other
         if code is None:

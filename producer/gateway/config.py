@@ -5,36 +5,41 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
-
+from broker.settings import Settings, bounded
 from producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_MIN_BATCH, DEFAULT_SIZE, Small
 from producer.gateway.sender import Budget
 
 _DEFAULT = Budget()
 
 
-class ProducerSettings(BaseSettings):
+class ProducerSettings(Settings):
     """Settings of batching and delivery; times in seconds.
 
     Every field is read from ``CALMSTREAM_<FIELD>``, for example ``CALMSTREAM_BATCH_SIZE``.
     ``min_batch`` and ``small`` apply to gateways only: `calmstream produce` takes its devices in
     random order, so that the time of a report says nothing about a device.
+
+    Attributes:
+        batch_size: maximum number of reports in a batch.
+        linger: maximum wait for more reports.
+        min_batch: minimum number of reports that leave a batcher together.
+        small: what happens to fewer when their window closes.
+        max_in_flight: maximum number of unacknowledged batches.
+        delivery_attempts: maximum number of sends of one batch.
+        delivery_seconds: maximum time for all sends of one batch.
+        attempt_seconds: maximum time for one send.
+        spool: directory of unacknowledged batches; None means no spool.
     """
 
-    model_config = SettingsConfigDict(env_prefix="CALMSTREAM_", extra="forbid", frozen=True)
-
-    batch_size: int = Field(DEFAULT_SIZE, ge=1, description="most reports in a batch")
-    linger: float = Field(DEFAULT_LINGER, gt=0, description="wait for more reports")
-    min_batch: int = Field(
-        DEFAULT_MIN_BATCH, ge=1, description="least reports that leave a batcher together"
-    )
-    small: Small = Field("send", description="what happens to fewer when their window closes")
-    max_in_flight: int = Field(_DEFAULT.in_flight, ge=1, description="unacknowledged batches")
-    delivery_attempts: int = Field(_DEFAULT.attempts, ge=1, description="sends of one batch")
-    delivery_seconds: float = Field(_DEFAULT.seconds, ge=0, description="budget of one batch")
-    attempt_seconds: float = Field(_DEFAULT.attempt_seconds, gt=0, description="wait for one send")
-    spool: Path | None = Field(None, description="directory of unacknowledged batches")
+    batch_size: int = bounded(DEFAULT_SIZE, ge=1)
+    linger: float = bounded(DEFAULT_LINGER, gt=0)
+    min_batch: int = bounded(DEFAULT_MIN_BATCH, ge=1)
+    small: Small = "send"
+    max_in_flight: int = bounded(_DEFAULT.in_flight, ge=1)
+    delivery_attempts: int = bounded(_DEFAULT.attempts, ge=1)
+    delivery_seconds: float = bounded(_DEFAULT.seconds, ge=0)
+    attempt_seconds: float = bounded(_DEFAULT.attempt_seconds, gt=0)
+    spool: Path | None = None
 
     def batching(self) -> dict[str, Any]:
         """Return the settings of :class:`producer.gateway.batcher.Batcher`, by parameter name."""

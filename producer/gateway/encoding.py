@@ -13,12 +13,13 @@ from broker.transport import Headers
 from estimators.mechanisms.base import Reports
 from estimators.plan import Plan
 from estimators.randomness import Randomness
+from estimators.wire import packed
 from estimators.wire.batch import (
     BATCH_ID_BYTES,
     MAX_BATCH_BYTES,
     MAX_BATCH_REPORTS,
 )
-from producer.device.encoding import FRAME_BYTES, HEAD_BYTES, encode_reports
+from producer.device.encoding import FRAME_BYTES, HEAD_BYTES, encode_reports, packed_reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ def make_batch(
 ) -> EncodedBatch:
     """Encode reports and draw the id of their batch. The rows must be in random order.
 
+    The body is packed where the plan allows it, else JSON.
+
     Args:
         plan: the plan that the reports follow.
         group: their group.
@@ -52,7 +55,8 @@ def make_batch(
         view: shape (n,), view of each report within the group.
         columns: the mechanism's columns, each with first axis n.
     """
-    value = encode_reports(plan, group, period, view, columns)
+    encode = packed_reports if plan.packed else encode_reports
+    value = encode(plan, group, period, view, columns)
     return EncodedBatch(group, len(view), os.urandom(BATCH_ID_BYTES), value)
 
 
@@ -72,10 +76,19 @@ def permutation(n: int, randomness: Randomness) -> NDArray[np.int64]:
 
 def most_reports(plan: Plan, group: int) -> int:
     """Return the most reports of a group that one record may hold, by size and the plan's limit."""
+    if plan.packed:
+        size, most = float(packed.form_of(plan, group).report_bytes), packed.MAX_REPORTS
+    else:
+        size, most = _json_report_bytes(plan, group), MAX_BATCH_REPORTS
+    room = MAX_BATCH_BYTES - FRAME_BYTES - HEAD_BYTES
+    allowed = most if plan.limits is None else min(most, plan.limits.batch_reports)
+    return max(1, min(allowed, int(room / size)))
+
+
+def _json_report_bytes(plan: Plan, group: int) -> float:
+    """Return the most bytes that a report adds to a JSON batch of many."""
     size = float(len(str(len(plan.groups[group].views))) + 1)
     for column in plan.mechanisms[group].columns:
         row = -(-column.bound // 8)
         size += row * 4 / 3 if column.kind == "bits" else len(str(column.bound)) + 1
-    room = MAX_BATCH_BYTES - FRAME_BYTES - HEAD_BYTES
-    allowed = MAX_BATCH_REPORTS if plan.limits is None else plan.limits.batch_reports
-    return max(1, min(allowed, int(room / size)))
+    return size

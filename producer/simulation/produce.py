@@ -246,14 +246,19 @@ class _Run:
         """Let devices report, window after window."""
         first = max(self._window(), 0)
         last = self._plan.windows if windows is None else min(first + windows, self._plan.windows)
+        due_next = first
         while self._going() and (window := self._window()) < last:
             if window >= 0:
                 if self._population.finished(window):
                     return
+                self._count_missed(range(due_next, window))
                 self._let_window_report(window)
+                due_next = window + 1
             # The reports can take longer than the window.
             if self._window() == window:
                 self._sleep_until_end_of(window)
+        if self._going():
+            self._count_missed(range(due_next, last))
         over = self._going() and self._window() >= self._plan.windows
         self.summary = replace(self.summary, expired=over)
 
@@ -301,6 +306,11 @@ class _Run:
                 self._missing += len(due) - low
                 return
             self._let_devices_report(window, due[low : low + self._chunk])
+
+    def _count_missed(self, windows: range) -> None:
+        """Count the reports of windows that passed while the run did something else."""
+        if self._plan.guarantee.kind != "once":
+            self._missing += sum(len(self._population.due(window)) for window in windows)
 
     def _let_devices_report(self, window: int, devices: Indices) -> None:
         self._windows_used.add(window)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from estimators.errors import InvalidInput
 from estimators.linear import MAX_COVARIANCE_CELLS
 from estimators.marginal import Marginal, is_noise, uniform
+from estimators.methods.shared import unmodelled
 from estimators.methods.shared.pooled_variance import Pooled
 from estimators.numerics import consistency
 from estimators.numerics.maximum_entropy import maximum_entropy
@@ -37,6 +39,9 @@ MAX_QUERY_CELLS = 1 << 22
 NEGLIGIBLE = 1e-3
 """A view is left out if its precision is below this share of the largest precision: it contributes
 nearly nothing, but its noisy table would have to be made consistent with all others."""
+
+MOST_PAIRS = 4096
+"""Maximum number of pairs from which the size of interactions is estimated."""
 
 MOVED = 0.5
 """A cell counts as clipped if its correction is larger than this number of standard errors."""
@@ -133,7 +138,8 @@ class OverlappingTables:
 
         If views cover the attributes, the estimate is the average of the views' projections,
         weighted by inverse variance. Otherwise it is the table of maximum entropy with the given
-        projections to the largest sets of these attributes that views cover. ``reports`` of the
+        projections to the largest sets of these attributes that views cover; its errors contain
+        interactions that no view holds, at the size of those that views hold. ``reports`` of the
         result is the number of reports of the covering views, or of all views that share an
         attribute. docs/reading-a-snapshot.md explains the flags.
 
@@ -148,7 +154,10 @@ class OverlappingTables:
         meeting = covering or [v for v, members in enumerate(self._members) if wanted & members]
         if not meeting:
             return uniform(attributes, cells)
-        stderr = np.sqrt(self._pooled.variance(attributes))
+        variance = self._pooled.variance(attributes)
+        if not covering:
+            variance += self._unmodelled(attributes)
+        stderr = np.sqrt(variance)
         if covering:
             flags = ["covered"]
             table, moved = self._covered(attributes)
@@ -163,6 +172,29 @@ class OverlappingTables:
             flags.append("noise")
         reports = sum(self._observations[v].n for v in meeting)
         return Marginal(attributes, table, stderr, reports, tuple(flags))
+
+    @cached_property
+    def _pair_size(self) -> float:
+        """The mean square standardised interaction of pairs (`unmodelled.pair_size`)."""
+        views: dict[Attributes, list[int]] = {}
+        for number, view in enumerate(self.shared.views):
+            for first, second in combinations(view, 2):
+                views.setdefault((first, second), []).append(number)
+        found = []
+        for pair in sorted(views)[:: max(-(-len(views) // MOST_PAIRS), 1)]:
+            covering = views[pair]
+            # The variance of a direction is that of a view's cell times the cells that are added.
+            known = sum(self._precision[v] / self.shared.table(self.raw, v).size for v in covering)
+            shape = self._domain.shape(pair)
+            table = self._project(self.linear, covering, pair)
+            found.append((table.reshape(shape), 1.0 / (table.size * known)))
+        return unmodelled.pair_size(found)
+
+    def _unmodelled(self, attributes: Attributes) -> Floats:
+        """Return the variance of each cell from interactions that no view holds."""
+        margins = [self.marginal((i,)).table for i in attributes]
+        missing = unmodelled.missing_shares(attributes, self._members)
+        return unmodelled.variance(margins, missing, self._pair_size)
 
     def unclipped(self, attributes: Attributes) -> Floats:
         """Return the consistent estimate over covered attributes, before non-negativity.

@@ -8,7 +8,8 @@ depends only on where the two agree, so exact variances need no matrix over all 
 The formula is in docs/methods/calm.md.
 
 Exact, given the covariance of each view's table: everything linear. Approximate: frequencies inside
-the variances are the published ones; interactions that no view holds count as known to be zero; and
+the variances are the published ones; interactions that no view holds count as known to be zero
+(`unmodelled` has their size); and
 non-negativity, which only shrinks errors, is ignored.
 """
 

@@ -1,9 +1,9 @@
 """Views and the share of users on each, with the least expected posterior error of the answers.
 
-Categorical domains have all single attributes and all pairs as views; their shares solve a convex
-problem. Binary domains have all pairs, triples or sets of four, with a share of single attributes
-that is chosen from nine, by the geometric mean of the error over scenarios. See noise-aware.md,
-section 3.
+Categorical domains have all single attributes and all pairs as views, and all sets of three where
+they pay off; their shares solve a convex problem. Binary domains have all pairs, triples or sets of
+four, with a share of single attributes that is chosen from nine, by the geometric mean of the error
+over scenarios. See noise-aware.md, section 3.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from estimators.mechanisms import best_oracle
 from estimators.mechanisms.base import Mechanism
 from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.design.exchangeable import Scenario, variances
+from estimators.noise_aware.design.triples import Triples
 from estimators.noise_aware.input.statistics import cell_variance
 from estimators.noise_aware.models.joint import MAX_ATTRIBUTES, MAX_ORDER, READ_ORDER, SMALL
-from estimators.noise_aware.priors import SCENARIO_MEANS, PriorScales
+from estimators.noise_aware.priors import SCENARIO_MEANS, UNPREDICTED_THIRD, PriorScales
 from estimators.numerics.covering import balanced
 from estimators.numerics.subsets import sets_up_to
 
@@ -40,6 +41,13 @@ gain they are worse in practice."""
 
 MAX_SETS = 1024
 """Maximum number of views of several attributes, so that a plan and its counters stay small."""
+
+LEAST_UNPREDICTED = 0.25
+"""Views of three categorical attributes are considered where interactions that pairs do not predict
+are at least this part of the expected error; elsewhere such views gain nothing in practice."""
+
+STEPS = 60
+"""Multiplicative steps of shares: enough for shares that hardly change."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,40 +127,78 @@ class _Problem:
             slope2 += slope_own + pooled * slope_common
         return total, slope1, slope2
 
-    def expected(self, one: Floats, two: Floats, k: int) -> dict[int, float]:
-        """Return the expected error of 1- to 3-way and k-way tables."""
-        return {t: self.error(one, two, t)[0] + self._higher(t) for t in self._sizes(k)}
+    def expected(self, one: Floats, two: Floats, k: int, unknown: float = 1.0) -> dict[int, float]:
+        """Return the expected error of 1- to 3-way and k-way tables.
+
+        ``unknown`` is the share of the prior variance of order three that remains.
+        """
+        return {t: self.error(one, two, t)[0] + self._higher(t, unknown) for t in self._sizes(k)}
 
     def _sizes(self, k: int) -> list[int]:
         return sorted({*range(1, min(self.d, 3) + 1), k})
 
-    def _higher(self, k: int) -> float:
-        """Expected error of orders three and above, which have no reports."""
+    def _higher(self, k: int, unknown: float) -> float:
+        """Expected error of orders three and above; those above three have no reports."""
         total = 0.0
         for order in range(3, min(k, len(self.prior.scales)) + 1):
             free = (1.0 - 1.0 / self.mean_cells) ** order
             scale = self.prior.scales[order - 1]
-            total += comb(k, order) * free * self.mean_cells ** (order - k) * scale**2
+            left = scale**2 * (unknown if order == 3 else 1.0)
+            total += comb(k, order) * free * self.mean_cells ** (order - k) * left
         return total
 
     def pairs(self, k: int) -> Allocation:
-        """Return the best shares of all single attributes and pairs, by multiplicative steps."""
-        i, j = self.upper
-        one, two = np.full(self.d, 0.5 / self.d), np.full(i.size, 0.5 / i.size)
-        for _ in range(60):  # enough for shares that hardly change
-            a, b = self._precision(one, two)
-            _, slope1, slope2 = self.error(a, b, k)
-            from_pairs = slope1[i] + slope1[j] + slope2
-            one = one * np.sqrt(slope1 * self.single)
-            two = two * np.sqrt(from_pairs * self.double)
-            total = one.sum() + two.sum()
-            one, two = one / total, two / total
-        one, two = one * (1 - FLOOR), two * (1 - FLOOR) + FLOOR / i.size
-        a, b = self._precision(one, two)
-        shares = np.concatenate([one, two])
+        """Return the best shares of single attributes, pairs and, where they pay off, triples.
+
+        Triples are considered where what pairs do not predict is `LEAST_UNPREDICTED` of the error.
+        As the problem is convex, they pay off if and only if a share of users on one of them
+        reduces the error by more than it does on the other views.
+        """
+        d, size = self.d, self.upper[0].size
+        unpredicted = UNPREDICTED_THIRD * (*self.prior.scales, 0.0)[2]
+        triples = Triples(
+            self.r.tolist(), lambda cells: self.users * self._information(cells), unpredicted
+        )
+        start = (np.full(d, 1.0 / d), np.full(size, 1.0 / size), np.zeros(len(triples.sets)))
+        (one, two, three), pays = self._steps(start, triples, k)
+        unavoidable = triples.unpredicted(k)
+        least = LEAST_UNPREDICTED * self.error(*self._precision(one, two), k)[0]
+        if pays := pays and unavoidable >= least:
+            start[2][:] = 1.0 / len(triples.sets)
+            (one, two, three), _ = self._steps(start, triples, k)
+        one, two = one * (1 - FLOOR), two * (1 - FLOOR) + FLOOR / size
+        three = three * (1 - FLOOR)
+        members = (*sets_up_to(d, 2).members, *(triples.sets if pays else ()))
+        shares = np.concatenate([one, two, three])[: len(members)]
         kept = shares > 1e-4 / shares.size  # smaller shares stand for next to no user
-        views = tuple(compress(sets_up_to(self.d, 2).members, kept.tolist()))
-        return Allocation(views, shares[kept] / shares[kept].sum(), 2, self.expected(a, b, k))
+        views = tuple(compress(members, kept.tolist()))
+        (first, second), third = self._precision(one, two), triples.precisions(three, d, size)
+        unknown = triples.unknown(third[2])
+        expected = self.expected(first + third[0], second + third[1], k, unknown)
+        return Allocation(views, shares[kept] / shares[kept].sum(), 2 + pays, expected)
+
+    def _steps(
+        self, shares: tuple[Floats, Floats, Floats], triples: Triples, k: int
+    ) -> tuple[tuple[Floats, Floats, Floats], bool]:
+        """Return the best shares of single attributes, pairs and triples from a start.
+
+        Shares of 0 stay 0. Also return whether a triple gains more than the shares do.
+        """
+        i, j = self.upper
+        one, two, three = (own / sum(s.sum() for s in shares) for own in shares)
+        for _ in range(STEPS):
+            first, second = self._precision(one, two)
+            more, others, third = triples.precisions(three, one.size, two.size)
+            _, slope1, slope2 = self.error(first + more, second + others, k)
+            by_single = slope1 * self.single
+            by_pair = (slope1[i] + slope1[j] + slope2) * self.double
+            by_triple = triples.gain(slope1, slope2, triples.slope(third, k))
+            gained = one @ by_single + two @ by_pair + three @ by_triple
+            one, two = one * np.sqrt(by_single), two * np.sqrt(by_pair)
+            three = three * np.sqrt(by_triple)
+            total = one.sum() + two.sum() + three.sum()
+            one, two, three = one / total, two / total, three / total
+        return (one, two, three), bool((by_triple > gained).any())
 
     def _precision(self, one: Floats, two: Floats) -> tuple[Floats, Floats]:
         i, j = self.upper

@@ -7,7 +7,7 @@ together) that contain its attributes, weighted by inverse variance. See noise-a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 
 import numpy as np
@@ -37,6 +37,9 @@ class Statistics:
     product_precision: Floats  # (size, size): inverse variances, 0 where there is no estimate
     # Third and higher orders of binary attributes: set to (estimate, precision).
     higher: dict[Attributes, tuple[float, float]]
+    # Third order of domains with categories: set to its block of estimates, which has one axis for
+    # each attribute and the features of the attribute along it, and their precision.
+    blocks: dict[Attributes, tuple[Floats, float]] = field(default_factory=dict)
 
     def of(self, sets: Sequence[Attributes]) -> tuple[Floats, Floats]:
         """Return estimates and precisions of sets of binary attributes: shape (sets,) both."""
@@ -70,7 +73,7 @@ class _Sums:
 
     def __init__(self, features: Features, orders: int) -> None:
         self.features, self.orders, size = features, orders, features.size
-        self.more: dict[Attributes, list[float]] = {}
+        self.more: dict[Attributes, tuple[Floats, float]] = {}
         self.one, self.one_weight = np.zeros(size), np.zeros(size)
         self.two, self.two_weight = np.zeros((size, size)), np.zeros((size, size))
 
@@ -88,9 +91,10 @@ class _Sums:
                     self.two[i, j] += block
                     self.two_weight[i, j] += weight
             else:
-                total = self.more.setdefault(tuple(attributes[a] for a in members), [0.0, 0.0])
-                total[0] += float(value)
-                total[1] += weight
+                own = tuple(attributes[a] for a in members)
+                total, known = self.more.get(own, (np.zeros(()), 0.0))
+                value = np.reshape(value, [self.features.widths[i] for i in own])
+                self.more[own] = (total + value, known + weight)
 
     def _interactions(
         self, attributes: Attributes, table: Floats
@@ -102,14 +106,14 @@ class _Sums:
             yield from zip(sets.members, transform(table)[sets.index], strict=True)
             return
         parts = self.features.interactions(attributes, table)
-        for members in sets_up_to(count, min(count, 2)).members:
+        for members in sets_up_to(count, min(count, self.orders)).members:
             yield members, parts[tuple(slice(1, None) if a in members else 0 for a in range(count))]
 
 
 def collect(
     plan: CollectionPlan, tallies: Sequence[Tally], features: Features, orders: int = 2
 ) -> Statistics:
-    """Pool the estimates of all views, up to an order; above 2 of binary attributes only.
+    """Pool the estimates of all tables, up to an order; above 3 of binary domains only.
 
     There is one tally a group of the plan. Cost: O(views · cells · 2^attributes of a view).
     """
@@ -117,14 +121,17 @@ def collect(
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
         variance = cell_variance(mechanism)
         for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
-            if n > 0:
+            if n > 0 and view.kind == "cell":
                 sums.add(view.attributes, mechanism.estimate(counts, n), variance / n)
+    found = {key: (total / weight, weight) for key, (total, weight) in sums.more.items()}
+    binary = bool(features.binary.all())
     return Statistics(
         _ratio(sums.one, sums.one_weight),
         sums.one_weight,
         _ratio(sums.two, sums.two_weight),
         sums.two_weight,
-        {key: (total / weight, weight) for key, (total, weight) in sums.more.items()},
+        {key: (value.item(), known) for key, (value, known) in found.items()} if binary else {},
+        {} if binary else found,
     )
 
 

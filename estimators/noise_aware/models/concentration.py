@@ -8,6 +8,7 @@ noise-aware.md, section 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import lgamma
 
 import numpy as np
@@ -43,9 +44,8 @@ class Concentrations:
     def draw(self, i: int, share: Floats) -> None:
         """Draw the concentration of attribute i, of r > 2 categories, given margins (chains, r)."""
         r, grid = share.shape[1], CONCENTRATION.points
-        norm = np.array([lgamma(r * a) - r * lgamma(a) for a in grid])
         logs = np.log(np.maximum(share, 1e-12)).sum(axis=1)[:, None]
-        score = norm + grid * logs + self._given_level[self._level]
+        score = _norm(r) + grid * logs + self._given_level[self._level]
         self._at[:, i] = choose(self._random, score)
         self.values[:, i] = grid[self._at[:, i]]
 
@@ -54,3 +54,10 @@ class Concentrations:
         if self._several.any():
             likely = self._given_level[:, self._at[:, self._several]].sum(axis=2).T
             self._level = choose(self._random, likely + self._level_prior)
+
+
+@cache
+def _norm(categories: int) -> Floats:
+    """Return the logarithm of the Dirichlet density's constant at each concentration."""
+    r = categories
+    return np.array([lgamma(r * a) - r * lgamma(a) for a in CONCENTRATION.points])

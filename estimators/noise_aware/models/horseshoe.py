@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from estimators.noise_aware import priors
-from estimators.noise_aware.arrays import Floats
+from estimators.noise_aware.arrays import Floats, Indices, Singles
 from estimators.numerics.grids import HalfNormal, LogGrid, half_cauchy
 from estimators.numerics.sampling import choose
 
@@ -26,6 +26,8 @@ def draw_scales(
 ) -> tuple[Floats, Floats]:
     """Draw the scale given every kappa, then every kappa given the scale.
 
+    Densities have single precision: their errors are far below those of any estimate.
+
     Args:
         random: source of the draws.
         square: shape (chains, pairs): squares of estimates less predictions.
@@ -38,31 +40,44 @@ def draw_scales(
         Scales, shape (chains,), and squares of kappa, shape (chains, pairs).
     """
     scales, ratios = priors.RESIDUAL_SCALE.points, priors.RESIDUAL_RATIO.points
-    square, own = square[:, None], unit[:, None]
-    variance = np.square(scales)[:, None] * own * kappa2[:, None]
-    score = (
-        -0.5 * _energy(square, noise, variance, most).sum(axis=2) + priors.RESIDUAL_SCALE.on_grid
-    )
+    squares, variances, own = _single(square)[:, None], _single(noise), _single(unit)[:, None]
+    limit = None if most is None else _single(most)[:, None]
+    variance = _single(np.square(scales))[:, None] * (own * _single(kappa2)[:, None])
+    distance = _distance(squares, variances, variance, limit)
+    distance += np.log(variance, out=variance)
+    score = priors.RESIDUAL_SCALE.on_grid - 0.5 * distance.sum(axis=2, dtype=np.float64)
     scale = scales[choose(random, score, axis=1)]
-    variance = np.square(ratios)[:, None] * (own * np.square(scale)[:, None, None])
-    prior = np.log(half_cauchy(ratios))[:, None]
-    score = -0.5 * _energy(square, noise, variance, most) + prior
-    return scale, np.square(ratios[choose(random, score, axis=1)])
+    chosen = _single(np.square(scale))[:, None, None]
+    variance = _single(np.square(ratios))[:, None] * (own * chosen)
+    distance = _distance(squares, variances, variance, limit)
+    # The largest kappa has the least distance, so no sum of densities is 0.
+    np.subtract(distance[:, -1:], distance, out=distance)
+    distance *= np.float32(0.5)
+    density = np.exp(distance, out=distance)
+    density /= np.sqrt(variance, out=variance)
+    density *= _single(half_cauchy(ratios))[:, None]
+    return scale, np.square(ratios[_choose_by_density(random, density)])
 
 
-def gains(effects: Floats, variances: Floats, size: float) -> tuple[Floats, Floats]:
+def gains(
+    effects: Floats, variances: Floats, size: float, free: Floats | float = 1.0
+) -> tuple[Floats, Floats]:
     """Average the gain ``s^2 kappa^2 / (s^2 kappa^2 + variance)`` of each effect over s and kappa.
 
     With probability 1/2 there is no effect at all. Else the prior of s is half-normal of that size,
     even in the logarithm from 0.001 on. Shape (count,) all: gains, and the variance that their
     uncertainty adds to ``gain * variance`` of the shrunk effects. Cost: 252 count.
+
+    An effect may be a vector of ``free`` directions with the same gain. Then ``effects`` are the
+    lengths of such vectors, ``variances`` the noise of one direction, and the added variance is
+    the sum over the directions.
     """
     scales = HalfNormal(1e-3, 1.5, 28, size)
     ratios = LogGrid(0.1, 10.0, 9).points
     kappa = half_cauchy(ratios)
     prior = np.square(scales.points[:, None] * ratios[None])[:, :, None]
     total = variances + prior
-    score = -0.5 * (np.square(effects) / total + np.log(total))
+    score = -0.5 * (np.square(effects) / total + free * np.log(total))
     score += np.log(kappa / kappa.sum())[None, :, None]
     top = score.max(axis=1, keepdims=True)
     likely = np.exp(score - top)
@@ -70,7 +85,7 @@ def gains(effects: Floats, variances: Floats, size: float) -> tuple[Floats, Floa
     evidence = (np.log(mass) + top[:, 0]).sum(axis=1) + scales.on_grid
     weight = np.exp(evidence - evidence.max())
     # Weight of no effect, in units of exp(the largest evidence).
-    without = -0.5 * float((np.square(effects) / variances + np.log(variances)).sum())
+    without = -0.5 * float((np.square(effects) / variances + free * np.log(variances)).sum())
     lead = min(without - float(evidence.max()), 600.0)  # exp overflows above 709
     weight /= weight.sum() + float(np.exp(scales.on_grid).sum()) * np.exp(lead)
     ratio = prior / total
@@ -80,11 +95,27 @@ def gains(effects: Floats, variances: Floats, size: float) -> tuple[Floats, Floa
     return np.asarray(gain, np.float64), np.asarray(doubt, np.float64)
 
 
-def _energy(square: Floats, noise: Floats, variance: Floats, most: Floats | None) -> Floats:
-    """Return minus twice the normal log likelihood; ``variance``, a large array, is overwritten."""
+def _single(values: Floats) -> Singles:
+    return values.astype(np.float32)
+
+
+def _distance(square: Singles, noise: Singles, variance: Singles, most: Singles | None) -> Singles:
+    """Return squares over whole variances; ``variance`` is replaced by the whole variances."""
     if most is not None:
-        np.minimum(variance, most[:, None], out=variance)
+        np.minimum(variance, most, out=variance)
     variance += noise
-    out = square / variance
-    out += np.log(variance, out=variance)
-    return out
+    return np.asarray(square / variance)
+
+
+def _choose_by_density(random: np.random.Generator, density: Singles) -> Indices:
+    """Draw an index along axis 1, each with probability proportional to its density.
+
+    Shape (chains, grid, pairs) to (chains, pairs); ``density`` is overwritten.
+    """
+    for row in range(1, density.shape[1]):
+        density[:, row] += density[:, row - 1]
+    total = density[:, -1]
+    reached = density <= (random.random(total.shape, np.float32) * total)[:, None]
+    index = reached.view(np.uint8).sum(axis=1, dtype=np.uint8)
+    found: Indices = np.minimum(index, density.shape[1] - 1).astype(np.intp)
+    return found

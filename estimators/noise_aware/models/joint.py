@@ -8,7 +8,7 @@ pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from estimators.domain import Attributes
 from estimators.noise_aware.arrays import Floats, Singles
 from estimators.noise_aware.input.statistics import MOST_PRECISE, Statistics
 from estimators.noise_aware.models.loglinear import LogLinear
-from estimators.noise_aware.models.parities import PairParities, Parities
+from estimators.noise_aware.models.parities import Parities
 from estimators.numerics.hadamard import transform
 from estimators.numerics.hamiltonian import draw
 from estimators.numerics.subsets import sets_up_to
 
 MAX_ATTRIBUTES = 16
-"""Maximum number of attributes: fitting 65,536 cells takes seconds, twice that for one more."""
+"""Maximum number of attributes: with 65,536 cells a table takes most of the time of a fit."""
 
 SMALL, MAX_ORDER = 9, 4
 """Up to `SMALL` attributes, interactions of up to `MAX_ORDER`: 255 weights for 512 cells."""
@@ -30,16 +30,20 @@ SMALL, MAX_ORDER = 9, 4
 READ_ORDER = 3
 """Highest order of the estimates that are read for more than `SMALL` attributes."""
 
-WARM_UP, SWEEPS = 40, 60
-"""Dropped and kept sweeps of each chain; a sweep computes some 18 tables."""
+WARM_UP, SWEEPS = 25, 50
+"""Dropped and kept sweeps of each chain; a sweep computes some 6 tables."""
+
+MOST_KEPT = 1 << 22
+"""Approximate number of cells of all draws that are kept as tables: 16 MB."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Joint:
     """Posterior of the joint distribution; a table is a matrix as in `parities`."""
 
     table: Floats  # (rows, columns): posterior mean
-    drawn: Singles  # (draws, rows, columns): posterior draws
+    moments: Floats  # (draws, sets): moments of every draw, of the first sets of `members`
+    drawn: Singles  # (some draws, rows, columns)
     members: tuple[Attributes, ...]  # All sets of up to three attributes or more
     coefficients: Floats  # (sets,): moments of the mean table
     sensitivity: Floats  # (sets,): derivative of each coefficient by its own estimate
@@ -52,43 +56,58 @@ class Joint:
     def drawn_of(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Return a table and its posterior draws: shapes (2,) * attributes, (draws, *that).
 
-        Cost: O(draws 2^(d + k/2)).
+        Cost: O(draws) for as many attributes as `moments` reaches, else O(draws 2^(d + k/2)).
         """
         half, rest = (size.bit_length() - 1 for size in self.table.shape)
         rows = _adding(half, tuple(i for i in attributes if i < half))
         columns = _adding(rest, tuple(i - half for i in attributes if i >= half)).T
-        shape = (2,) * len(attributes)
-        drawn = np.asarray(rows @ self.drawn @ columns, np.float64)
-        return (rows @ self.table @ columns).reshape(shape), drawn.reshape(len(drawn), *shape)
+        table = (rows @ self.table @ columns).reshape((2,) * len(attributes))
+        if len(attributes) > len(self.members[self.moments.shape[1] - 1]):
+            drawn = np.asarray(rows @ self.drawn @ columns, np.float64)
+        else:
+            sets = sets_up_to(len(attributes), len(attributes))
+            drawn = np.ones((len(self.moments), table.size))
+            places = [self.position[tuple(attributes[a] for a in own)] for own in sets.members]
+            drawn[:, sets.index] = self.moments[:, places]
+            drawn = transform(drawn) / table.size
+        return table, drawn.reshape(-1, *table.shape)
+
+    @cached_property
+    def position(self) -> dict[Attributes, int]:
+        """Column of each set in `moments`."""
+        return {own: place for place, own in enumerate(self.members[: self.moments.shape[1]])}
 
 
 def fit(statistics: Statistics) -> Joint:
     """Fit the log-linear model to at most `MAX_ATTRIBUTES` binary attributes.
 
-    Cost: some 1,800 tables of each chain.
+    Cost: some 450 tables of each chain.
     """
     d = statistics.means.size
     highest = MAX_ORDER if d <= SMALL else 2
     order = min(highest, max([2, *map(len, statistics.higher)]), d)
     chains = min((1 << 18) >> d, 8)  # few where tables are large
-    parities = PairParities(d) if order == 2 else Parities(d, order)
+    parities = Parities(d, order)
     triples = any(len(s) == 3 and known > 0 for s, (_, known) in statistics.higher.items())
     observed = Parities(d, READ_ORDER) if d > SMALL and triples else parities
     estimates, precision = statistics.of(observed.sets.members)
     precision = np.minimum(precision, MOST_PRECISE)
     random = np.random.default_rng(20181015)  # fixed: equal tallies give equal answers
     model = LogLinear(parities, estimates, precision, chains, random, observed)
-    tables = np.concatenate(list(draw(model, random, WARM_UP, SWEEPS)))
-    table = tables.mean(axis=0, dtype=np.float64)
-    table /= table.sum()
+    total, moments, kept = np.zeros(1), [], []
+    step = max((SWEEPS * chains << d) // MOST_KEPT, 1)
+    for number, tables in enumerate(draw(model, random, WARM_UP, SWEEPS)):
+        total = total + tables.sum(axis=0)
+        moments.append(observed.moments(tables))
+        if number % step == 0:
+            kept.append(tables)
+    table, drawn = total / total.sum(), np.concatenate(moments)
     sets = sets_up_to(d, min(max(order, 3), d))
     sensitivity = np.zeros(len(sets.members))
-    spread = observed.moments(tables).var(axis=0)
     # Values above 1 are noise of the draws. Delta is ignored here: it would lower those of triples.
-    sensitivity[: estimates.size] = np.minimum(spread * precision, 1.0)
+    sensitivity[: estimates.size] = np.minimum(drawn.var(axis=0) * precision, 1.0)
     coefficients = transform(table.ravel())[sets.index]
-    kept = tables[:: max(tables.size >> 22, 1)]  # at most 16 MB, twice that at worst
-    return Joint(table, kept, sets.members, coefficients, sensitivity)
+    return Joint(table, drawn, np.concatenate(kept), sets.members, coefficients, sensitivity)
 
 
 @lru_cache(maxsize=1024)

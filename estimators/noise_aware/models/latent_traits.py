@@ -26,23 +26,22 @@ CHAINS = 4
 TRAITS, NODES = 3, 3
 """Number of traits, and of nodes along each, which approximate its distribution: 27 in all."""
 
-WARM_UP, SWEEPS, LONG_SWEEPS = 30, 45, 150
-"""Dropped and kept sweeps; more are kept where the slower log-linear model is fitted too."""
+WARM_UP, SWEEPS = 30, 60
+"""Dropped and kept sweeps of each chain."""
 
 
-def fit(statistics: Statistics, sweeps: int = SWEEPS) -> Posterior:
+def fit(statistics: Statistics) -> Posterior:
     """Return the posterior of first and second moments of binary attributes.
 
-    ``statistics`` are read up to order three. Cost: some 800 densities of `mixture`, twice as many
-    with `LONG_SWEEPS`.
+    ``statistics`` are read up to order three. Cost: some 540 densities of `mixture`.
     """
     random = np.random.default_rng(20041203)  # fixed: equal tallies give equal answers
     model = Traits(statistics, random)
     own = model.mixtures
     estimates = (own.pair_estimates, own.pair_noise, own.known)
     kept = PosteriorAccumulator(estimates, np.ones(own.d, bool), random)
-    for number, means in enumerate(draw(model, random, WARM_UP, sweeps)):
-        take = number * DRAWS % sweeps < DRAWS
+    for number, means in enumerate(draw(model, random, WARM_UP, SWEEPS)):
+        take = number * DRAWS % SWEEPS < DRAWS
         kept.add(*own.first_two(means), model.residual(), model.tau, draw=take)
     return kept.posterior()
 
@@ -93,9 +92,14 @@ class Traits:
         own = state[:, : self._own].reshape(len(state), 1 + TRAITS, -1)
         return np.asarray(own + state[:, self._own :, None], np.float64)
 
-    def density(self, state: Floats) -> tuple[Floats, Floats, Floats]:
+    def given_nodes(self, state: Floats) -> Floats:
+        """Return the means of attributes given nodes: shape (chains, d, nodes)."""
+        return self.mixtures.given_nodes(self._parameters(state))
+
+    def density(self, state: Floats, known: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         """Return the log posterior, its gradient, and means given nodes; see `hamiltonian`."""
-        value, slope, means = self.mixtures.density(self._parameters(state), self._weights)
+        means = self.given_nodes(state) if known is None else known
+        value, slope = self.mixtures.density(means, self._weights)
         gradient = np.hstack([slope.reshape(len(state), -1), slope.sum(axis=2)])
         scale = self._prior_scales()
         z, fields, nu = state / scale, slice(0, self.mixtures.d), priors.TRAIT_FREEDOM
@@ -124,12 +128,12 @@ class Traits:
         chart = np.hstack([np.eye(self._own), np.repeat(np.eye(1 + TRAITS), d, axis=0)])
         return np.asarray(chart.T @ own @ chart)
 
-    def _gaps(self, state: Floats) -> ByOrder:
-        return self.mixtures.gaps(self.mixtures.given_nodes(self._parameters(state)))[0]
+    def draw_scales(self, known: Floats) -> Floats:
+        """Draw the scales delta, tau, kappa, sigma and alpha; see noise-aware.md, section 5.
 
-    def draw_scales(self) -> None:
-        """Draw the scales delta, tau, kappa, sigma and alpha; see noise-aware.md, section 5."""
-        gaps = self._gaps(self.state)
+        ``known`` are the means given nodes of the state; those afterwards are returned.
+        """
+        gaps = self.mixtures.gaps(known)[0]
         self._sweeps += 1
         if self._sweeps <= WARM_UP:
             # The unit of residuals follows the margins. It changes the density, so only while
@@ -154,7 +158,8 @@ class Traits:
         self._draw_sigma()
         for q in range(TRAITS):
             self._draw_alpha(q)
-        self._stretch(int(self._random.integers(TRAITS)), likelihood(gaps, self._weights))
+        before = likelihood(gaps, self._weights)
+        return self._stretch(int(self._random.integers(TRAITS)), known, before)
 
     def _draw_sigma(self) -> None:
         d, nu, grid = self.mixtures.d, priors.TRAIT_FREEDOM, priors.TRAIT_FIELD_SCALE.points
@@ -175,10 +180,11 @@ class Traits:
         d = self.mixtures.d
         return np.append(np.arange((1 + q) * d, (2 + q) * d), self._own + 1 + q)
 
-    def _stretch(self, q: int, before: Floats) -> None:
+    def _stretch(self, q: int, known: Floats, before: Floats) -> Floats:
         """Multiply alpha_q and all that it scales by a random factor, in a Metropolis step.
 
-        ``before``, shape (chains,), is the log likelihood of the states.
+        ``known`` are the means given nodes of the states, ``before``, shape (chains,), the log
+        likelihoods. The means afterwards are returned.
         """
         own, old, grid = self._scaled(q), self._alpha[:, q], priors.TRAIT_LOADING.points
         steps = (0.3, 1.0, 2.5)  # of log alpha; the best one depends on the noise
@@ -186,8 +192,10 @@ class Traits:
         factor = np.exp(step * self._random.normal(size=CHAINS))
         state, new = self.state.copy(), old * factor
         state[:, own] *= factor[:, None]
-        gain = likelihood(self._gaps(state), self._weights) - before
+        found = self.given_nodes(state)
+        gain = likelihood(self.mixtures.gaps(found)[0], self._weights) - before
         gain -= 0.5 * (np.square(new) - np.square(old)) / priors.TRAIT_LOADING.size**2
         taken = np.log(self._random.random(CHAINS)) < gain
         taken &= (new > grid[0]) & (new < grid[-1])
         self.state[taken], self._alpha[taken, q] = state[taken], new[taken]
+        return np.where(taken[:, None, None], found, known)

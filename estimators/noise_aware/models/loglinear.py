@@ -58,6 +58,7 @@ class LogLinear:
         self._common[np.arange(len(members))[:, None], members] = 1.0
         self._common[:, -1] = 1.0
         self.size = self._sets + self._d + 2
+        self._force: Singles | None = None  # memory of `density`
         self._lay_out_precision(precision, chains)
         self._chart = self._charted(members)
         self._sigma = np.full(chains, priors.FIELD_SCALE.median)
@@ -102,18 +103,20 @@ class LogLinear:
         """Return lambda of every set: shape (chains, size) to (chains, sets)."""
         return np.asarray(state @ self._chart.T)
 
-    def density(self, state: Floats) -> tuple[Floats, Floats, Singles]:
+    def density(
+        self, state: Floats, known: Singles | None = None
+    ) -> tuple[Floats, Floats, Singles]:
         """Return log posterior (chains,), gradient (chains, size) and the tables.
 
-        Cost: one table of each chain, and the matrix products for moments and force.
+        ``known`` are the tables, if they have been computed before. Cost: one table of each chain,
+        and the matrix products for moments and force.
         """
         prior, gradient = self._prior(state)
-        tables = self.parities.tables(self.weights(state))
+        tables = self.parities.tables(self.weights(state)) if known is None else known
         theta = self.observed.moments(tables)
         pull = self._precision * (self._estimates - theta)
         value = prior - 0.5 * (pull * (self._estimates - theta)).sum(axis=1)
-        force = self.observed.energy(pull)
-        force -= (pull * theta).sum(axis=1).astype(np.float32)[:, None, None]
+        self._force = force = self.observed.energy(pull, self._force, -(pull * theta).sum(axis=1))
         force *= tables
         return value, gradient + self.parities.moments(force) @ self._chart, tables
 
@@ -122,8 +125,9 @@ class LogLinear:
         some = self.state[:4]
         tables = self.parities.tables(self.weights(some))
         _, slope = self.observed.slopes(tables, self._sets)
-        wide, precision = slope @ self._chart, self._precision[:4, :, None]
-        return np.asarray(((wide * precision).transpose(0, 2, 1) @ wide).mean(axis=0))
+        weighted = slope * self._precision[:4, :, None]
+        own = (weighted.transpose(0, 2, 1) @ slope).mean(axis=0)
+        return np.asarray(self._chart.T @ own @ self._chart)
 
     def prior_curvature(self) -> Floats:
         """Return the prior's diagonal curvature given each chain's scales: (chains, size)."""
@@ -151,9 +155,9 @@ class LogLinear:
         gradient[:, heavy] *= (freedom + 1.0) / (freedom + square)
         return -value.sum(axis=1), gradient
 
-    def _gap(self, weights: Floats) -> Floats:
-        """Return estimates less moments: shape (batch, sets) to (batch, observed sets)."""
-        return self._estimates - self.observed.moments(self.parities.tables(weights))
+    def _gap(self, tables: Singles) -> Floats:
+        """Return estimates less moments: (batch, rows, columns) to (batch, observed sets)."""
+        return self._estimates - self.observed.moments(tables)
 
     def _likelihood(self, gap: Floats) -> Floats:
         """Return the log likelihood up to a function of delta: shape (chains,)."""
@@ -166,27 +170,30 @@ class LogLinear:
         left = np.square(gap[:, self._sets :]) @ self._by_delta.T
         self._set_delta(choose(self._random, self._delta_score - 0.5 * left))
 
-    def draw_scales(self) -> None:
+    def draw_scales(self, known: Singles) -> Singles:
         """Draw delta, degrees of freedom nu and the scales sigma, tau and alpha.
 
-        Each scale is drawn given the state, which mixes well where noise is low, and then together
-        with the state, which mixes well where it is high.
+        Each scale is drawn given the state, which mixes well where noise is low. Then one of them
+        is drawn together with the state, which mixes well where it is high, but takes a table.
+        ``known`` are the tables of the state; the tables afterwards are returned.
         """
-        gap = self._gap(self.weights(self.state))
+        gap = self._gap(known)
         if self._sets < self._estimates.size:
             self._draw_delta(gap)
-        likelihood = self._likelihood(gap)
+        moves = []
         for order in range(1, int(self._order.max()) + 1):
             own = np.nonzero(self._order == order)[0]
             scale = self._sigma if order == 1 else self._tau[:, order - 2]
             prior = priors.FIELD_SCALE if order == 1 else priors.INTERACTION_SCALES[order - 2]
             self._draw_scale(self.state[:, None, own], scale, order, prior)
-            likelihood = self._move(own, scale, prior, likelihood)
+            moves.append((own, scale, prior))
         own, grid = np.arange(self._sets, self.size - 1), priors.SOCIABILITY.points
         energy = np.square(self.state[:, own]).sum(axis=1) - 0.75 * np.square(self.state[:, -2])
         score = -0.5 * energy[:, None] / np.square(grid) - own.size * np.log(grid)
         self._alpha[:] = grid[choose(self._random, score + priors.SOCIABILITY.on_grid)]
-        self._move(own, self._alpha, priors.SOCIABILITY, likelihood)
+        moves.append((own, self._alpha, priors.SOCIABILITY))
+        chosen = moves[int(self._random.integers(len(moves)))]
+        return self._move(*chosen, known, self._likelihood(gap))
 
     def _draw_scale(self, state: Floats, scale: Floats, order: int, prior: LogGrid) -> None:
         """Draw nu and scale of one order given the state, shape (chains, 1, sets), in place."""
@@ -199,24 +206,31 @@ class LogLinear:
         score += prior.on_grid - count * np.log(grid)
         scale[:] = grid[choose(self._random, score)]
 
-    def _move(self, own: Indices, scale: Floats, prior: LogGrid, likelihood: Floats) -> Floats:
-        """Multiply a scale and what it scales by random factors, in Metropolis steps, in place.
+    def _move(
+        self, own: Indices, scale: Floats, prior: LogGrid, tables: Singles, likelihood: Floats
+    ) -> Singles:
+        """Multiply a scale and what it scales by a random factor, in a Metropolis step, in place.
 
-        ``own`` are its positions in a state; log likelihoods before and after are (chains,).
+        ``own`` are its positions in a state. Tables and log likelihoods, shape (chains,), before
+        it are given, the tables afterwards are returned.
         """
-        # Steps of the scale's logarithm: the best depends on the noise, so all are tried.
-        for step in (0.3, 1.0, 2.5) if own.size else ():
-            factor = np.exp(step * self._random.normal(size=scale.size))
-            state, new = self.state.copy(), scale * factor
-            state[:, own] *= factor[:, None]
-            found = self._likelihood(self._gap(self.weights(state)))
-            gain = found - likelihood + prior.log_density(new) - prior.log_density(scale)
-            taken = np.log(self._random.random(scale.size)) < gain
-            taken &= (new > 1e-3) & (new < 2.5)
-            self.state[taken] = state[taken]
-            scale[taken] = new[taken]
-            likelihood = np.where(taken, found, likelihood)
-        return likelihood
+        if not own.size:
+            return tables
+        # The best step of the scale's logarithm depends on the noise, so each is tried at times.
+        steps = np.array([0.3, 1.0, 2.5])
+        chosen = steps[self._random.integers(steps.size, size=scale.size)]
+        factor = np.exp(chosen * self._random.normal(size=scale.size))
+        state, new = self.state.copy(), scale * factor
+        state[:, own] *= factor[:, None]
+        found = self.parities.tables(self.weights(state))
+        gain = self._likelihood(self._gap(found)) - likelihood
+        gain += prior.log_density(new) - prior.log_density(scale)
+        taken = np.log(self._random.random(scale.size)) < gain
+        taken &= (new > 1e-3) & (new < 2.5)
+        self.state[taken], scale[taken] = state[taken], new[taken]
+        tables = tables.copy() if taken.any() else tables
+        tables[taken] = found[taken]
+        return tables
 
     def _start(self, chains: int) -> Floats:
         """Return the mode as every chain's state, and set the scales to fit it."""
@@ -262,7 +276,7 @@ class LogLinear:
         """Return lambda after the longest of step, step / 2, ... that does not raise the loss."""
         lengths = np.append(0.5 ** np.arange(6), 0.0)
         tried = lam - lengths[:, None] * step
-        gap = self._gap(tried)
+        gap = self._gap(self.parities.tables(tried))
         loss = (weight * np.square(gap)).sum(axis=1) + (prior * np.square(tried)).sum(axis=1)
         return np.asarray(tried[np.argmax(loss <= loss[-1] * (1.0 + 1e-6) + 1e-6)])
 

@@ -16,13 +16,13 @@ from math import lgamma, sqrt
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
+from estimators.noise_aware.arrays import Floats, Indices
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics
 from estimators.noise_aware.models.blocks import Blocks
 from estimators.noise_aware.models.concentration import Concentrations
 from estimators.noise_aware.models.horseshoe import draw_scales
-from estimators.noise_aware.models.posterior import Posterior, PosteriorAccumulator
+from estimators.noise_aware.models.posterior import DRAWS, Posterior, PosteriorAccumulator
 from estimators.noise_aware.models.quadratic_form import QuadraticForm, refined
 from estimators.noise_aware.priors import FACTOR_LOADING, LARGEST_RESIDUAL, MEAN_SHAPES
 from estimators.numerics.sampling import choose
@@ -36,14 +36,31 @@ LARGE = 256
 MOST_PAIRS = 1 << 14
 """Maximum number of pairs of features that determine scales in a sweep; a random sample of more."""
 
+FEWER_PAIRS = 1 << 12
+"""The same in a short run."""
+
 MEAN_GRID = np.linspace(-4.2, 4.2, 161)
 """Grid of the atanh of a binary mean, for means up to 0.9995."""
 
+SPLIT_GRID = np.linspace(-3.5, 3.5, 41)
+"""Grid of the atanh of how two categories split their mass."""
 
-def fit(features: Features, statistics: Statistics) -> Posterior:
-    """Return the posterior of the moments; cost O(sweeps · chains · size² · rank²)."""
-    sampler = _Sampler(features, statistics)
-    warm_up, sweeps = (30, 50) if features.size <= LARGE else (20, 25)
+BETA_NORM = np.array(
+    [
+        [lgamma(a + b) - lgamma(a) - lgamma(b) for b in MEAN_SHAPES.points]
+        for a in MEAN_SHAPES.points
+    ]
+)
+"""Logarithm of the beta density's constant at each pair of shapes."""
+
+
+def fit(features: Features, statistics: Statistics, *, short: bool = False) -> Posterior:
+    """Return the posterior of the moments; cost O(sweeps · chains · size² · rank²).
+
+    ``short`` takes as few steps as of a large number of features.
+    """
+    sampler = _Sampler(features, statistics, FEWER_PAIRS if short else MOST_PAIRS)
+    warm_up, sweeps = (20, 25) if short or features.size > LARGE else (30, 50)
     for _ in range(warm_up):
         sampler.sweep()
     estimates = (sampler.estimates, sampler.noise, sampler.known)
@@ -56,11 +73,34 @@ def fit(features: Features, statistics: Statistics) -> Posterior:
     return kept.posterior()
 
 
+def fit_margins(features: Features, statistics: Statistics) -> tuple[Floats, Floats]:
+    """Return means from first moments alone, and draws of them: shapes (size,), (draws, size).
+
+    All attributes have more than two categories. Cost: O(sweeps · chains · size).
+    """
+    sampler = _Sampler(features, statistics, 0)
+    warm_up, sweeps = 20, 30
+    kept = []
+    for number in range(warm_up + sweeps):
+        for i, own in enumerate(features.slices):
+            form = QuadraticForm(np.zeros((CHAINS, features.widths[i], 3, 3)))
+            form.add_mean(sampler.mean_precision[own], sampler.mean_estimates[own])
+            sampler.draw_splits(i, form)
+        sampler.concentration.draw_level()
+        if number >= warm_up:
+            kept.append(sampler.m.copy())
+    drawn = np.array(kept)
+    which = np.arange(DRAWS)
+    return drawn.mean(axis=(0, 1)), drawn[which * sweeps // DRAWS, which % CHAINS]
+
+
 class _Sampler:
     """Chains of all parameters; symbols are those of the module's formula."""
 
-    def __init__(self, features: Features, statistics: Statistics) -> None:
-        self.features = features
+    def __init__(
+        self, features: Features, statistics: Statistics, most_pairs: int = MOST_PAIRS
+    ) -> None:
+        self.features, self.most_pairs = features, most_pairs
         self.random = np.random.default_rng(20140926)  # fixed: equal tallies give equal answers
         self.known = statistics.product_precision > 0
         precision = np.where(self.known, statistics.product_precision, 1.0)
@@ -163,7 +203,7 @@ class _Sampler:
         own, r = self.features.slices[i], self.features.cardinalities[i]
         form = self._form(own, weight[:, own])
         if r > 2:
-            self._splits(i, form)
+            self.draw_splits(i, form)
             self.s[:, own] = self._deviation(self.m)[:, own]
             return
         # The beta density of (1 + m) / 2 = exp(z) / (2 cosh z), m = tanh z, times dm / dz.
@@ -187,27 +227,33 @@ class _Sampler:
         form.add_mean(self.mean_precision[own], self.mean_estimates[own])
         return form
 
-    def _splits(self, i: int, form: QuadraticForm) -> None:
-        """Draw how two categories split their mass, for each two neighbours in a random cycle."""
+    def draw_splits(self, i: int, form: QuadraticForm) -> None:
+        """Draw how two categories split their mass, for all neighbours in a random order.
+
+        Pairs without a common category are independent given the rest and are drawn together: first
+        the categories at places 0 and 1, 2 and 3 and so on, then those at 1 and 2, 3 and 4.
+        """
         own, r = self.features.slices[i], self.features.cardinalities[i]
-        grid = np.linspace(-3.5, 3.5, 41)  # of atanh(how two categories split their mass)
         share = 1.0 / r + self.m[:, own] / sqrt(r)
-        unit, concentration = self.features.unit[own.start], self.concentration.values[:, i, None]
+        unit = self.features.unit[own.start]
+        concentration = self.concentration.values[:, i, None, None]
         order = self.random.permutation(r)
-        for a, b in zip(order, np.roll(order, 1), strict=True):
+        for first in (0, 1):
+            b = order[first + 1 :: 2]
+            a = order[first::2][: b.size]
             both = share[:, a] + share[:, b]
 
-            def split(z: Floats, a: int = int(a), b: int = int(b), both: Floats = both) -> Floats:
-                m, total = np.tanh(z), np.zeros(1)
+            def split(z: Floats, a: Indices = a, b: Indices = b, both: Floats = both) -> Floats:
+                m, total = np.tanh(z if z.ndim == 1 else z.reshape(*both.shape, -1)), np.zeros(1)
                 for c, part in ((a, (1.0 + m) / 2.0), (b, (1.0 - m) / 2.0)):
-                    p = both[:, None] * part
+                    p = both[:, :, None] * part
                     # The Dirichlet density times the derivative of tanh.
                     total = total + concentration * np.log(part)
                     s = unit * np.sqrt(np.maximum(r * p * (1.0 - p), 0.0))
                     total = total + form.score(c, sqrt(r) * (p - 1.0 / r), s)
-                return total
+                return total.reshape(both.size, -1)
 
-            drawn = refined(self.random, split, grid)
+            drawn = refined(self.random, split, SPLIT_GRID).reshape(both.shape)
             chosen = (1.0 + drawn) / 2.0
             share[:, a], share[:, b] = both * chosen, both * (1.0 - chosen)
         self.m[:, own] = sqrt(r) * (share - 1.0 / r)
@@ -251,8 +297,8 @@ class _Sampler:
         i, j = self.upper
         if not i.size:
             return
-        if i.size > MOST_PAIRS:
-            some = self.random.integers(i.size, size=MOST_PAIRS)
+        if i.size > self.most_pairs:
+            some = self.random.integers(i.size, size=self.most_pairs)
             i, j = i[some], j[some]
         scale = np.square(self.s[:, i] * self.s[:, j])
         self.tau, chosen = draw_scales(
@@ -271,10 +317,7 @@ class _Sampler:
             return
         up = np.log((1.0 + binary) / 2.0).sum(axis=1)[:, None, None]
         down = np.log((1.0 - binary) / 2.0).sum(axis=1)[:, None, None]
-        beta = MEAN_SHAPES.points
-        one = np.array([lgamma(a) for a in beta])
-        both = np.array([[lgamma(a + b) for b in beta] for a in beta])
-        norm = binary.shape[1] * (both - one[:, None] - one)
+        beta, norm = MEAN_SHAPES.points, binary.shape[1] * BETA_NORM
         squares = np.log(beta)[:, None] ** 2 + np.log(beta)[None] ** 2
         prior = -0.5 * squares / MEAN_SHAPES.spread**2
         score = beta[:, None] * up + beta * down + norm + prior

@@ -75,6 +75,9 @@ class Mixtures:
         i, j, k = self._triples
         across = np.concatenate([number[j, k], number[i, k], number[i, j]])
         self._places = self._triples.ravel() * self._j.size + across
+        # The triple in each cell of that matrix; the number of triples stands for none.
+        self._triple_at = np.full(d * self._j.size, i.size)
+        self._triple_at[self._places] = np.tile(np.arange(i.size), 3)
 
     def given_nodes(self, parameters: Floats) -> Floats:
         """Return the means of attributes given nodes: shape (chains, d, nodes)."""
@@ -103,19 +106,22 @@ class Mixtures:
         pairs, triples = self.pair_estimates - two, self._triple_estimates - three
         return ByOrder(self.estimates - one, pairs, triples), products
 
-    def density(self, parameters: Floats, weights: ByOrder) -> tuple[Floats, Floats, Floats]:
-        """Return the log likelihood (chains,), its gradient, and the means given nodes."""
-        means = self.given_nodes(parameters)
+    def density(self, means: Floats, weights: ByOrder) -> tuple[Floats, Floats]:
+        """Return the log likelihood (chains,) and its gradient by the parameters.
+
+        ``means`` are those of `given_nodes`.
+        """
         gaps, products = self.gaps(means)
         pull = np.zeros_like(means)
         if products is not None:
-            spread = np.zeros((len(means), self.d * self._j.size), np.float32)
-            spread[:, self._places] = np.tile(weights.three * gaps.three, 3)
-            pull += spread.reshape(len(means), self.d, -1) @ products
+            pulls = np.zeros((len(means), self.triple_noise.size + 1), np.float32)
+            np.multiply(weights.three, gaps.three, out=pulls[:, :-1], casting="same_kind")
+            spread = pulls.take(self._triple_at, axis=1).reshape(len(means), self.d, -1)
+            pull += spread @ products
         pull += (weights.two * gaps.two) @ means
         pull += (weights.one * gaps.one)[:, :, None]
         pull *= (1.0 - np.square(means)) * self._weight
-        return likelihood(gaps, weights), (pull @ self._basis).transpose(0, 2, 1), means
+        return likelihood(gaps, weights), (pull @ self._basis).transpose(0, 2, 1)
 
     def curvature(self, parameters: Floats, weights: ByOrder) -> Floats:
         """Return the expected curvature of minus the log likelihood, a mean over chains.
@@ -143,15 +149,18 @@ class Mixtures:
 
         Shape (1 + traits, 1 + traits, d, d).
         """
-        slopes = []
-        for turn in range(3):
-            i, j, k = np.roll(self._triples, turn, axis=0)
-            slopes.append((turned[:, :, i] * (means[:, j] * means[:, k])[:, None]).sum(axis=3))
-        width, d = turned.shape[1], self.d
+        width, d, triples = turned.shape[1], self.d, self.triple_noise.size
+        slopes = np.empty((3, triples, width, len(means)))  # by each of a triple's attributes
+        root = np.sqrt(np.broadcast_to(weight, (len(means), triples)))
+        for chain, own in enumerate(means):
+            pairs = own.take(self._j, axis=0) * own.take(self._k, axis=0)
+            by_pair = (turned[chain].reshape(width * d, -1) @ pairs.T).reshape(width, -1)
+            found = by_pair.take(self._places, axis=1).reshape(width, 3, triples)
+            slopes[:, :, :, chain] = (found * root[chain]).transpose(1, 2, 0)
         block = np.arange(width * width)[:, None] * d * d
         total = np.zeros(width * width * d * d)
         for a, b in product(range(3), repeat=2):
-            values = np.einsum("cs,cps,crs->prs", weight, slopes[a], slopes[b])
-            places = (block + self._triples[-a] * d + self._triples[-b]).ravel()
+            values = (slopes[a] @ slopes[b].transpose(0, 2, 1)).reshape(triples, -1).T
+            places = (block + self._triples[a] * d + self._triples[b]).ravel()
             total += np.bincount(places, values.ravel(), total.size)
         return total.reshape(width, width, d, d)

@@ -17,9 +17,17 @@ from estimators.noise_aware.arrays import Floats, Singles
 from estimators.numerics.hadamard import transform
 from estimators.numerics.subsets import sets_up_to
 
+SAFE_ENERGY = 40.0
+"""Up to this absolute energy, sums of exp over 2^16 cells are far from the limits of single
+precision."""
+
 
 class Parities:
     """The parities of all sets of up to ``order`` of d attributes.
+
+    A set is *low* if at most order / 2 of its attributes are in the second half. Other sets are
+    *high*; at most (order - 1) / 2 of theirs are in the first half. So each kind needs few parities
+    of one half.
 
     Attributes:
         sets: see `features.sets_up_to`.
@@ -28,34 +36,62 @@ class Parities:
     def __init__(self, d: int, order: int) -> None:
         """Prepare both halves; cost O(2^(d/2) d^order)."""
         self.sets = sets_up_to(d, order)
-        half = d // 2
+        half, members = d // 2, self.sets.members
         self._first, rows = _signs(half, order)
-        self._second, columns = _signs(d - half, order)
-        members = self.sets.members
-        self._row = np.array([rows[tuple(i for i in s if i < half)] for s in members])
-        self._column = np.array([columns[tuple(i - half for i in s if i >= half)] for s in members])
-        self._to_first = np.ascontiguousarray(self._first.T)
-        self._to_second = np.ascontiguousarray(self._second.T)
+        second, columns = _signs(d - half, order)
+        row = np.array([rows[tuple(i for i in s if i < half)] for s in members])
+        column = np.array([columns[tuple(i - half for i in s if i >= half)] for s in members])
+        split = sum(len(s) <= order // 2 for s in columns)
+        few = sum(len(s) <= (order - 1) // 2 for s in rows)
+        low, high = np.nonzero(column < split)[0], np.nonzero(column >= split)[0]
+        self._low, self._high = (
+            (low, row[low], column[low]),
+            (high, row[high], column[high] - split),
+        )
+        self._second_low, self._second_high = second[:, :split].copy(), second[:, split:].copy()
+        self._first_low = self._first[:, :few].copy()
 
-    def energy(self, weights: Floats) -> Singles:
-        """Return ``sum_S weights_S chi_S(x)``: shape (batch, sets) to (batch, rows, columns)."""
-        shape = (len(weights), self._first.shape[1], self._second.shape[1])
-        grid = np.zeros(shape, np.float32)
-        grid[:, self._row, self._column] = weights
-        return np.asarray(self._first @ grid @ self._to_second)
+    def energy(
+        self, weights: Floats, out: Singles | None = None, constant: Floats | None = None
+    ) -> Singles:
+        """Return ``sum_S weights_S chi_S(x)``: shape (batch, sets) to (batch, rows, columns).
+
+        ``constant``, shape (batch,), is added to all cells: it is the weight of the empty set.
+        ``out`` is an array for the result, as new large arrays cost as much as the product.
+        """
+        batch, few = len(weights), self._first_low.shape[1]
+        by_low = np.zeros((batch, self._first.shape[1], self._second_low.shape[1]), np.float32)
+        by_high = np.zeros((batch, few, self._second_high.shape[1]), np.float32)
+        for grid, (sets, row, column) in ((by_low, self._low), (by_high, self._high)):
+            grid[:, row, column] = weights[:, sets]
+        if constant is not None:
+            by_low[:, 0, 0] = constant
+        left = np.empty((batch, len(self._first), by_low.shape[2] + few), np.float32)
+        left[:, :, :-few], left[:, :, -few:] = self._first @ by_low, self._first_low
+        right = np.empty((batch, left.shape[2], len(self._second_low)), np.float32)
+        right[:, :-few], right[:, -few:] = self._second_low.T, by_high @ self._second_high.T
+        return np.asarray(np.matmul(left, right, out=out))
 
     def tables(self, weights: Floats) -> Singles:
         """Return tables that sum to 1: shape (batch, sets) to (batch, rows, columns)."""
         table = self.energy(weights)
-        table -= table.max(axis=(1, 2), keepdims=True)
+        large = np.abs(weights).sum(axis=1) > SAFE_ENERGY
+        if large.any():
+            table[large] -= table[large].max(axis=(1, 2), keepdims=True)
         np.exp(table, out=table)
-        table /= table.sum(axis=(1, 2), keepdims=True)
+        # A product of matrices adds rows up faster than `sum`.
+        total = (table @ np.ones(table.shape[2], np.float32)).sum(axis=1)
+        table *= (1.0 / total)[:, None, None]
         return table
 
     def moments(self, tables: Singles) -> Floats:
         """Return all moments: shape (batch, rows, columns) to (batch, sets)."""
-        grid = self._to_first @ (tables @ self._second)
-        return grid[:, self._row, self._column].astype(np.float64)
+        by_low = self._first.T @ (tables @ self._second_low)
+        by_high = (self._first_low.T @ tables) @ self._second_high
+        out = np.empty((len(tables), len(self.sets.members)))
+        for grid, (sets, row, column) in ((by_low, self._low), (by_high, self._high)):
+            out[:, sets] = grid[:, row, column]
+        return out
 
     def slopes(self, tables: Singles, by: int | None = None) -> tuple[Floats, Floats]:
         """Return moments and their derivatives by the first ``by`` weights (None: all).
@@ -65,50 +101,6 @@ class Parities:
         theta = transform(tables.reshape(len(tables), -1)).astype(np.float64)
         own = theta[:, self.sets.index]
         return own, theta[:, self.sets.crossed[:, :by]] - own[:, :, None] * own[:, None, :by]
-
-
-class PairParities(Parities):
-    """Parities of order two, with a third of the work: only pairs contain signs of both halves."""
-
-    def __init__(self, d: int) -> None:
-        """Prepare both halves and the pairs that cross them."""
-        super().__init__(d, 2)
-        half = d // 2
-        one = [i for i, s in enumerate(self.sets.members) if max(s) < half]
-        two = [i for i, s in enumerate(self.sets.members) if min(s) >= half]
-        both = [i for i, s in enumerate(self.sets.members) if min(s) < half <= max(s)]
-        self._one, self._two = np.array(one, np.intp), np.array(two, np.intp)
-        self._both = np.array(both, np.intp).reshape(half, d - half)
-        self._own_first = self._first[:, self._row[self._one]]
-        self._own_second = self._second[:, self._column[self._two]]
-        self._signs_first = self._first[:, 1 : half + 1]
-        self._signs_second = self._second[:, 1 : d - half + 1]
-        ones = np.ones((len(self._second), 1), np.float32)
-        self._meeting = np.hstack([self._signs_second, ones])
-
-    def energy(self, weights: Floats) -> Singles:
-        """Return the same as `Parities.energy`."""
-        light = weights.astype(np.float32)
-        first = light[:, self._one] @ self._own_first.T
-        second = light[:, self._two] @ self._own_second.T
-        left = np.empty((len(light), first.shape[1], self._signs_second.shape[1] + 2), np.float32)
-        left[:, :, :-2] = self._signs_first @ light[:, self._both]
-        left[:, :, -2] = first
-        left[:, :, -1] = 1.0
-        right = np.empty((len(light), left.shape[2], second.shape[1]), np.float32)
-        right[:, :-2] = self._signs_second.T
-        right[:, -2] = 1.0
-        right[:, -1] = second
-        return np.asarray(left @ right)
-
-    def moments(self, tables: Singles) -> Floats:
-        """Return the same as `Parities.moments`."""
-        meeting = tables @ self._meeting
-        out = np.empty((len(tables), len(self.sets.members)))
-        out[:, self._both] = self._signs_first.T @ meeting[:, :, :-1]
-        out[:, self._one] = meeting[:, :, -1] @ self._own_first
-        out[:, self._two] = tables.sum(axis=1) @ self._own_second
-        return out
 
 
 def _signs(d: int, order: int) -> tuple[Singles, dict[Attributes, int]]:

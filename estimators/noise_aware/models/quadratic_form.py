@@ -12,8 +12,11 @@ from typing import Self
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats
+from estimators.noise_aware.arrays import Floats, Indices
 from estimators.numerics.sampling import choose
+
+FINE_GRID = np.linspace(-0.6, 0.6, 25)
+"""Points of a finer grid, in steps of the grid before."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,30 +47,33 @@ class QuadraticForm:
         self.products[:, :, 0, 0] += precision
         self.products[:, :, 0, 2] += precision * estimates
 
-    def score(self, c: int, m: Floats, s: Floats) -> Floats:
-        """Evaluate feature c at m and s, shape (grid,) or (chains, grid): (chains, grid)."""
-        places = [0, 1, 4, 2, 5]  # of the 3 x 3 matrix: mm, ms, ss, m and s with the estimates
-        terms = self.products[:, c].reshape(-1, 9).take(places, 1)
-        mm, ms, ss, m_linear, s_linear = terms[:, :, None].transpose(1, 0, 2)
+    def score(self, c: int | Indices, m: Floats, s: Floats) -> Floats:
+        """Evaluate features at means m and deviations s.
+
+        Shape (grid,) or (chains, grid) for one feature gives (chains, grid). For several features
+        the shapes are (chains, features, grid).
+        """
+        terms = self.products[:, c]
+        mm, ms, ss = terms[..., 0, 0, None], terms[..., 0, 1, None], terms[..., 1, 1, None]
+        m_linear, s_linear = terms[..., 0, 2, None], terms[..., 1, 2, None]
         return np.asarray(m * (m_linear - 0.5 * mm * m - ms * s) + s * (s_linear - 0.5 * ss * s))
 
 
 def refined(random: np.random.Generator, score: Callable[[Floats], Floats], grid: Floats) -> Floats:
-    """Draw tanh(z) for each chain: z from an even grid, then from a finer one about it.
+    """Draw tanh(z) for each row: z from an even grid, then from a finer one about it.
 
-    ``score`` maps z, shape (grid,) or (chains, points), to log densities, (chains, points). Where
+    ``score`` maps z, shape (grid,) or (rows, points), to log densities, (rows, points). Where
     nearly all mass is on one point of the finer grid, a still finer one follows.
     """
-    within = np.linspace(-0.6, 0.6, 25)  # the fine grid, in steps of the coarse one
     sharp = 4.0  # lead of the best point in log density from which on a finer grid is needed
     finest = 1e-7  # smallest step of a grid
     z, step = grid[choose(random, score(grid))], grid[1] - grid[0]
-    chains = np.arange(z.size)
+    rows = np.arange(z.size)
     while True:
-        near = z[:, None] + step * within
+        near = z[:, None] + step * FINE_GRID
         value = score(near)
-        z = near[chains, choose(random, value)]
+        z = near[rows, choose(random, value)]
         value.partition(-2, axis=1)
-        step *= within[1] - within[0]
+        step *= FINE_GRID[1] - FINE_GRID[0]
         if float((value[:, -1] - value[:, -2]).max()) < sharp or step < finest:
             return np.asarray(np.tanh(z), np.float64)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from estimators.marginal import Z95
 from estimators.noise_aware.arrays import Floats
 
 INFLATION = 1.25
@@ -50,5 +51,5 @@ def log_normal_stderr(table: Floats, deviation: Floats) -> Floats:
     error is ``(p exp(1.96 s - s^2 / 2) - p) / 1.96``, or the deviation if that is larger.
     """
     square = np.log1p(np.square(deviation / np.maximum(table, 1e-150)))
-    upper = table * np.exp(1.96 * np.sqrt(square) - square / 2)
-    return np.maximum(deviation, (upper - table) / 1.96)
+    upper = table * np.exp(Z95 * np.sqrt(square) - square / 2)
+    return np.maximum(deviation, (upper - table) / Z95)

@@ -20,6 +20,7 @@ from estimators.noise_aware.models.third_moments import ThirdMoments
 from estimators.noise_aware.priors import SHARE_VARIANCE
 from estimators.noise_aware.tables.grouped import log_normal, of_draws
 from estimators.noise_aware.tables.intervals import log_normal_stderr
+from estimators.noise_aware.tables.misfit import Fitted
 from estimators.noise_aware.tables.moments import MomentTables
 from estimators.numerics.contraction import contract
 
@@ -48,10 +49,37 @@ class MixedTables:
             unmodelled = self._moments.binary.unmodelled(attributes)
             variance = variance + unmodelled.reshape(by_joint.shape)
         variance = np.square(log_normal_stderr(by_joint, np.sqrt(variance)))
-        weight = float(np.clip(self.share, 1.0 - self.most_sure, self.most_sure))
-        total = weight * variance + (1.0 - weight) * np.square(stderr)
-        total += weight * (1.0 - weight) * np.square(by_joint - by_moments)
+        total = self._variance(variance, np.square(stderr), by_joint - by_moments)
         return self.share * by_joint + (1.0 - self.share) * by_moments, np.sqrt(total)
+
+    def _variance(self, of_joint: Floats, of_moments: Floats, apart: Floats) -> Floats:
+        """Return the variance of the mixture of values that are ``apart``."""
+        weight = float(np.clip(self.share, 1.0 - self.most_sure, self.most_sure))
+        total = weight * of_joint + (1.0 - weight) * of_moments
+        return np.asarray(total + weight * (1.0 - weight) * np.square(apart), np.float64)
+
+    def moments(self) -> tuple[Fitted, Fitted]:
+        """Return the first and the second moments; see `model.MomentModel`."""
+        first, second = self._moments.moments()
+        d, whole = first.values.size, self._joint
+        above = np.triu_indices(d, 1)  # the order of the sets of two attributes
+        values, variance = whole.coefficients, whole.moments.var(axis=0)
+        two, spread = np.zeros((d, d)), np.zeros((d, d))
+        pairs = slice(d, d + above[0].size)
+        two[above], spread[above] = values[pairs], variance[pairs]
+        return (
+            self._mixed(values[:d], variance[:d], first),
+            self._mixed(two + two.T, spread + spread.T, second),
+        )
+
+    def _mixed(self, values: Floats, variance: Floats, other: Fitted) -> Fitted:
+        """Mix moments of the log-linear model with those of the other one."""
+        c = self.share
+        return Fitted(
+            c * values + (1.0 - c) * other.values,
+            c * variance + (1.0 - c) * other.posterior,
+            self._variance(variance, other.stated, values - other.values),
+        )
 
     def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
         """Return sums over groups of labels and their covariance; see `model.MomentModel`."""

@@ -6,21 +6,29 @@ from their pair tables. See noise-aware.md, sections 7 and 8.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
 from estimators.domain import Attributes
+from estimators.marginal import Z95
 from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.models.posterior import Posterior, draws_for
 from estimators.noise_aware.models.third_moments import ThirdMoments
+from estimators.noise_aware.priors import THIRD_OF_PAIRS
 from estimators.noise_aware.tables.binary import BinaryTables
 from estimators.noise_aware.tables.grouped import log_normal, of_draws, of_interactions
 from estimators.noise_aware.tables.intervals import half_width, log_normal_stderr
+from estimators.noise_aware.tables.misfit import Fitted
+from estimators.noise_aware.tables.thirds import Thirds
 from estimators.numerics.contraction import contract
 from estimators.numerics.raking import outer, rake, valid_pair
+
+LEAST_KEPT = 1e-3
+"""Least part of a cell that third moments leave of it: no cell that is raked may be negative."""
 
 
 class MomentTables:
@@ -32,12 +40,21 @@ class MomentTables:
     """
 
     def __init__(
-        self, features: Features, posterior: Posterior, third: ThirdMoments | None, inflation: float
+        self,
+        features: Features,
+        posterior: Posterior,
+        third: ThirdMoments | None,
+        inflation: float,
+        blocks: Mapping[Attributes, tuple[Floats, float]],
     ) -> None:
-        """Keep the moments; ``inflation`` multiplies deviations, see `intervals.INFLATION`."""
+        """Keep the moments; ``inflation`` multiplies deviations, see `intervals.INFLATION`.
+
+        ``blocks`` are those of `Statistics`; ``third`` belongs to binary domains.
+        """
         self._features, self._posterior, self._inflation = features, posterior, inflation
         all_binary = bool(features.binary.all())
         self.binary = BinaryTables(posterior, third, inflation) if all_binary else None
+        self._thirds = Thirds(features, blocks, self._mean_table)
 
     def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Return the table over ascending attributes and standard errors of its cells.
@@ -46,7 +63,7 @@ class MomentTables:
         """
         if self.binary is not None and len(attributes) > 2:
             table, drawn = self.binary.answer(attributes)
-            return table, half_width(table.ravel(), drawn).reshape(table.shape) / 1.96
+            return table, half_width(table.ravel(), drawn).reshape(table.shape) / Z95
         table, drawn = self._drawn(attributes)
         if len(attributes) > 2:
             variance = drawn.var(axis=0) + self._unmodelled(attributes)
@@ -69,13 +86,26 @@ class MomentTables:
             spread += self._unmodelled_groups(attributes, members)
         return sums, log_normal(sums, spread)
 
+    def moments(self) -> tuple[Fitted, Fitted]:
+        """Return the first and the second moments; see `model.MomentModel`."""
+        post, more = self._posterior, self._inflation**2
+        return (
+            Fitted(post.means, post.mean_variance, more * post.mean_variance),
+            Fitted(post.products, post.product_variance, more * post.product_variance),
+        )
+
     def _drawn(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Return a table and its posterior draws: shapes (*cardinalities), (draws, *that)."""
-        post = self._posterior
-        table = self._tables(attributes, post.means[None], post.products[None])[0]
+        post, table = self._posterior, self._mean_table(attributes)
         draws = draws_for(table.size)
         means, products = post.drawn_means[:draws], post.drawn_products[:draws]
         return table, self._tables(attributes, means, products, table)
+
+    def _mean_table(self, attributes: Attributes) -> Floats:
+        """Return the table that the posterior means give: shape (*cardinalities)."""
+        post = self._posterior
+        table: Floats = self._tables(attributes, post.means[None], post.products[None])[0]
+        return table
 
     def _tables(
         self, attributes: Attributes, means: Floats, products: Floats, near: Floats | None = None
@@ -97,31 +127,61 @@ class MomentTables:
         if len(attributes) == 2:
             return targets[0][1]
         if near is None:
-            return rake(outer(margins), targets)
+            table = rake(outer(margins), targets)
+            shift = self._thirds.shift(attributes)
+            if shift is not None:
+                table = rake(np.maximum(table + shift, LEAST_KEPT * table), targets)
+            return table
         return rake(np.broadcast_to(near, (len(means), *near.shape)), targets, 3)
 
     def _unmodelled(self, attributes: Attributes) -> Floats:
         """Return the variance of each cell from interactions of three attributes.
 
-        They have no estimate. They are taken to be as large as the residuals of pairs, in units of
-        the product of the attributes' deviations.
+        Those without an estimate have the size `_third`, in units of the product of the attributes'
+        deviations.
         """
         margins, scales = self._margins(attributes)
         product = outer(margins)[0]
         total = np.zeros_like(product)
         for members in combinations(range(len(attributes)), 3):
+            if tuple(attributes[a] for a in members) in self._thirds.variance:
+                continue
             inverse = [
                 scale / np.maximum(m, 1e-3) if a in members else np.ones_like(m)
                 for a, (m, scale) in enumerate(zip(margins, scales, strict=True))
             ]
             total += outer(inverse)[0]
-        return np.asarray(self._posterior.residual**2 * np.square(product) * total)
+        known = self._thirds.cell_variance(attributes)
+        return np.asarray(self._third(attributes) * np.square(product) * total + known)
 
     def _unmodelled_groups(self, attributes: Attributes, members: Sequence[Floats]) -> Floats:
         """Return the covariance of groups of cells from the same interactions."""
         margins, scales = self._margins(attributes)
         groups = [member @ margin[0] for member, margin in zip(members, margins, strict=True)]
-        return of_interactions(groups, scales.tolist(), {3: self._posterior.residual**2})
+        known, part = self._thirds.mean_variance(attributes)
+        spread = of_interactions(
+            groups, scales.tolist(), {3: self._third(attributes) * (1.0 - part)}
+        )
+        if part > 0.0:  # noise is the same in all directions, as the interactions of even margins
+            even = [member.mean(axis=1) for member in members]
+            spread += of_interactions(even, [1.0] * len(even), {3: known})
+        return spread
+
+    def _third(self, attributes: Attributes) -> float:
+        """Return the mean square of a standardised interaction of three of these attributes."""
+        pairs = [self._correlation[pair] for pair in combinations(attributes, 2)]
+        return max(self._posterior.residual**2, THIRD_OF_PAIRS**2 * float(np.mean(pairs)))
+
+    @cached_property
+    def _correlation(self) -> Floats:
+        """Mean square correlations of each two attributes, by posterior means: (d, d)."""
+        post, units = self._posterior, np.square(self._features.unit)
+        variance = units * np.maximum(self._features.variance(post.means), 1e-4)
+        square = np.square(post.products - np.outer(post.means, post.means))
+        starts = [own.start for own in self._features.slices]
+        sums = np.add.reduceat(np.add.reduceat(square, starts, axis=0), starts, axis=1)
+        total = np.add.reduceat(variance, starts)
+        return np.asarray(sums / np.outer(total, total), np.float64)
 
     def _margins(self, attributes: Attributes) -> tuple[list[Floats], Floats]:
         """Return the attributes' margins, shape (1, cardinality), and their squared units."""

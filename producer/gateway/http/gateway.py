@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 import uvicorn
 
 from broker.clock import Clock, SystemClock
+from broker.http_server import defect, keep_quiet, listen
 from broker.names import TopicNames
 from broker.transport import Sink
-from estimators.errors import CalmstreamError, FatalError, InvalidInput
+from estimators.errors import CalmstreamError, InvalidInput
 from estimators.plan import Plan
 from producer.gateway.durable.entries import Entry
 from producer.gateway.durable.period_log import SealedBatch
@@ -131,7 +130,7 @@ class Gateway:
         self._failure: BaseException | None = None
         self._reported: dict[str, str] = {}
         self._trouble = ""
-        self._socket = _listen(settings.host, settings.port)
+        self._socket = listen(settings.host, settings.port, "reports")
         self.port: int = self._socket.getsockname()[1]
 
     def run(self, stop: threading.Event) -> None:
@@ -141,7 +140,7 @@ class Gateway:
             FatalError: the spool is in use or damaged.
         """
         with contextlib.closing(self._socket), locked(self._around.spool):
-            _keep_quiet()
+            keep_quiet()
             _allow_files(self._settings.max_connections)
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
                 runner.run(self._run(stop))
@@ -353,27 +352,9 @@ class Gateway:
             self._spool.close()
         self._delivery.close()
 
-    def _note(self, error: Any) -> None:
+    def _note(self, error: BaseException | None) -> None:
         """Log a defect: its kind and place, nothing of the request."""
-        trace = getattr(error, "__traceback__", None)
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = "" if trace is None else f"{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}"
-        self._log.error("defect", kind=type(error).__name__, place=place)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        FatalError: the address cannot be bound.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=1024)
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise FatalError(f"cannot serve reports on {host}:{port}: {why}") from None
+        self._log.error("defect", **defect(error))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -395,12 +376,3 @@ def _allow_files(connections: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         possible = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, possible), hard))
-
-
-def _keep_quiet() -> None:
-    """Let the server's library log nothing: some of its lines name clients."""
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
-        logger = logging.getLogger(name)
-        logger.handlers = [logging.NullHandler()]
-        logger.propagate = False
-        logger.setLevel(logging.CRITICAL)

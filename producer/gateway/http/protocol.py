@@ -14,6 +14,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from broker.http_server import send_at_once
 from producer.gateway.http.problems import Problem, problem
 
 MAX_HEAD_BYTES = 16 << 10
@@ -67,6 +68,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if len(self.limits.open) >= self.limits.most:
             self._refuse(Problem.BUSY)
             return
+        send_at_once(transport)
         self.limits.open.add(self)
         self._expect()
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
-
-from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
-
+from broker.settings import Settings, bounded
+from estimators.errors import InvalidInput
 from producer.gateway.batcher import DEFAULT_LINGER, DEFAULT_MIN_BATCH, DEFAULT_SIZE, Small
 from producer.gateway.durable.plan_spool import Batching
 
 
-class GatewaySettings(BaseSettings):
+class GatewaySettings(Settings):
     """Settings of the gateway; sizes in bytes, times in seconds.
 
     Every field is read from ``CALMSTREAM_<FIELD>``, for example ``CALMSTREAM_ORIGINS``.
@@ -32,32 +29,29 @@ class GatewaySettings(BaseSettings):
         stop_seconds: a stopped gateway has ended within this time.
     """
 
-    model_config = SettingsConfigDict(env_prefix="CALMSTREAM_", extra="forbid", frozen=True)
-
     host: str = "127.0.0.1"
-    port: int = Field(8080, ge=0, le=65535)
+    port: int = bounded(8080, ge=0, le=65535)
     origins: str = ""
-    batch_size: int = Field(DEFAULT_SIZE, ge=1)
-    linger: float = Field(DEFAULT_LINGER, gt=0)
-    min_batch: int = Field(DEFAULT_MIN_BATCH, ge=1)
+    batch_size: int = bounded(DEFAULT_SIZE, ge=1)
+    linger: float = bounded(DEFAULT_LINGER, gt=0)
+    min_batch: int = bounded(DEFAULT_MIN_BATCH, ge=1)
     small: Small = "send"
     name_keys: bool = False
-    max_connections: int = Field(4096, ge=1, le=100_000)
-    max_requests: int = Field(2048, ge=1, le=100_000)
-    body_bytes: int = Field(4 << 20, ge=1024, le=64 << 20)
-    buffer_bytes: int = Field(64 << 20, ge=1 << 20, le=192 << 20)
-    request_seconds: float = Field(10.0, gt=0, le=600)
-    idle_seconds: float = Field(30.0, gt=0, le=3600)
-    stop_seconds: float = Field(20.0, gt=0, le=600)
+    max_connections: int = bounded(4096, ge=1, le=100_000)
+    max_requests: int = bounded(2048, ge=1, le=100_000)
+    body_bytes: int = bounded(4 << 20, ge=1024, le=64 << 20)
+    buffer_bytes: int = bounded(64 << 20, ge=1 << 20, le=192 << 20)
+    request_seconds: float = bounded(10.0, gt=0, le=600)
+    idle_seconds: float = bounded(30.0, gt=0, le=3600)
+    stop_seconds: float = bounded(20.0, gt=0, le=600)
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def check(self) -> None:
+        """Check that one body fits into the memory of all bodies."""
         if self.body_bytes > self.buffer_bytes:
-            raise ValueError(
+            raise InvalidInput(
                 "CALMSTREAM_BODY_BYTES may be at most CALMSTREAM_BUFFER_BYTES: "
                 f"{self.body_bytes:,} and {self.buffer_bytes:,}"
             )
-        return self
 
     def batching(self) -> Batching:
         """Return how reports are merged."""

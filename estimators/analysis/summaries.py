@@ -1,0 +1,194 @@
+"""Means, quantiles and shares of ranges of ordered attributes, with standard errors.
+
+All are functions of a table's cells, so they have the errors that follow from the covariance of the
+cells: exact for sums and means, of first order for ratios. Quantiles have intervals by inversion
+(Woodruff 1952): the values at which the estimated distribution function is within its own error of
+the wanted share. See docs/numbers.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.domain import Attribute
+from estimators.errors import InvalidInput
+from estimators.kinds import Number
+
+Floats = NDArray[np.float64]
+Z95 = 1.959963984540054
+"""A normal variable is within this many standard deviations with probability 0.95."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Levels:
+    """The ordered codes of an attribute.
+
+    Attributes:
+        unit: of the positions; empty for labels, which are counted from 0.
+        positions: the number that each code stands for, rising, shape (levels,).
+        bounds: lower and upper end of each code's values, shape (levels, 2); both equal to the
+            position where a code stands for one number.
+        count: codes of the attribute, those without an order included (the code ``other`` of a
+            number is its last one).
+    """
+
+    unit: str
+    positions: Floats
+    bounds: Floats
+    count: int
+
+    @property
+    def size(self) -> int:
+        """Number of ordered codes."""
+        return len(self.positions)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest number that a value counts as."""
+        numbers = np.concatenate([self.positions, self.bounds.ravel()])
+        numbers = numbers[np.isfinite(numbers)]
+        return float(numbers.min()), float(numbers.max())
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A number with its standard error and 95 % interval; NaN where nothing is known."""
+
+    value: float
+    stderr: float
+    low: float
+    high: float
+
+
+def levels(attribute: Attribute) -> Levels:
+    """Return the ordered codes of an attribute; labels of a category count in their order."""
+    kind = attribute.kind
+    if isinstance(kind, Number):
+        return Levels(kind.unit, kind.positions, kind.bounds, attribute.cardinality)
+    index = np.arange(attribute.cardinality, dtype=np.float64)
+    return Levels("", index, np.stack([index, index], axis=1), attribute.cardinality)
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """The estimated distribution of one ordered attribute.
+
+    Args:
+        levels: of the attribute.
+        shares: shape (codes,), of all codes of the attribute; may have negative entries and any
+            positive sum.
+        covariance: shape (codes, codes), of the shares.
+
+    Shares of the codes without an order are left out, and the others divided by their sum.
+
+    Raises:
+        InvalidInput: shapes that do not fit.
+    """
+
+    levels: Levels
+    shares: Floats
+    covariance: Floats
+
+    def __post_init__(self) -> None:
+        n = self.levels.count
+        if self.shares.shape != (n,) or self.covariance.shape != (n, n):
+            raise InvalidInput(f"expected the shares of {n} codes with their covariance")
+
+    @cached_property
+    def _mass(self) -> float:
+        return float(self.shares[: self.levels.size].sum())
+
+    def ratio(self, weights: Floats) -> Value:
+        """Return the weighted sum of the ordered shares over their sum; weights of shape (levels,).
+
+        The error is of first order, and exact where no code is without an order.
+        """
+        if self._mass <= 0.0:
+            return _UNKNOWN
+        size = self.levels.size
+        value = float(weights @ self.shares[:size]) / self._mass
+        slope = (weights - value) / self._mass
+        variance = float(slope @ self.covariance[:size, :size] @ slope)
+        return _value(value, float(np.sqrt(max(variance, 0.0))))
+
+    def mean(self) -> Value:
+        """Return the mean of the positions.
+
+        For a grid it is an estimate of the mean of the clamped values. For bins the middles of the
+        bins stand for their values: see :meth:`mean_bounds`.
+        """
+        return self.ratio(self.levels.positions)
+
+    def mean_bounds(self) -> tuple[Value, Value]:
+        """Return the means if all values were at the lower, or all at the upper end of their bins.
+
+        Values beyond all edges count as the nearest edge.
+        """
+        ends = np.where(np.isfinite(self.levels.bounds), self.levels.bounds, np.nan)
+        inner = self.levels.positions[:, None]
+        ends = np.where(np.isnan(ends), inner, ends)
+        return self.ratio(ends[:, 0]), self.ratio(ends[:, 1])
+
+    def share(self, first: int, last: int) -> Value:
+        """Return the share of the codes first to last, both included, within 0 to 1."""
+        weights = np.zeros(self.levels.size)
+        weights[first : last + 1] = 1.0
+        return self.share_of(weights)
+
+    def share_of(self, weights: Floats) -> Value:
+        """Return the share of the codes whose weight is 1, not 0, within 0 to 1."""
+        found = self.ratio(weights)
+        return Value(found.value, found.stderr, max(found.low, 0.0), min(found.high, 1.0))
+
+    def quantile(self, share: float) -> Value:
+        """Return the value below which this share of the ordered values lies.
+
+        Within a bin the values are taken as spread evenly; a code that stands for one number gives
+        that number. The standard error is the half of the 95 % interval's width, divided by 1.96.
+        """
+        if self._mass <= 0.0 or not 0.0 < share < 1.0:
+            return _UNKNOWN
+        shares = np.maximum(self.shares[: self.levels.size], 0.0)
+        below = np.concatenate([[0.0], np.cumsum(shares)]) / shares.sum()
+        error = np.concatenate([[0.0], self._cumulative_errors()])
+        value = self._invert(below, share)
+        low = self._invert(np.maximum.accumulate(np.clip(below + Z95 * error, 0, 1)), share)
+        lower = np.clip(below - Z95 * error, 0.0, 1.0)
+        high = self._invert(np.minimum.accumulate(lower[::-1])[::-1], share)
+        return Value(value, (high - low) / (2.0 * Z95), min(low, value), max(high, value))
+
+    def _cumulative_errors(self) -> Floats:
+        """Return the standard errors of the shares up to each level, of their sum."""
+        size = self.levels.size
+        running = np.tril(np.ones((size, size)))
+        shares = self.shares[:size]
+        value = running @ shares / self._mass
+        slope = (running - value[:, None]) / self._mass
+        inner = self.covariance[:size, :size]
+        variance = ((slope @ inner) * slope).sum(axis=1)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)), np.float64)
+
+    def _invert(self, below: Floats, share: float) -> float:
+        """Return the value at which a distribution function reaches a share.
+
+        ``below`` has the function at the lower end of each level, and at the end of the last.
+        """
+        place = int(np.searchsorted(below[1:], share, side="left"))
+        place = min(place, self.levels.size - 1)
+        low, high = self.levels.bounds[place]
+        if not (np.isfinite(low) and np.isfinite(high)):
+            return float(self.levels.positions[place])
+        height = below[place + 1] - below[place]
+        inside = 0.0 if height <= 0.0 else (share - below[place]) / height
+        return float(low + min(max(inside, 0.0), 1.0) * (high - low))
+
+
+_UNKNOWN = Value(float("nan"), float("nan"), float("nan"), float("nan"))
+
+
+def _value(value: float, stderr: float) -> Value:
+    return Value(value, stderr, value - Z95 * stderr, value + Z95 * stderr)

@@ -1,0 +1,166 @@
+"""Statistics of an ordered attribute, overall or within each combination of other attributes.
+
+A statistic is ``mean``, ``median``, a quantile ``q0.9``, or the share of a range,
+``share:10..100`` or ``share:100+``. ``rank`` is the rank correlation of two attributes. See
+docs/numbers.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.analysis.grouped import GroupedTable
+from estimators.analysis.grouping import of_labels
+from estimators.analysis.rank_correlation import rank_correlation
+from estimators.analysis.summaries import Distribution, Levels, Value, levels
+from estimators.domain import Attribute
+from estimators.errors import InvalidInput
+from estimators.kinds import Choice, Number
+
+Floats = NDArray[np.float64]
+DEFAULT = "mean,median"
+RANK = "rank"
+_QUANTILE = re.compile(r"q(0?\.[0-9]{1,9})", re.ASCII)
+_SHARE = "share:"
+
+BINNED = "binned"
+"""Flag: values are known by their bin; the interval of a mean holds the ends of the bins too."""
+BLURRED = "blurred"
+"""Flag: quantiles of a grid, whose values were rounded at random by up to one step."""
+CLAMPED = "clamped"
+"""Flag: values outside the edges count at the nearest edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """The statistics within one combination of the given attributes.
+
+    Attributes:
+        labels: of the given attributes; empty without any.
+        values: one for each statistic, in their order.
+    """
+
+    labels: tuple[str, ...]
+    values: tuple[Value, ...]
+
+
+def summarise(
+    joint: GroupedTable, attribute: Attribute, statistics: Sequence[str]
+) -> tuple[list[SummaryRow], tuple[str, ...]]:
+    """Return the statistics of the last attribute of a table, and flags about them.
+
+    Args:
+        joint: with ungrouped labels of the attribute; the other attributes are given.
+        attribute: the last attribute of the table.
+        statistics: as the module says, without ``rank``.
+
+    Raises:
+        InvalidInput: an unknown statistic, an attribute without order, or a table whose covariance
+            would be too large.
+    """
+    own = _levels(attribute, statistics)
+    asked = [_statistic(attribute, own, text) for text in statistics]
+    count = own.count
+    cells = np.arange(joint.table.size).reshape(-1, count)
+    covariance = _covariance(joint)
+    table = joint.raw.ravel()
+    rows = []
+    for labels, place in zip(product(*joint.labels[:-1]), cells, strict=True):
+        block = covariance[np.ix_(place, place)]
+        found = Distribution(own, np.asarray(table[place], np.float64), block)
+        rows.append(SummaryRow(labels, tuple(statistic(found) for statistic in asked)))
+    return rows, _flags(attribute, statistics)
+
+
+def correlate(joint: GroupedTable, first: Attribute, second: Attribute) -> Value:
+    """Return the rank correlation of the two attributes of an ungrouped table.
+
+    Raises:
+        InvalidInput: an attribute without order, or a table whose covariance would be too large.
+    """
+    sizes = [_levels(first, [RANK]), _levels(second, [RANK])]
+    covariance = _covariance(joint)
+    cells = np.arange(joint.table.size).reshape(joint.table.shape)
+    place = cells[: sizes[0].size, : sizes[1].size]
+    flat = place.ravel()
+    table = np.asarray(joint.raw, np.float64).ravel()[place]
+    return rank_correlation(table, covariance[np.ix_(flat, flat)])
+
+
+def check(attribute: Attribute, statistics: Sequence[str]) -> None:
+    """Check statistics of an attribute before anything is read; raises as `summarise`."""
+    own = _levels(attribute, statistics)
+    for text in statistics:
+        _statistic(attribute, own, text)
+
+
+def _levels(attribute: Attribute, statistics: Sequence[str]) -> Levels:
+    if isinstance(attribute.kind, Choice) and not all(s.startswith(_SHARE) for s in statistics):
+        raise InvalidInput(f"summary: {attribute.name!r} is an option: ask for share:yes")
+    return levels(attribute)
+
+
+def _covariance(joint: GroupedTable) -> Floats:
+    if joint.covariance is None:
+        raise InvalidInput(
+            f"summary: a table of {joint.table.size:,} cells; its covariance would be too large: "
+            "group the labels of the given attributes"
+        )
+    return joint.covariance
+
+
+class _Statistic:
+    """One statistic, ready to be computed."""
+
+    def __init__(self, text: str, own: Levels, members: Floats | None, share: float) -> None:
+        self._text, self._own, self._members, self._share = text, own, members, share
+
+    def __call__(self, found: Distribution) -> Value:
+        if self._members is not None:
+            return found.share_of(self._members)
+        if self._text != "mean":
+            return found.quantile(self._share)
+        mean, (low, high) = found.mean(), found.mean_bounds()
+        # No value counts beyond the edges, so no mean of values lies beyond them.
+        least, most = self._own.ends
+        low_end = min(max(low.low, least), mean.value)
+        return Value(mean.value, mean.stderr, low_end, max(min(high.high, most), mean.value))
+
+
+def _statistic(attribute: Attribute, own: Levels, text: str) -> _Statistic:
+    if text == "mean":
+        return _Statistic(text, own, None, 0.0)
+    if text == "median":
+        return _Statistic(text, own, None, 0.5)
+    if text.startswith(_SHARE):
+        member = of_labels(attribute, [text.removeprefix(_SHARE)]).member[0]
+        if member[own.size :].any():
+            raise InvalidInput(f"summary: {text!r} holds what is not a number")
+        return _Statistic(text, own, member[: own.size], 0.0)
+    matched = _QUANTILE.fullmatch(text)
+    if matched is None or not 0.0 < float(matched[1]) < 1.0:
+        raise InvalidInput(
+            f"summary: {text!r} is none of mean, median, q0.9 (a quantile), share:LOW..HIGH, rank"
+        )
+    return _Statistic(text, own, None, float(matched[1]))
+
+
+def _flags(attribute: Attribute, statistics: Sequence[str]) -> tuple[str, ...]:
+    kind = attribute.kind
+    if not isinstance(kind, Number):
+        return ()
+    quantiles = any(text == "median" or text.startswith("q") for text in statistics)
+    flags = []
+    if kind.rounding == "bin" and "mean" in statistics:
+        flags.append(BINNED)
+    if kind.rounding == "grid" and quantiles:
+        flags.append(BLURRED)
+    if kind.rounding == "grid" or not (kind.below and kind.above) or "mean" in statistics:
+        flags.append(CLAMPED)
+    return tuple(flags)

@@ -1,0 +1,15 @@
+"""Tests whether the records of two sets of windows, or of two plans, have the same distribution.
+
+All tests use raw counts: fitted tables are shrunk and clipped, so tests on them have neither size
+nor power. docs/changes.md has the derivations.
+
+``basis``: the interactions of a table. ``source``: counts of one side, view by view. ``evidence``:
+what a view says about the interactions. ``fit``: generalised least squares over all views.
+``homogeneity`` and ``dependence``: the two tests. ``bootstrap``: p-values for small counts.
+``compare``: all tables of two sources. ``power``: the smallest shift that a test finds.
+"""
+
+from estimators.changes.compare import Comparison, TableChange, compare
+from estimators.changes.source import Source, source
+
+__all__ = ["Comparison", "Source", "TableChange", "compare", "source"]

@@ -1,0 +1,86 @@
+"""The interactions of a table: an orthonormal basis of functions of its cells.
+
+An attribute of r labels has r - 1 functions of mean 0 and mean square 1 over its labels, and they
+are orthogonal to each other. A function of a table is a product of one function, or of the constant
+1, for each attribute. Its *interaction* is the set of attributes that contribute no constant, its
+coefficient theta the expected value over the records. A table pi of N cells and its coefficients
+are linear transforms of each other: ``theta = Phi^T pi`` and ``pi = Phi theta / N``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@lru_cache(maxsize=256)
+def functions(labels: int) -> Floats:
+    """Return the functions of one attribute: shape (labels, labels); column 0 is the constant 1.
+
+    Column j is that of Helmert: labels before j against label j.
+    """
+    out = np.zeros((labels, labels))
+    out[:, 0] = 1.0
+    for j in range(1, labels):
+        out[:j, j] = 1.0
+        out[j, j] = -j
+        out[:, j] *= np.sqrt(labels / (j * (j + 1)))
+    return out
+
+
+@lru_cache(maxsize=256)
+def contrasts(shape: tuple[int, ...]) -> Floats:
+    """Return all functions of a table except the constant: shape (cells, cells - 1).
+
+    Columns are numbered as cells of a table of the same shape, without the first one: the index of
+    an attribute is that of its function.
+    """
+    whole = np.ones((1, 1))
+    for labels in shape:
+        whole = np.asarray(np.kron(whole, functions(labels)), np.float64)
+    return np.ascontiguousarray(whole[:, 1:])
+
+
+@lru_cache(maxsize=4096)
+def positions(shape: tuple[int, ...], axes: tuple[int, ...]) -> Indices:
+    """Return where the coefficients of the table over ``axes`` are among those of the whole table.
+
+    Args:
+        shape: of the whole table.
+        axes: ascending positions in it.
+
+    Returns:
+        Shape (cells over ``axes`` - 1,), positions in the columns of `contrasts`.
+    """
+    grid = np.arange(int(np.prod(shape))).reshape(shape)
+    chosen = grid[tuple(slice(None) if i in axes else 0 for i in range(len(shape)))]
+    found: Indices = chosen.ravel()[1:] - 1
+    return found
+
+
+def own_positions(shape: tuple[int, ...], axes: tuple[int, ...]) -> Indices:
+    """Return the positions of the coefficients of exactly the interaction ``axes``."""
+    grid = np.arange(int(np.prod(shape))).reshape(shape)
+    chosen = grid[tuple(slice(1, None) if i in axes else 0 for i in range(len(shape)))]
+    found: Indices = chosen.ravel() - 1
+    return found
+
+
+def interactions(attributes: int) -> list[tuple[int, ...]]:
+    """Return all non-empty sets of positions below ``attributes``, small sets first."""
+    sizes = range(1, attributes + 1)
+    return [axes for size in sizes for axes in combinations(range(attributes), size)]
+
+
+def table_of(coefficients: Floats, shape: Sequence[int]) -> Floats:
+    """Return the table with these coefficients, which sums to 1: shape (cells,)."""
+    design = contrasts(tuple(shape))
+    table: Floats = (1.0 + design @ coefficients) / len(design)
+    return table

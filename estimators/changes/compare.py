@@ -1,0 +1,243 @@
+"""Compares tables of two sources: the tests, the differences, and corrections for many tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+from zlib import crc32
+
+import numpy as np
+
+from estimators.changes import bootstrap
+from estimators.changes.basis import Floats, contrasts, interactions, own_positions
+from estimators.changes.dependence import dependence
+from estimators.changes.fit import Fit, fit
+from estimators.changes.homogeneity import Homogeneity, homogeneity
+from estimators.changes.readings import MIN_EXPECTED, Reading, Readings
+from estimators.changes.source import Source
+from estimators.domain import Attributes
+from estimators.errors import InvalidInput
+
+MAX_CELLS = 1 << 10
+"""Maximum number of cells of a table that is tested; it limits the cost of a fit."""
+
+FALSE_SHARE = 0.05
+"""Expected share of false findings among the tables that are called changed."""
+
+ALPHA = 0.001
+"""The alert fires on a smallest adjusted p-value below this."""
+
+Method = Literal["chi2", "bootstrap"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableChange:
+    """The result for one table.
+
+    Attributes:
+        attributes: ascending positions.
+        statistic: of the test; None where there is no test.
+        freedom: degrees of freedom.
+        p: p-value; None where there is no test.
+        adjusted: p-value after Benjamini and Hochberg, among the tables of the comparison.
+        dependence: p-value of the test whether the dependence of its attributes changed, whatever
+            their margins did; None where it does not apply or was not asked for.
+        method: the distribution that the p-value comes from.
+        uncovered: sets of its attributes whose interaction one source does not cover: the test says
+            nothing about them.
+        left_out: attributes of views that had too few reports to be used.
+        reason: why there is no test; empty where there is one.
+        difference: second source minus first, per cell, before anything is corrected; None where
+            it was not asked for. What is not covered counts as unchanged.
+        stderr: standard error of every cell of the difference.
+    """
+
+    attributes: Attributes
+    statistic: float | None = None
+    freedom: int = 0
+    p: float | None = None
+    adjusted: float | None = None
+    dependence: float | None = None
+    method: Method = "chi2"
+    uncovered: tuple[Attributes, ...] = ()
+    left_out: tuple[Attributes, ...] = ()
+    reason: str = ""
+    difference: Floats | None = None
+    stderr: Floats | None = None
+
+    @property
+    def covered(self) -> bool:
+        """Whether the test speaks about all of the table."""
+        return not self.reason and not self.uncovered
+
+    @property
+    def changed(self) -> bool:
+        """Whether the table is called changed."""
+        return self.adjusted is not None and self.adjusted < FALSE_SHARE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """The results for all tables.
+
+    Attributes:
+        tables: in the order asked for.
+    """
+
+    tables: tuple[TableChange, ...]
+
+    @property
+    def tested(self) -> int:
+        """Number of tables with a test."""
+        return sum(table.p is not None for table in self.tables)
+
+    @property
+    def changed(self) -> int:
+        """Number of tables that are called changed."""
+        return sum(table.changed for table in self.tables)
+
+    @property
+    def smallest(self) -> float:
+        """Smallest adjusted p-value; 1 without a test."""
+        return min((t.adjusted for t in self.tables if t.adjusted is not None), default=1.0)
+
+
+def compare(
+    first: Source, second: Source, targets: Sequence[Attributes], *, details: float = 1.0
+) -> Comparison:
+    """Test for every table whether two sources have the same distribution.
+
+    Args:
+        first: the source that came before.
+        second: the other one.
+        targets: ascending positions of the tables' attributes.
+        details: tables with an adjusted p-value of at most this also get the test of dependence,
+            and the differences of their cells.
+
+    Raises:
+        InvalidInput: the sources have other attributes or labels, or one has no reports.
+
+    Cost: per table O(coefficients^3); the views' covariances are computed once.
+    """
+    check(first, second)
+    readings = Readings((first, second))
+    tested = [_test(readings, target) for target in targets]
+    adjusted = benjamini_hochberg([table.p for table in tested])
+    found = [replace(table, adjusted=value) for table, value in zip(tested, adjusted, strict=True)]
+    return Comparison(
+        tuple(
+            _detailed(readings, t) if t.adjusted is not None and t.adjusted <= details else t
+            for t in found
+        )
+    )
+
+
+def check(first: Source, second: Source) -> None:
+    """Check that two sources can be compared.
+
+    Raises:
+        InvalidInput: other attributes or labels, or no reports; the message says which.
+    """
+    for one, other in zip(first.domain.attributes, second.domain.attributes, strict=False):
+        if (one.name, one.labels) != (other.name, other.labels):
+            raise InvalidInput(
+                f"a comparison needs the same attributes and labels: {one.name!r} and "
+                f"{other.name!r} differ"
+            )
+    if len(first.domain) != len(second.domain):
+        raise InvalidInput(
+            f"a comparison needs the same attributes: {len(first.domain)} against "
+            f"{len(second.domain)}"
+        )
+    if not (first.reports and second.reports):
+        raise InvalidInput("a comparison needs reports on both sides")
+
+
+def benjamini_hochberg(values: Sequence[float | None]) -> list[float | None]:
+    """Return adjusted p-values: at most ``q`` means rejected at a false discovery rate of q.
+
+    Source: Benjamini and Hochberg 1995. None stays None and does not count as a test.
+    """
+    tested = [i for i, p in enumerate(values) if p is not None]
+    p = np.array([values[i] for i in tested], np.float64)
+    order = np.argsort(p, kind="stable")
+    ranked = p[order] * len(p) / np.arange(1, len(p) + 1)
+    smallest = np.minimum(np.minimum.accumulate(ranked[::-1])[::-1], 1.0)
+    out: list[float | None] = [None] * len(values)
+    for rank, place in enumerate(order.tolist()):
+        out[tested[place]] = float(smallest[rank])
+    return out
+
+
+def _test(readings: Readings, target: Attributes) -> TableChange:
+    shape = readings.sides[0].domain.shape(target)
+    cells = int(np.prod(shape))
+    if cells > MAX_CELLS:
+        reason = f"more than {MAX_CELLS:,} cells"
+        return TableChange(target, reason=reason)
+    sides, fits, left_out = _fits(readings, target, together=True)
+    test = homogeneity(*fits)
+    known = fits[0].known & fits[1].known
+    uncovered = tuple(
+        tuple(target[a] for a in axes)
+        for axes in interactions(len(target))
+        if not known[own_positions(shape, axes)].all()
+    )
+    if not test.freedom:
+        return TableChange(target, uncovered=uncovered, left_out=left_out, reason=_why(left_out))
+    p, method = test.p, "chi2"
+    uneven = bootstrap.needed([*sides[0], *sides[1]])
+    if uneven and test.p < bootstrap.BODY:
+        if not bootstrap.possible([*sides[0], *sides[1]]):
+            reason = "too few reports for the chi-square distribution"
+            return TableChange(target, uncovered=uncovered, left_out=left_out, reason=reason)
+        p, method = _bootstrapped(target, test, fits, sides), "bootstrap"
+    return TableChange(
+        target, test.statistic, test.freedom, p, method=method,  # type: ignore[arg-type]
+        uncovered=uncovered, left_out=left_out,
+    )  # fmt: skip
+
+
+def _why(left_out: tuple[Attributes, ...]) -> str:
+    if left_out:
+        return f"too few reports: fewer than {MIN_EXPECTED:g} expected of some outcome"
+    return "no views of both sides speak about it"
+
+
+def _fits(
+    readings: Readings, target: Attributes, *, together: bool
+) -> tuple[tuple[list[Reading], list[Reading]], tuple[Fit, Fit], tuple[Attributes, ...]]:
+    coefficients = int(np.prod(readings.sides[0].domain.shape(target))) - 1
+    (one, out), (other, more) = (readings.of(s, target, together=together) for s in (0, 1))
+    first, second = (fit([r.evidence for r in side], coefficients) for side in (one, other))
+    return (one, other), (first, second), tuple(dict.fromkeys((*out, *more)))
+
+
+def _bootstrapped(
+    target: Attributes,
+    test: Homogeneity,
+    fits: tuple[Fit, Fit],
+    sides: tuple[list[Reading], list[Reading]],
+) -> float:
+    everything = [one.evidence for side in sides for one in side]
+    theta = fit(everything, len(fits[0].theta)).theta
+    seed = [crc32(one.own.counts.tobytes()) for side in sides for one in side]
+    return bootstrap.p_value(test, fits, sides, theta, [*target, *seed])
+
+
+def _detailed(readings: Readings, table: TableChange) -> TableChange:
+    target = table.attributes
+    shape = readings.sides[0].domain.shape(target)
+    _, (first, second), _ = _fits(readings, target, together=False)
+    known = first.known & second.known
+    delta = np.where(known, second.theta - first.theta, 0.0)
+    spread = (first.covariance + second.covariance) * np.outer(known, known)
+    basis = contrasts(shape) / len(contrasts(shape))
+    variance = np.einsum("ci,ij,cj->c", basis, spread, basis, optimize=True)
+    return replace(
+        table,
+        dependence=dependence(first, second, shape) if len(target) > 1 else None,
+        difference=basis @ delta,
+        stderr=np.sqrt(np.maximum(variance, 0.0)),
+    )

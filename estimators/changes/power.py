@@ -1,0 +1,151 @@
+"""How large a change must be to be found: the power of the test of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, lgamma, log, sqrt
+
+import numpy as np
+
+from estimators.analysis.distribution import critical_value, tail
+from estimators.changes.basis import Floats, contrasts
+from estimators.changes.evidence import covariance, evidence, inverse, part_of
+from estimators.changes.fit import Fit, fit
+from estimators.changes.homogeneity import common
+from estimators.changes.source import Observed
+from estimators.domain import Attributes, Domain
+from estimators.mechanisms.covariance import sum_out
+from estimators.plan.pilots import CollectionPlan
+
+POWER = 0.8
+"""Probability with which a shift is to be found."""
+
+_TERMS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """The smallest change that a test finds.
+
+    Attributes:
+        cell: by how much the probability of one cell must change.
+        freedom: degrees of freedom of the test.
+    """
+
+    cell: float
+    freedom: int
+
+
+def noncentral_tail(x: float, freedom: int, noncentrality: float) -> float:
+    """Return P(noncentral chi-square > x): a mixture of chi-squares with Poisson weights.
+
+    Args:
+        x: any number.
+        freedom: degrees of freedom, at least 1.
+        noncentrality: at least 0.
+    """
+    half = noncentrality / 2.0
+    if half <= 0.0:
+        return tail(x, freedom)
+    centre = int(half)
+    spread = 12 * int(sqrt(half) + 3)
+    total = 0.0
+    for j in range(max(0, centre - spread), min(centre + spread, _TERMS)):
+        weight = exp(j * log(half) - half - lgamma(j + 1))
+        total += weight * tail(x, freedom + 2 * j)
+    return min(total, 1.0)
+
+
+def noncentrality_for(power: float, freedom: int, alpha: float) -> float:
+    """Return the noncentrality at which a test of level alpha has this power, by bisection."""
+    critical = critical_value(alpha, freedom)
+    low, high = 0.0, 10.0
+    while noncentral_tail(critical, freedom, high) < power:
+        high *= 2.0
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2.0
+        if noncentral_tail(critical, freedom, middle) < power:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def planned_views(plan: CollectionPlan, users: int) -> tuple[Observed, ...]:
+    """Return the views of a plan with the reports that one window is expected to have."""
+    total = sum(group.share for group in plan.groups)
+    return tuple(
+        Observed(view, mechanism, max(round(users * share / total), 1), np.zeros(0, np.int64))
+        for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
+        for view, share in zip(group.views, group.shares, strict=True)
+    )
+
+
+def expected_fit(
+    views: Sequence[Observed], domain: Domain, target: Attributes, table: Floats
+) -> Fit:
+    """Return the covariance of the coefficients of a table, from numbers of reports alone.
+
+    Args:
+        views: their counts are not used.
+        domain: attributes of a record.
+        target: ascending positions of the table's attributes.
+        table: the distribution at which covariances are taken: shape (cells,).
+    """
+    shape = domain.shape(target)
+    theta = contrasts(shape).T @ table
+    pieces = []
+    for own in views:
+        part = part_of(own, target, domain)
+        if part is None:
+            continue
+        size = part.cells - 1
+        if own.view.kind == "cell":
+            axes = tuple(target.index(own.view.attributes[j]) for j in part.axes)
+            held = sum_out(table, shape, axes)
+        else:
+            bare = evidence(own, part, target, domain, np.zeros(size), np.eye(size))
+            held = (1.0 + part.basis @ bare.expected(theta)) / part.cells
+        precision = inverse(covariance(own, part, held))
+        pieces.append(evidence(own, part, target, domain, np.zeros(size), precision))
+    return fit(pieces, len(theta))
+
+
+def noncentrality(first: Fit, second: Fit, delta: Floats) -> tuple[float, int]:
+    """Return noncentrality and degrees of freedom of the test for a shift of the coefficients."""
+    shared = common(first.determined, second.determined)
+    if not shared.shape[1]:
+        return 0.0, 0
+    spread = shared.T @ (first.covariance + second.covariance) @ shared
+    moved = shared.T @ delta
+    return float(moved @ inverse(spread) @ moved), shared.shape[1]
+
+
+def smallest_shift(
+    views: tuple[Sequence[Observed], Sequence[Observed]],
+    domain: Domain,
+    target: Attributes,
+    alpha: float,
+) -> Shift | None:
+    """Return the smallest shift of one cell that is found with probability `POWER`.
+
+    The other cells of a uniform table give way in proportion. None if no view of one side speaks
+    about the table.
+
+    Args:
+        views: of the two sides, with their numbers of reports.
+        domain: attributes of a record.
+        target: ascending positions of the table's attributes.
+        alpha: level of the test: that of the alert, divided by the number of tables.
+    """
+    design = contrasts(domain.shape(target))
+    cells = len(design)
+    even = np.full(cells, 1.0 / cells)
+    fits = [expected_fit(side, domain, target, even) for side in views]
+    direction = np.full(cells, -1.0 / (cells - 1))
+    direction[0] = 1.0
+    strength, freedom = noncentrality(fits[0], fits[1], design.T @ direction)
+    if strength <= 0.0:
+        return None
+    return Shift(sqrt(noncentrality_for(POWER, freedom, alpha) / strength), freedom)

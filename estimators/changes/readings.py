@@ -1,0 +1,144 @@
+"""Reads the views of two sources for many tables; what several tables need is computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from estimators.changes.basis import Floats
+from estimators.changes.evidence import Evidence, Part, covariance, evidence, inverse, part_of
+from estimators.changes.source import Observed, Source, pooled
+from estimators.domain import Attributes
+from estimators.mechanisms.base import Counts
+
+MIN_EXPECTED = 5.0
+"""Least expected count of an event, or of its complement, for a view to be used."""
+
+Key = tuple[int, int, tuple[int, ...], bool]
+"""Side, number of the view, axes, and whether the covariance is that of both sides together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """A view's part in the test of one table, on one side.
+
+    Attributes:
+        own: the reports on the view.
+        part: the part of the view.
+        evidence: what it says about the table.
+        least: least expected count of an event or its complement, on the side with fewer reports.
+        ratio: reports of the side with more of them over those of the other side; 1 where the other
+            side has no such view.
+    """
+
+    own: Observed
+    part: Part
+    evidence: Evidence
+    least: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Inverse:
+    """An inverse covariance, and the reports that it belongs to."""
+
+    precision: Floats
+    n: int
+    repeats: float
+
+
+@dataclass(slots=True, eq=False)
+class Readings:
+    """The views of two sources. Not safe for use from several threads.
+
+    Attributes:
+        sides: the sources.
+    """
+
+    sides: tuple[Source, Source]
+    _pooled: tuple[Counts, ...] | None = field(init=False)
+    _known: dict[Key, tuple[Floats, Floats]] = field(init=False, default_factory=dict)
+    _shared: dict[tuple[int, tuple[int, ...]], _Inverse] = field(init=False, default_factory=dict)
+    _rare: dict[tuple[int, int, tuple[int, ...]], float] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._pooled = pooled(*self.sides)
+
+    def of(
+        self, side: int, target: Attributes, *, together: bool
+    ) -> tuple[list[Reading], list[Attributes]]:
+        """Return the readings of one side for a table, and the views that are left out.
+
+        Args:
+            side: 0 or 1.
+            target: ascending positions.
+            together: whether covariances are those at the frequencies of both sides together.
+                Sources of different plans have no common frequencies; then each uses its own.
+        """
+        source = self.sides[side]
+        found, left_out = [], []
+        for number, own in enumerate(source.views):
+            part = part_of(own, target, source.domain)
+            if part is None:
+                continue
+            other = None if self._pooled is None else self.sides[1 - side].views[number]
+            least = 0.0
+            if own.n and (other is None or other.n):
+                least = self._least(side, number, part)
+            if least < MIN_EXPECTED:
+                left_out.append(own.view.attributes)
+                continue
+            z, precision = self._estimate(side, number, part, together=together)
+            piece = evidence(own, part, target, source.domain, z, precision)
+            ratio = 1.0 if other is None else max(own.n / other.n, other.n / own.n)
+            found.append(Reading(own, part, piece, least, ratio))
+        return found, left_out
+
+    def _least(self, side: int, number: int, part: Part) -> float:
+        """Return the least expected count of an event, on the side with fewer reports."""
+        shared = self._pooled is not None
+        key = (0 if shared else side, number, part.axes)
+        if key not in self._rare:
+            own = self.sides[side].views[number]
+            expected = self._expected(side, number, part, together=True)
+            reports = [s.views[number].n for s in self.sides] if shared else [own.n]
+            rare = own.mechanism.rarest(expected, part.shape, part.axes)
+            self._rare[key] = rare * min(reports)
+        return self._rare[key]
+
+    def _estimate(
+        self, side: int, number: int, part: Part, *, together: bool
+    ) -> tuple[Floats, Floats]:
+        """Return the estimated coefficients of a part, and the inverse of their covariance."""
+        key = (side, number, part.axes, together)
+        if key not in self._known:
+            own = self.sides[side].views[number]
+            table = own.mechanism.table(own.counts, own.n, part.shape, part.axes)
+            precision = self._precision(side, number, part, together=together)
+            self._known[key] = part.basis.T @ table, precision
+        return self._known[key]
+
+    def _precision(self, side: int, number: int, part: Part, *, together: bool) -> Floats:
+        """Return the inverse of the covariance of a part's coefficients.
+
+        At common frequencies it is in proportion to the number of reports, so one inverse serves
+        both sides.
+        """
+        own = self.sides[side].views[number]
+        shared = self._shared.get((number, part.axes)) if together else None
+        if shared is not None and own.repeats == shared.repeats == 1.0:
+            return shared.precision * (own.n / shared.n)
+        expected = self._expected(side, number, part, together=together)
+        precision = inverse(covariance(own, part, expected))
+        if together and self._pooled is not None:
+            self._shared[number, part.axes] = _Inverse(precision, own.n, own.repeats)
+        return precision
+
+    def _expected(self, side: int, number: int, part: Part, *, together: bool) -> Floats:
+        """Return the table whose frequencies give the covariance."""
+        own = self.sides[side].views[number]
+        counts, n = own.counts, own.n
+        if together and self._pooled is not None:
+            counts, n = self._pooled[number], sum(s.views[number].n for s in self.sides)
+        return np.asarray(own.mechanism.table(counts, n, part.shape, part.axes))

@@ -1,0 +1,71 @@
+"""Whether two sets of windows hold the same devices, and what that does to their comparison.
+
+With the guarantee w-event a device reports in every w-th window, so that windows t, t + w, ... are
+of the same devices. The numbers of windows modulo w are called slots.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+PAIRED = "paired"
+REPEATED = "repeated"
+
+Span = tuple[int, int]
+"""First and last window of consecutive ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """How two sides share devices.
+
+    Attributes:
+        flags: ``paired``: both sides hold some of the same devices, so that the test is
+            conservative. ``repeated``: a side holds devices several times, which counts.
+        repeats: whether the sampling of devices must count once per device on each side.
+    """
+
+    flags: tuple[str, ...]
+    repeats: tuple[bool, bool]
+
+
+def relation(period: int, one: Span, other: Span) -> Relation:
+    """Return the relation of two sets of consecutive windows that do not overlap.
+
+    Args:
+        period: every device reports in one of this many consecutive windows; 1 for ``once``.
+        one: the windows of one side.
+        other: those of the other side.
+    """
+    if period == 1:
+        return Relation((), (False, False))
+    slots = [Counter(w % period for w in range(a, b + 1)) for a, b in (one, other)]
+    paired = (PAIRED,) if set(slots[0]) & set(slots[1]) else ()
+    if all(_even(own, period) for own in slots) or _single_after_all(one, other):
+        return Relation(paired, (False, False))
+    often = max(slots[0].values()) > 1, max(slots[1].values()) > 1
+    return Relation((*paired, *([REPEATED] if any(often) else [])), often)
+
+
+def _even(slots: Counter[int], period: int) -> bool:
+    return len(slots) == period and len(set(slots.values())) == 1
+
+
+def _single_after_all(one: Span, other: Span) -> bool:
+    """Return whether one side is a single window and the other one all windows before it."""
+    return any(a[0] == a[1] and b == (0, a[0] - 1) for a, b in ((one, other), (other, one)))
+
+
+def mean_repeats(period: int, reports: dict[int, int]) -> float:
+    """Return the mean number of reports of the device behind a report, at least 1.
+
+    Args:
+        period: as for `relation`.
+        reports: number of reports of every window of the side, of one view.
+    """
+    windows = Counter(window % period for window in reports)
+    total = sum(reports.values())
+    if total == 0:
+        return 1.0
+    return sum(n * windows[window % period] for window, n in reports.items()) / total

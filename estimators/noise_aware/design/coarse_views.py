@@ -1,0 +1,132 @@
+"""How many of the reports are on coarse functions of the level of a number.
+
+A report on one of many levels says little about wide ranges. A report on one sign, the parity of
+some of the highest bits of the level, says much about them. The shares have the least expected
+error under the prior of smooth margins (`models.smooth_margin`). See noise-aware.md, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log
+
+import numpy as np
+
+from estimators.mechanisms.base import Mechanism
+from estimators.noise_aware import priors
+from estimators.noise_aware.arrays import Floats
+from estimators.noise_aware.design.allocation import oracle
+from estimators.noise_aware.input.ordered import Levels
+from estimators.noise_aware.models.smooth_margin import second_order
+from estimators.numerics.hadamard import signs
+
+LEAST_LEVELS = 16
+"""Number of levels from which on coarse functions are considered."""
+
+MOST_LEVELS = 64
+"""Number of levels of the margin whose error is computed; finer ones have the error of this one."""
+
+LEAST_GAIN = 0.03
+"""Least expected gain in log error for which coarse functions are used."""
+
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
+"""Shares of the reports on signs that are compared."""
+
+BITS = (1, 2, 3, 4)
+"""Numbers of highest bits that are compared; all their parities are used equally."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoarseViews:
+    """The reports on coarse functions of a level."""
+
+    masks: tuple[int, ...]  # Bits of the code whose parities are reported, equally often
+    share: float  # Of the attribute's part of all reports
+
+
+NONE = CoarseViews((), 0.0)
+"""No reports on signs."""
+
+
+def sign(epsilon: str) -> Mechanism:
+    """Return the mechanism for one sign."""
+    return oracle(epsilon, 2)[0]
+
+
+def choose(levels: Levels, precision: float, reports: float, epsilon: str) -> CoarseViews:
+    """Return the masks and the share of least expected error; no masks where signs gain nothing.
+
+    Args:
+        levels: the order of the labels.
+        precision: of a coefficient of the margin, inverse variance, from the tables without signs.
+        reports: the attribute's part of all reports, from which signs are taken.
+        epsilon: privacy loss of a report.
+    """
+    count = int(levels.ordered.sum())
+    if count < LEAST_LEVELS:
+        return NONE
+    # To two digits, so that attributes that are nearly alike share one computation.
+    rounded = (float(f"{number:.2g}") for number in (precision, reports))
+    bits, share = _best(min(count, MOST_LEVELS), *rounded, epsilon)
+    low = max((count - 1).bit_length() - bits, 0)
+    return CoarseViews(tuple(mask << low for mask in range(1, 1 << bits)), share)
+
+
+@lru_cache(maxsize=256)
+def _best(count: int, precision: float, reports: float, epsilon: str) -> tuple[int, float]:
+    """Return the number of bits, and the share of reports on them, of least expected error.
+
+    It is the mean log error of ranges, of cells, and of what only the tables show, such as pairs
+    and spikes: they pay for the signs, so this error grows as 1 / (1 - share).
+    """
+    scenarios, one = _scenarios(count), oracle(epsilon, 2)[1]
+    cells = np.eye(count) * (count * precision)
+    least, best = _error(scenarios, cells) - LEAST_GAIN, (0, 0.0)
+    for bits in BITS:
+        rows = _signs(count, bits)
+        for share in SHARES:
+            information = rows.T @ rows * (reports * one * share / len(rows))
+            error = _error(scenarios, cells * (1.0 - share) + information)
+            error -= log(1.0 - share) / 3.0
+            if error < least:
+                least, best = error, (bits, share)
+    return best
+
+
+def _signs(count: int, bits: int) -> Floats:
+    """Return the parities of the highest bits of the levels: shape (parities, count)."""
+    low = (count - 1).bit_length() - bits
+    masks = np.arange(1, 1 << bits)[:, None] << low
+    return signs(masks & np.arange(count))
+
+
+@lru_cache(maxsize=16)
+def _scenarios(count: int) -> tuple[Floats, ...]:
+    """Return covariances of a nearly even margin, one for each pair of scales of the prior."""
+    slope, walk = second_order(count)
+    centre = (np.eye(count) - 1.0 / count) / count
+    return tuple(
+        centre
+        @ (priors.LEVEL_SLOPE**2 * np.outer(slope, slope) + s**2 * walk + t**2 * np.eye(count))
+        @ centre
+        for s in priors.LEVEL_SMOOTH
+        for t in priors.LEVEL_ROUGH
+    )
+
+
+def _error(scenarios: tuple[Floats, ...], information: Floats) -> float:
+    """Return a third of the log errors of ranges and of cells, which is the mean over scenarios.
+
+    ``information`` is the precision of the reports, shape (count, count).
+    """
+    count = len(information)
+    place = np.arange(count)
+    # Mean product of the indicators of a random range at two levels.
+    both = (np.minimum.outer(place, place) + 1) * (count - np.maximum.outer(place, place))
+    total = 0.0
+    for prior in scenarios:
+        posterior = np.linalg.solve(np.eye(count) + prior @ information, prior)
+        ranges = float((both * posterior).sum()) / (count * (count + 1) / 2)
+        total += float(np.log(ranges)) + float(np.log(np.trace(posterior)))
+    return total / (3 * len(scenarios))

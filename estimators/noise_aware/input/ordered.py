@@ -1,0 +1,152 @@
+"""Which attributes have an order, and unbiased estimates of their margins with exact covariances.
+
+All views that contain an attribute say something about its margin. Their estimates are pooled by
+generalised least squares. See noise-aware.md, section 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimators.domain import Attribute
+from estimators.kinds import Number, Ordered
+from estimators.mechanisms.base import Counts, Mechanism
+from estimators.noise_aware.arrays import Flags, Floats
+from estimators.numerics.hadamard import signs
+from estimators.plan.pilots import CollectionPlan
+from estimators.tally import Tally
+from estimators.view import View
+
+MAX_LEVELS = 256
+"""Maximum number of labels of an attribute whose order is used; the cost grows with the cube. The
+order of a larger one is ignored."""
+
+UNLIKE = 4.0
+"""A level whose width differs by this factor from those about it is not compared with them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Levels:
+    """How the labels of an attribute are ordered; all arrays have the shape (labels,)."""
+
+    offset: Floats  # Logarithm of each level's width, less what is linear in the level
+    ordered: Flags  # Whether a label has a place in the order; the label ``other`` has none
+    lone: Flags  # Whether the neighbours of a label say nothing about its probability
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarginEstimate:
+    """An unbiased estimate of a margin."""
+
+    table: Floats  # (labels,); of sum 1 only if the mechanisms fix the sum; may be negative
+    precision: Floats  # (labels, labels): inverse covariance, for differences of sum 0
+    near: Floats  # (labels,): a valid table at which the covariance was taken
+
+
+def levels_of(attribute: Attribute) -> Levels | None:
+    """Return the order of an attribute; None if it has none, fewer than 3 levels, or too many."""
+    kind, size = attribute.kind, attribute.cardinality
+    if not isinstance(kind, Number | Ordered) or size > MAX_LEVELS:
+        return None
+    offset, lone = np.zeros(size), np.zeros(size, bool)
+    if isinstance(kind, Number):
+        count = len(kind.labels)
+        offset[:count], lone[:count] = _offset(_widths(kind))
+    else:
+        count = size
+    ordered = np.arange(size) < count
+    lone |= ~ordered
+    return Levels(offset, ordered, lone) if count >= 3 else None
+
+
+def _widths(number: Number) -> Floats:
+    """Return the width of each bin, or of the values nearest to each point of a grid."""
+    if number.rounding == "bin":
+        return np.asarray(np.diff(number.bounds, axis=1)[:, 0])
+    points = np.array(number.values)
+    ends = np.concatenate([points[:1], (points[:-1] + points[1:]) / 2.0, points[-1:]])
+    # A point at an end has half of the values of one inside.
+    return np.asarray(np.diff(ends))
+
+
+def _offset(widths: Floats) -> tuple[Floats, Flags]:
+    """Return logarithms of the widths less their linear part, and which of them mean nothing.
+
+    These are infinite, or differ from those about them by more than a factor of `UNLIKE`, as does a
+    bin for the value 0 alone. Shape (levels,) both.
+    """
+    finite, place = np.isfinite(widths), np.arange(widths.size)
+    logs = np.log(np.where(finite, widths, 1.0))
+    near = finite
+    for _ in range(2):  # the second time without those that mean nothing
+        if near.sum() < 2:
+            break
+        line = np.polyfit(place[near], logs[near], 1)
+        away = logs - np.polyval(line, place)
+        near = finite & (np.abs(away - np.median(away[near])) < np.log(UNLIKE))
+    else:
+        away = away - away[near].mean() if near.any() else np.zeros_like(away)
+        return np.where(near, away, 0.0), ~near
+    return np.zeros(widths.size), ~finite
+
+
+class OrderedMargins:
+    """The estimates of the margins of all attributes with an order.
+
+    Attributes:
+        levels: the order of such attributes, by position.
+    """
+
+    def __init__(self, plan: CollectionPlan, tallies: Sequence[Tally]) -> None:
+        self._plan, self._tallies = plan, tallies
+        found = {i: levels_of(attribute) for i, attribute in enumerate(plan.domain.attributes)}
+        self.levels = {i: levels for i, levels in found.items() if levels is not None}
+
+    def estimate(self, i: int, expected: Floats) -> MarginEstimate | None:
+        """Return the pooled estimate of the margin of attribute i; None without any report on it.
+
+        ``expected`` is a table near the margin, shape (labels,), positive and of sum 1, at which
+        the covariances are taken. Cost: O(views of the attribute · labels^3).
+        """
+        size = expected.size
+        total, weighted = np.zeros((size, size)), np.zeros(size)
+        for group, mechanism, tally in zip(
+            self._plan.groups, self._plan.mechanisms, self._tallies, strict=True
+        ):
+            for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
+                if n == 0 or i not in view.attributes:
+                    continue
+                if view.kind != "cell":
+                    if view.kind == "parity" and len(view.attributes) == 1:
+                        row, value, variance = _sign(view, mechanism, n, counts, expected)
+                        total += np.outer(row, row) / variance
+                        weighted += row * (value / variance)
+                    continue
+                shape, axes = self._plan.domain.shape(view.attributes), [view.attributes.index(i)]
+                covariance = mechanism.table_covariance(n, expected, shape, axes)
+                if mechanism.fixed_total:
+                    # The sum has no noise. Noise added to it changes no difference of sum 0.
+                    covariance = covariance + float(np.trace(covariance)) / size**2
+                precision = np.linalg.inv(covariance)
+                total += precision
+                weighted += precision @ mechanism.table(counts, n, shape, axes)
+        if not total.any():
+            return None
+        pooled = np.asarray(np.linalg.solve(total, weighted), np.float64)
+        return MarginEstimate(pooled, (total + total.T) / 2.0, expected)
+
+
+def _sign(
+    view: View, mechanism: Mechanism, n: int, counts: Counts, expected: Floats
+) -> tuple[Floats, float, float]:
+    """Return what a parity says: the sign of each label, the mean sign's estimate and variance."""
+    codes = np.arange(expected.size)
+    row = signs(codes & view.factors[0])
+    odd = float(expected[row < 0.0].sum())
+    both, difference = np.array([1.0 - odd, odd]), np.array([1.0, -1.0])
+    covariance = mechanism.table_covariance(n, both, (2,), [0])
+    value = difference @ mechanism.estimate(counts, n)
+    return row, float(value), float(difference @ covariance @ difference)

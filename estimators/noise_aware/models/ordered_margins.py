@@ -1,0 +1,109 @@
+"""The posterior of moments where some attributes have an order.
+
+The margin of such an attribute becomes a mixture: with the probability that its order says
+something the smooth margin (`smooth_margin`), else the margin of the categories. Dependence is
+modelled between merged levels (`merged`). See noise-aware.md, section 11.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from estimators.noise_aware.arrays import Floats
+from estimators.noise_aware.input.features import Features
+from estimators.noise_aware.input.ordered import MarginEstimate, OrderedMargins
+from estimators.noise_aware.input.statistics import Statistics
+from estimators.noise_aware.models import low_rank, smooth_margin
+from estimators.noise_aware.models.merged import Margin, Merged
+from estimators.noise_aware.models.posterior import Posterior
+from estimators.noise_aware.models.smooth_margin import SmoothMargin
+from estimators.noise_aware.priors import LEVEL_SHARE, SHARE_VARIANCE
+
+LEAST_SHARE = 0.05
+"""Part of the even table in the table at which covariances are taken."""
+
+
+def fit(features: Features, statistics: Statistics, ordered: OrderedMargins) -> Posterior:
+    """Return the posterior of the moments, with smooth margins of attributes that have an order.
+
+    Attributes without an order, and those without any report, have the margins of categories.
+    """
+    if not ordered.levels:
+        return low_rank.fit(features, statistics)
+    alone = _of_categories(features, statistics, ordered)
+    random = np.random.default_rng(20200614)  # fixed: equal tallies give equal answers
+    smooth = {i: _smooth(plain, ordered, i, random) for i, plain in alone.items()}
+    first = {i: mixed(plain, smooth[i], random) for i, plain in alone.items()}
+    merged = Merged.of(features, ordered.levels, first)
+    short = features.size > low_rank.LARGE
+    posterior = low_rank.fit(merged.features, merged.statistics(statistics), short=short)
+    margins = {
+        i: mixed(merged.with_shares(posterior, i, plain), smooth[i], random)
+        for i, plain in alone.items()
+    }
+    return merged.expanded(posterior, margins)
+
+
+def _of_categories(
+    features: Features, statistics: Statistics, ordered: OrderedMargins
+) -> dict[int, Margin]:
+    """Return the margins of all attributes with an order as if there were none."""
+    places = np.concatenate([np.arange(features.size)[features.slices[i]] for i in ordered.levels])
+    own = Features(tuple(features.cardinalities[i] for i in ordered.levels))
+    none = np.zeros((own.size, own.size))
+    first = Statistics(statistics.means[places], statistics.mean_precision[places], none, none, {})
+    means, drawn = low_rank.fit_margins(own, first)
+    found = {}
+    for place, i in enumerate(ordered.levels):
+        mean = np.maximum(own.margin(place, means), 0.0)
+        found[i] = Margin(mean / mean.sum(), own.margin(place, drawn))
+    return found
+
+
+Smooth = tuple[MarginEstimate, SmoothMargin] | None
+"""An estimate and the smooth margin that follows from it; None without any report."""
+
+
+def _smooth(plain: Margin, ordered: OrderedMargins, i: int, random: np.random.Generator) -> Smooth:
+    """Return the smooth margin of attribute i; covariances are taken near ``plain``."""
+    expected = plain.mean * (1.0 - LEAST_SHARE) + LEAST_SHARE / plain.mean.size
+    estimate = ordered.estimate(i, expected)
+    if estimate is None:
+        return None
+    return estimate, smooth_margin.fit(estimate, ordered.levels[i], random)
+
+
+def mixed(plain: Margin, found: Smooth, random: np.random.Generator) -> Margin:
+    """Return a mixture of a smooth margin and that of categories, ``plain``."""
+    if found is None:
+        return plain
+    estimate, smooth = found
+    share = share_of_smooth(estimate, smooth, plain.mean, plain.drawn)
+    mean, drawn = share * smooth.mean + (1.0 - share) * plain.mean, plain.drawn.copy()
+    # As many draws are smooth as have that probability.
+    places = (np.arange(len(drawn)) + random.random()) / len(drawn)
+    taken = random.permutation(places) < share
+    which = random.permutation(np.arange(len(drawn)) % len(smooth.draws))[taken]
+    drawn[taken] = smooth.draws[which]
+    return Margin(mean, drawn)
+
+
+def share_of_smooth(
+    estimate: MarginEstimate, smooth: SmoothMargin, plain: Floats, drawn: Floats
+) -> float:
+    """Return the weight of the smooth margin that has the least expected squared error, 0 to 1.
+
+    It is an unbiased estimate (Stein 1981), which is shrunk towards the prior weight as far as it
+    is noisy. ``plain`` and ``drawn`` are the margin of categories, shape (labels,), and its
+    posterior draws, (draws, labels).
+    """
+    gap = smooth.mean - plain
+    square = float(gap @ gap)
+    if square == 0.0:
+        return LEVEL_SHARE
+    # The sum of the sensitivities to the estimate, in units of its covariance.
+    freedom = float((smooth.draws.var(axis=0) - drawn.var(axis=0)).sum())
+    best = (float(gap @ (estimate.table - plain)) - freedom) / square
+    variance = float(gap @ np.linalg.solve(estimate.precision, gap)) / square**2
+    known = SHARE_VARIANCE / (SHARE_VARIANCE + variance)
+    return float(np.clip(known * best + (1.0 - known) * LEVEL_SHARE, 0.0, 1.0))

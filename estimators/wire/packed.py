@@ -1,0 +1,228 @@
+"""The packed format of a batch: the same content as JSON, in fixed binary columns.
+
+Plans of version 2 allow it with ``packed``; JSON stays allowed. All integers are little-endian and
+unsigned::
+
+    0x01 | version u8 = 1 | first 8 bytes of the plan's digest | group u16 | period u32 | n u16
+    | view column | columns of the mechanism, in its order
+
+An integer column is n integers of the smallest of 1, 2, 4 and 8 bytes that holds the column's
+largest value; the view column is one too, and is absent if the group has one view. A column of bits
+is n rows of ceil(bits / 8) bytes, as in JSON before base64. Therefore each batch has exactly one
+encoding, and the length of a value follows from n. The record's key is the batch id, as in JSON.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.errors import Reason
+from estimators.mechanisms.base import Column, Reports
+from estimators.plan import Plan
+from estimators.wire.reports import Batch, check_batch_id, check_group, check_size, refuse
+
+MARK = b"\x01"
+"""First byte of a packed batch; JSON never begins with it."""
+
+VERSION = 1
+"""Second byte of a packed batch."""
+
+MAX_REPORTS = (1 << 16) - 1
+"""Maximum number of reports of a packed batch; 65,536 fit in JSON only."""
+
+_HEAD = struct.Struct("<BB8sHIH")
+HEAD_BYTES = _HEAD.size
+_PERIOD = slice(12, 16)
+_WIDTHS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the packed batches of one group have in common.
+
+    Attributes:
+        digest: first 8 bytes of the plan's digest.
+        group: index of the group.
+        view: the column of the views; None if the group has one view.
+        columns: the mechanism's columns, in order.
+        report_bytes: number of bytes of one report in all columns together.
+    """
+
+    digest: bytes
+    group: int
+    view: Column | None
+    columns: tuple[Column, ...]
+    report_bytes: int
+
+    @property
+    def every(self) -> tuple[Column, ...]:
+        """All columns in the order of their bytes, the view's first."""
+        return self.columns if self.view is None else (self.view, *self.columns)
+
+
+def form_of(plan: Plan, group: int) -> Form:
+    """Return the form of a group's packed batches."""
+    key = f"packed form {group}"
+    form: Form | None = plan.derived.get(key)
+    if form is None:
+        views, columns = len(plan.groups[group].views), plan.mechanisms[group].columns
+        view = Column("view", "int", views) if views > 1 else None
+        size = sum(_row_bytes(c) for c in columns) + (0 if view is None else _row_bytes(view))
+        form = Form(bytes.fromhex(plan.digest)[:8], group, view, columns, size)
+        plan.derived[key] = form
+    return form
+
+
+def _width(bound: int) -> int:
+    """Return the number of bytes of an integer column whose largest value is bound - 1."""
+    return next(width for width in _WIDTHS if bound - 1 < 1 << 8 * width)
+
+
+def _row_bytes(column: Column) -> int:
+    """Return the number of bytes of a column for each report."""
+    return _width(column.bound) if column.kind == "int" else -(-column.bound // 8)
+
+
+def encode(plan: Plan, group: int, batch: Batch) -> bytes:
+    """Return the packed body of a batch. Cost O(bytes); no loop over reports.
+
+    Raises:
+        ValueError: the batch has no report or more than ``MAX_REPORTS``, its period has more than
+            32 bits, or an integer is outside its column's range.
+    """
+    form = form_of(plan, group)
+    if not 1 <= batch.n <= MAX_REPORTS:
+        raise ValueError(f"a packed batch has 1 to {MAX_REPORTS} reports, not {batch.n}")
+    if not 0 <= batch.period < 1 << 32:
+        raise ValueError(f"a packed batch has a period from 0 to 2^32 - 1, not {batch.period}")
+    head = _HEAD.pack(MARK[0], VERSION, form.digest, group, batch.period, batch.n)
+    parts = [head] if form.view is None else [head, _packed(form.view, batch.view)]
+    parts += [_packed(column, batch.columns[column.name]) for column in form.columns]
+    return b"".join(parts)
+
+
+def _packed(column: Column, values: NDArray[Any] | None) -> bytes:
+    assert values is not None, "a group with several views states them"
+    if column.kind == "bits":
+        return np.ascontiguousarray(values, np.uint8).tobytes()
+    wide = np.asarray(values)
+    if wide.size and not 0 <= int(wide.min()) <= int(wide.max()) < column.bound:
+        raise ValueError(f"column {column.name} must lie in [0, {column.bound})")
+    return wide.astype(f"<u{_width(column.bound)}").tobytes()
+
+
+def decode(plan: Plan, group: int, key: bytes | None, value: bytes) -> Batch:
+    """Return the batch in a value that begins with ``MARK``; depends on plan and bytes only.
+
+    The checks run in the order of those of JSON, so that one input always gets one reason.
+
+    Raises:
+        Rejection: and nothing else, whatever the bytes.
+    """
+    form = form_of(plan, group)
+    check_size(value)
+    if len(value) > 1 and value[1] != VERSION:
+        refuse(Reason.UNKNOWN_VERSION, f"expected packed version {VERSION}")
+    if len(value) < HEAD_BYTES:
+        refuse(Reason.MALFORMED, f"{len(value)} bytes, the head has {HEAD_BYTES}")
+    _, _, digest, stated, period, n = _HEAD.unpack_from(value)
+    if digest != form.digest:
+        refuse(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
+    check_batch_id(key)
+    check_group(group, stated)
+    if n < 1:
+        refuse(Reason.OUT_OF_RANGE, "a batch has at least 1 report")
+    if len(value) != (size := HEAD_BYTES + n * form.report_bytes):
+        refuse(Reason.MALFORMED, f"{len(value)} bytes, {n} reports have {size}")
+    joined, bad = split(form, np.frombuffer(value, np.uint8)[None, :], n)
+    for column, wrong in zip(form.every, bad, strict=True):
+        if wrong.any():
+            _refuse_range(column)
+    return Batch(period, n, joined.view, joined.columns)
+
+
+def _refuse_range(column: Column) -> None:
+    if column.kind == "bits":
+        refuse(Reason.OUT_OF_RANGE, f"column {column.name} has bits beyond {column.bound}")
+    refuse(Reason.OUT_OF_RANGE, f"column {column.name} must lie in [0, {column.bound})")
+
+
+def read_heads(
+    form: Form, rows: NDArray[np.uint8], n: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Read the heads of packed batches of n reports each.
+
+    Args:
+        form: the form of their group.
+        rows: the values, shape (batches, ``HEAD_BYTES + n * form.report_bytes``).
+        n: number of reports that the length allows.
+
+    Returns:
+        Whether each head is that of a valid batch, and the periods, both of shape (batches,).
+    """
+    expected = _HEAD.pack(MARK[0], VERSION, form.digest, form.group, 0, n)
+    head = rows[:, :HEAD_BYTES].copy()
+    period = np.ascontiguousarray(head[:, _PERIOD]).view("<u4")[:, 0].astype(np.int64)
+    head[:, _PERIOD] = 0
+    good: NDArray[np.bool_] = (head == np.frombuffer(expected, np.uint8)).all(axis=1)
+    return good, period
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """The reports of several batches, one batch after another.
+
+    Attributes:
+        view: shape (reports,), int64, or None where the group has one view.
+        columns: the mechanism's columns, each with first axis reports.
+    """
+
+    view: NDArray[np.int64] | None
+    columns: Reports
+
+
+def split(form: Form, rows: NDArray[np.uint8], n: int) -> tuple[Columns, list[NDArray[np.bool_]]]:
+    """Split packed batches of equal length into columns.
+
+    Args:
+        form: the form of their group.
+        rows: the values, shape (batches, ``HEAD_BYTES + n * form.report_bytes``).
+        n: number of reports of each batch, at least 1.
+
+    Returns:
+        The columns of all batches, and for each column, the view's first, which batches have a
+        value outside its range, shape (batches,). Cost: O(bytes), in a few array operations.
+    """
+    at, found, bad = HEAD_BYTES, [], []
+    for column in form.every:
+        size = n * _row_bytes(column)
+        part = np.ascontiguousarray(rows[:, at : at + size])
+        at += size
+        values, wrong = (_integers if column.kind == "int" else _bits)(column, part, n)
+        found.append(values)
+        bad.append(wrong)
+    view = None if form.view is None else found.pop(0)
+    columns = {column.name: values for column, values in zip(form.columns, found, strict=True)}
+    return Columns(view, columns), bad
+
+
+def _integers(
+    column: Column, part: NDArray[np.uint8], n: int
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    raw = part.view(f"<u{_width(column.bound)}")
+    wrong: NDArray[np.bool_] = (raw > raw.dtype.type(column.bound - 1)).any(axis=1)
+    return raw.reshape(len(raw) * n).astype(np.int64), wrong
+
+
+def _bits(
+    column: Column, part: NDArray[np.uint8], n: int
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    rows = part.reshape(len(part), n, -1)
+    last = rows[:, :, -1]
+    wrong: NDArray[np.bool_] = (last >> np.uint8(column.bound % 8 or 8) != 0).any(axis=1)
+    return rows.reshape(len(part) * n, -1), wrong

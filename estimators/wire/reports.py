@@ -1,0 +1,56 @@
+"""A decoded batch of reports, and what the formats of a batch share: limits and checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.errors import Reason, Rejection
+from estimators.mechanisms.base import Reports
+
+BATCH_ID_BYTES = 16
+MAX_BATCH_BYTES = 1 << 20
+MAX_BATCH_REPORTS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Reports of one group and one window, decoded and range-checked.
+
+    Attributes:
+        period: the window's number, as the senders saw it.
+        n: number of reports, 1 to 65,536.
+        view: shape (n,), view of each report, or None where the group has one view.
+        columns: the mechanism's columns, each with first axis n.
+    """
+
+    period: int
+    n: int
+    view: NDArray[np.int64] | None
+    columns: Reports
+
+
+def refuse(reason: Reason, detail: str) -> NoReturn:
+    """Raise a rejection with one line of detail."""
+    raise Rejection(reason, detail)
+
+
+def check_size(value: bytes) -> None:
+    """Raise a rejection if a record's value is larger than a batch may be."""
+    if len(value) > MAX_BATCH_BYTES:
+        refuse(Reason.OVERSIZED, f"{len(value)} bytes, at most {MAX_BATCH_BYTES}")
+
+
+def check_batch_id(key: bytes | None) -> None:
+    """Raise a rejection if a record's key is not a batch id."""
+    if key is None or len(key) != BATCH_ID_BYTES:
+        refuse(Reason.BAD_BATCH_ID, f"the key must be a batch id of {BATCH_ID_BYTES} bytes")
+
+
+def check_group(expected: int, stated: int) -> None:
+    """Raise a rejection if a batch states another group than its topic's."""
+    if stated != expected:
+        refuse(Reason.WRONG_GROUP, f"expected group {expected}, got {stated}")

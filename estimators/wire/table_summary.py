@@ -1,0 +1,105 @@
+"""Summaries of a published table as records hold them: means, quantiles, shares, correlations.
+
+A record of a plan without ``summaries`` has no such field, and readers before it ignore the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """One statistic with its error.
+
+    Attributes:
+        statistic: ``mean``, ``median``, ``q0.9``, ``share:yes`` or ``rank``.
+        value: in the unit of the attribute; a share and a correlation have none. None where nothing
+            is known.
+        stderr: standard error; None with the value.
+        low, high: ends of a 95 % interval; None with the value.
+    """
+
+    statistic: str
+    value: float | None
+    stderr: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def share(self) -> bool:
+        """Whether the value is a share, 0 to 1."""
+        return self.statistic.startswith("share:")
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsRow:
+    """The statistics within one combination of the given attributes.
+
+    Attributes:
+        labels: of the given attributes; empty without any.
+        statistics: in the order of the plan.
+    """
+
+    labels: tuple[str, ...]
+    statistics: tuple[Statistic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """Statistics that follow from one published table.
+
+    Attributes:
+        attributes: what they are about; two for a rank correlation.
+        unit: of the values; empty for labels, which count from 0, shares and correlations.
+        given: attributes within whose labels the statistics are.
+        flags: ``binned``, ``blurred``, ``clamped``; see docs/numbers.md.
+        rows: one for each label of the given attribute; one without any.
+    """
+
+    attributes: tuple[str, ...]
+    unit: str
+    given: tuple[str, ...]
+    flags: tuple[str, ...]
+    rows: tuple[StatisticsRow, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-ready object; `read_summary` reads it."""
+        return asdict(self)
+
+
+def read_summary(body: Mapping[str, Any]) -> TableSummary:
+    """Read what `TableSummary.to_json` wrote; unknown fields are ignored.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: it is damaged.
+    """
+    return TableSummary(
+        attributes=_texts(body["attributes"]),
+        unit=str(body["unit"]),
+        given=_texts(body["given"]),
+        flags=_texts(body["flags"]),
+        rows=tuple(
+            StatisticsRow(_texts(row["labels"]), tuple(map(_statistic, row["statistics"])))
+            for row in body["rows"]
+        ),
+    )
+
+
+def _texts(values: Sequence[Any]) -> tuple[str, ...]:
+    if isinstance(values, str) or not all(isinstance(one, str) for one in values):
+        raise TypeError("a summary has names that are no texts")
+    return tuple(values)
+
+
+def _statistic(body: Mapping[str, Any]) -> Statistic:
+    numbers = {
+        name: None if body[name] is None else float(body[name])
+        for name in ("value", "stderr", "low", "high")
+    }
+    known = [number for number in numbers.values() if number is not None]
+    if known and len(known) < len(numbers):
+        raise ValueError("a statistic is known in part")
+    return Statistic(str(body["statistic"]), **numbers)
