@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 PREFIX = "calmstream_"
-LABELS = frozenset({"plan", "group", "reason", "topic", "partition"})
+LABELS = frozenset({"plan", "against", "group", "reason", "topic", "partition"})
 
 Kind = Literal["counter", "gauge", "histogram"]
 

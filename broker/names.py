@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from broker.transport import Partition, TopicInfo, TopicSpec
 from estimators.errors import FatalError, InvalidInput
@@ -240,6 +241,18 @@ class CentralNames:
                 f"topic {self.releases} has max.message.bytes={limit}, expected at least "
                 f"{_COMPACTED_BYTES}"
             )
+
+
+def shared_group(namespace: str, role: Literal["tally", "publisher"]) -> str:
+    """Return the consumer group of all processes that serve many plans in a role.
+
+    No plan has it as the beginning of its names: in those, a hyphen and a digest follow the name.
+
+    Args:
+        namespace: of the state topics; the plans' output namespace.
+        role: what the processes do.
+    """
+    return f"{namespace}.plans.{role}"
 
 
 def _check_namespaces(*namespaces: str) -> None:

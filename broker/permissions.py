@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from broker.names import TopicNames
+from broker.names import TopicNames, shared_group
 from estimators.errors import InvalidInput
 
 
@@ -61,8 +61,10 @@ def _topic(name: str, *operations: str) -> list[Permission]:
     return [Permission("topic", name, operation) for operation in operations]
 
 
-def _consumer_group(names: TopicNames, which: str) -> list[Permission]:
-    return [Permission("group", f"{names.output_prefix}.{which}", "READ")]
+def _consumer_group(names: TopicNames, which: Literal["tally", "publisher"]) -> list[Permission]:
+    """Return permissions on the plan's own group, and on that of processes with many plans."""
+    shared = shared_group(names.output_namespace or names.namespace, which)
+    return [Permission("group", g, "READ") for g in (f"{names.output_prefix}.{which}", shared)]
 
 
 def _edge(names: TopicNames) -> list[Permission]:

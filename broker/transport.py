@@ -17,64 +17,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-Headers = tuple[tuple[str, bytes], ...]
-"""Names and contents of a record's headers. Unknown senders can use any names."""
+from broker.records import Chunk, Damage, Headers, Partition, Record
 
-
-class Partition(NamedTuple):
-    """One partition of a topic."""
-
-    topic: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}[{self.number}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """Why some records of the log could not be decoded.
-
-    Attributes:
-        first_offset: offset of the first of these records.
-        records: number of these records, as their sender stated it.
-        why: the reason, in one line. It depends on the bytes in the log alone, so that every
-            machine that reads them gives the same reason.
-    """
-
-    first_offset: int
-    records: int
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record read from the log, or several records that could not be decoded.
-
-    A broker also stores bytes that cannot be decoded, because it does not check compressed records.
-    They are returned as one record with ``damage``, so that a reader can skip them.
-
-    Attributes:
-        partition: the partition that holds the record.
-        offset: the record's offset; with damage the offset of the last damaged record.
-        timestamp: milliseconds since the epoch.
-        append_time: True if the broker set the timestamp (LogAppendTime), False if the sender did.
-        key: the key's bytes or None; always None with damage.
-        value: the value's bytes, or None for a tombstone; with damage the undecodable bytes.
-        headers: the record's headers in their order; empty if they cannot be decoded.
-        damage: None for a record that was decoded.
-    """
-
-    partition: Partition
-    offset: int
-    timestamp: int
-    append_time: bool
-    key: bytes | None
-    value: bytes | None
-    headers: Headers = ()
-    damage: Damage | None = None
+__all__ = [
+    "Broker",
+    "Changes",
+    "Chunk",
+    "Damage",
+    "Delivery",
+    "GroupReader",
+    "Headers",
+    "Partition",
+    "Reader",
+    "Record",
+    "Sink",
+    "TopicInfo",
+    "TopicSpec",
+    "Topics",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +168,12 @@ class Reader(Protocol):
             FatalError: a position lies outside the log, because the log was trimmed or truncated.
         """
 
+    def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
+        """Return what :meth:`poll` returns, as chunks: records of one partition as columns.
+
+        To read a chunk costs much less than to read its records one by one.
+        """
+
     def close(self) -> None:
         """Release all resources. Never raises; idempotent."""
 
@@ -242,8 +210,11 @@ class GroupReader(Protocol):
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group for these topics; the next polls bring the assignment.
 
+        A member can call it again with other topics. It then stays in the group and keeps its
+        partitions of the topics that remain, except those that the group gives to other members.
+
         Raises:
-            FatalError: a topic does not exist.
+            FatalError: a topic is new to this member and does not exist.
         """
 
     def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
@@ -251,6 +222,12 @@ class GroupReader(Protocol):
 
         A poll also shows the group that this member is alive. The interval between two polls must
         be shorter than the session limit, even when all partitions are paused.
+        """
+
+    def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
+        """Return what :meth:`poll` returns, as chunks: records of one partition as columns.
+
+        To read a chunk costs much less than to read its records one by one.
         """
 
     def take_changes(self) -> Changes:

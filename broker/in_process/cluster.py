@@ -14,7 +14,13 @@ from broker.in_process.monitor import Monitor
 from broker.in_process.settings import log_rules, with_defaults
 from broker.partitioner import partition_of
 from broker.transport import Headers, Partition, TopicInfo, TopicSpec
-from estimators.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
+from estimators.errors import (
+    CalmstreamError,
+    FatalError,
+    MissingTopic,
+    RecoverableError,
+    concerning,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ class Cluster:
             FatalError: no such topic.
         """
         if topic not in self._topics:
-            raise MissingTopic(f"topic {topic} does not exist")
+            raise concerning(MissingTopic(f"topic {topic} does not exist"), [topic])
         return self._topics[topic].logs
 
     # Sends

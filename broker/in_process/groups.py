@@ -116,6 +116,13 @@ class Group:
             self._rebalance()
         return member
 
+    def change_topics(self, member: str, topics: frozenset[str]) -> None:
+        """Let a member subscribe to other topics; an unknown member changes nothing."""
+        state = self._members.get(member)
+        if state is not None and state.topics != topics:
+            state.topics = topics
+            self._rebalance()
+
     def remove(self, member: str) -> None:
         """Remove a member and free its partitions; an unknown member changes nothing."""
         if self._members.pop(member, None) is not None:

@@ -9,15 +9,14 @@ from bisect import bisect_left
 from dataclasses import replace
 
 from broker.in_process.settings import LogRules
-from broker.record_batches import as_records, decode_batches
+from broker.record_batches import as_chunk, decode_batches
 from broker.transport import Headers, Partition, Record
-from estimators.errors import FatalError
+from estimators.errors import FatalError, concerning
 
-# The bytes that Kafka adds to a record that is alone in its batch: a batch header of 61 bytes, and
-# at most 21 bytes for lengths. Each header of a record needs at most 10 bytes for its two lengths.
+# The header of a batch; and the attributes and the two zero differences of a record that is alone
+# in its batch.
 _BATCH_OVERHEAD = 61
-_RECORD_OVERHEAD = 21
-_HEADER_OVERHEAD = 10
+_RECORD_OVERHEAD = 3
 
 # A compacted log is cleaned automatically when it has doubled since the last cleaning and holds
 # more than this. The sizes bound the memory of a long run and keep cleanings rare.
@@ -32,9 +31,19 @@ _RETENTION_EVERY = 1000
 
 
 def stored_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """Return the size that Kafka compares with ``max.message.bytes``; up to 21 bytes too large."""
-    extra = sum(len(name) + len(content) + _HEADER_OVERHEAD for name, content in headers)
-    return _BATCH_OVERHEAD + _RECORD_OVERHEAD + len(key or b"") + len(value or b"") + extra
+    """Return the size that Kafka compares with ``max.message.bytes``: of a batch of this record."""
+    fields = [key, value]
+    for name, content in headers:
+        fields += [name.encode(), content]
+    size = _RECORD_OVERHEAD + _length_bytes(len(headers))
+    for field in fields:
+        size += _length_bytes(len(field or b"")) + len(field or b"")
+    return _BATCH_OVERHEAD + _length_bytes(size) + size
+
+
+def _length_bytes(length: int) -> int:
+    """Return the number of bytes of a length as a zigzag varint, with 7 bits a byte."""
+    return max(1, -(-(2 * length).bit_length() // 7))
 
 
 class PartitionLog:
@@ -97,7 +106,8 @@ class PartitionLog:
         """
         first = self.end
         (piece,) = decode_batches(raw)
-        for record in as_records(self.partition, piece):
+        chunk = as_chunk(self.partition, piece)
+        for record in () if chunk is None else chunk.records():
             damage = record.damage and replace(
                 record.damage, first_offset=first + record.damage.first_offset
             )
@@ -129,10 +139,11 @@ class PartitionLog:
             FatalError: the position lies outside [start, end].
         """
         if not self.start <= position <= self.end:
-            raise FatalError(
+            error = FatalError(
                 f"{self.partition}: position {position} lies outside the log, which holds "
                 f"{self.start} to {self.end}"
             )
+            raise concerning(error, [self.partition.topic])
         first = bisect_left(self._offsets, position)
         return self._records[first : first + limit]
 

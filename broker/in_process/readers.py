@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from broker.in_process.cluster import Cluster
 from broker.in_process.cursor import Cursor
-from broker.transport import Changes, Partition, Record
+from broker.records import in_chunks
+from broker.transport import Changes, Chunk, Partition, Record
 from estimators.errors import FatalError
 
 # Kafka's default for the number of records that one poll returns.
@@ -44,6 +45,10 @@ class _ReaderBase:
                 records = self._cursor.fetch(max_records)
                 if records or changed or not self._monitor.wait(deadline):
                     return records
+
+    def poll_chunks(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Chunk]:
+        """Return what :meth:`poll` returns, as columns."""
+        return in_chunks(self.poll(timeout, max_records))
 
     def _heartbeat(self) -> bool:
         """Keep the membership alive, under the lock; return whether the assignment changed.
@@ -92,14 +97,15 @@ class InProcessGroupReader(_ReaderBase):
         self._changes = Changes()
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group at the next poll; FatalError if a topic does not exist."""
+        """Join the group, or change the topics, at the next poll; FatalError for a missing one."""
         with self._monitor:
             wanted = frozenset(topics)
-            for topic in wanted:
+            for topic in wanted - self._topics:
                 self._cluster.logs(topic)
-            self._leave()
-            self._note(gone=self._cursor.partitions(), lost=False, added=frozenset())
             self._topics = wanted
+            if self._member is not None:
+                self._group.change_topics(self._member, wanted)
+                self._monitor.notify()
 
     def take_changes(self) -> Changes:
         """Return the assignment changes since the last call."""

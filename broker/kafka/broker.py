@@ -30,6 +30,11 @@ _CLOSE_SECONDS = 5.0
 # has restarted.
 _RECONNECT_MAX_MS = 1000
 
+# Number of requests that an administrator may have in flight to one broker. Many threads share it.
+# Above this number, by default 5, the client refuses requests (NodeNotReadyError) or lets them time
+# out.
+_ADMIN_REQUESTS = 1000
+
 
 def connect(bootstrap: str, security: Security | None = None, **limits: Any) -> KafkaBroker:
     """Connect to a cluster.
@@ -85,14 +90,14 @@ class KafkaBroker:
     def sink(self) -> KafkaSink:
         """Return a new sink with a connection of its own."""
         sink = self._reach(
-            lambda: KafkaSink(self._settings, self._limits, self._catalogue.partitions)
+            lambda: KafkaSink(self._settings, self._limits, self._catalogue.existing)
         )
         self._remember(lambda: sink.close(_CLOSE_SECONDS))
         return sink
 
     def reader(self) -> KafkaReader:
         """Return a new reader without a consumer group."""
-        consumer = self._reach(lambda: new_consumer(self._settings))
+        consumer = self._reach(lambda: new_consumer(self._settings, self._limits))
         reader = KafkaReader(consumer, self._catalogue.partitions)
         self._remember(reader.close)
         return reader
@@ -100,13 +105,17 @@ class KafkaBroker:
     def group_reader(self, group: str, *, member: str | None = None) -> KafkaGroupReader:
         """Return a new member of ``group``; ``member`` makes the membership static."""
         consumer = self._reach(lambda: new_member(self._settings, self._limits, group, member))
-        reader = KafkaGroupReader(consumer, self._catalogue.partitions)
+        reader = KafkaGroupReader(consumer, self._catalogue.existing)
         self._remember(lambda: reader.close(_CLOSE_SECONDS))
         return reader
 
     def topics(self) -> KafkaTopics:
         """Return a new administrator."""
-        admin = self._reach(lambda: KafkaAdminClient(**self._settings))
+        admin = self._reach(
+            lambda: KafkaAdminClient(
+                **self._settings, max_in_flight_requests_per_connection=_ADMIN_REQUESTS
+            )
+        )
         repair_admin(admin)
         topics = KafkaTopics(admin, self._limits.request_seconds)
         self._remember(topics.close)

@@ -8,27 +8,30 @@ the poll the caller takes the changes, and seeks and resumes the new partitions.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
+from broker.kafka.assignor import QuickCooperativeAssignor
 from broker.kafka.client_repairs import repair_member
+from broker.kafka.client_repairs.missing_calls import partition_state
+from broker.kafka.client_repairs.second_joins import topics_known
 from broker.kafka.client_repairs.stale_claims import forget_lost_partitions
 from broker.kafka.limits import Limits, milliseconds
 from broker.kafka.readers import DEFAULT_MAX_RECORDS, ConsumerBase, new_consumer
 from broker.kafka.translate import translate, translated
-from broker.transport import Changes, Partition, Record
-from estimators.errors import CalmstreamError, FatalError, MissingTopic
+from broker.transport import Changes, Chunk, Partition
+from estimators.errors import CalmstreamError, FatalError, MissingTopic, concerning
 
 _ASSIGNORS: Mapping[str, type] = {
-    "cooperative-sticky": CooperativeStickyAssignor,
+    "cooperative-sticky": QuickCooperativeAssignor,
     "sticky": StickyPartitionAssignor,
     "range": RangePartitionAssignor,
     "round-robin": RoundRobinPartitionAssignor,
@@ -36,6 +39,8 @@ _ASSIGNORS: Mapping[str, type] = {
 # The response to a heartbeat informs a member of a rebalance. The interval between two heartbeats
 # therefore bounds the time until a rebalance begins.
 _MAX_HEARTBEAT_SECONDS = 1.0
+# Maximum wait for the metadata of new topics before the member joins for them.
+_METADATA_SECONDS = 5.0
 
 
 def new_member(
@@ -52,6 +57,7 @@ def new_member(
     heartbeat = min(limits.session_seconds / 3, _MAX_HEARTBEAT_SECONDS)
     consumer = new_consumer(
         settings,
+        limits,
         group_id=group,
         group_instance_id=member,
         partition_assignment_strategy=[_ASSIGNORS[limits.assignor]],
@@ -68,34 +74,47 @@ class KafkaGroupReader(ConsumerBase):
 
     Args:
         consumer: a consumer in a group, from :func:`new_member`.
-        partition_count: returns the number of partitions of a topic, or None if there is no such
-            topic.
+        existing: returns those of the named topics that exist.
     """
 
     def __init__(
-        self, consumer: KafkaConsumer, partition_count: Callable[[str], int | None]
+        self, consumer: KafkaConsumer, existing: Callable[[Collection[str]], Collection[str]]
     ) -> None:
         super().__init__(consumer)
-        self._partition_count = partition_count
+        self._existing = existing
         self._notes = _Notes(consumer)
+        self._topics: set[str] = set()
+        self._new: set[str] = set()
+        # None, or the time at which the topics are subscribed although the client does not know
+        # their partitions yet.
+        self._subscribe_by: float | None = None
         # The error after another client took this static membership ("fenced" this one). Every
         # later poll raises it.
         self._fenced: CalmstreamError | None = None
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group at the next poll; raise MissingTopic if a topic does not exist."""
-        wanted = list(topics)
-        for topic in wanted:
-            if self._partition_count(topic) is None:
-                raise MissingTopic(f"topic {topic} does not exist")
-        with translated("subscribing"):
-            self._consumer.subscribe(wanted, listener=self._notes)
+        """Join the group, or change the topics, at the next poll; see the protocol."""
+        wanted = set(topics)
+        # The check is a request, so topics that were checked before are not checked again.
+        new = wanted - self._topics
+        missing = sorted(new.difference(self._existing(sorted(new)))) if new else []
+        if missing:
+            raise concerning(MissingTopic(f"topic {missing[0]} does not exist"), missing)
+        first, self._topics, self._new = not self._topics, wanted, self._new | new
+        if first:
+            self._subscribe()
+        elif self._subscribe_by is None:
+            self._subscribe_by = time.monotonic() + _METADATA_SECONDS
 
-    def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
+    def poll_chunks(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Chunk]:
         """Return records of partitions that are not paused; also drives the membership."""
         if self._fenced is not None:
             raise self._fenced
-        return super().poll(timeout, max_records)
+        if self._subscribe_by is not None:
+            known = topics_known(self._consumer, self._new & self._topics)
+            if known or time.monotonic() >= self._subscribe_by:
+                self._subscribe()
+        return super().poll_chunks(timeout, max_records)
 
     def take_changes(self) -> Changes:
         """Return the assignment changes since the last call."""
@@ -130,10 +149,9 @@ class KafkaGroupReader(ConsumerBase):
 
     def end_offset(self, partition: Partition) -> int | None:
         """Return the end of the log as of the last fetch."""
-        where = TopicPartition(*partition)
-        if where not in self._consumer.assignment():
+        if partition_state(self._consumer, partition) is None:
             return None
-        end = self._consumer.highwater(where)
+        end = self._consumer.highwater(TopicPartition(*partition))
         return None if end is None else int(end)
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
@@ -155,6 +173,11 @@ class KafkaGroupReader(ConsumerBase):
     def close(self, timeout: float) -> None:
         """Leave the group; a static member keeps its place until its session ends."""
         self._close(timeout)
+
+    def _subscribe(self) -> None:
+        self._subscribe_by, self._new = None, set()
+        with translated("subscribing"):
+            self._consumer.subscribe(sorted(self._topics), listener=self._notes)
 
     def _committed(self, _offsets: object, response: object) -> None:
         if isinstance(response, BaseException):

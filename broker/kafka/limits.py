@@ -27,6 +27,9 @@ class Limits:
         max_request_bytes: maximum size of one record; the topic has its own limit, too. The
             default is larger than the largest state record, which has 8 MiB.
         batch_bytes: maximum size of a batch of records for one partition.
+        fetch_wait_seconds: how long a broker waits for records before it sends an empty response. A
+            partition that is resumed waits for the response that is on its way. Each response
+            costs time for every partition, so readers of many partitions wait longer.
         linger_seconds: maximum time for which a record waits for others to join its batch.
         compression: codec of the batches: None, gzip, lz4, snappy or zstd.
         assignor: how a group shares its partitions; all members must use the same.
@@ -45,6 +48,7 @@ class Limits:
     buffer_bytes: int = 64 << 20
     max_request_bytes: int = 9 << 20
     batch_bytes: int = 256 << 10
+    fetch_wait_seconds: float = 0.25
     linger_seconds: float = 0.01
     compression: str | None = None
     assignor: str = "cooperative-sticky"

@@ -10,10 +10,10 @@ from kafka import KafkaConsumer, TopicPartition
 
 from broker.kafka.client_repairs import repair_consumer
 from broker.kafka.client_repairs.missing_calls import partition_state
-from broker.kafka.limits import milliseconds
+from broker.kafka.limits import Limits, milliseconds
 from broker.kafka.translate import translated
-from broker.transport import Partition, Record
-from estimators.errors import FatalError, MissingTopic
+from broker.transport import Chunk, Partition, Record
+from estimators.errors import FatalError, MissingTopic, concerning
 
 # Kafka's default for the number of records that one poll returns.
 DEFAULT_MAX_RECORDS = 500
@@ -23,11 +23,9 @@ DEFAULT_MAX_RECORDS = 500
 # is still sent, alone in its response (KIP-74).
 _FETCH_BYTES = 4 << 20
 _PARTITION_FETCH_BYTES = 2 << 20
-# How long a broker waits for records before it sends an empty response.
-_FETCH_WAIT_MS = 250
 
 
-def new_consumer(settings: dict[str, Any], **more: Any) -> KafkaConsumer:
+def new_consumer(settings: dict[str, Any], limits: Limits, **more: Any) -> KafkaConsumer:
     """Return a consumer that does not commit, reset offsets or create topics by itself."""
     consumer = KafkaConsumer(
         **settings,
@@ -37,7 +35,7 @@ def new_consumer(settings: dict[str, Any], **more: Any) -> KafkaConsumer:
         max_poll_records=DEFAULT_MAX_RECORDS,
         fetch_max_bytes=_FETCH_BYTES,
         max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
-        fetch_max_wait_ms=_FETCH_WAIT_MS,
+        fetch_max_wait_ms=milliseconds(limits.fetch_wait_seconds),
         **more,
     )
     repair_consumer(consumer)
@@ -53,11 +51,12 @@ class ConsumerBase:
 
     def seek(self, partition: Partition, offset: int) -> None:
         """Set the position; FatalError if the partition is not assigned."""
-        self._state(partition)
+        state = self._state(partition)
         if offset < 0:
             raise FatalError(f"{partition}: cannot seek to {offset}")
+        # The client's own method has a cost proportional to the number of its partitions.
         with translated(f"seeking in {partition}"):
-            self._consumer.seek(TopicPartition(*partition), offset)
+            state.seek(offset)
 
     def position(self, partition: Partition) -> int:
         """Return the offset of the next record. Never blocks."""
@@ -68,11 +67,16 @@ class ConsumerBase:
 
     def poll(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Record]:
         """Return records as soon as there are any."""
+        chunks = self.poll_chunks(timeout, max_records)
+        return [record for chunk in chunks for record in chunk.records()]
+
+    def poll_chunks(self, timeout: float, max_records: int = DEFAULT_MAX_RECORDS) -> list[Chunk]:
+        """Return records as columns as soon as there are any."""
         if self._closed:
             raise FatalError("the reader is closed")
-        with translated(self._reading()):
+        with translated(self._reading):
             fetched = self._consumer.poll(timeout_ms=milliseconds(timeout), max_records=max_records)
-        return [record for records in fetched.values() for record in records]
+        return [chunk for chunks in fetched.values() for chunk in chunks]
 
     def _reading(self) -> str:
         """Describe a poll, for error messages."""
@@ -104,18 +108,23 @@ class KafkaReader(ConsumerBase):
     def __init__(self, consumer: KafkaConsumer, partitions: Callable[[str], int | None]) -> None:
         super().__init__(consumer)
         self._partitions = partitions
+        self._assigned: frozenset[Partition] = frozenset()
 
     def assign(self, partitions: Collection[Partition]) -> None:
         """Read exactly these partitions; FatalError if one does not exist."""
-        counts = {topic: self._partitions(topic) for topic in {p.topic for p in partitions}}
-        for topic, number in partitions:
+        # Each check is a request, so partitions that are being read are not checked again.
+        new = set(partitions) - self._assigned
+        counts = {topic: self._partitions(topic) for topic in {p.topic for p in new}}
+        for topic, number in sorted(new):
             count = counts[topic]
             if count is None:
-                raise MissingTopic(f"topic {topic} does not exist")
+                raise concerning(MissingTopic(f"topic {topic} does not exist"), [topic])
             if not 0 <= number < count:
-                raise MissingTopic(f"partition {topic}[{number}] does not exist")
+                missing = MissingTopic(f"partition {topic}[{number}] does not exist")
+                raise concerning(missing, [topic])
         with translated("assigning partitions"):
             self._consumer.assign([TopicPartition(*partition) for partition in partitions])
+        self._assigned = frozenset(partitions)
 
     def close(self) -> None:
         """Release the connection."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from kafka import errors as kafka_errors
 
+from broker.failed_delivery import FailedDelivery
 from broker.kafka.client_repairs import RepairedProducer
-from broker.kafka.client_repairs.first_sends import fast_metadata
+from broker.kafka.client_repairs.first_sends import announce_topics, fast_metadata
 from broker.kafka.client_repairs.missing_calls import force_close
 from broker.kafka.limits import Limits, milliseconds
 from broker.kafka.translate import translate, translated
@@ -40,35 +41,24 @@ class KafkaDelivery:
         return bool(self._future.is_done)
 
 
-class FailedDelivery:
-    """The result of a send that failed before the Kafka client accepted it."""
-
-    def __init__(self, error: CalmstreamError) -> None:
-        self._error = error
-
-    def wait(self, timeout: float) -> int:  # noqa: ARG002 - part of the protocol
-        """Raise the error."""
-        raise self._error
-
-    def done(self) -> bool:
-        """Return True."""
-        return True
-
-
 class KafkaSink:
     """Appends records; see :class:`broker.transport.Sink`.
 
     Args:
         settings: keyword arguments of the client that describe how to reach the cluster.
         limits: times and sizes.
-        partitions: returns the number of partitions of a topic, or None if it does not exist.
+        find: returns those of the named topics that exist.
     """
 
     def __init__(
-        self, settings: dict[str, Any], limits: Limits, partitions: Callable[[str], int | None]
+        self,
+        settings: dict[str, Any],
+        limits: Limits,
+        find: Callable[[Collection[str]], Collection[str]],
     ) -> None:
         self._limits = limits
-        self._partitions = partitions
+        self._find = find
+        self._existing: set[str] = set()
         self._prepared: set[str] = set()
         # The request for a new topic's metadata changes a setting of the producer for its duration,
         # so only one thread may make it at a time.
@@ -91,7 +81,13 @@ class KafkaSink:
 
     def prepare(self, topics: Iterable[str]) -> None:
         """Request the metadata of topics, so that later sends to them do not wait for it."""
-        for topic in topics:
+        new = [topic for topic in topics if topic not in self._prepared]
+        if new:
+            with translated(f"preparing to send to {new[0]}"):
+                self._check_exist(new)
+        # The answer to the request for the first topic then has all of them.
+        announce_topics(self._producer, new)
+        for topic in new:
             with translated(f"preparing to send to {topic}"):
                 self._ensure_metadata(topic)
 
@@ -145,11 +141,18 @@ class KafkaSink:
         """Request a topic's metadata before its first record, so that a missing topic fails now."""
         if topic in self._prepared:
             return
-        if self._partitions(topic) is None:
-            raise MissingTopic(f"topic {topic} does not exist")
+        self._check_exist([topic])
         with self._metadata_lock, fast_metadata(self._producer):
             self._producer.partitions_for(topic)
         self._prepared.add(topic)
+
+    def _check_exist(self, topics: Collection[str]) -> None:
+        new = [topic for topic in topics if topic not in self._existing]
+        if new:
+            self._existing.update(self._find(new))
+        for topic in new:
+            if topic not in self._existing:
+                raise MissingTopic(f"topic {topic} does not exist")
 
     def _reserve(self, size: int, doing: str) -> None:
         """Wait for ``size`` bytes of the buffer; a record larger than the buffer may use it alone.

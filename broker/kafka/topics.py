@@ -118,6 +118,10 @@ class KafkaTopics:
         with suppress(Exception):
             self._admin.close()
 
+    def existing(self, topics: Collection[str]) -> Collection[str]:
+        """Return those of the topics that exist, in one request."""
+        return self._metadata(list(topics)).keys()
+
     def partitions(self, topic: str) -> int | None:
         """Return the number of partitions of a topic, or None if it does not exist."""
         found = self._metadata([topic]).get(topic)

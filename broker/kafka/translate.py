@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from kafka import errors as kafka_errors
 
-from estimators.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
+from estimators.errors import (
+    CalmstreamError,
+    FatalError,
+    MissingTopic,
+    RecoverableError,
+    concerning,
+)
 
 # Exception types of the client that are fatal, with our messages; the first match decides.
 _FATAL: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
@@ -65,7 +71,7 @@ def translate(error: BaseException, doing: str) -> CalmstreamError:
         return MissingTopic(f"{doing}: the topic or partition does not exist")
     for types, meaning in _FATAL:
         if isinstance(error, types):
-            return FatalError(f"{doing}: {meaning}")
+            return concerning(FatalError(f"{doing}: {meaning}"), _topics(error))
     if isinstance(error, kafka_errors.KafkaTimeoutError):
         return RecoverableError(f"{doing}: the broker did not answer in time")
     if isinstance(error, _RECOVERABLE) or getattr(error, "retriable", False):
@@ -74,14 +80,27 @@ def translate(error: BaseException, doing: str) -> CalmstreamError:
 
 
 @contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Translate every error of the client that the ``with`` block raises."""
+def translated(doing: str | Callable[[], str]) -> Iterator[None]:
+    """Translate every error of the client that the ``with`` block raises.
+
+    Args:
+        doing: what the block does, as for :func:`translate`, or a function that returns it.
+    """
     try:
         yield
     except CalmstreamError:
         raise
     except (kafka_errors.KafkaError, ValueError, TypeError, RuntimeError, OSError) as error:
-        raise translate(error, doing) from error
+        raise translate(error, doing if isinstance(doing, str) else doing()) from error
+
+
+def _topics(error: BaseException) -> set[str]:
+    """Return the topics that the client names in an exception: partitions, or topics by name."""
+    named = error.args[0] if error.args else ()
+    if isinstance(named, str):
+        return set()
+    found = named if isinstance(named, (set, frozenset, Mapping, list, tuple)) else ()
+    return {item if isinstance(item, str) else item.topic for item in found}
 
 
 def _first_line(error: BaseException) -> str:

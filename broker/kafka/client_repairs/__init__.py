@@ -20,27 +20,37 @@ from broker.kafka.client_repairs.busy_waiting import pause_while_connecting
 from broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
 from broker.kafka.client_repairs.finished_joins import keep_finished_joins
 from broker.kafka.client_repairs.hanging_nodes import avoid_hanging_nodes
+from broker.kafka.client_repairs.partition_walks import look_at_changes_only
 from broker.kafka.client_repairs.producer_ids import retry_id_requests
+from broker.kafka.client_repairs.reads_during_joins import read_during_joins
 from broker.kafka.client_repairs.refused_ids import keep_error_types
 from broker.kafka.client_repairs.refused_records import survive_refused_records
+from broker.kafka.client_repairs.second_joins import remember_assigned_metadata
+from broker.kafka.client_repairs.stopped_refreshes import copy_group_topics, keep_refreshing
 from broker.kafka.client_repairs.undecodable_batches import use_own_decoder
 
 
 def repair_admin(admin: KafkaAdminClient) -> None:
     """Apply the repairs that an administrator needs."""
     avoid_hanging_nodes(admin)
+    keep_refreshing(admin)
 
 
 def repair_consumer(consumer: KafkaConsumer) -> None:
     """Apply the repairs that every consumer needs."""
     avoid_hanging_nodes(consumer)
+    keep_refreshing(consumer)
+    copy_group_topics(consumer)
     use_own_decoder(consumer)
+    look_at_changes_only(consumer)
 
 
 def repair_member(consumer: KafkaConsumer) -> None:
     """Apply the further repairs that a consumer in a group needs."""
     keep_finished_joins(consumer)
     complete_begun_joins(consumer)
+    remember_assigned_metadata(consumer)
+    read_during_joins(consumer)
 
 
 class RepairedProducer(KafkaProducer):  # type: ignore[misc]  # the client has no types
@@ -60,4 +70,5 @@ class RepairedProducer(KafkaProducer):  # type: ignore[misc]  # the client has n
         elif name == "_sender" and value is not None:
             pause_while_connecting(value._client)
             avoid_hanging_nodes(value._client)
+            keep_refreshing(value._client)
         super().__setattr__(name, value)

@@ -9,7 +9,7 @@ as configured, because the producer repeats its requests as long as a partition 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from kafka import KafkaProducer
@@ -32,3 +32,9 @@ def fast_metadata(producer: KafkaProducer) -> Iterator[None]:
         yield
     finally:
         config[_SETTING] = configured
+
+
+def announce_topics(producer: KafkaProducer, topics: Iterable[str]) -> None:
+    """Let the producer's next request for metadata ask for these topics too. Does not wait."""
+    for topic in topics:
+        producer._sender.add_topic(topic)

@@ -13,19 +13,38 @@ attribute of its fetcher names. The repair sets this attribute to a class that d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Any
 
 from kafka import KafkaConsumer
 from kafka import errors as kafka_errors
 
-from broker.record_batches import CorruptBatch, as_records, decode_batches
-from broker.transport import Partition, Record
+from broker.record_batches import CorruptBatch, as_chunk, decode_batches
+from broker.transport import Chunk, Partition
 
 
 def use_own_decoder(consumer: KafkaConsumer) -> None:
-    """Let a consumer use our decoder, which returns :class:`broker.transport.Record` objects."""
+    """Let a consumer use our decoder, which returns :class:`broker.transport.Chunk` objects."""
     consumer._fetcher.PartitionRecords = FetchedRecords
+
+
+class Portion:
+    """Chunks that the client passes on. Its length is the number of their records.
+
+    The client compares the length with the number of records that a poll may return.
+
+    Args:
+        chunks: consecutive records of one partition.
+    """
+
+    def __init__(self, chunks: list[Chunk]) -> None:
+        self._chunks = chunks
+        self._records = sum(map(len, chunks))
+
+    def __len__(self) -> int:
+        return self._records
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return iter(self._chunks)
 
 
 class FetchedRecords:
@@ -63,28 +82,32 @@ class FetchedRecords:
         data = bytes(records._buffer)  # the client's own iterator would copy batch by batch
         self.bytes_read = len(data)
         self._on_drain = on_drain
-        self._records: Iterator[Record] | None = self._decoded(data)
+        self._chunks: Iterator[Chunk] | None = self._decoded(data)
+        self._rest: Chunk | None = None
 
     def __bool__(self) -> bool:
-        return self._records is not None
+        return self._chunks is not None
 
     def drain(self) -> None:
         """Drop the records that were not taken."""
-        if self._records is not None:
-            self._records = None
+        if self._chunks is not None:
+            self._chunks = self._rest = None
             self._on_drain(self)
 
-    def take(self, limit: int) -> list[Record]:
+    def take(self, limit: int) -> Portion:
         """Return at most ``limit`` records; fewer only if there are no more.
 
         Raises:
             CorruptRecordError: a checksum does not match. The client then fetches the bytes again.
         """
-        taken: list[Record] = []
-        if self._records is None:
-            return taken
+        taken: list[Chunk] = []
         try:
-            taken.extend(islice(self._records, limit))
+            while limit > 0 and (chunk := self._next()) is not None:
+                part = chunk.part(0, limit)
+                self._rest = chunk.part(limit, len(chunk)) if limit < len(chunk) else None
+                self.next_fetch_offset = int(part.offset[-1]) + 1
+                taken.append(part)
+                limit -= len(part)
         except CorruptBatch as error:
             self.drain()
             # The records before the damage are returned without an error. The next fetch begins at
@@ -92,16 +115,22 @@ class FetchedRecords:
             if not taken:
                 raise kafka_errors.CorruptRecordError(str(error)) from error
         else:
-            if len(taken) < limit:
+            if limit > 0:
                 self.drain()
-        return taken
+        return Portion(taken)
 
-    def _decoded(self, data: bytes) -> Iterator[Record]:
-        """Yield all records; ``next_fetch_offset`` moves past each record before it is yielded."""
+    def _next(self) -> Chunk | None:
+        """Return the records that were left over, or the next chunk; None after the last."""
+        if self._rest is None and self._chunks is not None:
+            self._rest = next(self._chunks, None)
+        return self._rest
+
+    def _decoded(self, data: bytes) -> Iterator[Chunk]:
+        """Yield all chunks; ``next_fetch_offset`` moves past the gap behind each of them."""
         partition = Partition(*self.topic_partition)
         for piece in decode_batches(data, self.next_fetch_offset):
             self.leader_epoch = piece.leader_epoch
-            for record in as_records(partition, piece):
-                self.next_fetch_offset = record.offset + 1
-                yield record
+            chunk = as_chunk(partition, piece)
+            if chunk is not None:
+                yield chunk
             self.next_fetch_offset = piece.next_offset

@@ -1,4 +1,4 @@
-"""Reads the headers of one record.
+"""Reads and writes the headers of one record.
 
 Calmstream's own records need no headers. A record whose headers are damaged is therefore read
 without headers, and is not damaged itself.
@@ -7,6 +7,7 @@ without headers, and is not damaged itself.
 from __future__ import annotations
 
 Headers = tuple[tuple[str, bytes], ...]
+"""Names and contents of a record's headers. Unknown senders can use any names."""
 
 MAX_HEADERS = 64
 """Maximum number of headers; a record with more is read as if it had none."""
@@ -41,6 +42,25 @@ def read_headers(data: bytes) -> Headers:
     except ValueError:
         return ()
     return tuple(headers)
+
+
+def write_headers(headers: Headers) -> bytes:
+    """Return the header section of a record, which :func:`read_headers` reads."""
+    out = bytearray(_number(len(headers)))
+    for name, content in headers:
+        encoded = name.encode()
+        out += _number(len(encoded)) + encoded + _number(len(content)) + content
+    return bytes(out)
+
+
+def _number(number: int) -> bytes:
+    """Return a non-negative number as a zigzag varint."""
+    rest, out = 2 * number, bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
 
 
 def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:

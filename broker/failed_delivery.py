@@ -1,0 +1,20 @@
+"""The result of a send that no sink accepted."""
+
+from __future__ import annotations
+
+from estimators.errors import CalmstreamError
+
+
+class FailedDelivery:
+    """A :class:`broker.transport.Delivery` that failed before a client accepted it."""
+
+    def __init__(self, error: CalmstreamError) -> None:
+        self._error = error
+
+    def wait(self, timeout: float) -> int:  # noqa: ARG002 - part of the protocol
+        """Raise the error."""
+        raise self._error
+
+    def done(self) -> bool:
+        """Return True."""
+        return True

@@ -1,0 +1,228 @@
+"""Settings of a process, from arguments, environment variables ``CALMSTREAM_*``, or defaults.
+
+An argument has priority over a variable. The names of settings contain their units. An unknown
+setting is an error, so that a mistyped variable is noticed.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from estimators.errors import InvalidInput
+
+PREFIX = "CALMSTREAM_"
+
+_WORDS = dict.fromkeys(("1", "true", "yes", "on"), True)
+_WORDS |= dict.fromkeys(("0", "false", "no", "off"), False)
+
+_RULES: Mapping[str, tuple[Callable[[Any, Any], object], str]] = {
+    "gt": (operator.gt, "greater than"),
+    "ge": (operator.ge, "at least"),
+    "lt": (operator.lt, "less than"),
+    "le": (operator.le, "at most"),
+    "longest": (lambda text, most: len(text) <= most, "a text with a length of at most"),
+    "pattern": (lambda text, pattern: re.fullmatch(pattern, text), "a text that matches"),
+}
+"""What a value must be, by the name of a rule of `bounded`: a check and its words."""
+
+
+class Secret:
+    """A text that is never shown.
+
+    Args:
+        text: the text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """Return the text."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+
+def bounded(default: Any, **rules: Any) -> Any:
+    """Return a setting with a default and with rules for its value.
+
+    Args:
+        default: the value if nothing is given; None is not subject to the rules.
+        **rules: limits ``gt``, ``ge``, ``lt`` and ``le`` of a number; ``longest``, the maximum
+            length of a text; ``pattern``, a regular expression for the whole text.
+    """
+    return field(default=default, metadata=rules)
+
+
+class WrongSetting(InvalidInput):
+    """A setting is unknown or has a wrong value.
+
+    Args:
+        name: the setting.
+        message: what is wrong, without the value.
+    """
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name}: {message}")
+        self.name = name
+        self.message = message
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(bounded,))
+class Settings:
+    """Base of all settings: a subclass is a frozen dataclass, whose values are checked.
+
+    The types are bool, int, float, str, Path, Secret, a Literal of texts, or one of them and None.
+
+    Raises:
+        WrongSetting: a value does not obey the rules of :func:`bounded`.
+        InvalidInput: values contradict each other.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+    def __post_init__(self) -> None:
+        """Check every value, then all together."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            for rule, bound in each.metadata.items():
+                holds, words = _RULES[rule]
+                if value is not None and not holds(value, bound):
+                    raise WrongSetting(each.name, f"must be {words} {bound}")
+        self.check()
+
+    def check(self) -> None:
+        """Check rules over several settings.
+
+        Raises:
+            InvalidInput: they contradict each other; the message names their variables.
+        """
+
+    def given(self) -> list[str]:
+        """Return the names of the settings that differ from their defaults, sorted."""
+        return sorted(
+            each.name for each in fields(self) if getattr(self, each.name) != each.default
+        )
+
+    def redacted(self) -> dict[str, Any]:
+        """Return the values for a log, with secrets replaced by stars."""
+        values = {name: getattr(self, name) for name in names(type(self))}
+        return {name: "***" if isinstance(v, Secret) else v for name, v in values.items()}
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def load(kind: type[S], **arguments: Any) -> S:
+    """Return settings from arguments, the environment and defaults.
+
+    Args:
+        kind: the class of the settings.
+        **arguments: values by the names of the command's options, with ``_`` for ``-``; None means
+            that the option is not given.
+
+    Raises:
+        InvalidInput: a setting is unknown or out of range. The message names the option or the
+            variable, and never contains its value.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    environ = {name.upper(): value for name, value in os.environ.items()}
+    found = {n: environ[variable(n)] for n in names(kind) if variable(n) in environ} | given
+    try:
+        types = _types(kind)
+        return kind(**{name: _parsed(types, name, value) for name, value in found.items()})
+    except WrongSetting as error:
+        name = error.name
+        where = f"--{name.replace('_', '-')}" if name in given else variable(name)
+        raise InvalidInput(f"{where}: {error.message}") from None
+
+
+def names(kind: type[Settings]) -> list[str]:
+    """Return the names of the settings, in the order of the class."""
+    return [each.name for each in fields(kind)]
+
+
+def variable(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return PREFIX + name.upper()
+
+
+def variables(*kinds: type[Settings]) -> set[str]:
+    """Return the environment variables that these settings read."""
+    return {variable(name) for kind in kinds for name in names(kind)}
+
+
+def _parsed(types: Mapping[str, Any], name: str, value: Any) -> Any:
+    """Return a value of the setting's type; texts are parsed, as a variable's always must be.
+
+    Raises:
+        WrongSetting: the setting is unknown, or the value is not of its type.
+    """
+    if name not in types:
+        raise WrongSetting(name, "there is no such setting")
+    wanted = types[name]
+    if get_origin(wanted) is Literal:
+        if value not in get_args(wanted):
+            raise WrongSetting(name, f"must be one of {', '.join(get_args(wanted))}")
+        return value
+    try:
+        if wanted is bool:
+            return _WORDS[str(value).strip().lower()]
+        return value if isinstance(value, wanted) else wanted(str(value))
+    except (KeyError, ValueError):
+        words = {bool: "true or false", int: "a whole number", float: "a number"}
+        raise WrongSetting(name, f"must be {words[wanted]}") from None
+
+
+def _types(kind: type[Settings]) -> dict[str, Any]:
+    """Return the type of each setting, without None."""
+    return {
+        name: _without_none(hint)
+        for name, hint in get_type_hints(kind).items()
+        if name in names(kind)
+    }
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) is Literal:
+        return hint
+    return next((part for part in get_args(hint) if part is not type(None)), hint)
+
+
+_TESTS = ("CALMSTREAM_TEST_", "CALMSTREAM_REQUIRE_")
+"""Beginnings of the variables that set up tests."""
+
+
+def refuse_unknown(environ: Mapping[str, str], known: Iterable[str]) -> None:
+    """Check that every ``CALMSTREAM_*`` variable is known, except those that set up tests.
+
+    Args:
+        environ: the environment variables of the process.
+        known: names of the allowed variables.
+
+    Raises:
+        InvalidInput: a variable is unknown; the message contains its name, never its value.
+    """
+    allowed = set(known)
+    for name in sorted(environ):
+        upper = name.upper()
+        if upper.startswith(PREFIX) and upper not in allowed and not upper.startswith(_TESTS):
+            raise InvalidInput(f"unknown environment variable {name}")

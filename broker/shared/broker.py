@@ -1,0 +1,119 @@
+"""The shared clients of one connection, and the connection as one plan sees it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from broker.clock import Clock
+from broker.shared.group import GroupShare, SharedGroup
+from broker.shared.reader import ReaderShare, SharedReader
+from broker.shared.sink import SinkShare
+from broker.transport import Broker, Sink, Topics
+
+
+class SharedBroker:
+    """Clients for many plans: one membership, one reader, one sink, one administrator.
+
+    Args:
+        broker: the connection, which somebody else closes.
+        group: name of the common consumer group.
+        clock: measures times.
+        member: name of a static membership of the group; None for a dynamic one.
+
+    Attributes:
+        group: the common membership; the owner of this object calls its ``turn``.
+        reader: the common reader.
+    """
+
+    def __init__(
+        self, broker: Broker, group: str, clock: Clock, *, member: str | None = None
+    ) -> None:
+        self._broker = broker
+        self.group = SharedGroup(lambda: broker.group_reader(group, member=member), clock)
+        self.reader = SharedReader(broker.reader, clock)
+
+    @cached_property
+    def sink(self) -> Sink:
+        """The common sink."""
+        return self._broker.sink()
+
+    @cached_property
+    def topics(self) -> Topics:
+        """The common administrator."""
+        return self._broker.topics()
+
+    def plan(self) -> PlanBroker:
+        """Return the connection for one plan."""
+        return PlanBroker(self)
+
+    def close(self, timeout: float) -> None:
+        """Leave the group and close the clients; wait at most this many seconds for each."""
+        self.group.close(timeout)
+        self.reader.close()
+        if "sink" in self.__dict__:
+            self.sink.close(timeout)
+        if "topics" in self.__dict__:
+            self.topics.close()
+
+
+class PlanBroker:
+    """A plan's view of a shared connection; see :class:`broker.transport.Broker`.
+
+    Its clients are shares. Closing them, or this object, leaves the common clients open. The names
+    of groups and members are ignored: there is one membership.
+
+    Attributes:
+        share: the plan's share of the membership.
+    """
+
+    def __init__(self, shared: SharedBroker) -> None:
+        self._shared = shared
+        self._readers: list[ReaderShare] = []
+        self.share = shared.group.share()
+
+    @property
+    def readers(self) -> list[ReaderShare]:
+        """The plan's open shares of the reader."""
+        return [reader for reader in self._readers if not reader.closed]
+
+    def sink(self) -> SinkShare:
+        """Return a share of the sink."""
+        return SinkShare(self._shared.sink)
+
+    def reader(self) -> ReaderShare:
+        """Return a share of the reader."""
+        share = self._shared.reader.share()
+        self._readers = [*self.readers, share]
+        return share
+
+    def group_reader(self, group: str, *, member: str | None = None) -> GroupShare:  # noqa: ARG002
+        """Return the plan's share of the membership, as new."""
+        self.share.attach()
+        return self.share
+
+    def topics(self) -> Topics:
+        """Return the common administrator, which :meth:`Topics.close` does not close."""
+        return _OpenTopics(self._shared.topics)
+
+    def close(self) -> None:
+        """Give up the shares of this plan."""
+        self.share.release()
+        for reader in self.readers:
+            reader.close()
+
+
+class _OpenTopics:
+    """An administrator that stays open; several threads may use it at a time."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self.create = topics.create
+        self.describe = topics.describe
+        self.delete = topics.delete
+        self.log_starts = topics.log_starts
+        self.log_ends = topics.log_ends
+        self.trim = topics.trim
+        self.alter = topics.alter
+
+    def close(self) -> None:
+        """Close nothing."""

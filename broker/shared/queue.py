@@ -1,0 +1,90 @@
+"""Records that wait to be handed out, with the position of each partition."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+
+from broker.transport import Chunk, Partition
+
+
+class RecordQueue:
+    """A queue of records in chunks. Its length is the number of records.
+
+    Not safe for use from several threads.
+
+    Attributes:
+        size: bytes of keys and values that wait.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._records = 0
+        self._chunks: deque[Chunk] = deque()
+        self._next: dict[Partition, int] = {}
+        self._end: dict[Partition, int] = {}
+
+    def __len__(self) -> int:
+        return self._records
+
+    def put(self, chunk: Chunk) -> None:
+        """Add the next records of their partition."""
+        self._chunks.append(chunk)
+        self._end[chunk.partition] = int(chunk.offset[-1]) + 1
+        self._records += len(chunk)
+        self.size += chunk.size
+
+    def take(self, limit: int, paused: Collection[Partition] = ()) -> list[Chunk]:
+        """Remove and return at most ``limit`` records, in order; those of paused ones stay."""
+        taken: list[Chunk] = []
+        kept: deque[Chunk] = deque()
+        for chunk in self._chunks:
+            room = 0 if chunk.partition in paused else limit
+            if room > 0:
+                taken.append(chunk.part(0, room) if room < len(chunk) else chunk)
+                limit -= len(taken[-1])
+            if room < len(chunk):
+                kept.append(chunk.part(room, len(chunk)) if room > 0 else chunk)
+        self._chunks = kept
+        for chunk in taken:
+            self._next[chunk.partition] = int(chunk.offset[-1]) + 1
+            self._records -= len(chunk)
+            self.size -= chunk.size
+        return taken
+
+    def position(self, partition: Partition) -> int | None:
+        """Return the offset of the next record to hand out, as far as it is known; or None."""
+        return self._next.get(partition)
+
+    def end(self, partition: Partition) -> int | None:
+        """Return the offset after the last record that was put in, as far as known; or None."""
+        return self._end.get(partition)
+
+    def restart(self, partition: Partition, offset: int) -> None:
+        """Drop the records of a partition; the next one to hand out is at this offset."""
+        self.drop([partition])
+        self._next[partition] = self._end[partition] = offset
+
+    def reached(self, partition: Partition, position: int) -> None:
+        """Note that there is no record below this position which was not put into the queue."""
+        self._end[partition] = position
+        if not any(chunk.partition == partition for chunk in self._chunks):
+            self._next[partition] = position
+
+    def drop(self, partitions: Collection[Partition]) -> None:
+        """Forget partitions with their records."""
+        gone = set(partitions)
+        if gone and self._chunks:
+            self._chunks = deque(c for c in self._chunks if c.partition not in gone)
+            self._records = sum(map(len, self._chunks))
+            self.size = sum(chunk.size for chunk in self._chunks)
+        for partition in gone:
+            self._next.pop(partition, None)
+            self._end.pop(partition, None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.size = self._records = 0
+        self._chunks.clear()
+        self._next.clear()
+        self._end.clear()
