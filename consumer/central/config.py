@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from consumer.runtime.config import Settings
+from broker.settings import Settings, bounded
 
 
 class AggregatorConfig(Settings):
@@ -17,4 +15,4 @@ class AggregatorConfig(Settings):
             amount again.
     """
 
-    raw_memory_bytes: int = Field(1 << 30, ge=1 << 16, le=1 << 44)
+    raw_memory_bytes: int = bounded(1 << 30, ge=1 << 16, le=1 << 44)

@@ -114,6 +114,12 @@ def plan_metrics(
         started: time at which this process started, in seconds since the epoch.
     """
     metrics = Metrics(registry, PLAN_METRICS, known_labels(plan, names))
+    set_plan_numbers(metrics, plan, started)
+    return metrics
+
+
+def set_plan_numbers(metrics: Metrics, plan: Plan, started: float) -> None:
+    """Set the plan's numbers; ``started`` is when this process did, in seconds since the epoch."""
     metrics.set(STARTED, started)
     metrics.set(PLAN_STARTS, plan.start)
     metrics.set(PLAN_EXPIRES, plan.expires)
@@ -123,4 +129,3 @@ def plan_metrics(
     metrics.set(PLAN_PARTITIONS, len(plan.groups) * plan.partitions)
     metrics.set(PLAN_EPSILON, float(plan.epsilon))
     metrics.set(PLAN_LOSS, float(loss_plan(plan)))
-    return metrics

@@ -152,6 +152,30 @@ SUSPECTED = MetricDefinition(
     "1 if the counts of the latest final window are very unlikely for honest reports, else 0.",
     "1: read the field poisoning of its manifest, which names the tests, before using the window.",
 )
+CHANGES_TESTED = MetricDefinition(
+    "calmstream_changes_tables_tested",
+    "gauge",
+    "tables",
+    ("plan", "against"),
+    "Tables of the latest final that were tested against the window or all windows before.",
+    "The number of published tables; fewer where views have too few reports.",
+)
+CHANGES_FOUND = MetricDefinition(
+    "calmstream_changes_tables_changed",
+    "gauge",
+    "tables",
+    ("plan", "against"),
+    "Tables of the latest final that differ: adjusted p-value below 0.05.",
+    "Mostly 0. One in twenty of the tables called so is a false finding on average.",
+)
+CHANGES_SMALLEST = MetricDefinition(
+    "calmstream_changes_smallest_adjusted_p",
+    "gauge",
+    "probability",
+    ("plan", "against"),
+    "Smallest adjusted p-value of the tests of the latest final; 1 without tests.",
+    "Below 0.001: people or devices changed; by chance one window in a thousand is.",
+)
 SUSPICIOUS = MetricDefinition(
     "calmstream_poisoning_suspicious_windows_total",
     "counter",
@@ -195,6 +219,9 @@ PUBLISHER_METRICS: tuple[MetricDefinition, ...] = (
     FINAL_REPORTS,
     SUSPECTED,
     SUSPICIOUS,
+    CHANGES_TESTED,
+    CHANGES_FOUND,
+    CHANGES_SMALLEST,
     TOMBSTONES,
     FOREIGN,
     FAILURES,
@@ -215,12 +242,22 @@ OF_THE_ACTIVE_BY_GROUP = (SHARE_OBSERVED, SHARE_DEVIATION)
 """Gauges of the same sort, with one series for each group of devices."""
 
 
+AGAINST = ("previous", "before")
+"""What the latest final is tested against."""
+
+
 def publisher_metrics(registry: CollectorRegistry, plan: Plan, names: TopicNames) -> Metrics:
     """Return the metrics of a publisher, registered, with the planned shares already set."""
     metrics = Metrics(registry, PUBLISHER_METRICS, known_labels(plan, names))
+    set_planned_shares(metrics, plan)
+    return metrics
+
+
+def set_planned_shares(metrics: Metrics, plan: Plan) -> None:
+    """Set the share of reports that each group is planned to send, and that nothing is tested."""
+    _no_tests(metrics)
     for number, group in enumerate(plan.groups):
         metrics.set(SHARE_PLANNED, group.share / plan.total_share, group=str(number))
-    return metrics
 
 
 def retire(metrics: Metrics, plan: Plan) -> None:
@@ -231,3 +268,12 @@ def retire(metrics: Metrics, plan: Plan) -> None:
     for definition in OF_THE_ACTIVE_BY_GROUP:
         for group in range(len(plan.groups)):
             metrics.set(definition, 0, group=str(group))
+    _no_tests(metrics)
+
+
+def _no_tests(metrics: Metrics) -> None:
+    """Set the gauges of tests to those of no test; the minimum over publishers is then right."""
+    for against in AGAINST:
+        metrics.set(CHANGES_TESTED, 0, against=against)
+        metrics.set(CHANGES_FOUND, 0, against=against)
+        metrics.set(CHANGES_SMALLEST, 1, against=against)

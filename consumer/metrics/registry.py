@@ -1,4 +1,4 @@
-"""Registers the metrics of one role of one plan; every known series starts at 0.
+"""Registers the metrics of one role of a plan; every known series starts at 0.
 
 A series is one metric with one value for each of its labels.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import product
+from weakref import WeakKeyDictionary
 
 from prometheus_client import (
     CollectorRegistry,
@@ -24,6 +25,11 @@ from estimators.plan import Plan
 
 Collector = Counter | Gauge | Histogram
 
+_REGISTERED: WeakKeyDictionary[CollectorRegistry, dict[MetricDefinition, Collector]] = (
+    WeakKeyDictionary()
+)
+"""What was registered, since a registry takes each name only once."""
+
 
 def plan_label(plan: Plan) -> str:
     """Return the value of the label ``plan``."""
@@ -37,6 +43,7 @@ def known_labels(plan: Plan, names: TopicNames) -> dict[str, list[str]]:
         "group": [str(group) for group in range(len(plan.groups))],
         "reason": [reason.value for reason in Reason],
         "topic": list(names.all_reports),
+        "against": ["previous", "before"],
         "partition": [str(number) for number in range(plan.partitions)],
     }
 
@@ -44,9 +51,11 @@ def known_labels(plan: Plan, names: TopicNames) -> dict[str, list[str]]:
 class Metrics:
     """The registered metrics. Safe for use from several threads.
 
+    Several plans of a process have one of these each, with the same definitions.
+
     Args:
-        registry: the registry of the process; each name can be registered only once.
-        definitions: the metrics to register.
+        registry: the registry of the process.
+        definitions: the metrics to register, unless another plan has registered them.
         labels: the known values of each label; every combination exists from the start, as 0.
     """
 
@@ -59,12 +68,16 @@ class Metrics:
         self.registry = registry
         self._plan = next(iter(labels.get("plan", ())), "")
         self._collectors: dict[str, Collector] = {}
+        self._series: list[tuple[Collector, tuple[str, ...]]] = []
+        registered = _REGISTERED.setdefault(registry, {})
         for definition in definitions:
-            collector = _register(registry, definition)
-            self._collectors[definition.name] = collector
+            if definition not in registered:
+                registered[definition] = _register(registry, definition)
+            collector = self._collectors[definition.name] = registered[definition]
             if definition.labels:
                 for values in product(*(labels[name] for name in definition.labels)):
                     collector.labels(*values)
+                    self._series.append((collector, values))
 
     def inc(self, definition: MetricDefinition, amount: float = 1, **labels: str) -> None:
         """Add to a counter; the label ``plan`` is filled in."""
@@ -83,6 +96,11 @@ class Metrics:
         child = self._child(definition, labels)
         assert isinstance(child, Histogram)
         child.observe(value)
+
+    def remove(self) -> None:
+        """Remove all series with labels; this object is not used afterwards."""
+        for collector, values in self._series:
+            collector.remove(*values)
 
     def _child(self, definition: MetricDefinition, labels: dict[str, str]) -> Collector:
         collector = self._collectors[definition.name]

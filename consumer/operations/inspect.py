@@ -20,6 +20,7 @@ from consumer.runtime.topic_checks import find_counts
 from estimators.errors import FatalError, ForeignRecord, Reason
 from estimators.plan import Plan
 from estimators.wire import counts, snapshot, state
+from estimators.wire.changes import is_changes_key
 from estimators.wire.snapshot import Kind, Manifest
 from estimators.wire.state import PartitionState
 
@@ -250,11 +251,11 @@ def _kept(
     found: dict[int, set[int]] = {}
     foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)
     for record in read_whole(reader, topics, [Partition(names.counts, 0)], clock):
+        if is_changes_key(record.key or b""):
+            continue
         try:
-            window, group = counts.parse_key(key_of(record))
-            if record.value is not None:
-                counts.decode_header(plan, record.value)
-                found.setdefault(window, set()).add(group)
+            header = counts.read_record(plan, key_of(record), record.value)
+            found.setdefault(header.window, set()).add(header.group)
         except ForeignRecord as error:
             foreign.skip(record, error)
     return {window for window, groups in found.items() if len(groups) == len(plan.groups)}

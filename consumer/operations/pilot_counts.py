@@ -1,6 +1,7 @@
-"""Reads the counts of a plan's closed windows from its state topic.
+"""Reads the counts of a plan's closed windows: kept ones, or else those of the state topic.
 
-A pilot is a short plan whose counts help to choose the settings of the main plan.
+A pilot is a short plan whose counts help to choose the settings of the main plan. Kept counts stay
+after the plan is retired; the state topic does not.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from dataclasses import dataclass
 
 from broker.clock import Clock
 from broker.names import TopicNames
-from broker.transport import Broker
+from broker.transport import Broker, Topics
 from consumer.operations.inspect import newest_states
+from consumer.read.kept import KeptCounts
+from consumer.runtime.topic_checks import find_counts
 from estimators.errors import FatalError
 from estimators.plan import Plan
 from estimators.tally import Tally
@@ -22,7 +25,8 @@ class Counted:
 
     Attributes:
         tallies: the counts of each group, summed over the plan's partitions.
-        windows: number of windows that every partition has closed.
+        windows: number of windows that every partition has closed; of kept counts, of windows
+            that are final.
     """
 
     tallies: tuple[Tally, ...]
@@ -37,27 +41,57 @@ class Counted:
 def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Counted:
     """Return the counts of all closed windows. Reads once, joins no group and writes nothing.
 
+    They are the running total of the newest final window, where it is kept.
+
     Args:
         plan: the plan whose counts are read.
         broker: the connection to the broker.
         names: names of the plan's topics.
-        clock: measures the time without progress while the topic is read.
+        clock: measures the time without progress while topics are read.
 
     Raises:
-        FatalError: the topic does not exist, or contains a record of a newer version of calmstream.
+        FatalError: neither topic exists, or one contains a record of a newer version of calmstream.
+        InvalidInput: counts of a newer version of calmstream.
         RecoverableError: the broker does not answer.
     """
-    topics, reader = broker.topics(), broker.reader()
+    topics = broker.topics()
     try:
-        if names.state not in topics.describe([names.state]):
-            raise FatalError(
-                f"topic {names.state} does not exist: the plan was retired, or its topics were not "
-                "created"
-            )
+        found = None
+        if find_counts(names, topics) is not None:
+            found = _kept(plan, broker, names, clock)
+        return found or _of_states(plan, broker, topics, names, clock)
+    finally:
+        topics.close()
+
+
+def _kept(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Counted | None:
+    """Return the running total of the newest final window; None if it is not kept."""
+    kept = KeptCounts(plan, broker, names, clock)
+    try:
+        kept.refresh()
+        newest = kept.newest()
+        if newest is None or not kept.kept(newest):
+            return None
+        _, total = kept.tallies(newest)
+        return None if total is None else Counted(tuple(total), newest + 1)
+    finally:
+        kept.close()
+
+
+def _of_states(
+    plan: Plan, broker: Broker, topics: Topics, names: TopicNames, clock: Clock
+) -> Counted:
+    """Return the counts of all closed windows as workers keep them."""
+    if names.state not in topics.describe([names.state]):
+        raise FatalError(
+            f"topic {names.state} does not exist: the plan was retired without kept counts, or its "
+            "topics were not created"
+        )
+    reader = broker.reader()
+    try:
         states = newest_states(plan, names, topics, reader, clock)
     finally:
         reader.close()
-        topics.close()
     tallies = [
         Tally.zero(len(group.views), mechanism.width)
         for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)

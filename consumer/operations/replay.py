@@ -17,19 +17,21 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import structlog
 
 from broker.clock import Clock
 from broker.names import TopicNames
-from broker.transport import Broker, Partition, Record, Topics
+from broker.transport import Broker, Chunk, Partition, Record, Topics
 from consumer.publish.build import SnapshotSet, build_set
+from consumer.publish.changes import TESTS_FAILED, earlier_of, try_changes
 from consumer.publish.kept_counts import count_records
 from consumer.publish.merge import MergedWindow, StateMerger
-from consumer.publish.set_writer import SetWriter
+from consumer.publish.set_writer import KeyedRecord, SetWriter
 from consumer.runtime.foreign_records import ForeignRecordCounter
-from consumer.runtime.read_topics import read_spans, read_whole
-from consumer.tally.folding.admission import check_append_time
-from consumer.tally.folding.fold import Accumulator, Outcome, PartitionFold
+from consumer.runtime.read_topics import read_span_chunks, read_spans, read_whole
+from consumer.tally.folding.admission import check_append_time, possible_times
+from consumer.tally.folding.fold import Accumulator, ChunkOutcome, PartitionFold
 from consumer.tally.folding.windows import window_of_clock
 from estimators.errors import FatalError, ForeignRecord, InvalidInput, Reason, Rejection
 from estimators.plan import Plan
@@ -38,6 +40,7 @@ from estimators.wire.dead_letter import DeadLetter, content_hash
 from estimators.wire.snapshot import Kind
 from estimators.wire.state import ClosedWindow, WindowCount
 
+_LOG = structlog.get_logger("calmstream.replay")
 # Maximum wait for the acknowledgement of a set.
 _SEND_SECONDS = 60.0
 NEVER_ADMITTED = frozenset({Reason.DUPLICATE, Reason.AFTER_END})
@@ -81,6 +84,7 @@ def replay(
     first: int = 0,
     last: int | None = None,
     admit: Collection[Reason] = (),
+    test_changes: bool = True,
 ) -> ReplayResult:
     """Count windows ``first`` to ``last`` again; publish sets and counts under the target's names.
 
@@ -94,6 +98,7 @@ def replay(
         last: number of the last window; None means the last one that every partition has closed.
         admit: reasons of rejection; records rejected for them are counted if possible. Each batch
             id is counted at most once in a window, including the batches that were accepted.
+        test_changes: whether finals are tested for changes against the windows before.
 
     Raises:
         InvalidInput: the target is not new, or a requested window is not closed in every partition.
@@ -108,9 +113,8 @@ def replay(
         recount = _Recount(plan, source, topics, first, frozenset(admit))
         reader = broker.reader()
         try:
-            for record in read_spans(reader, recount.spans, clock):
-                check_append_time(record, clock.now_ms())
-                recount.read(record)
+            for chunk in read_span_chunks(reader, recount.spans, clock):
+                recount.read(chunk, clock.now_ms())
             windows = recount.closed_windows(last)
             if admit:
                 dead_letters = [Partition(source.dead_letters, 0)]
@@ -123,7 +127,8 @@ def replay(
     finally:
         topics.close()
     whole = first == 0 and all(start == 0 for start, _ in recount.spans.values())
-    reports = _publish(plan, broker, target, recount, windows, whole, clock)
+    publication = _Publication(plan, target, recount, windows, whole, test_changes)
+    reports = publication.write(broker, clock)
     admitted, refused = dict(recount.admitted), dict(recount.refused)
     return ReplayResult(tuple(windows), whole, reports, admitted, refused)
 
@@ -175,7 +180,7 @@ class _Recount:
         # Hashes of rejected records, and the records that the log has lost, from dead letters.
         self._hashes: dict[_Origin, str] = {}
         self._gone: set[_Origin] = set()
-        self._foreign = ForeignRecordCounter(structlog.get_logger("calmstream.replay").warning)
+        self._foreign = ForeignRecordCounter(_LOG.warning)
         self.admitted: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         for partition, (start, end) in self.spans.items():
@@ -184,17 +189,24 @@ class _Recount:
                     f"{partition}: its log is empty, the windows cannot be counted again"
                 )
 
-    def read(self, record: Record) -> None:
-        """Count one record of the first reading, with the code of a tally worker."""
-        fold = self._folds[record.partition]
-        if fold.next_offset == 0 and record.offset > 0:
-            self._check_beginning(record)
-        outcome = fold.fold(record)
-        for window in outcome.closed:
-            if window.window >= self._first:
-                self._closed[window.window][record.partition] = window
-        if self._admit:
-            self._note_decision(record, fold, outcome)
+    def read(self, chunk: Chunk, now_ms: int) -> None:
+        """Count the records of a chunk of the first reading, with the code of a tally worker."""
+        possible = possible_times(chunk, now_ms)
+        if possible < len(chunk):
+            check_append_time(chunk.record(possible), now_ms)
+        fold, at = self._folds[chunk.partition], 0
+        if fold.next_offset == 0 and int(chunk.offset[0]) > 0:
+            self._check_beginning(chunk.record(0))
+        while at < len(chunk):
+            first, clock = at, fold.clock
+            outcome = fold.fold_chunk(chunk, first)
+            at = outcome.stop
+            for special in outcome.special.values():
+                for window in special.closed:
+                    if window.window >= self._first:
+                        self._closed[window.window][chunk.partition] = window
+            if self._admit:
+                self._note_decisions(chunk.part(first, at), first, clock, fold, outcome)
 
     def _check_beginning(self, record: Record) -> None:
         """Check that a log without its beginning has all records that the first window can accept.
@@ -210,13 +222,29 @@ class _Recount:
                 f"{self._first} or later; windows from {possible} on can be counted again"
             )
 
-    def _note_decision(self, record: Record, fold: PartitionFold, outcome: Outcome) -> None:
-        """Note the id of an accepted batch, or a rejection for one of the chosen reasons."""
-        if outcome.period is not None:
-            self._accepted.add((fold.group, outcome.period, record.key))
-        elif outcome.rejection is not None and outcome.rejection.reason in self._admit:
-            window = window_of_clock(self._plan, fold.clock, fold.closed_through)
-            self._rejected[(*record.partition, record.offset)] = (outcome.rejection.reason, window)
+    def _note_decisions(
+        self, part: Chunk, first: int, clock: int, fold: PartitionFold, outcome: ChunkOutcome
+    ) -> None:
+        """Note the ids of accepted batches, and rejections for one of the chosen reasons.
+
+        Args:
+            part: the records that were folded.
+            first: index of the first of them in the chunk.
+            clock: the log's clock before them, milliseconds since the epoch.
+            fold: the fold after them. Only the first of them can have closed windows.
+            outcome: their effect.
+        """
+        for index in np.flatnonzero(outcome.reports).tolist():
+            start, end = part.key[index].tolist()
+            period = int(outcome.period[index])
+            self._accepted.add((fold.group, period, part.data[start:end]))
+        for index, special in outcome.special.items():
+            if special.rejection is None or special.rejection.reason not in self._admit:
+                continue
+            now = max(clock, int(part.timestamp[: index - first + 1].max()))
+            window = window_of_clock(self._plan, now, fold.closed_through)
+            origin = (*part.partition, int(part.offset[index - first]))
+            self._rejected[origin] = (special.rejection.reason, window)
 
     def closed_windows(self, last: int | None) -> list[int]:
         """Return the windows to publish: those that every partition has closed.
@@ -322,34 +350,66 @@ class _Recount:
         return merger
 
 
-def _publish(
-    plan: Plan,
-    broker: Broker,
-    target: TopicNames,
-    recount: _Recount,
-    windows: Collection[int],
-    whole: bool,
-    clock: Clock,
-) -> int:
-    """Publish the finals of the windows and, with ``whole``, the totals; return their reports."""
-    merger = recount.merger(windows)
-    admitted = sorted(recount.admitted.items())
-    notes = tuple(f"rejected records admitted: {reason} {n:,}" for reason, n in admitted)
-    reports = 0
-    sink = broker.sink()
-    writer = SetWriter(sink, target.snapshots, clock, _SEND_SECONDS)
-    try:
-        for window in windows:
-            final, total = merger.final(window), merger.total(window) if whole else None
-            reports += 0 if final is None else final.reports
-            if final is not None:
-                writer.deliver(target.counts, list(count_records(plan, final, total)), 0)
-            for merged in (final, total):
-                if merged is not None:
-                    writer.write(_set_with_notes(plan, merged, notes))
-    finally:
-        sink.close(_SEND_SECONDS)
-    return reports
+class _Publication:
+    """The sets and counts of a replay.
+
+    Args:
+        plan: the plan.
+        target: names of the topics that are written.
+        recount: the counts.
+        windows: numbers of the windows to publish, ascending.
+        whole: whether running totals are known.
+        test_changes: whether finals are tested for changes.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        target: TopicNames,
+        recount: _Recount,
+        windows: Collection[int],
+        whole: bool,
+        test_changes: bool,
+    ) -> None:
+        self._plan = plan
+        self._target = target
+        self._windows = windows
+        self._whole = whole
+        self._test_changes = test_changes
+        self._merger = recount.merger(windows)
+        admitted = sorted(recount.admitted.items())
+        self._notes = tuple(f"rejected records admitted: {reason} {n:,}" for reason, n in admitted)
+
+    def write(self, broker: Broker, clock: Clock) -> int:
+        """Write the finals of the windows and, of a whole log, the totals; return their reports."""
+        reports = 0
+        sink = broker.sink()
+        writer = SetWriter(sink, self._target.snapshots, clock, _SEND_SECONDS)
+        try:
+            for window in self._windows:
+                final = self._merger.final(window)
+                total = self._merger.total(window) if self._whole else None
+                if final is not None:
+                    reports += final.reports
+                    writer.deliver(self._target.counts, self._kept(final, total), 0)
+                for merged in (final, total):
+                    if merged is not None:
+                        writer.write(_set_with_notes(self._plan, merged, self._notes))
+        finally:
+            sink.close(_SEND_SECONDS)
+        return reports
+
+    def _kept(self, final: MergedWindow, total: MergedWindow | None) -> list[KeyedRecord]:
+        """Return the records of the counts topic: counts, then tests of change."""
+        kept: list[KeyedRecord] = list(count_records(self._plan, final, total))
+        if not self._test_changes:
+            return kept
+        before = self._merger.final(final.window - 1)
+        earlier = earlier_of(final, total, None if before is None else before.tallies)
+        tests, error = try_changes(self._plan, final, earlier)
+        if error is not None:
+            _LOG.error(TESTS_FAILED, window=final.window, error=f"{type(error).__name__}: {error}")
+        return [*kept, *tests]
 
 
 def _set_with_notes(plan: Plan, merged: MergedWindow, notes: tuple[str, ...]) -> SnapshotSet:

@@ -19,10 +19,9 @@ from estimators.errors import FatalError, ForeignRecord, RecoverableError
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
 
-TICK_ONLY_BYTES = 128
+TICK_ONLY_BYTES = 96
 """Maximum size of a message while a plan is retired. A tick (a record without reports that advances
-the time of a log) has 89 bytes with its batch header; the smallest report has over 150 bytes,
-compressed or not."""
+the time of a log) has 89 bytes with its batch header; the smallest report has 103 bytes."""
 
 # Maximum time of one poll.
 _POLL_SECONDS = 0.5
@@ -153,5 +152,5 @@ class FinalsWaiter:
         )
 
     def _done(self, complete: Completeness) -> bool:
-        self.found = sum(map(complete.both, range(self._through + 1)))
+        self.found = sum(map(complete.may_delete, range(self._through + 1)))
         return self.found > self._through

@@ -19,11 +19,12 @@ from estimators import methods
 from estimators.analysis import analyse
 from estimators.analysis.leverage import FORGED_SHARE, leverages
 from estimators.analysis.poisoning import examine
+from estimators.analysis.published_summaries import published_summaries
 from estimators.domain import Attributes
 from estimators.errors import FatalError
-from estimators.marginal import Marginal
 from estimators.methods.base import Follows, Model
 from estimators.plan import Plan
+from estimators.plan.central_statement import central_statement
 from estimators.plan.loss import loss_plan, loss_window
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord, encode
 
@@ -87,7 +88,7 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
     elif merged.reports:
         model = _fit(plan, merged)
         tables = tuple(
-            _record(plan, merged, attributes, model.marginal(attributes), suspicious=suspicious)
+            _record(plan, merged, attributes, model, suspicious=suspicious)
             for attributes in plan.marginals
         )
         steps = processing(model, tables)
@@ -95,8 +96,20 @@ def build_set(plan: Plan, merged: MergedWindow, *, counts: bool = False) -> Snap
             association = analyse(model, plan.domain, plan.marginals, merged.reports)
     manifest = _manifest(plan, merged, tables, steps)
     poisoning = {} if examination is None else examination.to_json()
-    manifest = replace(manifest, poisoning=poisoning, analysis=association, counts=counts)
+    central = {} if suspicious else _central(plan, merged)
+    manifest = replace(
+        manifest, poisoning=poisoning, analysis=association, counts=counts, central=central
+    )
     return SnapshotSet(manifest, tables)
+
+
+def _central(plan: Plan, merged: MergedWindow) -> dict[str, Any]:
+    """Return what readers of a final learn about one device; empty where nothing is stated."""
+    if merged.kind is not Kind.FINAL:
+        return {}
+    smallest = min(int(n) for tally in merged.tallies for n in tally.n)
+    found = central_statement(plan, merged.reports, smallest)
+    return {} if found is None else found.to_json()
 
 
 def _fit(plan: Plan, merged: MergedWindow) -> Model:
@@ -111,10 +124,11 @@ def _record(
     plan: Plan,
     merged: MergedWindow,
     attributes: Attributes,
-    marginal: Marginal,
+    model: Model,
     *,
     suspicious: bool,
 ) -> MarginalRecord:
+    marginal = model.marginal(attributes)
     if not (np.isfinite(marginal.table).all() and np.isfinite(marginal.stderr).all()):
         raise FatalError(
             f"method {plan.method}: a table over {list(attributes)} is not finite in window "
@@ -132,6 +146,7 @@ def _record(
         noise_floor=marginal.noise_floor,
         reports=marginal.reports,
         flags=(*marginal.flags, *(["suspicious"] if suspicious else [])),
+        summaries=published_summaries(model, plan.domain, attributes, plan.summaries),
     )
 
 

@@ -10,10 +10,12 @@ from itertools import islice
 
 from broker.clock import Clock
 from broker.names import TopicNames
-from broker.transport import Partition, Topics
+from broker.transport import Partition, TopicInfo, Topics
 from consumer.publish.config import PublisherConfig
 from consumer.publish.follower import TopicFollower
 from consumer.publish.set_writer import KeyedRecord, SetWriter
+from consumer.runtime.topic_checks import find_counts
+from estimators.errors import FatalError
 from estimators.wire.snapshot import Kind, parse_key
 from estimators.wire.state import closed_key
 
@@ -28,6 +30,7 @@ class Cleaner:
         writer: writes the tombstones.
         clock: measures the interval.
         config: states the interval and the maximum number of deletions at once.
+        counts: the counts topic that is read; None where there was none.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class Cleaner:
         writer: SetWriter,
         clock: Clock,
         config: PublisherConfig,
+        counts: TopicInfo | None,
     ) -> None:
         self._names = names
         self._follower = follower
@@ -45,6 +49,7 @@ class Cleaner:
         self._writer = writer
         self._clock = clock
         self._config = config
+        self._counts = counts
         self._next = clock.monotonic()
 
     def clean(self) -> int:
@@ -52,6 +57,7 @@ class Cleaner:
 
         Raises:
             RecoverableError: the broker does not answer, or a tombstone was not acknowledged.
+            FatalError: the counts topic is not the one that was read.
         """
         now = self._clock.monotonic()
         if now < self._next:
@@ -62,21 +68,40 @@ class Cleaner:
         for group, partition, window in islice(self._unneeded_closed(), limit):
             number = self._names.state_partition(partition)
             closed.setdefault(number, []).append((closed_key(group, partition, window), None))
+        if closed:
+            self._check_counts()
         for number, records in closed.items():
             self._writer.deliver(self._names.state, records, number)
         early: list[KeyedRecord] = [(key, None) for key in islice(self._outdated_early(), limit)]
         self._writer.deliver(self._names.snapshots, early, 0)
         return len(early) + sum(map(len, closed.values()))
 
+    def _check_counts(self) -> None:
+        """Check that the counts which were read are still there: nobody could compute them again.
+
+        Raises:
+            FatalError: the counts topic was deleted, and possibly created again.
+        """
+        if self._counts is None:
+            return
+        now = find_counts(self._names, self._topics)
+        if now is None or now.id != self._counts.id:
+            raise FatalError(
+                f"topic {self._names.counts} was deleted while it was in use; closed records stay; "
+                "create it again (calmstream topics) and start again"
+            )
+
     def _unneeded_closed(self) -> Iterator[tuple[int, int, int]]:
         """Yield (group, partition, window) of the closed records that can be deleted.
 
         A closed record contains the counts of a window that one partition has closed. It can be
-        deleted if two conditions hold: the window's final and total were read complete; and the log
-        of the partition starts above the record that closed the window. Then no worker can count
-        that part of the log, and write the closed record, once more.
+        deleted if two conditions hold: the window's final and total were read complete, with all
+        counts that they name; and the log of the partition starts above the record that closed the
+        window. Then no worker can count that part of the log, and write the closed record, once
+        more.
         """
-        settled = list(self._follower.merger.closed_records())
+        complete = self._follower.completeness.may_delete
+        settled = [one for one in self._follower.merger.closed_records() if complete(one[2])]
         inputs = {Partition(self._names.reports(g), p) for g, p, _, _ in settled}
         starts = self._topics.log_starts(inputs) if inputs else {}
         for group, partition, window, closed_at in settled:

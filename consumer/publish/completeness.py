@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from estimators.errors import ForeignRecord
 from estimators.plan import Plan
-from estimators.wire import counts as wire
+from estimators.wire.counts import CountsHeader, read_record
 from estimators.wire.snapshot import Kind, Manifest, Revision
 
 
@@ -29,7 +28,8 @@ class Completeness:
 
     Args:
         plan: whose sets.
-        counts: whether there is a counts topic. Without one, a final needs no counts.
+        counts: whether there is a counts topic. Without one, a final needs no counts; but what the
+            counts that it names can be computed from again may not be deleted.
     """
 
     def __init__(self, plan: Plan, *, counts: bool) -> None:
@@ -37,30 +37,28 @@ class Completeness:
         self._counts = counts
         self._kept: dict[int, dict[int, Revision]] = {}
         self._waiting: dict[int, Revision] = {}
+        self._unread: set[int] = set()
         self._complete: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
 
-    def read_counts(self, key: bytes, value: bytes | None) -> Closed | None:
-        """Read a record of the counts topic; return the final that it completes, if any.
+    def read_counts(self, key: bytes, value: bytes | None) -> tuple[CountsHeader, Closed | None]:
+        """Read a record of the counts topic; return its header and the final that it completes.
 
         Raises:
             ForeignRecord: not a counts record of this plan.
             InvalidInput: of a newer version.
         """
-        window, group = wire.parse_key(key)
-        if value is None:
-            # Nobody deletes counts, except with their topic.
-            raise ForeignRecord("the counts topic holds a deletion; who else writes to it?")
-        header = wire.decode_header(self._plan, value)
-        if (header.window, header.group) != (window, group):
-            raise ForeignRecord(f"counts of window {header.window} under another key")
+        header = read_record(self._plan, key, value)
+        window = header.window
         if window in self._complete[Kind.FINAL]:
-            return None
-        self._kept.setdefault(window, {})[group] = header.revision
-        return self._settle(window) if window in self._waiting else None
+            return header, None
+        self._kept.setdefault(window, {})[header.group] = header.revision
+        return header, self._settle(window) if window in self._waiting else None
 
     def found(self, manifest: Manifest) -> Closed | None:
         """Note a final or total that was assembled; return it if it is complete now."""
         if manifest.kind is Kind.TOTAL or not (manifest.counts and self._counts):
+            if manifest.kind is Kind.FINAL and manifest.counts:
+                self._unread.add(manifest.window)
             return self._done(Closed(manifest.window, manifest.kind))
         self._waiting[manifest.window] = manifest.revision
         return self._settle(manifest.window)
@@ -73,13 +71,17 @@ class Completeness:
         """Return whether the final and the total of a window are complete."""
         return all(window in windows for windows in self._complete.values())
 
+    def may_delete(self, window: int) -> bool:
+        """Return whether final and total are complete, and all counts that they name were read."""
+        return self.both(window) and window not in self._unread
+
     def count(self, kind: Kind) -> int:
         """Return the number of windows whose final or total is complete."""
         return len(self._complete[kind])
 
     def without_counts(self) -> list[int]:
-        """Return windows whose final was read while its counts were not, ascending."""
-        return sorted(self._waiting)
+        """Return windows whose final was read while counts that it names were not, ascending."""
+        return sorted(self._unread.union(self._waiting))
 
     def _settle(self, window: int) -> Closed | None:
         kept = self._kept.get(window, {})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from consumer.runtime.config import Settings
+from broker.settings import Settings, bounded
 from estimators.plan import Plan
 
 
@@ -21,17 +19,19 @@ class PublisherConfig(Settings):
         retry_seconds: time for which failing calls are repeated before the publisher exits.
         rewrite_seconds: pause before a set is written again that was written several times and was
             never read back complete.
+        test_changes: whether every final is tested for changes against the windows before.
         topic_check_seconds: time between two checks that the topics still exist.
     """
 
-    refresh_seconds: float | None = Field(None, ge=0, le=86_400)
-    poll_seconds: float = Field(0.2, ge=0, le=5)
-    send_seconds: float = Field(30.0, gt=0, le=600)
-    clean_seconds: float = Field(60.0, ge=0, le=86_400)
-    clean_records: int = Field(10_000, ge=1, le=1_000_000)
-    retry_seconds: float = Field(60.0, gt=0, le=3600)
-    rewrite_seconds: float = Field(60.0, gt=0, le=86_400)
-    topic_check_seconds: float = Field(10.0, gt=0, le=3600)
+    refresh_seconds: float | None = bounded(None, ge=0, le=86_400)
+    poll_seconds: float = bounded(0.2, ge=0, le=5)
+    send_seconds: float = bounded(30.0, gt=0, le=600)
+    clean_seconds: float = bounded(60.0, ge=0, le=86_400)
+    clean_records: int = bounded(10_000, ge=1, le=1_000_000)
+    retry_seconds: float = bounded(60.0, gt=0, le=3600)
+    rewrite_seconds: float = bounded(60.0, gt=0, le=86_400)
+    test_changes: bool = True
+    topic_check_seconds: float = bounded(10.0, gt=0, le=3600)
 
     def refresh(self, plan: Plan) -> float:
         """Return the time between two early sets of a window of this plan, in seconds."""

@@ -1,4 +1,4 @@
-"""Estimates the tables of one window on a thread of its own.
+"""Estimates the tables of one window on another thread.
 
 An estimate can take long. On the publisher's own thread it would delay the polls, and the publisher
 would lose its membership of the consumer group.
@@ -7,15 +7,37 @@ would lose its membership of the consumer group.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from broker.clock import Clock
 from consumer.publish.build import SnapshotSet, build_set
+from consumer.publish.changes import Earlier, try_changes
 from consumer.publish.merge import MergedWindow
+from consumer.publish.set_writer import KeyedRecord
 from estimators.plan import Plan
 
 
+def on_a_thread(run: Callable[[], None]) -> None:
+    """Run something on a thread of its own, which does not keep the process alive."""
+    threading.Thread(target=run, name="estimate", daemon=True).start()
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateRunner:
+    """Where estimates run.
+
+    Attributes:
+        start: runs a function on another thread, now or later.
+        wait_seconds: maximum time for which a publisher waits for an estimate in one step.
+    """
+
+    start: Callable[[Callable[[], None]], None] = on_a_thread
+    wait_seconds: float = 1.0
+
+
 class EstimateJob:
-    """Builds a set of tables on a thread, which starts in the constructor.
+    """Builds a set of tables on another thread; the constructor starts it.
 
     The thread uses only the plan and the counts, and does not keep the process alive. So a job that
     is not needed any more can simply be dropped.
@@ -25,24 +47,38 @@ class EstimateJob:
         merged: the counts of the window.
         clock: measures the duration.
         counts: whether the counts are kept in the counts topic.
+        start: runs a function on another thread.
+        earlier: counts to test the window against; None for no tests.
 
     Attributes:
         merged: the counts of the window.
+        changes: key and value of the record of tests, once the job is done; empty without tests.
+        changes_error: the error that ended the tests, which do not stop a final.
         seconds: duration of the estimate; 0 until it is done.
     """
 
     def __init__(
-        self, plan: Plan, merged: MergedWindow, clock: Clock, *, counts: bool = False
+        self,
+        plan: Plan,
+        merged: MergedWindow,
+        clock: Clock,
+        *,
+        counts: bool = False,
+        start: Callable[[Callable[[], None]], None] = on_a_thread,
+        earlier: Earlier | None = None,
     ) -> None:
         self.merged = merged
         self.seconds = 0.0
         self._plan = plan
         self._clock = clock
         self._counts = counts
+        self._earlier = earlier
+        self.changes: list[KeyedRecord] = []
+        self.changes_error: Exception | None = None
         self._done = threading.Event()
         self._result: SnapshotSet | None = None
         self._error: Exception | None = None
-        threading.Thread(target=self._run, name="estimate", daemon=True).start()
+        start(self._run)
 
     def wait(self, seconds: float) -> bool:
         """Block until the job is done, for at most this many seconds; return whether it is done."""
@@ -65,5 +101,7 @@ class EstimateJob:
             self._result = build_set(self._plan, self.merged, counts=self._counts)
         except Exception as error:  # noqa: BLE001 - ``result`` raises it again
             self._error = error
+        if self._earlier is not None and self._error is None:
+            self.changes, self.changes_error = try_changes(self._plan, self.merged, self._earlier)
         self.seconds = self._clock.monotonic() - began
         self._done.set()

@@ -8,11 +8,13 @@ from broker.names import TopicNames
 from broker.transport import Partition, Reader, Record, Topics
 from consumer.publish.completeness import Closed, Completeness
 from consumer.publish.merge import StateMerger
+from consumer.publish.recent_counts import RecentCounts
 from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from consumer.runtime.read_topics import EndCheck
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from estimators.errors import ForeignRecord
 from estimators.plan import Plan
+from estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
 from estimators.wire.snapshot import Kind, parse_key
 
 
@@ -29,11 +31,13 @@ class TopicFollower:
         found: called with each final and total that was assembled.
         completed: called with each final and total that is complete, before the counts of its
             window are forgotten. A final can be complete later than assembled: with its counts.
+        changed: called with each record of tests of change.
 
     Attributes:
         merger: the counts from the state topic.
         assembler: the complete sets of the snapshots topic.
         completeness: finals and totals that are complete with their counts.
+        recent: the counts of the newest final windows.
         early_keys: the keys of early records in the snapshots topic, by window.
         foreign: counts the records that are skipped.
     """
@@ -49,7 +53,11 @@ class TopicFollower:
         counts: bool,
         found: Callable[[Snapshot], None],
         completed: Callable[[Closed], None],
+        changed: Callable[[ChangesRecord], None],
     ) -> None:
+        self._plan = plan
+        self._changed = changed
+        self.recent = RecentCounts(plan)
         self.merger = StateMerger(plan)
         self.assembler = SnapshotAssembler(plan.digest)
         self.completeness = Completeness(plan, counts=counts)
@@ -63,11 +71,12 @@ class TopicFollower:
         self._counts = Partition(names.counts, 0)
         numbers = {names.state_partition(p) for p in range(plan.partitions)}
         state = [Partition(names.state, number) for number in sorted(numbers)]
-        published = [self._snapshots, *([self._counts] if counts else [])]
-        # These topics are read first: counts of windows that are already published need not be
-        # kept when the state topic is read.
-        self._unread: list[list[Partition]] = [published, state]
-        self._assigned: list[Partition] = []
+        # What is published is read first: counts of windows that are already published need not be
+        # kept when the state topic is read. Each topic is read alone, because the client waits for
+        # records of partitions that have none before it fetches again from the others.
+        published = [[self._snapshots], *([[self._counts]] if counts else [])]
+        self._unread: list[list[Partition]] = [*published, state]
+        self._positions: dict[Partition, int] = {}
         self._end_check: EndCheck | None = None
 
     @property
@@ -98,15 +107,17 @@ class TopicFollower:
         """
         wanted = self._unread[0]
         if self._end_check is None:
-            starts = self._topics.log_starts(wanted)
-            self._reader.assign([*self._assigned, *wanted])
-            for partition, offset in starts.items():
-                self._reader.seek(partition, offset)
-            self._assigned += wanted
+            self._positions |= self._topics.log_starts(wanted)
+            last = len(self._unread) == 1
+            assigned = list(self._positions) if last else wanted
+            self._reader.assign(assigned)
+            for partition in assigned:
+                self._reader.seek(partition, self._positions[partition])
             self._end_check = EndCheck(self._reader, self._topics, wanted)
         if not self._end_check.update():
             self.read(timeout)
         if self._end_check.update():
+            self._positions |= {p: self._reader.position(p) for p in wanted}
             self._unread.pop(0)
             self._end_check = None
 
@@ -118,7 +129,7 @@ class TopicFollower:
                 if record.partition == self._snapshots:
                     self._read_snapshot(key, record)
                 elif record.partition == self._counts:
-                    self._complete(self.completeness.read_counts(key, record.value))
+                    self._read_counts(key, record.value)
                 else:
                     self.merger.read(key, record.value)
             except ForeignRecord as error:
@@ -133,6 +144,15 @@ class TopicFollower:
             return
         self._found(snapshot)
         self._complete(self.completeness.found(snapshot.manifest))
+
+    def _read_counts(self, key: bytes, value: bytes | None) -> None:
+        if is_changes_key(key):
+            self._changed(decode_changes(self._plan, key, value))
+            return
+        header, closed = self.completeness.read_counts(key, value)
+        assert value is not None
+        self.recent.read(header, value)
+        self._complete(closed)
 
     def _complete(self, closed: Closed | None) -> None:
         if closed is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from consumer.publish.merge import MergedWindow
+from estimators.analysis.poisoning import examine
 from estimators.plan import Plan
 from estimators.wire.counts import GroupCounts, counts_key, encode_counts
 
@@ -19,6 +20,7 @@ def count_records(
         final: the window, closed in every partition.
         total: all windows through it; None if they were not all counted.
     """
+    suspicious = final.reports > 0 and examine(plan, final.tallies).suspicious
     for group, tally in enumerate(final.tallies):
         first = group * plan.partitions
         kept = GroupCounts(
@@ -27,5 +29,6 @@ def count_records(
             revision=final.revision[first : first + plan.partitions],
             tally=tally,
             total=None if total is None else total.tallies[group],
+            suspicious=suspicious,
         )
         yield counts_key(final.window, group), encode_counts(plan, kept)

@@ -11,9 +11,11 @@ from broker.metric_definition import MetricDefinition
 from consumer.metrics import publisher as m
 from consumer.metrics.registry import Metrics
 from consumer.publish.build import SnapshotSet
+from consumer.publish.changes import TESTS_FAILED
 from consumer.publish.merge import MergedWindow
 from consumer.subscribe.assembler import SnapshotAssembler
 from estimators.plan import Plan
+from estimators.wire.changes import ChangesRecord
 from estimators.wire.snapshot import Kind, Manifest
 
 _PUBLISHED: dict[Kind, MetricDefinition] = {
@@ -42,6 +44,7 @@ class Measures:
         self._log = log
         self._shares_through = -1
         self._newest_final = -1
+        self._newest_tests = -1
 
     def foreign(self) -> None:
         """Count a record that calmstream did not write."""
@@ -62,6 +65,25 @@ class Measures:
             self._show_shares(manifest)
         else:
             self._show_final(manifest)
+
+    def changes(self, record: ChangesRecord) -> None:
+        """Set the metrics of the tests of a final, if no newer one was read."""
+        if record.window < self._newest_tests:
+            return
+        self._newest_tests = record.window
+        for family in record.families:
+            against = {"against": family.against}
+            self._metrics.set(m.CHANGES_TESTED, family.tested, **against)
+            self._metrics.set(m.CHANGES_FOUND, family.changed, **against)
+            self._metrics.set(m.CHANGES_SMALLEST, family.smallest, **against)
+
+    def tests_failed(self, window: int, error: Exception) -> None:
+        """Log that the tests of a final ended with an error; the final is published."""
+        self._log.error(
+            TESTS_FAILED,
+            window=window,
+            error=f"{type(error).__name__}: {error}",
+        )
 
     def written(self, snapshot: SnapshotSet, merged: MergedWindow, seconds: float) -> None:
         """Set the metrics of a set that was acknowledged ``seconds`` after the start of writing."""

@@ -10,6 +10,7 @@ from broker.transport import Broker, Partition, Topics
 from consumer.metrics.publisher import ACTIVE, FAILURES, retire
 from consumer.metrics.registry import Metrics
 from consumer.publish.config import PublisherConfig
+from consumer.publish.estimate_job import EstimateRunner
 from consumer.publish.session import PublishingSession
 from consumer.runtime.health import RoleHealth
 from consumer.runtime.retry import RetryBudget
@@ -45,6 +46,7 @@ class Publisher:
         clock: measures intervals; it never influences the content of a set.
         config: settings of the publisher.
         metrics: the metrics, from :func:`consumer.metrics.publisher.publisher_metrics`.
+        estimates: where estimates run; None means on threads of their own.
 
     Attributes:
         health: the publisher's health, which the web server reports.
@@ -61,6 +63,7 @@ class Publisher:
         clock: Clock,
         config: PublisherConfig,
         metrics: Metrics,
+        estimates: EstimateRunner | None = None,
     ) -> None:
         self.health = RoleHealth(self.name, clock)
         self._plan = plan
@@ -69,6 +72,7 @@ class Publisher:
         self._clock = clock
         self._config = config
         self._metrics = metrics
+        self._estimates = estimates
         self._lead = Partition(names.state, 0)
         self._member = broker.group_reader(f"{names.output_prefix}.publisher")
         self._prepared = False
@@ -93,6 +97,11 @@ class Publisher:
         """Whether this publisher is active and every window has a complete final and total."""
         session = self._session
         return session is not None and session.caught_up and session.finished
+
+    @property
+    def busy(self) -> bool:
+        """Whether more may be due at once."""
+        return self._busy
 
     @property
     def last_turn(self) -> float:
@@ -184,6 +193,7 @@ class Publisher:
             clock=self._clock,
             config=self._config,
             metrics=self._metrics,
+            estimates=self._estimates,
         )
         self._metrics.set(ACTIVE, 1)
 

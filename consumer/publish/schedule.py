@@ -19,7 +19,7 @@ from consumer.publish.measures import Measures
 from consumer.publish.merge import MergedWindow
 from consumer.subscribe.assembler import above
 from estimators.plan import Plan
-from estimators.wire.snapshot import Kind, Revision
+from estimators.wire.snapshot import Kind
 
 _QUICK_ATTEMPTS = 5
 """Number of times that a set is written without a pause if it is never read back complete. After
@@ -64,7 +64,7 @@ class Schedule:
         # Each final and total that was written and not read back yet.
         self._sent: dict[Closed, _Sent] = {}
         self._rewrite_at: dict[Closed, float] = {}
-        self._sent_early: dict[int, Revision] = {}
+        self._sent_early: dict[int, MergedWindow] = {}
         self._early_due: deque[int] = deque()
         self._next_refresh = clock.monotonic()
 
@@ -75,13 +75,14 @@ class Schedule:
     def wanted(self, merged: MergedWindow) -> bool:
         """Return whether this set is still needed: not read back, and no newer one was written."""
         window, assembler = merged.window, self._follower.assembler
+        sent = self._sent_early.get(window)
         if merged.kind is not Kind.EARLY:
             return not self._follower.completeness.complete(window, merged.kind)
         return (
             merged.reports > 0
             and not assembler.complete(window, Kind.FINAL)
             and above(merged.revision, assembler.revision(window))
-            and above(merged.revision, self._sent_early.get(window))
+            and (sent is None or above(merged.revision, sent.revision))
         )
 
     def attempt(self, merged: MergedWindow) -> int:
@@ -109,7 +110,7 @@ class Schedule:
             attempts: as :meth:`attempt` returned it.
         """
         if merged.kind is Kind.EARLY:
-            self._sent_early[merged.window] = merged.revision
+            self._sent_early[merged.window] = merged
         else:
             self._sent[Closed(merged.window, merged.kind)] = _Sent(manifest, counts, attempts)
 
@@ -138,15 +139,25 @@ class Schedule:
         waits = self._clock.monotonic() < self._rewrite_at.get(set_id, 0.0)
         return waits or not self._follower.has_read(sent.manifest, sent.counts)
 
+    def _unchanged(self, merged: MergedWindow) -> bool:
+        """Return whether the early set that was written last and read back has the same counts.
+
+        Its tables would be the same. The revision alone can be higher: ticks and records of other
+        windows move it.
+        """
+        sent = self._sent_early.get(merged.window)
+        published = self._follower.assembler.revision(merged.window)
+        return sent is not None and published == sent.revision and merged.counts == sent.counts
+
     def _next_early(self) -> MergedWindow | None:
         """Return the next early set of this round that is newer than the published one."""
         now, merger = self._clock.monotonic(), self._follower.merger
         if not self._early_due and now >= self._next_refresh:
             self._next_refresh = now + self._config.refresh(self._plan)
-            self._early_due.extend(merger.open_windows())
+            self._early_due.extend(merger.open_windows() if self._plan.early else ())
             self._measures.waiting(len(merger.waiting()))
         while self._early_due:
             merged = merger.early(self._early_due.popleft())
-            if merged is not None and self.wanted(merged):
+            if merged is not None and self.wanted(merged) and not self._unchanged(merged):
                 return merged
         return None

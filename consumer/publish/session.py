@@ -16,10 +16,11 @@ from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Broker
 from consumer.metrics.registry import Metrics
+from consumer.publish.changes import Earlier, earlier_of
 from consumer.publish.cleaning import Cleaner
 from consumer.publish.completeness import Closed
 from consumer.publish.config import PublisherConfig
-from consumer.publish.estimate_job import EstimateJob
+from consumer.publish.estimate_job import EstimateJob, EstimateRunner
 from consumer.publish.follower import TopicFollower
 from consumer.publish.kept_counts import count_records
 from consumer.publish.measures import Measures
@@ -31,9 +32,6 @@ from consumer.runtime.topic_checks import find_counts
 from consumer.subscribe.assembler import Snapshot
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
-
-_ESTIMATE_WAIT_SECONDS = 1.0
-"""Maximum time for which one step waits for an estimate; the next poll must come soon."""
 
 NO_COUNTS = (
     "there is no counts topic that may be used: finals are published, but calmstream query will "
@@ -52,6 +50,7 @@ class PublishingSession:
         clock: measures intervals; it never influences the content of a set.
         config: settings of the publisher.
         metrics: the metrics, from :func:`consumer.metrics.publisher.publisher_metrics`.
+        estimates: where estimates run; None means on threads of their own.
 
     Attributes:
         follower: keeps what was read from the topics.
@@ -67,16 +66,20 @@ class PublishingSession:
         clock: Clock,
         config: PublisherConfig,
         metrics: Metrics,
+        estimates: EstimateRunner | None = None,
     ) -> None:
         log = structlog.get_logger("calmstream.publisher").bind(plan=plan.digest[:8])
         self._plan = plan
         self._names = names
         self._clock = clock
+        self._estimates = estimates or EstimateRunner()
         self._measures = Measures(plan, metrics, clock, log)
+        self._tests = config.test_changes
         with ExitStack() as undo:
             self._topics = broker.topics()
             undo.callback(self._topics.close)
-            self._counts = find_counts(names, self._topics) is not None
+            found = find_counts(names, self._topics)
+            self._counts = found is not None
             if not self._counts:
                 log.warning(NO_COUNTS, topic=names.counts)
             self._reader = broker.reader()
@@ -96,9 +99,12 @@ class PublishingSession:
             counts=self._counts,
             found=self._found,
             completed=self._completed,
+            changed=self._measures.changes,
         )
         self.schedule = Schedule(plan, self.follower, clock, config, self._measures, log)
-        self._cleaner = Cleaner(names, self.follower, self._topics, self._writer, clock, config)
+        self._cleaner = Cleaner(
+            names, self.follower, self._topics, self._writer, clock, config, found
+        )
         self._job: EstimateJob | None = None
         self._kept: list[KeyedRecord] = []
 
@@ -133,7 +139,14 @@ class PublishingSession:
             due = self.schedule.next()
             if due is not None:
                 self._kept = self._counts_of(due)
-                self._job = EstimateJob(self._plan, due, self._clock, counts=bool(self._kept))
+                self._job = EstimateJob(
+                    self._plan,
+                    due,
+                    self._clock,
+                    counts=bool(self._kept),
+                    start=self._estimates.start,
+                    earlier=self._earlier_of(due),
+                )
         if self._job is None:
             return self._clean()
         self._finish(self._job)
@@ -158,9 +171,18 @@ class PublishingSession:
         total = self.follower.merger.total(merged.window)
         return list(count_records(self._plan, merged, total))
 
+    def _earlier_of(self, merged: MergedWindow) -> Earlier | None:
+        """Return the counts to test a final against; None where there are no tests."""
+        if not (self._kept and self._tests):
+            return None
+        merger, window = self.follower.merger, merged.window
+        before = merger.final(window - 1)
+        previous = self.follower.recent.tallies(window - 1) if before is None else before.tallies
+        return earlier_of(merged, merger.total(window), previous)
+
     def _finish(self, job: EstimateJob) -> None:
         """Write the set that is being estimated, if the estimate is ready and still needed."""
-        if not job.wait(_ESTIMATE_WAIT_SECONDS):
+        if not job.wait(self._estimates.wait_seconds):
             return
         snapshot, merged = job.result(), job.merged
         if self.schedule.wanted(merged):
@@ -168,11 +190,14 @@ class PublishingSession:
             attempts = self.schedule.attempt(merged)
             began = self._clock.monotonic()
             # The counts first: a manifest that names them is never without them.
-            counts = self._writer.deliver(self._names.counts, self._kept, 0)
+            kept = [*self._kept, *job.changes]
+            counts = self._writer.deliver(self._names.counts, kept, 0)
             manifest = self._writer.write(snapshot)
             self.schedule.written(merged, manifest, counts, attempts)
             self._measures.written(snapshot, merged, self._clock.monotonic() - began)
             self._measures.estimated(job.seconds)
+            if job.changes_error is not None:
+                self._measures.tests_failed(merged.window, job.changes_error)
         self._job = None
 
     def _clean(self) -> bool:

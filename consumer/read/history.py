@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Self
 
 from broker.clock import SystemClock
@@ -12,6 +13,7 @@ from broker.transport import Broker
 from consumer.read.answer import Answer
 from consumer.read.kept import KeptCounts
 from consumer.read.ranges import Windows, read_windows
+from consumer.read.refusals import NoReports, NotFinal, NotKept, Withheld
 from consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
 from estimators import methods
 from estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
@@ -22,6 +24,7 @@ from estimators.methods.base import Follows, Model
 from estimators.plan import Plan
 from estimators.planning import require_answers
 from estimators.tally import Tally
+from estimators.wire.changes import ChangesRecord
 from estimators.wire.snapshot import Revision
 
 MODELS = 8
@@ -29,6 +32,24 @@ MODELS = 8
 
 _Fitted = tuple[Model, tuple[str, ...]]
 """A model, and flags of its reports."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """The counts of some windows.
+
+    Attributes:
+        plan: the plan.
+        windows: the windows.
+        tallies: one per group.
+        flags: of the reports.
+    """
+
+    plan: Plan
+    windows: Windows
+    tallies: tuple[Tally, ...]
+    flags: tuple[str, ...]
+
 
 SUSPICIOUS = "suspicious"
 DEPENDENT = "dependent"
@@ -119,8 +140,9 @@ class History:
             given: some of the attributes: proportions within each of their combinations.
 
         Raises:
-            InvalidInput: unknown names, windows that are not final or not kept, a table that is too
-                large, or one that the plan withholds.
+            InvalidInput: unknown names, or a table that is too large; and by
+                :mod:`consumer.read.refusals` windows that are not final, not kept, without
+                reports, or withheld.
         """
         self._ready()
         chosen = self._windows(windows)
@@ -130,8 +152,8 @@ class History:
     def difference(
         self,
         attributes: Sequence[str],
-        windows: str,
-        minus: str,
+        windows: str | Windows,
+        minus: str | Windows,
         *,
         group: str | Mapping[str, str] = "",
         given: Sequence[str] = (),
@@ -159,6 +181,61 @@ class History:
             more = (*more, DEPENDENT)
         return self._answer(change, (after, before), (*flags, *more))
 
+    def table(
+        self,
+        attributes: Sequence[str],
+        windows: str | Windows = "total",
+        group: str | Mapping[str, str] = "",
+    ) -> tuple[GroupedTable, tuple[str, ...], Windows, Revision]:
+        """Return a table with its covariance, flags of its reports, its windows and revision.
+
+        Arguments and errors are those of :meth:`ask`.
+        """
+        self._ready()
+        chosen = self._windows(windows)
+        found, flags = self._table(attributes, chosen, group)
+        return found, flags, chosen, self._revision(chosen.last)
+
+    def model(self, windows: str | Windows = "total") -> tuple[Model, Windows]:
+        """Return the fitted model of some windows, and these windows; raises as :meth:`ask`."""
+        self._ready()
+        chosen = self._windows(windows)
+        return self._model(chosen)[0], chosen
+
+    def counted(self, windows: str | Windows) -> Counted:
+        """Return the counts of some windows, without those of a pilot, and their flags.
+
+        Args:
+            windows: as for :meth:`ask`.
+
+        Raises:
+            InvalidInput: windows that are not final or not kept, have no reports, or are withheld.
+        """
+        self._ready()
+        chosen = self._windows(windows)
+        self._revision(chosen.last)
+        tallies = self._tallies(chosen)
+        return Counted(self._plan, chosen, tuple(tallies), self._checked(chosen, tallies))
+
+    def window_counts(self, window: int) -> list[Tally]:
+        """Return the counts of one kept window, one tally per group.
+
+        Raises:
+            InvalidInput: the window is not kept.
+        """
+        self._ready()
+        if not self._kept.kept(window):
+            raise NotKept(self._why_not_kept(window))
+        return self._kept.tallies(window)[0]
+
+    def tests(self, window: int) -> ChangesRecord | None:
+        """Return the published tests of change of a final window; None where there are none."""
+        self._ready()
+        self._ready()
+        found = self._kept.tests.get(window)
+        final = None if found is None else self._kept.final(window)
+        return found if found and final and found.revision == final.revision else None
+
     def _ready(self) -> None:
         if not self._read:
             self.refresh()
@@ -168,8 +245,19 @@ class History:
             return text
         newest = self._kept.newest()
         if newest is None:
-            raise InvalidInput("no window is final yet")
+            raise NotFinal("no window is final yet")
         return read_windows(text, self._plan, newest)
+
+    def _revision(self, window: int) -> Revision:
+        """Return the revision of a final window.
+
+        Raises:
+            NotFinal: it is not final.
+        """
+        final = self._kept.final(window)
+        if final is None:
+            raise NotFinal(f"window {window} is not final")
+        return final.revision
 
     def _table(
         self, attributes: Sequence[str], windows: Windows, group: str | Mapping[str, str]
@@ -188,10 +276,7 @@ class History:
         Raises:
             InvalidInput: counts that are not kept, or that the plan withholds.
         """
-        final = self._kept.finals.get(windows.last)
-        if final is None:
-            raise InvalidInput(f"window {windows.last} is not final")
-        place = (windows, final.revision)
+        place = (windows, self._revision(windows.last))
         if place not in self._models:
             self._models[place] = self._fitted(windows)
             while len(self._models) > MODELS:
@@ -201,12 +286,21 @@ class History:
 
     def _fitted(self, windows: Windows) -> _Fitted:
         tallies = self._tallies(windows)
+        flags = self._checked(windows, tallies)
+        return self._fit(windows, tallies), flags
+
+    def _checked(self, windows: Windows, tallies: list[Tally]) -> tuple[str, ...]:
+        """Return the flags of counts.
+
+        Raises:
+            InvalidInput: there are no reports, or the plan withholds the windows.
+        """
         if not any(tally.reports for tally in tallies):
-            raise InvalidInput(f"{windows} received no reports")
+            raise NoReports(f"{windows} received no reports")
         flags = self._flags(windows, tallies)
         if SUSPICIOUS in flags and self._plan.on_suspicion == "withhold":
-            raise InvalidInput(f"{windows}: withheld: the raw counts look forged")
-        return self._fit(windows, tallies), flags
+            raise Withheld(f"{windows}: withheld: the raw counts look forged")
+        return flags
 
     def _fit(self, windows: Windows, tallies: list[Tally]) -> Model:
         method = methods.get(self._plan.method)
@@ -216,8 +310,8 @@ class History:
 
     def _flags(self, windows: Windows, tallies: list[Tally]) -> tuple[str, ...]:
         flags = []
-        finals = (self._kept.finals.get(w) for w in range(windows.first, windows.last + 1))
-        forged = any(f is not None and bool(f.poisoning.get("suspicious")) for f in finals)
+        finals = (self._kept.final(w) for w in range(windows.first, windows.last + 1))
+        forged = any(final is not None and final.suspicious for final in finals)
         if forged or examine(self._plan, tallies).suspicious:
             flags.append(SUSPICIOUS)
         if 1 < self._plan.guarantee.windows < len(windows):
@@ -238,7 +332,7 @@ class History:
         found: list[Tally] | None = None
         for window in range(windows.first, windows.last + 1):
             if not self._kept.kept(window):
-                raise InvalidInput(self._why_not_kept(window))
+                raise NotKept(self._why_not_kept(window))
             own, _ = self._kept.tallies(window)
             found = own if found is None else [a + b for a, b in zip(found, own, strict=True)]
         assert found is not None
@@ -248,7 +342,7 @@ class History:
         return self._kept.tallies(window)[1] if self._kept.kept(window) else None
 
     def _why_not_kept(self, window: int) -> str:
-        final = self._kept.finals.get(window)
+        final = self._kept.final(window)
         if final is None:
             return f"window {window} is not final"
         if not final.counts:
@@ -266,7 +360,7 @@ class History:
             flags=tuple(dict.fromkeys((*found.flags, *flags))),
             windows=windows,
             reports=found.reports,
-            revision=self._kept.finals[max(w.last for w in windows)].revision,
+            revision=self._revision(max(w.last for w in windows)),
         )
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from consumer.read.refusals import NotFinal
 from estimators.errors import InvalidInput
 from estimators.plan import Plan
 
@@ -53,7 +54,8 @@ def read_windows(text: str, plan: Plan, newest: int) -> Windows:
         newest: the newest final window.
 
     Raises:
-        InvalidInput: another text, an unknown window, or a range without one.
+        NotFinal: a window after the newest final one.
+        InvalidInput: another text, or a range without a window.
     """
     text = text.strip()
     if text == TOTAL:
@@ -64,21 +66,38 @@ def read_windows(text: str, plan: Plan, newest: int) -> Windows:
     if _NUMBER.fullmatch(first) and (not dots or _NUMBER.fullmatch(last)):
         found = Windows(int(first), int(last or first))
     elif dots:
-        found = _of_dates(first, last, plan, newest)
+        found = _of_dates(text, plan, newest)
     else:
-        raise InvalidInput(
-            f"windows {text!r}: expected total, latest, a number, I..J or DATE..DATE"
-        )
+        raise _unknown(text)
     if found.first > found.last:
-        raise InvalidInput(f"windows {text!r}: no window is in this range")
+        raise InvalidInput(
+            f"windows {text!r}: no final window is in this range; {_known(plan, newest)}"
+        )
     if found.last > newest:
-        raise InvalidInput(f"windows {text!r}: the newest final window is {newest}")
+        raise NotFinal(f"windows {text!r}: the newest final window is {newest}")
     return found
 
 
-def _of_dates(first: str, last: str, plan: Plan, newest: int) -> Windows:
-    start, _ = _span_ms(first)
-    _, end = _span_ms(last)
+def _unknown(text: str) -> InvalidInput:
+    return InvalidInput(
+        f"windows {text!r}: expected total, latest, a number, I..J or DATE..DATE, "
+        "such as 2026-01-01..2026-01-31"
+    )
+
+
+def _known(plan: Plan, newest: int) -> str:
+    """Return the windows that are final, and when they begin."""
+    starts = [datetime.fromtimestamp(plan.window_start(w) / 1000, UTC) for w in (0, newest)]
+    first, last = (f"{start:%Y-%m-%dT%H:%M}" for start in starts)
+    return f"windows 0 to {newest} are final and begin from {first} to {last} UTC"
+
+
+def _of_dates(text: str, plan: Plan, newest: int) -> Windows:
+    first, _, last = text.partition("..")
+    try:
+        start, end = _span_ms(first)[0], _span_ms(last)[1]
+    except ValueError:
+        raise _unknown(text) from None
     # Windows that begin at or after the start, and before the end.
     low = max(plan.window_at(start - 1) + 1, 0)
     high = min(plan.window_at(end - 1), plan.windows - 1, newest)
@@ -86,18 +105,17 @@ def _of_dates(first: str, last: str, plan: Plan, newest: int) -> Windows:
 
 
 def _span_ms(text: str) -> tuple[int, int]:
-    """Return the first millisecond of a date or time, and the first one after it."""
+    """Return the first millisecond of a date or time, and the first one after it.
+
+    Raises:
+        ValueError: another text.
+    """
     text = text.strip()
-    try:
-        if len(text) == len("2026-01-31"):
-            day = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
-            start = round(day.timestamp() * 1000)
-            return start, start + round(timedelta(days=1) / timedelta(milliseconds=1))
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidInput(
-            f"windows: expected a number or a date such as 2026-01-31, got {text!r}"
-        ) from None
+    if len(text) == len("2026-01-31"):
+        day = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
+        start = round(day.timestamp() * 1000)
+        return start, start + round(timedelta(days=1) / timedelta(milliseconds=1))
+    moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     start = round(moment.timestamp() * 1000)

@@ -1,33 +1,9 @@
-"""Settings of the service, from arguments, environment variables ``CALMSTREAM_*``, or defaults.
-
-An argument has priority over a variable. The names of settings contain their units. An unknown
-setting is an error, so that a mistyped variable is noticed.
-"""
+"""Settings of a tally worker, and of the web server and log of every role."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Self, TypeVar
-
-from pydantic import Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
-
+from broker.settings import Settings, bounded, variable
 from estimators.errors import InvalidInput
-
-PREFIX = "CALMSTREAM_"
-
-
-class Settings(BaseSettings):
-    """Base of all settings: variables have the prefix, values are frozen, unknown names refused."""
-
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
-
-    def redacted(self) -> dict[str, Any]:
-        """Return the values for a log, with secrets replaced by stars."""
-        return {
-            name: "***" if isinstance(value, SecretStr) else value
-            for name, value in self.model_dump().items()
-        }
 
 
 class TallyConfig(Settings):
@@ -61,30 +37,29 @@ class TallyConfig(Settings):
         poison_stop: whether an alarm stops the worker; otherwise it is a metric and a log line.
     """
 
-    checkpoint_seconds: float = Field(5.0, gt=0, le=600)
-    poll_seconds: float = Field(0.2, ge=0, le=5)
-    poll_records: int = Field(500, ge=1, le=10_000)
-    session_seconds: float = Field(30.0, gt=0, le=3600)
-    retry_seconds: float = Field(60.0, gt=0, le=3600)
-    stop_seconds: float = Field(20.0, gt=0, le=600)
-    stall_seconds: float = Field(120.0, gt=0, le=3600)
-    tick_seconds: float = Field(1.0, ge=1, le=60)
-    writes_in_flight: int = Field(2000, ge=1, le=100_000)
-    member: str = Field("", max_length=128)
-    topic_check_seconds: float = Field(10.0, gt=0, le=3600)
-    poison_ratio: float = Field(0.5, gt=0, le=1)
-    poison_records: int = Field(200, ge=1, le=100_000)
-    poison_consecutive: int = Field(100, ge=1, le=1_000_000)
+    checkpoint_seconds: float = bounded(5.0, gt=0, le=600)
+    poll_seconds: float = bounded(0.2, ge=0, le=5)
+    poll_records: int = bounded(5000, ge=1, le=10_000)
+    session_seconds: float = bounded(30.0, gt=0, le=3600)
+    retry_seconds: float = bounded(60.0, gt=0, le=3600)
+    stop_seconds: float = bounded(20.0, gt=0, le=600)
+    stall_seconds: float = bounded(120.0, gt=0, le=3600)
+    tick_seconds: float = bounded(1.0, ge=1, le=60)
+    writes_in_flight: int = bounded(2000, ge=1, le=100_000)
+    member: str = bounded("", longest=128)
+    topic_check_seconds: float = bounded(10.0, gt=0, le=3600)
+    poison_ratio: float = bounded(0.5, gt=0, le=1)
+    poison_records: int = bounded(200, ge=1, le=100_000)
+    poison_consecutive: int = bounded(100, ge=1, le=1_000_000)
     poison_stop: bool = False
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def check(self) -> None:
+        """Check that a worker polls often enough for its session."""
         if self.poll_seconds * 2 > self.session_seconds:
-            raise ValueError(
+            raise InvalidInput(
                 f"{variable('poll_seconds')} may be at most half of {variable('session_seconds')}: "
                 f"{self.poll_seconds:g} and {self.session_seconds:g} s"
             )
-        return self
 
 
 class HttpConfig(Settings):
@@ -97,59 +72,5 @@ class HttpConfig(Settings):
     """
 
     http_host: str = "127.0.0.1"
-    http_port: int = Field(9464, ge=-1, le=65535)
-    log_level: str = Field("info", pattern="^(debug|info|warning|error)$")
-
-
-S = TypeVar("S", bound=BaseSettings)
-
-
-def load(kind: type[S], **arguments: Any) -> S:
-    """Return settings from arguments, the environment and defaults.
-
-    Args:
-        kind: the class of the settings.
-        **arguments: values by the names of the command's options, with ``_`` for ``-``; None means
-            that the option is not given.
-
-    Raises:
-        InvalidInput: a setting is unknown or out of range. The message names the option or the
-            variable, and never contains its value.
-    """
-    given = {name: value for name, value in arguments.items() if value is not None}
-    try:
-        return kind(**given)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        if not first["loc"]:
-            # A rule over several settings; its message names them.
-            raise InvalidInput(str(first["ctx"]["error"])) from None
-        name = str(first["loc"][0])
-        where = f"--{name.replace('_', '-')}" if name in given else variable(name)
-        raise InvalidInput(f"{where}: {first['msg']}") from None
-
-
-def variable(name: str) -> str:
-    """Return the environment variable of a setting."""
-    return PREFIX + name.upper()
-
-
-def variables(*kinds: type[Settings]) -> set[str]:
-    """Return the environment variables that these settings read."""
-    return {variable(name) for kind in kinds for name in kind.model_fields}
-
-
-def refuse_unknown(environ: Mapping[str, str], known: Iterable[str]) -> None:
-    """Check that every ``CALMSTREAM_*`` variable is known.
-
-    Args:
-        environ: the environment variables of the process.
-        known: names of the allowed variables.
-
-    Raises:
-        InvalidInput: a variable is unknown; the message contains its name, never its value.
-    """
-    allowed = set(known)
-    for name in sorted(environ):
-        if name.upper().startswith(PREFIX) and name.upper() not in allowed:
-            raise InvalidInput(f"unknown environment variable {name}")
+    http_port: int = bounded(9464, ge=-1, le=65535)
+    log_level: str = bounded("info", pattern="debug|info|warning|error")

@@ -4,12 +4,14 @@ A role is a part of the service with its own loop, such as a tally worker. ``/li
 every loop has run recently and every owned partition advances or is at its end. ``/readyz``
 succeeds if every role has what it needs and is not stopping. ``/metrics`` serves the metrics for
 Prometheus. A response of the first two has status 200 or 503 and one line for each role; it never
-contains any part of a report.
+contains any part of a report. A role of many plans is ready while some plans are in quarantine;
+these have lines of their own, and ``Accept: application/json`` lists all plans.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import socket
 import sys
 import threading
@@ -66,6 +68,7 @@ class RoleHealth:
         self._turned = clock.monotonic()
         self._stuck = ""
         self._not_ready = "starting"
+        self._plans: Mapping[str, Verdict] = {}
 
     def turned(self) -> None:
         """Note that the loop has run once more; to be called at least every few seconds."""
@@ -86,6 +89,17 @@ class RoleHealth:
         """Note why the role cannot work now, in words such as "starting" or "restoring"."""
         with self._lock:
             self._not_ready = why
+
+    def note_plans(self, verdicts: Mapping[str, Verdict]) -> None:
+        """Note the state of each plan, for a role of many plans; no verdict of the role changes."""
+        with self._lock:
+            self._plans = verdicts
+
+    @property
+    def plans(self) -> Mapping[str, Verdict]:
+        """The state of each plan; empty for a role of one plan."""
+        with self._lock:
+            return self._plans
 
     def live(self) -> Verdict:
         """Return whether the loop runs and everything makes progress."""
@@ -118,15 +132,41 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Wsgi
         if path not in checks:
             start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
             return [b"try /metrics, /livez or /readyz\n"]
-        verdicts = {role.name: checks[path](role) for role in all_roles}
-        well = all(verdict.well for verdict in verdicts.values())
+        verdicts = {role.name: (checks[path](role), role.plans) for role in all_roles}
+        well = all(verdict.well for verdict, _ in verdicts.values())
+        as_json = "application/json" in environ.get("HTTP_ACCEPT", "")
+        kind = "application/json" if as_json else "text/plain; charset=utf-8"
         start_response(
             "200 OK" if well else "503 Service Unavailable",
-            [("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store")],
+            [("Content-Type", kind), ("Cache-Control", "no-store")],
         )
-        return [f"{name}: {verdict.detail}\n".encode() for name, verdict in verdicts.items()]
+        return [_json(verdicts)] if as_json else _lines(verdicts)
 
     return app
+
+
+Verdicts = Mapping[str, tuple[Verdict, Mapping[str, Verdict]]]
+"""By role, its verdict and those of its plans."""
+
+
+def _lines(verdicts: Verdicts) -> list[bytes]:
+    """Return one line for each role, and one below it for each plan that is not well."""
+    lines = []
+    for name, (verdict, plans) in verdicts.items():
+        lines.append(f"{name}: {verdict.detail}\n")
+        lines += [f"  {plan}: {v.detail}\n" for plan, v in plans.items() if not v.well]
+    return [line.encode() for line in lines]
+
+
+def _json(verdicts: Verdicts) -> bytes:
+    def fields(verdict: Verdict) -> dict[str, Any]:
+        return {"well": verdict.well, "detail": verdict.detail}
+
+    roles = {
+        name: {**fields(verdict), "plans": {plan: fields(v) for plan, v in plans.items()}}
+        for name, (verdict, plans) in verdicts.items()
+    }
+    return json.dumps({"roles": roles}).encode() + b"\n"
 
 
 REQUEST_SECONDS = 10.0

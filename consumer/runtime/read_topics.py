@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+import numpy as np
+
 from broker.clock import Clock
-from broker.transport import Partition, Reader, Record, Topics
+from broker.transport import Chunk, Partition, Reader, Record, Topics
 from consumer.runtime.retry import RetryBudget
 from estimators.errors import RecoverableError
 
 # Maximum wait and number of records of one poll.
 _POLL_SECONDS = 0.2
-_POLL_RECORDS = 500
+_POLL_RECORDS = 2000
 PATIENCE_SECONDS = 60.0
 """Maximum time without progress before the reading fails; brokers restart in less."""
 
@@ -90,7 +92,56 @@ def read_whole(
     check = EndCheck(reader, topics, partitions)
     polls = _Polls(reader, RetryBudget(clock, patience_seconds), patience_seconds, keep_alive)
     while not check.update():
-        yield from polls.next(check.unread)
+        for chunk in polls.next(check.unread):
+            yield from chunk.records()
+
+
+class Continuation:
+    """Reads one partition to its end, and later on from there. Not safe for several threads.
+
+    Args:
+        reader: a reader that only one object uses at a time; every reading assigns it anew.
+        topics: the administrator, which fetches log ends.
+        partition: the partition.
+        clock: measures the time without progress.
+        patience_seconds: maximum time without progress.
+
+    Attributes:
+        position: the next offset to read; set it before the first reading.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        topics: Topics,
+        partition: Partition,
+        clock: Clock,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        self.position: int | None = None
+        self._reader = reader
+        self._topics = topics
+        self._partition = partition
+        self._clock = clock
+        self._patience = patience_seconds
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records up to the end; after an error, the next call repeats those of a poll.
+
+        Raises:
+            RecoverableError: the broker does not answer, or the reading makes no progress.
+            FatalError: the partition does not exist, or the position lies outside its log.
+        """
+        assert self.position is not None
+        self._reader.assign([self._partition])
+        self._reader.seek(self._partition, self.position)
+        check = EndCheck(self._reader, self._topics, [self._partition])
+        budget = RetryBudget(self._clock, self._patience)
+        polls = _Polls(self._reader, budget, self._patience, _nothing)
+        while not check.update():
+            for chunk in polls.next(check.unread):
+                yield from chunk.records()
+            self.position = self._reader.position(self._partition)
 
 
 def read_spans(
@@ -101,7 +152,22 @@ def read_spans(
     patience_seconds: float = PATIENCE_SECONDS,
     keep_alive: Callable[[], None] = _nothing,
 ) -> Iterator[Record]:
-    """Yield every record that begins in the span of its partition.
+    """Yield every record that begins in the span of its partition, as :func:`read_span_chunks`."""
+    for chunk in read_span_chunks(
+        reader, spans, clock, patience_seconds=patience_seconds, keep_alive=keep_alive
+    ):
+        yield from chunk.records()
+
+
+def read_span_chunks(
+    reader: Reader,
+    spans: Mapping[Partition, tuple[int, int]],
+    clock: Clock,
+    *,
+    patience_seconds: float = PATIENCE_SECONDS,
+    keep_alive: Callable[[], None] = _nothing,
+) -> Iterator[Chunk]:
+    """Yield every record that begins in the span of its partition, in chunks.
 
     A span is a range of offsets: the first offset and the end, which is not part of it. A batch of
     records that cannot be decoded is one record, whose offset is that of its last record; it begins
@@ -126,16 +192,21 @@ def read_spans(
         reader.seek(partition, spans[partition][0])
     polls = _Polls(reader, RetryBudget(clock, patience_seconds), patience_seconds, keep_alive)
     while unread:
-        yield from (r for r in polls.next(unread) if _begins(r) < spans[r.partition][1])
+        for chunk in polls.next(unread):
+            inside = _records_before(chunk, spans[chunk.partition][1])
+            if inside:
+                yield chunk.part(0, inside)
         done = {p for p in unread if reader.position(p) >= spans[p][1]}
         unread -= done
         if done and unread:
             reader.assign(unread)
 
 
-def _begins(record: Record) -> int:
-    """Return the offset at which a record, or a batch that cannot be decoded, begins."""
-    return record.offset if record.damage is None else record.damage.first_offset
+def _records_before(chunk: Chunk, end: int) -> int:
+    """Return how many records, or batches that cannot be decoded, begin before an offset."""
+    if chunk.damage is not None:
+        return int(chunk.damage.first_offset < end)
+    return int(np.searchsorted(chunk.offset, end))
 
 
 class _Polls:
@@ -156,7 +227,7 @@ class _Polls:
         self._seconds = seconds
         self._keep_alive = keep_alive
 
-    def next(self, partitions: Collection[Partition]) -> list[Record]:
+    def next(self, partitions: Collection[Partition]) -> list[Chunk]:
         """Poll once.
 
         Raises:
@@ -164,12 +235,12 @@ class _Polls:
         """
         before = {p: self._reader.position(p) for p in partitions}
         self._keep_alive()
-        records = self._reader.poll(_POLL_SECONDS, _POLL_RECORDS)
-        if records or any(self._reader.position(p) != at for p, at in before.items()):
+        chunks = self._reader.poll_chunks(_POLL_SECONDS, _POLL_RECORDS)
+        if chunks or any(self._reader.position(p) != at for p, at in before.items()):
             self._budget.succeeded()
         elif self._budget.failed():
             raise RecoverableError(
                 f"reading {min(partitions)} makes no progress for {self._seconds:g} s; "
                 "are its brokers up?"
             )
-        return list(records)
+        return list(chunks)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from typing import Literal
 
-from broker.clock import SystemClock
 from broker.names import TopicNames
-from broker.transport import Broker, Partition, Reader, Record, Topics
+from broker.transport import Broker
 from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
-from consumer.runtime.retry import RetryBudget
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler, Table
 from consumer.subscribe.delivery_order import DeliveryOrder
-from estimators.errors import ForeignRecord, MissingTopic, RecoverableError
+from consumer.subscribe.records import SnapshotRecords
+from estimators.errors import ForeignRecord
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
 
 DEFAULT_NAMESPACE = "calmstream"
-# Pause after a failed call to the broker.
-_BACKOFF_SECONDS = 0.5
 _LOG = logging.getLogger("calmstream.subscribe")
 
 __all__ = ["Snapshot", "SnapshotAssembler", "Table", "plan_names", "subscribe"]
@@ -92,7 +89,7 @@ def subscribe(
         reader = transport.reader()
         stack.callback(reader.close)
         assembler, foreign = SnapshotAssembler(plan.digest), ForeignRecordCounter(_LOG.warning)
-        source = _Source(reader, topics, names.snapshots)
+        source = SnapshotRecords(reader, topics, names.snapshots)
         latest = from_window == "latest"
         order = DeliveryOrder(0 if latest or from_window is None else int(from_window), latest)
         for record in source.records(order.holds, follow, stop, poll_seconds, retry_seconds):
@@ -117,68 +114,3 @@ def connected(broker: Broker | str, stack: ExitStack) -> Broker:
     connection = connect(broker)
     stack.callback(connection.close)
     return connection
-
-
-class _Source:
-    """Reads the snapshots topic from its start; repeats calls that fail."""
-
-    def __init__(self, reader: Reader, topics: Topics, topic: str) -> None:
-        self._reader = reader
-        self._topics = topics
-        self._partition = Partition(topic, 0)
-        self._started = False
-
-    def records(
-        self,
-        wants_end: Callable[[], bool],
-        follow: bool,
-        stop: threading.Event,
-        poll_seconds: float,
-        retry_seconds: float,
-    ) -> Iterator[Record | None]:
-        """Yield all records, and None each time the end of the topic was reached.
-
-        Args:
-            wants_end: returns whether the caller waits for the end; only then it is looked for.
-            follow: whether to continue after the end; otherwise None is the last item.
-            stop: an event that ends the iterator.
-            poll_seconds: maximum time of one wait.
-            retry_seconds: maximum time for which failing calls are repeated.
-        """
-        retries = RetryBudget(SystemClock(), retry_seconds)
-        while not stop.is_set():
-            records: list[Record] = []
-            ended = False
-            try:
-                if not self._started:
-                    self._start()
-                seek_end = wants_end() or not follow
-                # While the caller waits for the end, a short poll finds it sooner.
-                records = self._reader.poll(min(poll_seconds, 0.1) if seek_end else poll_seconds)
-                ended = seek_end and not records and self._at_end()
-                retries.succeeded()
-            except RecoverableError:
-                if retries.failed():
-                    raise
-                stop.wait(_BACKOFF_SECONDS)
-            yield from records
-            if ended:
-                yield None
-                if not follow:
-                    return
-
-    def _start(self) -> None:
-        # Only offsets are requested, so that a subscriber needs no permission other than READ.
-        try:
-            start = self._topics.log_starts([self._partition])[self._partition]
-        except MissingTopic as error:
-            raise MissingTopic(
-                f"topic {self._partition.topic} does not exist; create it: calmstream topics"
-            ) from error
-        self._reader.assign([self._partition])
-        self._reader.seek(self._partition, start)
-        self._started = True
-
-    def _at_end(self) -> bool:
-        position = self._reader.position(self._partition)
-        return position >= self._topics.log_ends([self._partition])[self._partition]

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+import numpy as np
+
 from broker.metric_definition import MetricDefinition
-from broker.transport import Record
+from broker.transport import Chunk
 from consumer.metrics import tally as m
 from consumer.tally.assignment import AssignedPartitions
 from consumer.tally.context import WorkerContext
-from consumer.tally.folding.admission import check_append_time
-from consumer.tally.folding.fold import PartitionFold
+from consumer.tally.folding.admission import check_append_time, possible_times
+from consumer.tally.folding.fold import ChunkOutcome, PartitionFold
 from consumer.tally.membership import Membership
 from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
 from consumer.tally.waiting import KeepAlive
@@ -62,7 +64,7 @@ class RecordCounter:
         self._alarm = alarm
         self._keep_alive = keep_alive
 
-    def count(self, records: Iterable[Record]) -> None:
+    def count(self, chunks: Iterable[Chunk]) -> None:
         """Fold the records of restored partitions; skip other records and those folded before.
 
         Raises:
@@ -74,33 +76,48 @@ class RecordCounter:
         # much as to count a record.
         amounts: Counter[tuple[MetricDefinition, int]] = Counter()
         try:
-            for record in records:
-                fold = self._assigned.folds.get(record.partition)
-                if fold is not None and record.offset >= fold.next_offset:
-                    self._count_one(fold, record, amounts)
+            for chunk in chunks:
+                fold = self._assigned.folds.get(chunk.partition)
+                if fold is not None:
+                    self._count_chunk(fold, chunk, amounts)
         finally:
             for (metric, group), amount in amounts.items():
                 self._context.metrics.inc(metric, amount, group=str(group))
 
-    def _count_one(
-        self, fold: PartitionFold, record: Record, amounts: Counter[tuple[MetricDefinition, int]]
+    def _count_chunk(
+        self, fold: PartitionFold, chunk: Chunk, amounts: Counter[tuple[MetricDefinition, int]]
     ) -> None:
-        context = self._context
-        check_append_time(record, context.clock.now_ms())
-        outcome = fold.fold(record)
-        amounts[m.RECORDS_READ, fold.group] += 1
-        if outcome.closed:
-            self._checkpointer.write_closed(record.partition, outcome.closed)
-        if outcome.rejection is not None:
-            self._dead_letters.keep(record, outcome)
-            context.metrics.inc(m.REJECTIONS, reason=outcome.rejection.reason.value)
-            self._alarm.note(outcome.rejection.reason)
-        elif outcome.reports:
-            self._alarm.note(None)
-            amounts[m.REPORTS_ACCEPTED, fold.group] += outcome.reports
-            amounts[m.BATCHES_ACCEPTED, fold.group] += 1
-        if len(self._outbox) > _HARD_LIMIT * context.config.writes_in_flight:
-            self._outbox.drain(self._keep_alive.beat_or_stop)
+        now_ms = self._context.clock.now_ms()
+        at = int(np.searchsorted(chunk.offset, fold.next_offset))
+        possible = possible_times(chunk, now_ms)
+        good = chunk.part(0, possible) if possible < len(chunk) else chunk
+        while at < possible:
+            outcome = fold.fold_chunk(good, at)
+            amounts[m.RECORDS_READ, fold.group] += outcome.stop - at
+            amounts[m.REPORTS_ACCEPTED, fold.group] += int(outcome.reports.sum())
+            amounts[m.BATCHES_ACCEPTED, fold.group] += int(np.count_nonzero(outcome.reports))
+            # Everything that results is in the outbox before folding can wait, and be stopped.
+            self._write(chunk, at, outcome)
+            at = outcome.stop
+            if len(self._outbox) > _HARD_LIMIT * self._context.config.writes_in_flight:
+                self._outbox.drain(self._keep_alive.beat_or_stop)
+        if at < len(chunk):
+            check_append_time(chunk.record(at), now_ms)
+
+    def _write(self, chunk: Chunk, first: int, outcome: ChunkOutcome) -> None:
+        """Write what results from the records of a chunk from ``first`` on, in their order."""
+        accepted = [0, *np.cumsum(outcome.reports > 0).tolist()] if outcome.special else ()
+        noted = 0
+        for index, one in outcome.special.items():
+            self._alarm.note_accepted(accepted[index - first] - noted)
+            noted = accepted[index - first]
+            if one.closed:
+                self._checkpointer.write_closed(chunk.partition, one.closed)
+            if one.rejection is not None:
+                self._dead_letters.keep(chunk.record(index), one)
+                self._context.metrics.inc(m.REJECTIONS, reason=one.rejection.reason.value)
+                self._alarm.note(one.rejection.reason)
+        self._alarm.note_accepted(int(np.count_nonzero(outcome.reports)) - noted)
 
 
 class BackPressure:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.transport import GroupReader, Partition, Record
+from broker.transport import Chunk, GroupReader, Partition
 from consumer.runtime.config import TallyConfig
 from consumer.runtime.retry import RetryBudget
 from estimators.errors import FatalError, RecoverableError
@@ -61,7 +61,7 @@ class Membership:
         self._gone: set[Partition] = set()
         self._revoked: set[Partition] = set()
         self._added: set[Partition] = set()
-        self._backlog: list[Record] = []
+        self._backlog: list[Chunk] = []
         self._blocked = False
         self._last_poll = clock.monotonic()
         self._retries = RetryBudget(clock, config.retry_seconds)
@@ -71,8 +71,10 @@ class Membership:
         self._reader.subscribe(topics)
         self._last_poll = self._clock.monotonic()
 
-    def poll(self) -> list[Record]:
+    def poll(self) -> list[Chunk]:
         """Return records of active partitions, in the order of offsets for each partition.
+
+        A chunk is the records of one partition as columns.
 
         A poll also shows the group that this member is alive.
 
@@ -82,8 +84,8 @@ class Membership:
         """
         timeout = 0.0 if self._backlog else self._config.poll_seconds
         self._receive(timeout)
-        records, self._backlog = self._backlog, []
-        return records
+        chunks, self._backlog = self._backlog, []
+        return chunks
 
     def keep_alive(self) -> None:
         """Keep the membership alive during a long operation, by a poll with all partitions paused.
@@ -168,20 +170,20 @@ class Membership:
         self._reader.close(timeout)
 
     def _receive(self, timeout: float) -> None:
-        records = self._poll(timeout)
-        self._backlog += [record for record in records if record.partition in self._active]
+        chunks = self._poll(timeout)
+        self._backlog += [chunk for chunk in chunks if chunk.partition in self._active]
 
-    def _poll(self, timeout: float) -> list[Record]:
+    def _poll(self, timeout: float) -> list[Chunk]:
         try:
-            records = self._reader.poll(timeout, self._config.poll_records)
+            chunks = self._reader.poll_chunks(timeout, self._config.poll_records)
         except RecoverableError as error:
             self._note_failure(error)
-            records = []
+            chunks = []
         else:
             self._retries.succeeded()
             self._last_poll = self._clock.monotonic()
         self._note_changes()
-        return records
+        return chunks
 
     def _note_failure(self, error: RecoverableError) -> None:
         if self._retries.failed():
@@ -199,4 +201,4 @@ class Membership:
         self._revoked = (self._revoked | changes.revoked) - changes.lost
         self._added = (self._added - changes.gone) | changes.added
         self._active -= changed
-        self._backlog = [r for r in self._backlog if r.partition not in changed]
+        self._backlog = [c for c in self._backlog if c.partition not in changed]

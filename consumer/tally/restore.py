@@ -16,10 +16,11 @@ import structlog
 
 from broker.clock import Clock
 from broker.names import TopicNames
-from broker.transport import Partition, Reader, Record, TopicInfo, Topics
+from broker.transport import Chunk, Partition, Reader, Record, TopicInfo, Topics
 from consumer.runtime.foreign_records import ForeignRecordCounter
-from consumer.runtime.read_topics import read_spans, read_whole
+from consumer.runtime.read_topics import read_span_chunks, read_whole
 from consumer.tally.folding.admission import AdmissionControl
+from consumer.tally.folding.chunk_admission import replay_chunk
 from consumer.tally.folding.fold import PartitionFold
 from estimators.errors import FatalError, ForeignRecord
 from estimators.plan import Plan
@@ -185,14 +186,14 @@ class Restorer:
             for partition, state in states.items()
         }
         spans = {p: (state.resume_from, state.next_offset) for p, state in states.items()}
-        for record in read_spans(
+        for chunk in read_span_chunks(
             self._reader,
             spans,
             self._clock,
             patience_seconds=self._patience,
             keep_alive=self._keep_alive,
         ):
-            _replay(admissions[record.partition], record, spans[record.partition][1])
+            _replay(admissions[chunk.partition], chunk, spans[chunk.partition][1])
         return admissions
 
 
@@ -244,18 +245,18 @@ def check_log(
         )
 
 
-def _replay(admission: AdmissionControl, record: Record, next_offset: int) -> None:
-    """Apply a record that was folded below ``next_offset`` again, to find its id.
+def _replay(admission: AdmissionControl, chunk: Chunk, next_offset: int) -> None:
+    """Apply records that were folded below ``next_offset`` again, to find their ids.
 
     Earlier releases read a damaged record batch up to its first bad record. So ``next_offset`` can
     lie within a batch that this release reads as one undecodable record. The ids of the records
     before the bad one are lost. Their time is known, because all records of a batch have the same
     append time.
     """
-    if record.offset < next_offset:
-        admission.replay(record)
+    if chunk.damage is not None and chunk.offset[0] >= next_offset:
+        admission.advance(int(chunk.timestamp[0]))
     else:
-        admission.advance(record.timestamp)
+        replay_chunk(admission, chunk)
 
 
 def _next_offset(_partition: Partition, value: bytes) -> int:

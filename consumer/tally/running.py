@@ -137,7 +137,9 @@ def start_worker(context: WorkerContext, broker: Broker, stop: threading.Event) 
         running = _connect_parts(
             context, clients, retries, KeepAlive(clients.membership, context.health, stop)
         )
-        clients.membership.join(context.names.all_reports)
+        retries.call(
+            "joining the group", lambda: clients.membership.join(context.names.all_reports)
+        )
         running.liveness.joined()
         undo.pop_all()
     return running

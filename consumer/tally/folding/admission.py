@@ -8,7 +8,10 @@ after a restart use the same class, so that their decisions are always the same.
 
 from __future__ import annotations
 
-from broker.transport import Record
+import numpy as np
+
+from broker.transport import Chunk, Record
+from consumer.tally.folding.accepted_batches import AcceptedBatches
 from consumer.tally.folding.windows import NEVER, check_period, closed_through, closes_after
 from estimators.errors import FatalError, Reason, Rejection
 from estimators.plan import Plan
@@ -17,6 +20,9 @@ from estimators.wire.batch import TICK, Batch, decode_batch
 MAX_AHEAD_MS = 3_600_000
 """Maximum time by which an append time may be ahead of the worker's clock: one hour. Clocks differ
 by less, unless one of them is wrong. A wrong time would close windows too early."""
+
+DUPLICATE = "this batch id was accepted before in this window"
+"""Detail of the rejection of a duplicate."""
 
 
 def check_append_time(record: Record, now_ms: int) -> None:
@@ -43,57 +49,10 @@ def check_append_time(record: Record, now_ms: int) -> None:
         )
 
 
-class AcceptedBatches:
-    """The ids of the accepted batches of open windows, and the first accepted batch of each.
-
-    Windows are identified by their number, also called period. Memory: one id of 16 bytes for each
-    accepted batch of an open window.
-    """
-
-    def __init__(self) -> None:
-        self._ids: dict[int, set[bytes]] = {}
-        self._first: dict[int, tuple[int, int]] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._ids.values()))
-
-    def contains(self, period: int, batch_id: bytes) -> bool:
-        """Return whether a batch with this id was accepted into this window."""
-        return batch_id in self._ids.get(period, ())
-
-    def add(self, period: int, batch_id: bytes, offset: int, clock_before: int) -> None:
-        """Add an accepted batch.
-
-        Args:
-            period: number of the batch's window.
-            batch_id: the batch's id.
-            offset: offset of its record.
-            clock_before: the log's clock before this record advanced it, in milliseconds.
-        """
-        if period not in self._ids:
-            self._ids[period] = set()
-            self._first[period] = (offset, clock_before)
-        self._ids[period].add(batch_id)
-
-    def forget(self, period: int) -> None:
-        """Forget the ids of a closed window; from now on a batch of this window is late anyway."""
-        self._ids.pop(period, None)
-        self._first.pop(period, None)
-
-    def accepted(self, period: int) -> int:
-        """Return the number of batches that were accepted into this window."""
-        return len(self._ids.get(period, ()))
-
-    def resume_point(self) -> tuple[int, int] | None:
-        """Return the offset of the first accepted batch of all open windows, and the prior clock.
-
-        A restart must read the log from there again to find all ids. None without such a batch.
-        """
-        return min(self._first.values(), default=None)
-
-    def snapshot(self) -> dict[int, frozenset[bytes]]:
-        """Return a copy of the ids of each window."""
-        return {period: frozenset(ids) for period, ids in self._ids.items()}
+def possible_times(chunk: Chunk, now_ms: int) -> int:
+    """Return how many records of a chunk pass :func:`check_append_time` before the first fails."""
+    bad = np.flatnonzero(~chunk.append_time | (chunk.timestamp > now_ms + MAX_AHEAD_MS))
+    return int(bad[0]) if len(bad) else len(chunk)
 
 
 class AdmissionControl:
@@ -105,6 +64,7 @@ class AdmissionControl:
         clock: the log's clock before the first record, in milliseconds.
 
     Attributes:
+        plan, group: as given.
         clock: the log's clock: the largest append time so far, milliseconds since the epoch.
         closed_through: number of the last closed window, -1 for none.
         batches: the accepted batches of open windows.
@@ -114,8 +74,8 @@ class AdmissionControl:
         self.clock = clock
         self.closed_through = closed_through(plan, clock)
         self.batches = AcceptedBatches()
-        self._plan = plan
-        self._group = group
+        self.plan = plan
+        self.group = group
         self._before = clock
         self._closes_after = closes_after(plan, self.closed_through + 1)
 
@@ -129,8 +89,8 @@ class AdmissionControl:
         first = self.closed_through + 1
         if self.clock <= self._closes_after:
             return range(first, first)
-        self.closed_through = closed_through(self._plan, self.clock)
-        self._closes_after = closes_after(self._plan, self.closed_through + 1)
+        self.closed_through = closed_through(self.plan, self.clock)
+        self._closes_after = closes_after(self.plan, self.closed_through + 1)
         for window in range(first, self.closed_through + 1):
             self.batches.forget(window)
         return range(first, self.closed_through + 1)
@@ -152,33 +112,37 @@ class AdmissionControl:
         key, value = record.key, record.value
         if key is None and value == TICK:
             return None
-        batch = decode_batch(self._plan, self._group, key, value)
+        batch = decode_batch(self.plan, self.group, key, value)
         assert key is not None, "a decoded batch has an id"
-        check_period(self._plan, batch.period, self.clock, self.closed_through)
+        check_period(self.plan, batch.period, self.clock, self.closed_through)
         if self.batches.contains(batch.period, key):
-            raise Rejection(Reason.DUPLICATE, "this batch id was accepted before in this window")
-        self._check_limits(batch)
+            raise Rejection(Reason.DUPLICATE, DUPLICATE)
+        self.check_limits(batch.n, self.batches.accepted(batch.period))
         self.batches.add(batch.period, key, record.offset, self._before)
         return batch
 
-    def _check_limits(self, batch: Batch) -> None:
+    def check_limits(self, n: int, accepted: int) -> None:
         """Check the plan's limits on batches.
 
         This check is the last one, so that a copy of an accepted batch is rejected as a duplicate,
         also when the limit is reached.
 
+        Args:
+            n: number of reports of a batch.
+            accepted: number of batches that were accepted into its window before.
+
         Raises:
             Rejection: the batch exceeds a limit; its id is not kept.
         """
-        limits = self._plan.limits
+        limits = self.plan.limits
         if limits is None:
             return
-        if batch.n > limits.batch_reports:
+        if n > limits.batch_reports:
             raise Rejection(
                 Reason.OVER_LIMIT,
-                f"{batch.n} reports; the plan allows {limits.batch_reports} in a batch",
+                f"{n} reports; the plan allows {limits.batch_reports} in a batch",
             )
-        if self.batches.accepted(batch.period) >= limits.batches:
+        if accepted >= limits.batches:
             raise Rejection(
                 Reason.OVER_LIMIT,
                 f"the partition has accepted {limits.batches} batches of this window, the most "

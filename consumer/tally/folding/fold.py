@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from broker.transport import Record
+from broker.transport import Chunk, Record
 from consumer.tally.folding.admission import AdmissionControl
+from consumer.tally.folding.chunk_admission import MIN_RECORDS, admit_chunk, until_close
 from consumer.tally.folding.windows import window_of_clock
 from estimators.errors import FatalError, Reason, Rejection
 from estimators.plan import Plan
 from estimators.tally import Tally
 from estimators.wire.batch import Batch
+from estimators.wire.joined import Joined
 from estimators.wire.state import ClosedWindow, PartitionState, WindowCount
 
 
@@ -43,6 +47,24 @@ class Outcome:
         return not self.reports and self.rejection is None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkOutcome:
+    """The effect of consecutive records of a chunk.
+
+    Attributes:
+        stop: index in the chunk of the first record that was not folded.
+        reports: number of reports that were counted of each folded record, shape (records,), int64.
+        period: window in which they were counted, shape (records,); 0 where none were.
+        special: the outcomes of the records that were rejected or closed windows, by index in the
+            chunk, ascending. Every other record is an accepted batch, or a tick without reports.
+    """
+
+    stop: int
+    reports: NDArray[np.int64]
+    period: NDArray[np.int64]
+    special: Mapping[int, Outcome]
+
+
 class Accumulator:
     """The counts of one group of devices, which are changed in place and copied when returned.
 
@@ -64,11 +86,17 @@ class Accumulator:
 
     def count(self, batch: Batch) -> None:
         """Add the reports of an accepted batch. Cost: one call of the mechanism's ``tally``."""
-        if batch.view is None:
-            self.n[0] += batch.n
+        self.count_reports(batch.n, batch.view, batch.columns)
+
+    def count_reports(
+        self, n: int, view: NDArray[np.int64] | None, columns: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """Add n reports, given as in :class:`estimators.wire.batch.Batch`, of any batches."""
+        if view is None:
+            self.n[0] += n
         else:
-            self.n += np.bincount(batch.view, minlength=self._views)
-        self.counts += self._mechanism.tally(batch.columns, batch.view, self._views)
+            self.n += np.bincount(view, minlength=self._views)
+        self.counts += self._mechanism.tally(columns, view, self._views)
 
     def add(self, other: WindowCount) -> None:
         """Add another window's counts."""
@@ -182,24 +210,78 @@ class PartitionFold:
         Raises:
             ValueError: the offset was folded before, which is a defect of the caller.
         """
-        if record.offset < self._next_offset:
-            raise ValueError(f"offset {record.offset} is below {self._next_offset}")
+        self._require_new(record.offset)
         windows = self._admission.advance(record.timestamp)
         closed = tuple(self._close(window, record.offset) for window in windows)
         self._next_offset = record.offset + 1
         try:
             batch = self._admission.admit(record)
         except Rejection as rejection:
-            rejects = self._reject(rejection.reason)
+            rejects = self._reject(rejection.reason, self.clock)
             return Outcome(rejection=rejection, closed=closed, rejects=rejects)
         if batch is None:
             return Outcome(closed=closed)
         self._window(batch.period).count(batch)
         return Outcome(reports=batch.n, closed=closed, period=batch.period)
 
-    def _reject(self, reason: Reason) -> int:
+    def _require_new(self, offset: int) -> None:
+        if offset < self._next_offset:
+            raise ValueError(f"offset {offset} is below {self._next_offset}")
+
+    def fold_chunk(self, chunk: Chunk, first: int = 0) -> ChunkOutcome:
+        """Apply records of a chunk from index ``first`` on, with the results of :meth:`fold`.
+
+        It stops before the next record that closes windows, so that the caller can write what
+        results before it continues; at least one record is applied. The records' times must have
+        been checked by :func:`.admission.check_append_time`.
+
+        Raises:
+            ValueError: as for :meth:`fold`.
+        """
+        part = chunk.part(first, len(chunk))
+        until = until_close(self._admission, part)
+        if until < MIN_RECORDS:
+            return self._fold_first(chunk, first)
+        part = part.part(0, until)
+        self._require_new(int(part.offset[0]))
+        self._next_offset = int(part.offset[-1]) + 1
+        decisions = admit_chunk(self._admission, part)
+        for joined in decisions.decoded.joined:
+            self._count_joined(joined.only(decisions.accepted[joined.record]))
+        special = {
+            first + index: self._rejected(rejection, int(decisions.clock[index]))
+            for index, rejection in sorted(decisions.rejections.items())
+        }
+        kept = decisions.accepted
+        return ChunkOutcome(
+            first + until,
+            np.where(kept, decisions.decoded.reports, 0),
+            np.where(kept, decisions.decoded.period, 0),
+            special,
+        )
+
+    def _fold_first(self, chunk: Chunk, first: int) -> ChunkOutcome:
+        outcome = self.fold(chunk.record(first))
+        plain = not outcome.closed and outcome.rejection is None
+        return ChunkOutcome(
+            first + 1,
+            np.array([outcome.reports], np.int64),
+            np.array([outcome.period or 0], np.int64),
+            {} if plain else {first: outcome},
+        )
+
+    def _count_joined(self, joined: Joined) -> None:
+        for period in np.unique(joined.period).tolist():
+            same = joined.only(joined.period == period)
+            self._window(period).count_reports(int(same.n.sum()), same.view, same.columns)
+
+    def _rejected(self, rejection: Rejection, clock: int) -> Outcome:
+        rejects = self._reject(rejection.reason, clock)
+        return Outcome(rejection=rejection, rejects=rejects)
+
+    def _reject(self, reason: Reason, clock: int) -> int:
         """Count a rejected record in the window of the clock, or in the total after the last."""
-        number = window_of_clock(self._plan, self.clock, self.closed_through)
+        number = window_of_clock(self._plan, clock, self.closed_through)
         if number is None:
             self._total_copy = None
             return self._total.reject(reason)

@@ -11,6 +11,7 @@ what is counted or rejected.
 from __future__ import annotations
 
 from collections import deque
+from itertools import repeat
 
 import structlog
 
@@ -60,6 +61,15 @@ class ForeignRecordAlarm:
         if above_limit != self.exceeded:
             self.exceeded = above_limit
             self._log_change(reason)
+
+    def note_accepted(self, count: int) -> None:
+        """Note accepted records, as ``count`` calls of ``note(None)`` do."""
+        if self._foreign:
+            for _ in range(count):
+                self.note(None)
+        elif count:
+            # No record among the last ones is foreign, so that only their number changes.
+            self._recent.extend(repeat(False, min(count, self._config.poison_records)))
 
     def _above_limit(self) -> bool:
         full = len(self._recent) == self._recent.maxlen

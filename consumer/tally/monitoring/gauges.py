@@ -25,6 +25,7 @@ class Gauges:
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
         self._clock = clock
+        self._values: dict[tuple[MetricDefinition, Partition], float] = {}
 
     def drop(self, partitions: Collection[Partition]) -> None:
         """Set the gauges of partitions that this worker does not own any more to 0.
@@ -58,4 +59,8 @@ class Gauges:
         self._metrics.set(m.ASSIGNED, len(folds))
 
     def _set(self, gauge: MetricDefinition, partition: Partition, value: float) -> None:
+        # To find the series of a label costs much more than this look. Most partitions are idle.
+        if self._values.get((gauge, partition)) == value:
+            return
+        self._values[gauge, partition] = value
         self._metrics.set(gauge, value, topic=partition.topic, partition=str(partition.number))

@@ -15,6 +15,9 @@ from broker.clock import Clock
 from broker.transport import Partition, Topics
 from estimators.errors import CalmstreamError
 
+_AGAIN_SECONDS = 10.0
+"""Longest time until the next request after one that was not answered."""
+
 
 class EndWatch:
     """Requests the ends of partitions regularly, on a thread of its own.
@@ -81,6 +84,8 @@ class EndWatch:
             with self._lock:
                 self._ends, self._unreachable = _larger(self._ends, ends), frozenset()
             return
+        # With a long interval, a short trouble would otherwise look like a long one.
+        self._next = min(self._next, self._clock.monotonic() + _AGAIN_SECONDS)
         # Any of the partitions can be the cause. They are requested one by one, so that those of
         # a healthy broker do not wait. Until its own request ends, each keeps its present state.
         with self._lock:

@@ -1,0 +1,92 @@
+"""The folder of plans that a service serves, read again every few seconds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from broker.clock import Clock
+from broker.watched_folder import WatchedFolder
+from consumer.metrics import plans as m
+from consumer.metrics.registry import Metrics
+from consumer.runtime.health import RoleHealth
+from estimators.errors import InvalidInput
+from estimators.plan import Plan
+
+READ_SECONDS = 5.0
+"""Time between two readings of the folder."""
+
+
+class PlanFolder:
+    """Reads the folder, and says what is wrong with it; one for each process.
+
+    A role of the service: see :class:`consumer.runtime.service.Role`. Each file that is refused has
+    one log line.
+
+    Args:
+        folder: the folder.
+        clock: the clock of the health.
+        registry: registers the metrics.
+
+    Raises:
+        InvalidInput: the folder cannot be read.
+    """
+
+    name = "plans"
+
+    def __init__(
+        self, folder: WatchedFolder[Plan], clock: Clock, registry: CollectorRegistry
+    ) -> None:
+        self.health = RoleHealth(self.name, clock)
+        self._metrics = Metrics(registry, m.FOLDER_METRICS, {})
+        self._log = structlog.get_logger("calmstream.plans")
+        self._folder = folder
+        self._said: Mapping[str, str] = {}
+        self._trouble = ""
+        self._folder.refresh()
+        self._say()
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        """The plans to serve, by digest; replaced as a whole, for any thread to read."""
+        return self._folder.documents
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Why files are not used, by file name; replaced as a whole too."""
+        return self._folder.refused
+
+    def run(self, stop: threading.Event) -> None:
+        """Read the folder again and again until ``stop`` is set."""
+        while not stop.wait(READ_SECONDS):
+            self.turn()
+
+    def turn(self) -> None:
+        """Read what is new or has changed."""
+        trouble = ""
+        try:
+            self._folder.refresh()
+        except InvalidInput as error:
+            trouble = str(error)
+        if trouble != self._trouble:
+            self._trouble = trouble
+            if trouble:
+                self._log.error("cannot read the plans; they stay as they were", error=trouble)
+            else:
+                self._log.info("the plans can be read again")
+        self._say()
+
+    def _say(self) -> None:
+        refused = self._folder.refused
+        for name, why in refused.items():
+            if self._said.get(name) != why:
+                self._log.warning("plan file refused", file=name, reason=why)
+        self._said = refused
+        self._metrics.set(m.PLANS_SERVED, len(self.plans))
+        self._metrics.set(m.FILES_REFUSED, len(refused))
+        self._metrics.set(m.FOLDER_UNREADABLE, bool(self._trouble))
+        self.health.turned()
+        self.health.ready()

@@ -1,0 +1,319 @@
+"""The loop of a process that serves many plans in one role."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from broker.clock import Clock
+from broker.metric_definition import MetricDefinition
+from broker.shared.broker import PlanBroker, SharedBroker
+from consumer.metrics.registry import Metrics, plan_label
+from consumer.plans.lanes import Lanes
+from consumer.plans.served_plan import IDLE_SECONDS, PlanWorker, ServedPlan, State
+from consumer.runtime.health import RoleHealth
+from consumer.runtime.retry import RetryBudget
+from consumer.tally.waiting import StopRequested
+from estimators.errors import FatalError, RecoverableError
+from estimators.plan import Plan
+
+_POLL_SECONDS = 0.5
+"""Longest wait of one round. Records end a wait at once."""
+
+IDLE_SECONDS_A_PLAN = 0.03
+"""This time for each plan lies at least between two turns of a plan for which nothing arrives."""
+
+_BUSY_POLL_SECONDS = 0.05
+"""Longest wait while a plan takes its turn: the next one of this plan should follow soon. A much
+shorter poll ends before the client has sent its requests, and would never bring a record."""
+
+_BUSY_PAUSE = 0.005
+"""Pause of a round without a poll."""
+
+_QUIET_SECONDS = 1.0
+_QUIET_POLL_SECONDS = 0.25
+"""If nothing has arrived for a second, or if no plan can take more, polls are so far apart while
+plans take their turns."""
+
+_REPORT_SECONDS = 1.0
+_RETRY_PAUSE = 0.1
+_CLOSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerKind:
+    """What a role does with each plan.
+
+    Attributes:
+        role: name of the role, for logs and health.
+        make: makes the worker of a plan from its connection and its metrics. The event ends waits.
+        metrics: registers the metrics of a plan.
+        quarantined: gauge of plans in quarantine.
+        faults: counter of faults.
+        reads: whether the workers read with the common reader all the time, as publishers do.
+    """
+
+    role: str
+    make: Callable[[Plan, PlanBroker, Metrics, threading.Event], PlanWorker]
+    metrics: Callable[[Plan], Metrics]
+    quarantined: MetricDefinition
+    faults: MetricDefinition
+    reads: bool = False
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A plan with what it uses of the process, until that is given back."""
+
+    served: ServedPlan
+    broker: PlanBroker
+    metrics: Metrics
+    given_back: bool = False
+
+    def give_back(self) -> None:
+        """Give the shares of clients and the series of metrics back."""
+        if not self.given_back:
+            self.given_back = True
+            self.broker.close()
+            self.metrics.remove()
+
+
+class PlansRole:
+    """Serves every plan of a folder in one role; see :class:`consumer.runtime.service.Role`.
+
+    :meth:`run` does everything. Tests in virtual time call :meth:`turn` and :meth:`finish`.
+
+    Args:
+        kind: what the role does with each plan.
+        plans: returns the plans to serve at present, by digest.
+        shared: the clients that the workers share; this object closes them.
+        clock: measures waits.
+        lanes: where the turns of the workers run.
+        session_seconds: after this time without a poll, other processes may own the partitions.
+        retry_seconds: time for which a failing poll is repeated before the process ends.
+        stop_seconds: maximum time in which the workers finish when the process is stopped.
+
+    Attributes:
+        health: the health of the role, with that of each plan.
+    """
+
+    def __init__(
+        self,
+        kind: WorkerKind,
+        plans: Callable[[], Mapping[str, Plan]],
+        shared: SharedBroker,
+        clock: Clock,
+        lanes: Lanes,
+        *,
+        session_seconds: float = 30.0,
+        retry_seconds: float = 60.0,
+        stop_seconds: float = 20.0,
+    ) -> None:
+        self.name = kind.role
+        self.health = RoleHealth(self.name, clock)
+        self._kind = kind
+        self._plans = plans
+        self._shared = shared
+        self._clock = clock
+        self._lanes = lanes
+        self._session_seconds = session_seconds
+        self._stop_seconds = stop_seconds
+        self._retries = RetryBudget(clock, retry_seconds)
+        self._entries: dict[str, _Entry] = {}
+        self._woken: set[str] = set()
+        self._report_at = self._news_at = self._polled_at = clock.monotonic()
+        self._lock = threading.Lock()
+        self._log = structlog.get_logger("calmstream.plans").bind(role=kind.role)
+
+    @property
+    def states(self) -> dict[str, State]:
+        """What each plan does, by digest."""
+        return {digest: entry.served.state for digest, entry in self._entries.items()}
+
+    def wake(self, digest: str) -> None:
+        """Let a plan take a turn soon; may be called from any thread."""
+        with self._lock:
+            self._woken.add(digest)
+
+    def run(self, stop: threading.Event) -> None:
+        """Serve until ``stop`` is set; then let every worker finish.
+
+        Raises:
+            FatalError: a fault of the process: the broker does not answer, the membership was
+                taken, or there was no poll for a session.
+        """
+        try:
+            while not stop.is_set():
+                self.turn()
+            self.finish()
+        except BaseException:
+            self.health.not_ready("failed")
+            for entry in self._entries.values():
+                entry.served.abandon()
+            raise
+        finally:
+            self._shared.close(_CLOSE_SECONDS)
+
+    def turn(self) -> None:
+        """Do one round: take plans up and give them back, poll, let workers take turns.
+
+        Raises:
+            FatalError: a fault of the process.
+        """
+        self._update_plans()
+        self._collect()
+        self._start_due()
+        self._poll()
+        self._report()
+
+    def finish(self) -> None:
+        """Let every worker write what it must and end, within ``stop_seconds``."""
+        self.health.not_ready("draining")
+        deadline = self._clock.monotonic() + self._stop_seconds
+        for entry in self._entries.values():
+            entry.served.leave()
+        while self._entries and self._clock.monotonic() < deadline:
+            self._collect()
+            self._start_due()
+            self._poll()
+            self._forget_gone(put_back=False)
+            self.health.turned()
+        if self._entries:
+            left = [plan_label(entry.served.plan) for entry in self._entries.values()]
+            self._log.warning("stopped without a last checkpoint", plans=left)
+        self._log.info("stopped")
+
+    # The steps of a round
+
+    def _update_plans(self) -> None:
+        wanted = self._plans()
+        self._forget_gone()
+        for digest in self._entries.keys() - wanted.keys():
+            entry = self._entries[digest]
+            if not entry.served.stop.is_set():
+                self._log.info("plan removed: draining", plan=plan_label(entry.served.plan))
+                entry.served.leave()
+        for digest, plan in wanted.items():
+            if digest not in self._entries:
+                self._entries[digest] = self._take_up(plan)
+
+    def _take_up(self, plan: Plan) -> _Entry:
+        kind, broker, metrics = self._kind, self._shared.plan(), self._kind.metrics(plan)
+
+        def make(plan: Plan, stop: threading.Event) -> PlanWorker:
+            return kind.make(plan, broker, metrics, stop)
+
+        self._log.info("plan taken up", plan=plan_label(plan))
+        return _Entry(ServedPlan(plan, make, self._clock, self._note_fault), broker, metrics)
+
+    def _forget_gone(self, *, put_back: bool = True) -> None:
+        for digest, entry in list(self._entries.items()):
+            if entry.served.state in (State.OVER, State.GONE):
+                entry.give_back()
+            if entry.served.state is State.GONE:
+                del self._entries[digest]
+                if put_back:
+                    self._log.info("plan given back", plan=plan_label(entry.served.plan))
+
+    def _collect(self) -> None:
+        for entry in self._entries.values():
+            error = entry.served.collect()
+            if error is not None and not isinstance(error, StopRequested):
+                self._sort_out(entry, error)
+
+    def _sort_out(self, entry: _Entry, error: BaseException) -> None:
+        """Decide whether a fault concerns one plan or the process.
+
+        Raises:
+            FatalError: there was no poll for a session: the writes of every plan would fail.
+            BaseException: the error is no fault of a plan, for example a lack of memory.
+        """
+        if isinstance(error, MemoryError) or not isinstance(error, Exception):
+            raise error
+        seconds = self._clock.monotonic() - self._shared.group.polled_at
+        if seconds > self._session_seconds:
+            raise FatalError(
+                f"no poll for {seconds:.0f} s, the session is {self._session_seconds:g} s: others "
+                "may own the partitions, so nothing more is written; start again"
+            ) from error
+        entry.served.quarantine(error)
+
+    def _note_fault(self, plan: Plan, reason: str, pause: float) -> None:
+        entry = self._entries[plan.digest]
+        entry.metrics.set(self._kind.quarantined, 1)
+        entry.metrics.inc(self._kind.faults)
+        self._log.error(
+            "plan in quarantine", plan=plan_label(plan), reason=reason, next_attempt_seconds=pause
+        )
+
+    def _start_due(self) -> None:
+        with self._lock:
+            woken, self._woken = self._woken, set()
+        for digest in woken & self._entries.keys():
+            self._entries[digest].served.wake()
+        now = self._clock.monotonic()
+        due = [entry.served for entry in self._entries.values() if entry.served.due(now)]
+        # With many plans, those for which nothing arrives take turns less often.
+        idle = max(IDLE_SECONDS, IDLE_SECONDS_A_PLAN * len(self._entries))
+        for served in sorted(due, key=ServedPlan.order):
+            if not self._lanes.free():
+                break
+            served.start(self._lanes, idle)
+
+    def _poll(self) -> None:
+        """Poll the group and, for a role that reads, the common reader; wake who has news.
+
+        Raises:
+            FatalError: the broker has not answered for the retry time, or refuses this process.
+        """
+        busy = self._lanes.busy() or any(
+            entry.served.due(self._clock.monotonic()) for entry in self._entries.values()
+        )
+        seconds, now = _BUSY_POLL_SECONDS if busy else _POLL_SECONDS, self._clock.monotonic()
+        quiet = now - self._news_at > _QUIET_SECONDS or self._shared.group.all_behind
+        if busy and quiet and now - self._polled_at < _QUIET_POLL_SECONDS:
+            self._clock.sleep(_BUSY_PAUSE)  # a poll costs time for every partition
+            return
+        self._polled_at = now
+        try:
+            shares = self._shared.group.turn(0.0 if self._kind.reads else seconds)
+            readers = self._shared.reader.turn(seconds) if self._kind.reads else set()
+        except RecoverableError as error:
+            if self._retries.failed():
+                raise FatalError(
+                    f"the broker has not answered for {self._retries.failing_seconds:.0f} s: "
+                    f"{error}"
+                ) from error
+            self._clock.sleep(_RETRY_PAUSE)
+            return
+        self._retries.succeeded()
+        if shares or readers:
+            self._news_at = now
+        for entry in self._entries.values():
+            if entry.broker.share in shares or not readers.isdisjoint(entry.broker.readers):
+                entry.served.wake()
+        if self._shared.group.idle and not self._kind.reads:
+            self._clock.sleep(seconds)
+
+    def _report(self) -> None:
+        self.health.turned()
+        now = self._clock.monotonic()
+        if now < self._report_at:
+            return
+        self._report_at = now + _REPORT_SECONDS
+        starting = 0
+        verdicts = {}
+        for entry in self._entries.values():
+            served = entry.served
+            starting += served.state is State.WAITING
+            verdicts[plan_label(served.plan)] = served.verdict()
+            if not entry.given_back:
+                entry.metrics.set(self._kind.quarantined, served.state is State.QUARANTINED)
+        self.health.note_plans(verdicts)
+        if starting:
+            self.health.not_ready(f"starting {starting} of {len(verdicts)} plans")
+        else:
+            self.health.ready()

@@ -1,0 +1,220 @@
+"""One plan of many: what its worker does next, and what a fault means for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import Enum
+from typing import Protocol
+
+from broker.clock import Clock
+from consumer.plans.lanes import Lanes, Task
+from consumer.runtime.health import Verdict
+from estimators.errors import CalmstreamError
+from estimators.plan import Plan
+
+FIRST_PAUSE = 5.0
+LONGEST_PAUSE = 300.0
+"""First and longest pause in seconds before a plan in quarantine is tried again; each is twice the
+one before."""
+
+STEADY_SECONDS = 600.0
+"""After a plan has worked for this long, its next pause is the first one again."""
+
+IDLE_SECONDS = 1.0
+"""Least time between two turns of a plan for which nothing has arrived."""
+
+
+class PlanWorker(Protocol):
+    """The worker of one plan. Only one of its calls runs at a time."""
+
+    def start(self) -> None:
+        """Verify the topics and begin."""
+
+    def turn(self) -> bool:
+        """Do one round; return whether more is due at once."""
+
+    def finish(self) -> None:
+        """Write what must be written, and end."""
+
+    def abandon(self) -> None:
+        """End without writing. Never raises."""
+
+    def verdict(self) -> Verdict:
+        """Return whether the worker works, and at what."""
+
+    def over(self) -> bool:
+        """Return whether the plan needs no worker any more."""
+
+
+class State(Enum):
+    """What a plan does."""
+
+    WAITING = "waiting"
+    WORKING = "working"
+    QUARANTINED = "quarantined"
+    LEAVING = "leaving"
+    OVER = "over"
+    GONE = "gone"
+
+
+class ServedPlan:
+    """A plan and its worker. One thread calls all methods; the worker's calls run on the lanes.
+
+    Args:
+        plan: the plan.
+        make: makes a worker; called for every attempt. The event it gets ends long waits.
+        clock: measures pauses.
+        on_fault: called when the plan is put into quarantine, with the reason.
+
+    Attributes:
+        state: what the plan does.
+        reason: why it is in quarantine; empty otherwise.
+        stop: set when the plan leaves.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        make: Callable[[Plan, threading.Event], PlanWorker],
+        clock: Clock,
+        on_fault: Callable[[Plan, str, float], None],
+    ) -> None:
+        self.plan = plan
+        self.state = State.WAITING
+        self.reason = ""
+        self.stop = threading.Event()
+        self._make = make
+        self._clock = clock
+        self._on_fault = on_fault
+        self._worker: PlanWorker | None = None
+        self._task: Task | None = None
+        self._ending = self._woken = False
+        self._due_at = clock.monotonic()
+        self._idle_seconds = IDLE_SECONDS
+        self._pause = FIRST_PAUSE
+        self._working_since = 0.0
+
+    def wake(self) -> None:
+        """Note that something has arrived for the plan; one that is due keeps its place."""
+        self._woken = True
+        if self.state is State.WORKING:
+            self._due_at = min(self._due_at, self._clock.monotonic())
+
+    def leave(self) -> None:
+        """Finish the worker's work, as soon as its present turn has ended."""
+        self.stop.set()
+        if self.state not in (State.GONE, State.LEAVING):
+            if self._worker is None and self._task is None:
+                self.state = State.GONE
+            else:
+                self.state = State.LEAVING
+            self._due_at = self._clock.monotonic()
+
+    def due(self, now: float) -> bool:
+        """Return whether a call of the worker can begin."""
+        return self._task is None and self._call() is not None and now >= self._due_at
+
+    def order(self) -> float:
+        """Return a number by which plans that are due take turns: the longest waiting first."""
+        return self._due_at
+
+    def start(self, lanes: Lanes, idle_seconds: float = IDLE_SECONDS) -> None:
+        """Begin the next call of the worker.
+
+        Args:
+            lanes: where it runs.
+            idle_seconds: time until the next turn if nothing arrives.
+        """
+        self._idle_seconds = idle_seconds
+        call = self._call()
+        assert call is not None, "only a plan that is due is started"
+        self._ending, self._woken = call == self._finish, False
+        self._task = lanes.start(call)
+
+    def collect(self) -> BaseException | None:
+        """Note how a call has ended, if one has; return its error."""
+        task = self._task
+        if task is None or not task.done:
+            return None
+        self._task = None
+        if self._ending:
+            self._worker = None
+            over = State.OVER if task.error is None else State.WORKING
+            self.state = State.GONE if self.stop.is_set() else over
+        elif self.state is State.LEAVING and self._worker is None:
+            self.state = State.GONE
+        elif task.error is None and self.state is not State.LEAVING:
+            self._went_well(task.more)
+        return task.error
+
+    def quarantine(self, error: BaseException) -> None:
+        """Stop the worker after a fault; it begins anew after a pause."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.abandon()
+        now = self._clock.monotonic()
+        if self.state is State.LEAVING:
+            self.state = State.GONE
+        if self.state in (State.GONE, State.OVER):
+            return
+        if self.state is State.WORKING and now - self._working_since > STEADY_SECONDS:
+            self._pause = FIRST_PAUSE
+        self.reason = _described(error)
+        self._on_fault(self.plan, self.reason, self._pause)
+        self.state, self._due_at = State.QUARANTINED, now + self._pause
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
+    def abandon(self) -> None:
+        """End without writing; called when the process fails."""
+        if self._worker is not None and self._task is None:
+            self._worker.abandon()
+
+    def verdict(self) -> Verdict:
+        """Return whether the plan is served, in words."""
+        if self.state is State.QUARANTINED:
+            pause = max(self._due_at - self._clock.monotonic(), 0.0)
+            return Verdict(False, f"quarantined: {self.reason} (next attempt in {pause:.0f} s)")
+        worker = self._worker
+        if self.state is State.WORKING and worker is not None:
+            return worker.verdict()
+        return Verdict(self.state is State.OVER, self.state.value)
+
+    def _call(self) -> Callable[[], bool] | None:
+        if self.state is State.LEAVING:
+            return self._finish
+        if self.state in (State.WAITING, State.QUARANTINED):
+            return self._begin
+        return self._turn if self.state is State.WORKING else None
+
+    def _begin(self) -> bool:
+        self._worker = self._make(self.plan, self.stop)
+        self._worker.start()
+        return True
+
+    def _turn(self) -> bool:
+        assert self._worker is not None
+        return self._worker.turn()
+
+    def _finish(self) -> bool:
+        if self._worker is not None:
+            self._worker.finish()
+        return False
+
+    def _went_well(self, more: bool) -> None:
+        now = self._clock.monotonic()
+        if self.state is not State.WORKING:
+            self.state, self._working_since, self.reason = State.WORKING, now, ""
+        assert self._worker is not None
+        if self._worker.over():
+            self.state = State.LEAVING
+            self._due_at = now
+        else:
+            self._due_at = now if more or self._woken else now + self._idle_seconds
+
+
+def _described(error: BaseException) -> str:
+    if isinstance(error, CalmstreamError):
+        return str(error)
+    first = next(iter(str(error).splitlines()), "")
+    return f"internal error, {type(error).__name__}: {first}"

@@ -1,0 +1,130 @@
+"""The worker that counts one plan of many."""
+
+from __future__ import annotations
+
+import threading
+
+from broker.clock import Clock
+from broker.names import TopicNames
+from broker.shared.broker import PlanBroker
+from broker.transport import Partition, Reader, Topics
+from consumer.metrics.registry import Metrics
+from consumer.metrics.tally import ASSIGNED
+from consumer.plans.timing import all_windows_closed_at
+from consumer.runtime.config import TallyConfig
+from consumer.runtime.health import Verdict
+from consumer.runtime.read_topics import read_whole
+from consumer.tally.worker import TallyWorker
+from estimators.errors import ForeignRecord
+from estimators.plan import Plan
+from estimators.wire.state import decode_state, partition_key
+
+_LOOK_SECONDS = 60.0
+"""Time between two looks at whether a plan that has ended needs a worker any more."""
+
+
+class PlanTally:
+    """A tally worker among those of other plans: a ``PlanWorker`` of ``served_plan``.
+
+    Args:
+        plan: the plan to count.
+        broker: the plan's shares of the common clients.
+        names: names of the plan's topics.
+        clock: the worker's clock.
+        config: settings of the worker.
+        metrics: the worker's metrics.
+        stop: ends waits for the broker.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        broker: PlanBroker,
+        names: TopicNames,
+        clock: Clock,
+        config: TallyConfig,
+        metrics: Metrics,
+        stop: threading.Event,
+    ) -> None:
+        self._plan = plan
+        self._broker = broker
+        self._names = names
+        self._clock = clock
+        self._metrics = metrics
+        self._stop = stop
+        self._worker = TallyWorker(plan, broker, names, clock, config, metrics)
+        self._over = False
+        self._look_at = clock.monotonic()
+
+    def start(self) -> None:
+        """Verify the topics and take part in the group."""
+        self._worker.start(self._stop)
+
+    def turn(self) -> bool:
+        """Do one round of the worker's loop."""
+        self._worker.turn()
+        self._look()
+        return len(self._broker.share.queue) > 0
+
+    def finish(self) -> None:
+        """Write the last checkpoint."""
+        self._worker.finish()
+        self._metrics.set(ASSIGNED, 0)
+
+    def abandon(self) -> None:
+        """Write nothing more."""
+        self._worker.abandon()
+        self._metrics.set(ASSIGNED, 0)
+
+    def verdict(self) -> Verdict:
+        """Return the health of the worker: whether its partitions advance, and whether it works."""
+        live = self._worker.health.live()
+        return live if not live.well else self._worker.health.readiness()
+
+    def over(self) -> bool:
+        """Return whether the state has all records of all partitions, and all windows closed."""
+        return self._over
+
+    def _look(self) -> None:
+        """Look whether the plan is over, from time to time after its end."""
+        now = self._clock.monotonic()
+        if now < self._look_at or self._clock.now_ms() <= all_windows_closed_at(self._plan):
+            return
+        self._look_at = now + _LOOK_SECONDS
+        reader, topics = self._broker.reader(), self._broker.topics()
+        try:
+            self._over = counted_everywhere(self._plan, self._names, reader, topics, self._clock)
+        finally:
+            reader.close()
+
+
+def counted_everywhere(
+    plan: Plan, names: TopicNames, reader: Reader, topics: Topics, clock: Clock
+) -> bool:
+    """Return whether the state has every partition, read to its end, with all windows closed.
+
+    Then no worker is needed: a record that still comes is late. Cost: reads the state topic once.
+
+    Raises:
+        RecoverableError: the broker does not answer.
+    """
+    inputs = {
+        partition_key(group, number): Partition(names.reports(group), number)
+        for group in range(len(plan.groups))
+        for number in range(plan.partitions)
+    }
+    ends = topics.log_ends(list(inputs.values()))
+    counted: set[bytes] = set()
+    numbers = {names.state_partition(number) for number in range(plan.partitions)}
+    partitions = [Partition(names.state, number) for number in sorted(numbers)]
+    for record in read_whole(reader, topics, partitions, clock):
+        partition = inputs.get(record.key or b"")
+        if partition is None or record.value is None:
+            continue
+        try:
+            state = decode_state(plan, names.group_of(partition.topic), record.value)
+        except ForeignRecord:
+            continue
+        if state.closed_through >= plan.windows - 1 and state.next_offset >= ends[partition]:
+            counted.add(record.key or b"")
+    return len(counted) == len(inputs)

@@ -1,0 +1,120 @@
+"""From the counts of windows to the record of tests of change: a pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from consumer.publish.merge import MergedWindow
+from consumer.publish.set_writer import KeyedRecord
+from estimators.analysis.poisoning import examine
+from estimators.changes import compare, source
+from estimators.changes.compare import FALSE_SHARE
+from estimators.changes.document import table_document
+from estimators.changes.windows import Span, relation
+from estimators.plan import Plan
+from estimators.tally import Tally
+from estimators.wire.changes import ChangesRecord, Family, changes_key, encode_changes
+
+SUSPICIOUS = "suspicious"
+TESTS_FAILED = "the tests of change failed; please report it with the plan"
+
+Tallies = Sequence[Tally]
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What a final window is compared with.
+
+    Attributes:
+        previous: counts of the window before; None where they are not at hand.
+        before: counts of all windows before; None where they were not all counted.
+    """
+
+    previous: Tallies | None
+    before: Tallies | None
+
+
+def earlier_of(
+    final: MergedWindow, total: MergedWindow | None, previous: Tallies | None
+) -> Earlier:
+    """Return what a final is compared with, from its own total and the window before."""
+    if total is None:
+        return Earlier(previous, None)
+    before = [
+        Tally(a.n - b.n, a.counts - b.counts)
+        for a, b in zip(total.tallies, final.tallies, strict=True)
+    ]
+    return Earlier(previous, before)
+
+
+def try_changes(
+    plan: Plan, final: MergedWindow, earlier: Earlier
+) -> tuple[list[KeyedRecord], Exception | None]:
+    """Return the record of tests in a list, or none and the error that ended the tests.
+
+    A final does not wait for its tests, so no error of theirs may stop it.
+    """
+    try:
+        return [changes_record(plan, final, earlier)], None
+    except Exception as error:  # noqa: BLE001 - see above
+        return [], error
+
+
+def changes_record(plan: Plan, final: MergedWindow, earlier: Earlier) -> tuple[bytes, bytes]:
+    """Return key and value of the record of tests of a final window.
+
+    With the same counts the bytes are the same. Cost: two comparisons of all published tables.
+    """
+    window = final.window
+    families = (
+        _family(plan, final, "previous", (window - 1, window - 1), earlier.previous),
+        _family(plan, final, "before", (0, window - 1), earlier.before),
+    )
+    record = ChangesRecord(window, final.revision, families)
+    return changes_key(window), encode_changes(plan, record)
+
+
+def _family(
+    plan: Plan, final: MergedWindow, against: str, windows: Span, tallies: Tallies | None
+) -> Family:
+    reports = (final.reports, 0 if tallies is None else sum(t.reports for t in tallies))
+    flags = relation(plan.guarantee.windows, (final.window, final.window), windows).flags
+    reason = _why_not(plan, final, windows, tallies)
+    if tallies is None or reason:
+        place = None if windows[1] < 0 else windows
+        nothing: tuple[float | None, ...] = (None,) * len(plan.marginals)
+        return Family(against, place, reports, 0, 0, 1.0, flags, reason, nothing, ())
+    if any(examine(plan, side).suspicious for side in (final.tallies, tallies)):
+        flags = (*flags, SUSPICIOUS)
+    found = compare(
+        source(plan, tallies), source(plan, final.tallies), plan.marginals, details=FALSE_SHARE
+    )
+    return Family(
+        against=against,
+        windows=windows,
+        reports=reports,
+        tested=found.tested,
+        changed=found.changed,
+        smallest=float(f"{found.smallest:.6g}"),
+        flags=flags,
+        reason="",
+        p=tuple(None if t.p is None else float(f"{t.p:.3g}") for t in found.tables),
+        tables=tuple(table_document(t, plan.domain, flags) for t in found.tables if t.changed),
+    )
+
+
+def _why_not(plan: Plan, final: MergedWindow, windows: Span, tallies: Tallies | None) -> str:
+    """Return why there are no tests; empty where there are."""
+    if windows[1] < 0:
+        return "no window was before"
+    if tallies is None:
+        return "the counts of the windows before are not kept"
+    if not final.reports:
+        return "the window received no reports"
+    if not any(t.reports for t in tallies):
+        return "the windows before received no reports"
+    forged = (examine(plan, side).suspicious for side in (final.tallies, tallies))
+    if plan.on_suspicion == "withhold" and any(forged):
+        return "withheld: the raw counts look forged"
+    return ""

@@ -1,0 +1,215 @@
+"""Tests of change between any windows of one plan, or of two plans over the same attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from consumer.read.history import DEPENDENT, Counted, History
+from consumer.read.ranges import Windows
+from consumer.read.refusals import NotFinal
+from estimators.analysis.grouped import difference
+from estimators.changes import Comparison, Source, compare, source
+from estimators.changes.document import Modelled, table_document
+from estimators.changes.windows import PAIRED, REPEATED, Relation, mean_repeats, relation
+from estimators.domain import Attributes
+from estimators.errors import InvalidInput
+from estimators.kinds import Ordered
+from estimators.plan import Plan
+
+PREVIOUS = "previous"
+BEFORE = "before"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """What changed.
+
+    Attributes:
+        after: the windows that are tested.
+        before: those that they are tested against.
+        comparison: the results; differences are ``after`` minus ``before``.
+        flags: ``paired``, ``repeated``, ``suspicious``.
+        modelled: by attributes the differences of the fitted tables; empty until `with_modelled`.
+    """
+
+    after: Counted
+    before: Counted
+    comparison: Comparison
+    flags: tuple[str, ...]
+    modelled: Mapping[Attributes, Modelled] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that ``calmstream changes --json`` prints."""
+        sides = (self.after, self.before)
+        return {
+            "plan": self.after.plan.digest,
+            "other_plan": None
+            if self.before.plan.digest == self.after.plan.digest
+            else self.before.plan.digest,
+            "window": _windows(self.after),
+            "against": _windows(self.before),
+            "reports": [sum(t.reports for t in side.tallies) for side in sides],
+            "flags": list(self.flags),
+            "tested": self.comparison.tested,
+            "changed": self.comparison.changed,
+            "smallest_p_adjusted": self.comparison.smallest,
+            "tables": [
+                table_document(
+                    table, self.after.plan.domain, self.flags, self.modelled.get(table.attributes)
+                )
+                for table in self.comparison.tables
+            ],
+        }
+
+
+def changes(
+    history: History, window: str | Windows = "latest", against: str | Windows = PREVIOUS
+) -> Changes:
+    """Test the published tables of some windows against those of others of the same plan.
+
+    Args:
+        history: of the plan.
+        window: as for :meth:`History.ask`.
+        against: ``previous`` (as many windows just before), ``before`` (all windows before), or any
+            windows as for :meth:`History.ask`.
+
+    Raises:
+        InvalidInput: windows that are not kept, have no reports or overlap.
+    """
+    after = history.counted(window)
+    before = history.counted(against_windows(against, after.windows))
+    if after.windows.overlaps(before.windows):
+        raise InvalidInput(
+            f"a comparison needs windows apart: {after.windows} and {before.windows} share devices"
+        )
+    spans = [(c.windows.first, c.windows.last) for c in (after, before)]
+    found = relation(after.plan.guarantee.windows, spans[0], spans[1])
+    sides = [
+        _source(history, counted, repeats=often)
+        for counted, often in zip((after, before), found.repeats, strict=True)
+    ]
+    return _compare(after, before, sides, found, after.plan.marginals)
+
+
+def changes_of_plans(
+    history: History, other: History, window: str = "total", against: str = "total"
+) -> Changes:
+    """Test the tables that both plans publish: an A/B test, or before and after a new plan.
+
+    Args:
+        history: of the plan whose windows are tested.
+        other: of the plan that they are tested against.
+        window: as for :meth:`History.ask`.
+        against: windows of the other plan.
+
+    Raises:
+        InvalidInput: plans over other attributes, or windows as for `changes`.
+    """
+    after, before = history.counted(window), other.counted(against)
+    if after.plan.digest == before.plan.digest:
+        raise InvalidInput("--other-plan is the same plan: name its windows with --against")
+    tables = [a for a in after.plan.marginals if a in set(before.plan.marginals)]
+    once = after.plan.lineage == before.plan.lineage and after.plan.guarantee.windows == 1
+    pairs = ((history, after), (other, before))
+    sides = [_source(h, c, repeats=c.plan.guarantee.windows < len(c.windows)) for h, c in pairs]
+    repeated = any(view.repeats > 1.0 for side in sides for view in side.views)
+    flags = (*(() if once else (PAIRED,)), *((REPEATED,) if repeated else ()))
+    return _compare(after, before, sides, Relation(flags, (False, False)), tables)
+
+
+def with_modelled(found: Changes, history: History, other: History | None = None) -> Changes:
+    """Add the differences of the fitted tables, which shrink noise and borrow from other tables.
+
+    No test rests on them. Cost: one fit per side, unless the history has it.
+
+    Args:
+        found: of these histories.
+        history: of the plan that is tested.
+        other: of the other plan; None where there is one plan.
+    """
+    names = found.after.plan.domain.names
+    modelled = {}
+    for table in found.comparison.tables:
+        if table.difference is not None:
+            chosen = [names[i] for i in table.attributes]
+            after = history.table(chosen, found.after.windows)[0]
+            before = (other or history).table(chosen, found.before.windows)[0]
+            moved = difference(after, before)
+            modelled[table.attributes] = moved.table, moved.stderr
+    return replace(found, modelled=modelled)
+
+
+def _compare(
+    after: Counted,
+    before: Counted,
+    sides: Sequence[Source],
+    found: Relation,
+    tables: Sequence[Attributes],
+) -> Changes:
+    comparison = compare(sides[1], sides[0], tables)
+    flags = dict.fromkeys((*found.flags, *after.flags, *before.flags))
+    flags.pop(DEPENDENT, None)  # ``repeated`` says what was done about it.
+    return Changes(after, before, comparison, tuple(flags))
+
+
+def against_windows(text: str | Windows, windows: Windows) -> str | Windows:
+    """Return the windows that ``previous`` and ``before`` stand for; other names as they are.
+
+    Raises:
+        NotFinal: no window is before.
+    """
+    if text not in (PREVIOUS, BEFORE):
+        return text
+    if windows.first == 0:
+        raise NotFinal(f"no window is before {windows}")
+    first = 0 if text == BEFORE else max(0, windows.first - len(windows))
+    return Windows(first, windows.first - 1)
+
+
+def _source(history: History, counted: Counted, *, repeats: bool) -> Source:
+    """Return the counts of one side, with the repeats of its devices where they count."""
+    plan, windows = counted.plan, counted.windows
+    period = plan.guarantee.windows
+    if not repeats or period == 1:
+        return source(plan, counted.tallies)
+    each = {w: history.window_counts(w) for w in range(windows.first, windows.last + 1)}
+    often = [
+        [
+            mean_repeats(period, {w: int(tallies[g].n[v]) for w, tallies in each.items()})
+            for v in range(len(group.views))
+        ]
+        for g, group in enumerate(plan.groups)
+    ]
+    return source(plan, counted.tallies, often)
+
+
+def _windows(counted: Counted) -> dict[str, int]:
+    plan, windows = counted.plan, counted.windows
+    return {
+        "first": windows.first,
+        "last": windows.last,
+        "start": plan.window_start(windows.first) // 1000,
+        "end": plan.window_end(windows.last) // 1000,
+    }
+
+
+def require_same_domain(plan: Plan, other: Plan) -> None:
+    """Check that two plans have the same attributes and labels, and code values alike.
+
+    Raises:
+        InvalidInput: they have not; the message names the first difference.
+    """
+    names = [[a.name for a in p.domain.attributes] for p in (plan, other)]
+    if names[0] != names[1]:
+        odd = sorted(set(names[0]) ^ set(names[1]))
+        what = f"{odd[0]!r} is in one of them only" if odd else "they are in another order"
+        raise InvalidInput(f"the plans have other attributes: {what}")
+    for one, two in zip(plan.domain.attributes, other.domain.attributes, strict=True):
+        if one.labels != two.labels:
+            raise InvalidInput(f"the plans have other labels of {one.name!r}")
+        # That labels have an order changes no code; every other kind has its own codes.
+        kinds = [None if isinstance(a.kind, Ordered) else a.kind for a in (one, two)]
+        if kinds[0] != kinds[1]:
+            raise InvalidInput(f"the plans read values of {one.name!r} in other ways")

@@ -1,0 +1,151 @@
+"""Means, quantiles, shares of ranges and rank correlations of any windows, from kept counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from consumer.read.formats import window_range
+from consumer.read.history import History
+from consumer.read.ranges import Windows
+from estimators.analysis.summaries import Value
+from estimators.analysis.summary_rows import RANK, SummaryRow, check, correlate, summarise
+from estimators.domain import Attribute, Domain
+from estimators.errors import InvalidInput
+from estimators.kinds import Number
+from estimators.plan import Plan
+from estimators.wire.snapshot import Revision
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summary:
+    """Statistics of an attribute, with all that their reader must know.
+
+    Attributes:
+        attributes: the attribute, or the two whose rank correlation this is.
+        unit: of the values; empty for labels, which count from 0, and for correlations.
+        given: attributes within whose combinations the statistics are.
+        statistics: their names, as they were asked for.
+        rows: one for each combination of the given attributes; one without any.
+        flags: as :class:`consumer.read.answer.Answer`, and those of
+            `estimators.analysis.summary_rows`.
+        windows: the windows they are about.
+        reports: of these windows and groups of devices that speak about the attributes.
+        revision: that of the final of the last window.
+    """
+
+    attributes: tuple[str, ...]
+    unit: str
+    given: tuple[str, ...]
+    statistics: tuple[str, ...]
+    rows: tuple[SummaryRow, ...]
+    flags: tuple[str, ...]
+    windows: Windows
+    reports: int
+    revision: Revision
+
+
+def split(
+    domain: Domain, attributes: Sequence[str], given: Sequence[str], statistics: Sequence[str]
+) -> tuple[Attribute, ...]:
+    """Return the attributes that statistics are about: those that are not given.
+
+    Raises:
+        InvalidInput: unknown names or statistics, or not one attribute (two for ``rank``).
+    """
+    domain.index(attributes)
+    if left := [name for name in given if name not in attributes]:
+        raise InvalidInput(f"given: {left[0]!r} is not among the attributes")
+    about = [name for name in attributes if name not in given]
+    found = tuple(domain.attributes[domain.index([name])[0]] for name in about)
+    if RANK in statistics:
+        if len(about) != 2 or given or tuple(statistics) != (RANK,):
+            raise InvalidInput("summary: rank is asked alone, of two attributes, none given")
+        return found
+    if len(about) != 1:
+        raise InvalidInput(
+            f"summary: expected one attribute that is not given, got {', '.join(about) or 'none'}"
+        )
+    check(found[0], statistics)
+    return found
+
+
+def summary(
+    history: History,
+    plan: Plan,
+    attributes: Sequence[str],
+    windows: str | Windows = "total",
+    *,
+    statistics: Sequence[str] = ("mean", "median"),
+    given: Sequence[str] = (),
+    group: str | Mapping[str, str] = "",
+) -> Summary:
+    """Return statistics of one ordered attribute, or the rank correlation of two.
+
+    Args:
+        history: of the plan.
+        plan: the plan.
+        attributes: the attribute and the given ones; the two attributes of a rank correlation.
+        windows: as `History.ask`.
+        statistics: see `estimators.analysis.summary_rows`.
+        given: attributes within whose combinations the statistics are.
+        group: groups of labels of given attributes.
+
+    Raises:
+        InvalidInput: as `History.ask`; statistics that do not fit the attributes.
+    """
+    about = split(plan.domain, attributes, given, statistics)
+    names = [*given, *(attribute.name for attribute in about)]
+    joint, flags, chosen, revision = history.table(names, windows, group)
+    for attribute in about:
+        if joint.labels[names.index(attribute.name)] != attribute.labels:
+            raise InvalidInput(f"summary: the labels of {attribute.name!r} cannot be grouped")
+    more: tuple[str, ...] = ()
+    if len(about) == 2:
+        rows = [SummaryRow((), (correlate(joint, *about),))]
+    else:
+        rows, more = summarise(joint, about[0], statistics)
+    kind = about[0].kind
+    return Summary(
+        attributes=tuple(attribute.name for attribute in about),
+        unit=kind.unit if isinstance(kind, Number) and len(about) == 1 else "",
+        given=tuple(given),
+        statistics=tuple(statistics),
+        rows=tuple(rows),
+        flags=tuple(dict.fromkeys((*joint.flags, *flags, *more))),
+        windows=chosen,
+        reports=joint.reports,
+        revision=revision,
+    )
+
+
+def document(plan: Plan, found: Summary) -> dict[str, Any]:
+    """Return a summary as one JSON object; unknown numbers are null."""
+    return {
+        "plan": plan.digest,
+        "attributes": list(found.attributes),
+        "unit": found.unit,
+        "given": list(found.given),
+        "rows": [
+            {
+                "labels": list(row.labels),
+                "statistics": [
+                    {"statistic": name, **_numbers(value)}
+                    for name, value in zip(found.statistics, row.values, strict=True)
+                ],
+            }
+            for row in found.rows
+        ],
+        "flags": list(found.flags),
+        "windows": [window_range(plan, found.windows)],
+        "reports": found.reports,
+        "revision": list(found.revision),
+    }
+
+
+def _numbers(value: Value) -> dict[str, float]:
+    """Return the numbers of a value; JSON writes NaN as null."""
+    return {
+        "value": value.value, "stderr": value.stderr, "low": value.low, "high": value.high,
+    }  # fmt: skip

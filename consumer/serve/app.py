@@ -1,0 +1,59 @@
+"""The HTTP interface as an application. ``/openapi.json`` is its published form."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from consumer.serve.context import Context
+from consumer.serve.problems import KINDS, Problem, Refused, body_of, headers_of
+from consumer.serve.routes import page_routes, plan_routes
+
+DESCRIPTION = (
+    "Tables about people from reports that every device perturbed itself. Everything here is "
+    "computed from published counts: a question costs no privacy. All addresses are read-only. "
+    "Times are seconds since the epoch, UTC."
+)
+
+
+def create_app(context: Context) -> FastAPI:
+    """Return the application."""
+    app = FastAPI(
+        title="calmstream",
+        version="1",
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.include_router(plan_routes(context))
+    app.include_router(page_routes(context))
+
+    def problem_response(problem: Problem, detail: str = "") -> Response:
+        context.observer.refused(problem)
+        body, headers = body_of(problem, detail), headers_of(problem)
+        return Response(body, status_code=KINDS[problem].status, headers=headers)
+
+    @app.exception_handler(Refused)
+    async def refused(_request: Request, error: Refused) -> Response:
+        return problem_response(error.problem, error.detail)
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(_request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = str(first["loc"][-1])
+        return problem_response(Problem.MALFORMED, f"{where}: {first['msg']}")
+
+    @app.exception_handler(HTTPException)
+    async def other(_request: Request, error: HTTPException) -> Response:
+        method = error.status_code == KINDS[Problem.METHOD].status
+        return problem_response(Problem.METHOD if method else Problem.NOT_FOUND)
+
+    @app.exception_handler(Exception)
+    async def defect(_request: Request, _error: Exception) -> Response:
+        # The error is raised once more; the guard notes it.
+        return problem_response(Problem.INTERNAL)
+
+    return app

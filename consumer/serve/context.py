@@ -1,0 +1,57 @@
+"""What all addresses of the HTTP interface share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from consumer.serve.answers import Answers
+from consumer.serve.events import Streams
+from consumer.serve.guard import Observer
+from consumer.serve.page_files import PageFiles
+from consumer.serve.plan_service import PlanService
+from consumer.serve.problems import Problem, Refused
+from consumer.serve.served_plans import ServedPlans
+from consumer.serve.settings import ServeSettings
+
+
+class Context:
+    """Plans, limits, streams and computed answers of one server.
+
+    Args:
+        plans: the plans.
+        settings: limits.
+        page: the files of the page.
+        observer: receives what became of requests.
+    """
+
+    def __init__(
+        self,
+        plans: ServedPlans,
+        settings: ServeSettings,
+        page: PageFiles,
+        observer: Observer,
+    ) -> None:
+        self._plans = plans
+        self.settings = settings
+        self.page = page
+        self.observer = observer
+        self.streams = Streams(settings.max_streams, settings.heartbeat_seconds)
+        self.answers = Answers(settings.answer_bytes, settings.answer_seconds)
+
+    @property
+    def plans(self) -> Mapping[str, PlanService]:
+        """The plans by name, as they are now."""
+        return self._plans.by_name
+
+    def plan(self, name: str) -> PlanService:
+        """Return a plan by its name or digest.
+
+        Raises:
+            Refused: there is none.
+        """
+        found = self.plans.get(name)
+        if found is None:
+            found = next((s for s in self.plans.values() if s.plan.digest == name), None)
+        if found is None:
+            raise Refused(Problem.UNKNOWN_PLAN, f"there is no plan {name!r}")
+        return found

@@ -1,0 +1,168 @@
+"""Follows the snapshots topic of one plan, and recovers from every failure by itself."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker.clock import Clock
+from broker.transport import Broker, Partition, Reader, Topics
+from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
+from consumer.serve.problems import Problem
+from consumer.serve.results import Event, Results
+from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
+from estimators.errors import CalmstreamError, ForeignRecord, MissingTopic, RecoverableError
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind
+
+CHECK_SECONDS = 3.0
+"""Time between two requests for the end of the topic, which show whether the broker answers."""
+
+_POLL_SECONDS = 0.2
+_POLL_RECORDS = 2000
+_LOG = logging.getLogger("calmstream.serve")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why the results cannot be read now.
+
+    Attributes:
+        problem: what requests get that need them.
+        detail: one sentence.
+    """
+
+    problem: Problem
+    detail: str
+
+
+class Follower:
+    """Reads the snapshots topic from its start and keeps reading.
+
+    Args:
+        plan: the plan.
+        broker: hands out the clients.
+        topic: the snapshots topic.
+        results: receives what was published.
+        clock: measures pauses, and says whether the plan is over.
+        announce: called for every complete set after it was noted, on the follower's thread.
+        before_final: called before a final is noted.
+        retry_seconds: pause after a failure.
+
+    Attributes:
+        trouble: why the topic cannot be read now; None while it can.
+        caught_up: whether it was read to its end once.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        broker: Broker,
+        topic: str,
+        results: Results,
+        clock: Clock,
+        *,
+        announce: Callable[[Event], None],
+        before_final: Callable[[], None],
+        retry_seconds: float,
+    ) -> None:
+        self.trouble: Trouble | None = None
+        self.caught_up = False
+        self._plan = plan
+        self._broker = broker
+        self._partition = Partition(topic, 0)
+        self._results = results
+        self._clock = clock
+        self._announce = announce
+        self._before_final = before_final
+        self._retry_seconds = retry_seconds
+        self._foreign = ForeignRecordCounter(_LOG.warning)
+        self._reader: Reader | None = None
+        self._topics: Topics | None = None
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow until ``stop`` is set."""
+        try:
+            while not stop.is_set():
+                try:
+                    self._follow(stop)
+                except RecoverableError as error:
+                    self.trouble = Trouble(Problem.UNAVAILABLE, str(error))
+                except MissingTopic:
+                    self._close()
+                    self.trouble = self._missing()
+                except CalmstreamError as error:
+                    self._close()
+                    self.trouble = Trouble(Problem.UNREADABLE, str(error))
+                stop.wait(self._retry_seconds)
+        finally:
+            self._close()
+
+    def _follow(self, stop: threading.Event) -> None:
+        """Read until stopped.
+
+        Raises:
+            CalmstreamError: the broker does not answer, or the topic cannot be read.
+        """
+        if self._reader is None:
+            self._start()
+        assert self._reader is not None
+        checked = self._clock.monotonic() - CHECK_SECONDS
+        while not stop.is_set():
+            records = self._reader.poll(_POLL_SECONDS, _POLL_RECORDS)
+            for record in records:
+                try:
+                    snapshot = self._assembler.read(key_of(record), record.value)
+                except ForeignRecord as error:
+                    self._foreign.skip(record, error)
+                    continue
+                if snapshot is not None:
+                    self._take(snapshot)
+            due = self._clock.monotonic() - checked >= CHECK_SECONDS
+            if not records and (due or not self.caught_up):
+                self._check_end()
+                checked = self._clock.monotonic()
+
+    def _start(self) -> None:
+        self._topics = self._broker.topics()
+        start = self._topics.log_starts([self._partition])[self._partition]
+        reader = self._broker.reader()
+        reader.assign([self._partition])
+        reader.seek(self._partition, start)
+        self._results.clear()
+        self.caught_up = False
+        self._assembler = SnapshotAssembler(self._plan.digest)
+        self._reader = reader
+
+    def _take(self, snapshot: Snapshot) -> None:
+        if snapshot.kind is Kind.FINAL and self.caught_up:
+            self._before_final()
+        event = self._results.take(snapshot)
+        if self.caught_up:
+            self._announce(event)
+
+    def _check_end(self) -> None:
+        assert self._reader is not None
+        assert self._topics is not None
+        end = self._topics.log_ends([self._partition])[self._partition]
+        if self._reader.position(self._partition) >= end and not self.caught_up:
+            self._before_final()
+            self.caught_up = True
+        self.trouble = None
+
+    def _missing(self) -> Trouble:
+        over = self._clock.now_ms() >= self._plan.window_end(self._plan.windows - 1)
+        topic = self._partition.topic
+        if over or self._results.newest is not None:
+            return Trouble(Problem.RETIRED, f"topic {topic} was deleted: its results are gone")
+        return Trouble(
+            Problem.UNREADABLE, f"topic {topic} does not exist; create it: calmstream topics"
+        )
+
+    def _close(self) -> None:
+        for client in (self._reader, self._topics):
+            if client is not None:
+                client.close()
+        self._reader = self._topics = None

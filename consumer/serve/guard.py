@@ -1,0 +1,217 @@
+"""Checks every request before the application, and completes every answer.
+
+Only GET and HEAD pass. The name of the server must be known, so that no page can reach it by a
+name that it makes point here (DNS rebinding). Pages of other origins need to be allowed.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from consumer.serve.problems import KINDS, Problem, body_of, headers_of
+from estimators.errors import InvalidInput
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+"""The content security policy: the page loads from this server alone."""
+
+SECURITY_HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+HEAD = "calmstream.head"
+"""Key of the scope: whether only the head of the answer is asked for."""
+
+_CORS = (
+    (b"access-control-allow-methods", b"GET, HEAD"),
+    (b"access-control-allow-headers", b"authorization, if-none-match"),
+    (b"access-control-max-age", b"86400"),
+)
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
+_HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+")
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Observer(Protocol):
+    """Receives what became of requests, never anything of the client."""
+
+    def answered(self) -> None:
+        """A request was received."""
+
+    def refused(self, problem: Problem) -> None:
+        """A request got a problem document."""
+
+
+class Guard:
+    """The outermost application.
+
+    Args:
+        app: answers what passes.
+        hosts: names of this server beside those of the loopback address, without port.
+        origins: origins whose pages may ask, beside this server's own.
+        token: bearer token that requests below ``/v1`` need; None for none.
+        max_requests: in progress at once; further ones get 503.
+        observer: receives what became of requests.
+        failed: receives an error that is a defect.
+
+    Raises:
+        InvalidInput: something else than names and origins.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        hosts: Iterable[str],
+        origins: Iterable[str],
+        token: str | None,
+        max_requests: int,
+        observer: Observer,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._app = app
+        self._hosts = frozenset(map(_host, (*LOOPBACK, *hosts)))
+        self._origins = frozenset(map(_origin, origins))
+        self._token = None if token is None else token.encode()
+        self._most = max_requests
+        self._observer = observer
+        self._failed = failed
+        self._requests = 0
+        self.stopping = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        origin = headers.get(b"origin")
+        out = _Completing(send, scope["method"] == "HEAD", self._cors(origin))
+        problem = self._refusal(scope, headers)
+        self._observer.answered()
+        if problem is not None:
+            self._observer.refused(problem)
+            await out.refuse(problem)
+            return
+        if scope["method"] == "OPTIONS":
+            await out.preflight()
+            return
+        self._requests += 1
+        try:
+            head = scope["method"] == "HEAD"
+            await self._app({**scope, "method": "GET", HEAD: head}, receive, out)
+        except Exception as error:
+            self._failed(error)
+            if not out.complete:
+                raise  # the server closes the connection
+        finally:
+            self._requests -= 1
+
+    def _refusal(self, scope: Any, headers: Mapping[bytes, bytes]) -> Problem | None:
+        """Return why a request does not pass; None if it passes."""
+        wrong = self._wrong(scope["method"], headers)
+        if wrong is not None:
+            return wrong
+        if self.stopping:
+            return Problem.STOPPING
+        if self._requests >= self._most:
+            return Problem.BUSY
+        if scope["method"] == "OPTIONS" or self._authorized(scope["path"], headers):
+            return None
+        return Problem.UNAUTHORIZED
+
+    def _wrong(self, method: str, headers: Mapping[bytes, bytes]) -> Problem | None:
+        """Return what no server of this kind answers."""
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        if _without_port(host) not in self._hosts:
+            return Problem.HOST
+        origin = headers.get(b"origin")
+        if origin is not None and not self._allowed(origin.decode("latin-1"), host):
+            return Problem.ORIGIN
+        if method in {"GET", "HEAD"} or (method == "OPTIONS" and origin is not None):
+            return None
+        return Problem.METHOD
+
+    def _allowed(self, origin: str, host: str) -> bool:
+        own = origin.lower() in {f"http://{host}", f"https://{host}"}
+        return own or origin.lower() in self._origins
+
+    def _authorized(self, path: str, headers: Mapping[bytes, bytes]) -> bool:
+        if self._token is None or not path.startswith("/v1"):
+            return True
+        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token)
+
+    def _cors(self, origin: bytes | None) -> tuple[tuple[bytes, bytes], ...]:
+        if not self._origins:
+            return ()
+        vary = ((b"vary", b"origin"),)
+        if origin is None or origin.decode("latin-1").lower() not in self._origins:
+            return vary
+        exposed = (b"access-control-expose-headers", b"etag, retry-after")
+        return ((b"access-control-allow-origin", origin), exposed, *vary)
+
+
+class _Completing:
+    """Adds headers to an answer, and leaves its body out where only the head is asked for.
+
+    Attributes:
+        complete: whether the whole answer was sent.
+    """
+
+    def __init__(self, send: Send, head: bool, extra: tuple[tuple[bytes, bytes], ...]) -> None:
+        self._send = send
+        self._head = head
+        self._extra = (*SECURITY_HEADERS, *extra)
+        self.complete = False
+
+    async def __call__(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *self._extra]}
+        elif self._head and message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await self._send(message)
+        if message["type"] == "http.response.body":
+            self.complete = not message.get("more_body", False)
+
+    async def refuse(self, problem: Problem) -> None:
+        """Answer with a problem document."""
+        body, headers = body_of(problem), headers_of(problem)
+        status = KINDS[problem].status
+        await self._respond(status, headers | {"content-length": str(len(body))}, body)
+
+    async def preflight(self) -> None:
+        """Answer the question of a browser whether a page may ask."""
+        await self._respond(204, {name.decode(): value.decode() for name, value in _CORS}, b"")
+
+    async def _respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await self({"type": "http.response.start", "status": status, "headers": encoded})
+        await self({"type": "http.response.body", "body": body})
+
+
+def _without_port(host: str) -> str:
+    return re.sub(r":[0-9]{1,5}$", "", host)
+
+
+def _host(text: str) -> str:
+    if _HOST.fullmatch(text) is None:
+        raise InvalidInput(f"--allow-host: expected a name such as results.example.org, got {text}")
+    return text.lower()
+
+
+def _origin(text: str) -> str:
+    if _ORIGIN.fullmatch(text) is None:
+        raise InvalidInput(
+            f"--allow-origin: expected an origin such as https://example.org, got {text}"
+        )
+    return text.lower()

@@ -1,0 +1,109 @@
+"""The metrics of the HTTP interface. Nothing here is by client, address or question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from broker.metric_definition import MetricDefinition
+from consumer.serve.problems import Problem
+
+REQUESTS = MetricDefinition(
+    "calmstream_serve_requests_total",
+    "counter",
+    "requests",
+    (),
+    "Requests received, of any kind.",
+    "Flat while people look at the page: look at the proxy in front.",
+)
+PROBLEMS = MetricDefinition(
+    "calmstream_serve_problems_total",
+    "counter",
+    "requests",
+    ("reason",),
+    "Requests answered with a problem document, by its reason.",
+    "`busy`, `slow`: questions about many ranges of windows; start more servers. `unavailable`: "
+    "the brokers. `unreadable`: the log says why. `host`: `--allow-host` lacks a name of this "
+    "server. `internal`: a defect, please report it. Others: clients are wrong.",
+)
+CONNECTIONS = MetricDefinition(
+    "calmstream_serve_connections",
+    "gauge",
+    "connections",
+    (),
+    "Open connections.",
+    "At its limit new ones are closed: raise CALMSTREAM_MAX_CONNECTIONS or start more servers.",
+)
+STREAMS = MetricDefinition(
+    "calmstream_serve_streams",
+    "gauge",
+    "streams",
+    (),
+    "Open streams of events, one for each open page.",
+    "At its limit new ones get 503: raise CALMSTREAM_MAX_STREAMS or start more servers.",
+)
+FAILING = MetricDefinition(
+    "calmstream_serve_plans_failing",
+    "gauge",
+    "plans",
+    (),
+    "Plans whose results cannot be read now.",
+    "Above 0 for minutes: the log names the plan and the reason.",
+)
+FINALS = MetricDefinition(
+    "calmstream_serve_windows_final",
+    "gauge",
+    "windows",
+    ("plan",),
+    "Windows up to the newest final that this server shows.",
+    "Below calmstream_windows_final for minutes: no broker answers, or a record is refused.",
+)
+SERVE_METRICS = (REQUESTS, PROBLEMS, CONNECTIONS, STREAMS, FAILING, FINALS)
+
+
+class ServeMetrics:
+    """The registered metrics.
+
+    Args:
+        registry: of the process.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._requests = Counter(REQUESTS.name, REQUESTS.help, registry=registry)
+        self._problems = Counter(PROBLEMS.name, PROBLEMS.help, PROBLEMS.labels, registry=registry)
+        self._connections = Gauge(CONNECTIONS.name, CONNECTIONS.help, registry=registry)
+        self._streams = Gauge(STREAMS.name, STREAMS.help, registry=registry)
+        self._failing = Gauge(FAILING.name, FAILING.help, registry=registry)
+        self._finals = Gauge(FINALS.name, FINALS.help, FINALS.labels, registry=registry)
+        self._plans: frozenset[str] = frozenset()
+        for problem in Problem:
+            self._problems.labels(problem.value)
+
+    def answered(self) -> None:
+        """A request was received."""
+        self._requests.inc()
+
+    def refused(self, problem: Problem) -> None:
+        """A request got a problem document."""
+        self._problems.labels(problem.value).inc()
+
+    def turned(
+        self, connections: int, streams: int, failing: int, finals: Mapping[str, int]
+    ) -> None:
+        """So many connections and streams are open, and so many plans have trouble.
+
+        Args:
+            connections: open ones.
+            streams: open ones.
+            failing: plans.
+            finals: windows up to the newest final, by the label of the plan.
+        """
+        for plan in self._plans - finals.keys():
+            self._finals.remove(plan)
+        self._plans = frozenset(finals)
+        for plan, windows in finals.items():
+            self._finals.labels(plan).set(windows)
+        self._failing.set(failing)
+        self._connections.set(connections)
+        self._streams.set(streams)

@@ -1,0 +1,237 @@
+"""One plan: its results as they are published, and its questions on the pool."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TypeVar
+
+from broker.clock import Clock
+from broker.transport import Broker
+from consumer.read.answer import Answer
+from consumer.read.history import History
+from consumer.read.ranges import LATEST, TOTAL
+from consumer.serve.follower import Follower, Trouble
+from consumer.serve.problems import Problem, Refused, refusal
+from consumer.serve.question import Question
+from consumer.serve.results import Event, Results
+from consumer.serve.settings import ServeSettings
+from consumer.serve.turns import Queue, QueueFull
+from consumer.subscribe.subscribe import plan_names
+from estimators.errors import CalmstreamError, MissingTopic, RecoverableError
+from estimators.plan import Plan
+
+T = TypeVar("T")
+PREPARE_SECONDS = 60
+"""Models of the newest results are fitted before anybody asks if windows are at least so long."""
+
+Listener = Callable[[Event], None]
+
+_STARTING = Trouble(Problem.STARTING, "the plan's results are still being read")
+
+
+class PlanService:
+    """Serves one plan. Its methods may be called from any thread.
+
+    The follower notes what was published, and asks for a refresh of the history before it notes a
+    final. Jobs of a plan run in their order, so a question about this final meets its counts.
+
+    Args:
+        plan: the plan; its method answers questions.
+        broker: hands out the clients; stays open.
+        namespace, output_namespace: of the plan's topics.
+        settings: limits.
+        queue: of this plan, on the pool of all plans.
+        clock: measures pauses.
+
+    Attributes:
+        results: what was published.
+        kept: windows whose counts are kept, ascending; replaced as they are read.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        broker: Broker,
+        *,
+        namespace: str,
+        output_namespace: str,
+        settings: ServeSettings,
+        queue: Queue,
+        clock: Clock,
+    ) -> None:
+        names = plan_names(plan, namespace, output_namespace)
+        self.plan = plan
+        self.names = names
+        self.namespace = output_namespace or namespace
+        self.results = Results(settings.table_bytes)
+        self.kept: list[int] = []
+        self._broker = broker
+        self._spaces = (namespace, output_namespace)
+        self._queue = queue
+        self._clock = clock
+        self._retry_seconds = settings.retry_seconds
+        self._listeners: set[Listener] = set()
+        self._stop = threading.Event()
+        self._follower = Follower(
+            plan,
+            broker,
+            names.snapshots,
+            self.results,
+            clock,
+            announce=self._announce,
+            before_final=self._ask_for_refresh,
+            retry_seconds=settings.retry_seconds,
+        )
+        self._thread = threading.Thread(
+            target=self._follower.run,
+            args=(self._stop,),
+            name=f"calmstream-follow-{plan.name}",
+            daemon=True,
+        )
+        # The following belong to the jobs; one runs at a time.
+        self._history: History | None = None
+        self._history_trouble: Trouble | None = _STARTING
+        self._tried = clock.monotonic()
+        self._refreshing = False
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self, seconds: float = 5.0) -> None:
+        """Stop following and release the clients, as far as that is possible in this time."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        closing = self._queue.submit(self._close_history, always=True)
+        with suppress(TimeoutError):  # a long computation is left alone
+            closing.result(seconds)
+
+    def turn(self) -> None:
+        """Try again to read the counts if that has failed; to be called from time to time."""
+        if self._history_trouble is None or self._follower.trouble is not None:
+            return
+        waited = self._clock.monotonic() - self._tried >= self._retry_seconds
+        if self._follower.caught_up and waited:
+            self._ask_for_refresh()
+
+    def trouble(self) -> Trouble | None:
+        """Return why the plan is not served as it should be; None where it is."""
+        if self._follower.trouble is not None:
+            return self._follower.trouble
+        if not self._follower.caught_up:
+            return _STARTING
+        found = self._history_trouble
+        # A plan without a counts topic is served as far as it can be.
+        return None if found is not None and found.problem is Problem.NOT_KEPT else found
+
+    def listen(self, listener: Listener) -> None:
+        """Call a function, on another thread, whenever something is published."""
+        self._listeners.add(listener)
+
+    def unlisten(self, listener: Listener) -> None:
+        """Stop calling it."""
+        self._listeners.discard(listener)
+
+    def require_results(self) -> None:
+        """Check that what was published is known.
+
+        Raises:
+            Refused: it was not read yet, or cannot be read.
+        """
+        trouble = self._follower.trouble
+        if self._follower.caught_up and (trouble is None or trouble.problem is Problem.UNAVAILABLE):
+            return  # finals do not change: what is known is shown while the broker is away
+        raise _refused(trouble or _STARTING)
+
+    def submit(self, job: Callable[[History], T]) -> Future[T]:
+        """Run a job with the history, on the pool.
+
+        The future raises :class:`Refused` where the history cannot be read.
+
+        Raises:
+            Refused: too many jobs wait.
+        """
+        try:
+            return self._queue.submit(lambda: self._with_history(job))
+        except QueueFull:
+            raise Refused(Problem.BUSY, "too many questions about this plan wait") from None
+
+    def ask(self, question: Question) -> Callable[[History], Answer]:
+        """Return the job that answers a question."""
+
+        def job(history: History) -> Answer:
+            asked, group, given = question.attributes, question.group, question.given
+            if question.minus is None:
+                return history.ask(asked, question.windows, group=group, given=given)
+            return history.difference(
+                asked, question.windows, question.minus, group=group, given=given
+            )
+
+        return job
+
+    def _with_history(self, job: Callable[[History], T]) -> T:
+        if self._history is None or self._history_trouble is not None:
+            raise _refused(self._history_trouble or _STARTING)
+        try:
+            return job(self._history)
+        except CalmstreamError as error:
+            raise refusal(error) from None
+
+    def _announce(self, event: Event) -> None:
+        for listener in tuple(self._listeners):
+            listener(event)
+
+    def _ask_for_refresh(self) -> None:
+        if not self._refreshing:
+            self._refreshing = True
+            self._queue.submit(self._refresh, always=True)
+
+    def _refresh(self) -> None:
+        """Read the counts that were published since."""
+        self._refreshing = False
+        try:
+            if self._history is None:
+                namespace, output_namespace = self._spaces
+                self._history = History(
+                    self.plan,
+                    self._broker,
+                    namespace=namespace,
+                    output_namespace=output_namespace,
+                )
+            self._history.refresh()
+            self.kept = self._history.windows()
+            first = self._history_trouble is not None
+            self._history_trouble = None
+            if first or self.plan.window >= PREPARE_SECONDS:
+                self._queue.submit(self._prepare, always=True)
+        except RecoverableError as error:
+            self._history_trouble = Trouble(Problem.UNAVAILABLE, str(error))
+        except MissingTopic as error:
+            self._close_history()
+            self._history_trouble = Trouble(Problem.NOT_KEPT, str(error))
+        except CalmstreamError as error:
+            # What was read so far may miss the record that cannot be read: begin anew.
+            self._close_history()
+            self._history_trouble = Trouble(Problem.UNREADABLE, str(error))
+        finally:
+            self._tried = self._clock.monotonic()
+
+    def _prepare(self) -> None:
+        """Fit what is mostly asked for first."""
+        for windows in (TOTAL, LATEST):
+            with suppress(CalmstreamError):  # whoever asks gets the reason
+                if self._history is not None:
+                    self._history.model(windows)
+
+    def _close_history(self) -> None:
+        if self._history is not None:
+            self._history.close()
+            self._history = None
+
+
+def _refused(trouble: Trouble) -> Refused:
+    return Refused(trouble.problem, trouble.detail)

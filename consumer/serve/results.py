@@ -1,0 +1,183 @@
+"""What was published of one plan so far, as far as the HTTP interface shows it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consumer.subscribe.assembler import Snapshot
+from estimators.wire.snapshot import Kind, Revision
+
+MAX_ATTRIBUTES = 2
+"""Published tables of more attributes are not kept for series."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSummary:
+    """A final window, without its tables.
+
+    Attributes:
+        window: its number.
+        start, end: its first second and the second after it, since the epoch.
+        reports: accepted reports.
+        rejected: rejected records by reason.
+        suspicious: whether the raw counts look forged.
+        withheld: whether its tables are therefore kept back.
+        revision: one offset per input partition.
+    """
+
+    window: int
+    start: int
+    end: int
+    reports: int
+    rejected: Mapping[str, int]
+    suspicious: bool
+    withheld: bool
+    revision: Revision
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something was published.
+
+    Attributes:
+        kind: early, final or total.
+        window: number of the window.
+        reports: accepted reports behind it.
+        revision: one offset per input partition.
+    """
+
+    kind: Kind
+    window: int
+    reports: int
+    revision: Revision
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishedTable:
+    """A published table of one final window; arrays have one axis per attribute.
+
+    Attributes:
+        table: shape of the labels of the attributes, ascending by position.
+        stderr: the same shape.
+        reports: that speak about these attributes.
+        flags: as in the snapshot.
+    """
+
+    table: NDArray[np.float64]
+    stderr: NDArray[np.float64]
+    reports: int
+    flags: tuple[str, ...]
+
+
+Tables = Mapping[frozenset[str], PublishedTable]
+"""The published tables of a window, by their attributes."""
+
+
+class Results:
+    """Finals, the newest early counts, and tables of the newest finals. Safe for several threads.
+
+    Args:
+        table_bytes: of the tables that are kept; those of the oldest windows go first.
+    """
+
+    def __init__(self, table_bytes: int) -> None:
+        self._lock = threading.Lock()
+        self._finals: dict[int, WindowSummary] = {}
+        self._early: Event | None = None
+        self._tables: dict[int, Tables] = {}
+        self._room = table_bytes
+        self._newest: int | None = None
+
+    @property
+    def newest(self) -> int | None:
+        """The newest final window; None before the first."""
+        return self._newest
+
+    @property
+    def early(self) -> Event | None:
+        """The newest counts of a window that is not final; None if there are none."""
+        return self._early
+
+    def final(self, window: int) -> WindowSummary | None:
+        """Return a final window."""
+        return self._finals.get(window)
+
+    def revision(self, window: int) -> Revision:
+        """Return the revision of a final window; empty if the window is not final."""
+        final = self.final(window)
+        return () if final is None else final.revision
+
+    def last(self, most: int) -> list[WindowSummary]:
+        """Return the newest finals, ascending by window."""
+        with self._lock:
+            chosen = sorted(self._finals)[-most:]
+            return [self._finals[window] for window in chosen]
+
+    def tables(self, window: int) -> Tables | None:
+        """Return the published tables of a final window, as far as they are kept."""
+        return self._tables.get(window)
+
+    def take(self, snapshot: Snapshot) -> Event:
+        """Note a complete set."""
+        manifest = snapshot.manifest
+        event = Event(snapshot.kind, snapshot.window, manifest.reports, snapshot.revision)
+        with self._lock:
+            if snapshot.kind is Kind.EARLY:
+                if self._newest is None or snapshot.window > self._newest:
+                    self._early = event
+            elif snapshot.kind is Kind.FINAL:
+                self._take_final(snapshot)
+        return event
+
+    def clear(self) -> None:
+        """Forget everything: the topic is read again from its start."""
+        with self._lock:
+            self._finals.clear()
+            self._room += sum(map(_size, self._tables.values()))
+            self._tables.clear()
+            self._early = self._newest = None
+
+    def _take_final(self, snapshot: Snapshot) -> None:
+        manifest = snapshot.manifest
+        self._finals[snapshot.window] = WindowSummary(
+            window=snapshot.window,
+            start=manifest.start,
+            end=manifest.end,
+            reports=manifest.reports,
+            rejected=dict(manifest.rejected),
+            suspicious=bool(manifest.poisoning.get("suspicious")),
+            withheld=manifest.withheld,
+            revision=manifest.revision,
+        )
+        if self._newest is None or snapshot.window > self._newest:
+            self._newest = snapshot.window
+        if self._early is not None and self._early.window <= self._newest:
+            self._early = None
+        if snapshot.window not in self._tables:
+            self._tables[snapshot.window] = tables = _tables(snapshot)
+            self._room -= _size(tables)
+        while self._room < 0 and self._tables:
+            self._room += _size(self._tables.pop(min(self._tables)))
+
+
+def _tables(snapshot: Snapshot) -> Tables:
+    found = {}
+    for names, record in snapshot.marginals.items():
+        if len(names) <= MAX_ATTRIBUTES:
+            shape = [len(labels) for labels in record.labels]
+            found[frozenset(names)] = PublishedTable(
+                np.array(record.table).reshape(shape),
+                np.array(record.stderr).reshape(shape),
+                record.reports,
+                record.flags,
+            )
+    return found
+
+
+def _size(tables: Tables) -> int:
+    return sum(one.table.nbytes + one.stderr.nbytes for one in tables.values())

@@ -1,0 +1,193 @@
+"""The server: plans, application, connections, and the loop that looks after them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+import structlog
+import uvicorn
+
+from broker.clock import Clock
+from broker.http_server import defect, keep_quiet, listen
+from broker.transport import Broker
+from consumer.metrics.registry import plan_label
+from consumer.runtime.health import RoleHealth
+from consumer.serve.app import create_app
+from consumer.serve.connections import Connections, limited
+from consumer.serve.context import Context
+from consumer.serve.follower import Trouble
+from consumer.serve.guard import Guard
+from consumer.serve.metrics import ServeMetrics
+from consumer.serve.page_files import PageFiles
+from consumer.serve.plan_service import PlanService
+from consumer.serve.problems import Problem
+from consumer.serve.served_plans import ServedPlans
+from consumer.serve.settings import ServeSettings
+from consumer.serve.turns import Turns
+from consumer.subscribe.subscribe import DEFAULT_NAMESPACE
+from estimators.plan import Plan
+
+_TURN_SECONDS = 0.2
+_GRACEFUL_SECONDS = 3
+
+
+class ResultsServer:
+    """Serves the results of plans over HTTP; a role of the service.
+
+    Args:
+        wanted: returns the plans to serve, by digest. No two have one name, and the method of each
+            answers questions.
+        broker: hands out the clients; stays open.
+        settings: limits.
+        clock: of the health, and for pauses.
+        metrics: of this role.
+        namespace, output_namespace: of the topics.
+        hosts: further names of this server.
+        origins: origins whose pages may ask.
+        token: bearer token of all requests for results; None for none.
+        page: the files of the page.
+
+    Attributes:
+        plans: the plans that are served.
+        port: the one in use.
+        health: of this role.
+
+    Raises:
+        FatalError: the address cannot be bound.
+        InvalidInput: something else than names and origins.
+    """
+
+    name = "serve"
+
+    def __init__(
+        self,
+        wanted: Callable[[], Mapping[str, Plan]],
+        broker: Broker,
+        settings: ServeSettings,
+        clock: Clock,
+        metrics: ServeMetrics,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        output_namespace: str = "",
+        hosts: Sequence[str] = (),
+        origins: Sequence[str] = (),
+        token: str | None = None,
+        page: PageFiles | None = None,
+    ) -> None:
+        self.health = RoleHealth(self.name, clock)
+        self._turns = Turns(settings.fits)
+
+        def make(plan: Plan) -> PlanService:
+            return PlanService(
+                plan,
+                broker,
+                namespace=namespace,
+                output_namespace=output_namespace,
+                settings=settings,
+                queue=self._turns.queue(settings.max_waiting),
+                clock=clock,
+            )
+
+        self.plans = ServedPlans(wanted, make)
+        self._said: dict[str, Trouble] = {}
+        self._settings = settings
+        self._metrics = metrics
+        self._log = structlog.get_logger("calmstream.serve")
+        self._context = Context(self.plans, settings, page or PageFiles(), metrics)
+        own = [] if settings.host in {"0.0.0.0", "::", ""} else [_as_host(settings.host)]  # noqa: S104
+        self._guard = Guard(
+            create_app(self._context),
+            hosts=[*own, *hosts],
+            origins=origins,
+            token=token,
+            max_requests=settings.max_requests,
+            observer=metrics,
+            failed=self._note,
+        )
+        self._socket = listen(settings.host, settings.port, "results")
+        self.port: int = self._socket.getsockname()[1]
+
+    def run(self, stop: threading.Event) -> None:
+        """Serve until ``stop`` is set."""
+        keep_quiet()
+        try:
+            with contextlib.closing(self._socket), asyncio.Runner() as runner:
+                runner.run(self._serve(stop))
+        finally:
+            self.plans.stop()
+            self._turns.close()
+
+    async def _serve(self, stop: threading.Event) -> None:
+        settings = self._settings
+        connections = Connections(settings.max_connections, settings.request_seconds)
+        server = uvicorn.Server(
+            uvicorn.Config(
+                self._guard,
+                http=limited(connections),
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=max(round(settings.idle_seconds), 1),
+                timeout_graceful_shutdown=_GRACEFUL_SECONDS,
+            )
+        )
+        sweeping = asyncio.create_task(connections.sweep())
+        serving = asyncio.create_task(server.serve(sockets=[self._socket]))
+        self._log.info("serving results", host=settings.host, port=self.port)
+        try:
+            while not stop.is_set() and not serving.done():
+                await asyncio.sleep(_TURN_SECONDS)
+                self._turn(connections)
+        finally:
+            self._guard.stopping = server.should_exit = True
+            self.health.not_ready("stopping")
+            self._context.streams.close()
+            await asyncio.wait([serving])
+            sweeping.cancel()
+        serving.result()
+
+    def _turn(self, connections: Connections) -> None:
+        """Look after health and metrics, and let plans try again."""
+        self.health.turned()
+        self.plans.turn()
+        troubles = self.plans.troubles()
+        self._say(troubles)
+        # A fault of one plan does not keep clients from the others.
+        if troubles and len(troubles) == len(self.plans.by_name):
+            self.health.not_ready(
+                "; ".join(f"plan {name}: {one.detail}" for name, one in troubles.items())
+            )
+        else:
+            self.health.ready()
+        finals = {
+            plan_label(one.plan): 0 if one.results.newest is None else one.results.newest + 1
+            for one in self.plans.by_name.values()
+        }
+        self._metrics.turned(
+            len(connections.open), len(self._context.streams), len(troubles), finals
+        )
+
+    def _say(self, troubles: dict[str, Trouble]) -> None:
+        """Log what is new."""
+        for name, one in troubles.items():
+            said = self._said.get(name)
+            if one.problem is not Problem.STARTING and (said is None or said.detail != one.detail):
+                self._log.warning("results cannot be read", plan=name, reason=one.detail)
+        for name in self._said.keys() - troubles.keys():
+            self._log.info("results can be read", plan=name)
+        self._said = troubles
+
+    def _note(self, error: BaseException) -> None:
+        """Log a defect: its kind and place, nothing of the request."""
+        self._log.error("defect", **defect(error))
+
+
+def _as_host(address: str) -> str:
+    """Return an address as it stands in a ``Host`` header."""
+    return f"[{address}]" if ":" in address else address

@@ -1,0 +1,44 @@
+"""Settings of ``calmstream serve``, from the environment (``CALMSTREAM_...``) or arguments."""
+
+from __future__ import annotations
+
+from broker.settings import Settings, bounded
+
+
+class ServeSettings(Settings):
+    """Settings of the HTTP interface; sizes in bytes, times in seconds.
+
+    Attributes:
+        host: address to bind; loopback by default, because a proxy with TLS stands in front.
+        port: 0 for any free one.
+        max_connections: open at once; further ones are closed.
+        max_requests: in progress at once; further ones get 503.
+        max_streams: streams of events at once; further ones get 503.
+        max_waiting: questions of one plan that wait for their turn; further ones get 503.
+        fits: questions that are computed at once, over all plans.
+        answer_seconds: a question that takes longer gets 503; its computation goes on, so that the
+            same question succeeds later.
+        max_cells: largest table, before labels are grouped.
+        answer_bytes: of computed answers that are kept.
+        table_bytes: of published tables of single windows that are kept for series.
+        request_seconds: time for a request to arrive.
+        idle_seconds: after which a connection without a request is closed.
+        heartbeat_seconds: time between two signs of life in a stream of events.
+        retry_seconds: pause after a failure to read the topics.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = bounded(8090, ge=0, le=65535)
+    max_connections: int = bounded(1024, ge=1, le=100_000)
+    max_requests: int = bounded(512, ge=1, le=100_000)
+    max_streams: int = bounded(256, ge=1, le=100_000)
+    max_waiting: int = bounded(256, ge=1, le=100_000)
+    fits: int = bounded(2, ge=1, le=64)
+    answer_seconds: float = bounded(20.0, gt=0, le=600)
+    max_cells: int = bounded(1 << 16, ge=2, le=1 << 22)
+    answer_bytes: int = bounded(64 << 20, ge=0, le=4 << 30)
+    table_bytes: int = bounded(128 << 20, ge=0, le=16 << 30)
+    request_seconds: float = bounded(10.0, gt=0, le=600)
+    idle_seconds: float = bounded(30.0, gt=0, le=3600)
+    heartbeat_seconds: float = bounded(15.0, gt=0, le=600)
+    retry_seconds: float = bounded(2.0, gt=0, le=600)

@@ -1,0 +1,85 @@
+"""Complete sets of one plan that wait to be stored together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.clock import Clock
+from broker.names import TopicNames
+from broker.transport import Record
+from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
+from consumer.sink.stored import StoredSet, stored_set
+from consumer.subscribe.assembler import SnapshotAssembler
+from estimators.errors import ForeignRecord
+from estimators.plan import Plan
+
+BATCH_ROWS = 1 << 17
+"""Number of cells after which sets are stored without waiting for the end of the topic."""
+
+_BATCH_SETS = 500
+_BATCH_SECONDS = 2.0
+
+
+class SetBatch:
+    """Makes sets of the records of a snapshots topic, and keeps them until they are stored.
+
+    Args:
+        plan: the plan.
+        names: names of the plan's topics.
+        clock: measures how long the oldest set waits.
+        warn: writes a message to the log.
+        rows: number of cells that make the batch full.
+
+    Attributes:
+        sets: the sets, in the order of their arrival.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        names: TopicNames,
+        clock: Clock,
+        warn: Callable[[str], object],
+        rows: int = BATCH_ROWS,
+    ) -> None:
+        self.sets: list[StoredSet] = []
+        self._plan = plan
+        self._namespace = names.output_namespace or names.namespace
+        self._clock = clock
+        self._most_rows = rows
+        self._assembler = SnapshotAssembler(plan.digest)
+        self._foreign = ForeignRecordCounter(warn)
+        self._rows = 0
+        self._since = 0.0
+
+    def take(self, record: Record) -> bool:
+        """Take the next record of the topic; return whether it completes a set.
+
+        Raises:
+            InvalidInput: a newer version of calmstream has written it.
+        """
+        try:
+            snapshot = self._assembler.read(key_of(record), record.value)
+            if snapshot is None:
+                return False
+            found = stored_set(self._plan, self._namespace, snapshot)
+        except ForeignRecord as error:
+            self._foreign.skip(record, error)
+            return False
+        if not self.sets:
+            self._since = self._clock.monotonic()
+        self.sets.append(found)
+        self._rows += found.rows
+        return True
+
+    def full(self) -> bool:
+        """Return whether the sets should be stored now, whatever else is in the topic."""
+        return bool(self.sets) and (
+            len(self.sets) >= _BATCH_SETS
+            or self._rows >= self._most_rows
+            or self._clock.monotonic() - self._since >= _BATCH_SECONDS
+        )
+
+    def clear(self) -> None:
+        """Forget the sets: they are stored."""
+        self.sets, self._rows = [], 0

@@ -1,0 +1,33 @@
+"""The columns that describe a set, with the same names in every target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from consumer.sink.stored import StoredSet
+
+
+def instant(seconds: int) -> datetime:
+    """Return a time, given in seconds since the epoch, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+OF_SET: Mapping[str, Callable[[StoredSet], Any]] = {
+    "output_namespace": lambda s: s.output_namespace,
+    "plan": lambda s: s.manifest.plan,
+    "plan_name": lambda s: s.manifest.name,
+    "window_number": lambda s: s.manifest.window,
+    "kind": lambda s: s.manifest.kind.value,
+    "window_start": lambda s: instant(s.manifest.start),
+    "window_end": lambda s: instant(s.manifest.end),
+    "revision": lambda s: s.revision,
+    "offsets": lambda s: list(s.manifest.revision),
+    "reports": lambda s: s.manifest.reports,
+    "rejected": lambda s: s.rejected,
+    "withheld": lambda s: s.manifest.withheld,
+    "method": lambda s: s.manifest.method,
+    "epsilon": lambda s: s.manifest.epsilon,
+}
+"""Columns of the table of sets and their values. The first eight are also columns of the cells."""

@@ -1,0 +1,89 @@
+"""Metrics of a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry
+
+from broker.metric_definition import MetricDefinition
+from consumer.metrics.registry import Metrics, plan_label
+from consumer.sink.stored import StoredSet
+from consumer.sink.target import Stored
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind
+
+SETS = MetricDefinition(
+    "calmstream_sink_sets_stored_total",
+    "counter",
+    "sets",
+    ("plan",),
+    "Sets that this process stored in its target; those that were already there do not count.",
+    "Flat while snapshots are published: look at the failures and at the log.",
+)
+ROWS = MetricDefinition(
+    "calmstream_sink_rows_stored_total",
+    "counter",
+    "rows",
+    ("plan",),
+    "Cells of the stored sets, one row each.",
+    "Rises with the stored sets, by the number of published cells.",
+)
+FAILURES = MetricDefinition(
+    "calmstream_sink_failures_total",
+    "counter",
+    "failures",
+    ("plan",),
+    "Attempts to store sets that failed and are repeated.",
+    "Rising: the target does not answer, its disk is full, or another process has it open.",
+)
+WAITING = MetricDefinition(
+    "calmstream_sink_waiting_sets",
+    "gauge",
+    "sets",
+    ("plan",),
+    "Sets that were read and are not stored yet.",
+    "Above 0 for minutes: the target does not answer; nothing is lost meanwhile.",
+)
+FINALS = MetricDefinition(
+    "calmstream_sink_windows_final",
+    "gauge",
+    "windows",
+    ("plan",),
+    "Windows up to the newest final that is in the target; 0 until this process has looked.",
+    "Below calmstream_windows_final for minutes: the target or the brokers do not answer.",
+)
+
+SINK_METRICS = (SETS, ROWS, FAILURES, WAITING, FINALS)
+"""All metrics of a sink."""
+
+
+class SinkMetrics:
+    """The metrics of the sink of one plan.
+
+    Args:
+        metrics: has :data:`SINK_METRICS` registered for the plan.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._finals = 0
+
+    def stored(self, stored: Stored, sets: Iterable[StoredSet]) -> None:
+        """Count sets that were stored, of those that are in the target now; none waits."""
+        finals = (one.id.window + 1 for one in sets if one.id.kind is Kind.FINAL)
+        self._finals = max(self._finals, *finals, 0)
+        self._metrics.set(FINALS, self._finals)
+        self._metrics.inc(SETS, stored.sets)
+        self._metrics.inc(ROWS, stored.rows)
+        self._metrics.set(WAITING, 0)
+
+    def failed(self, waiting: int) -> None:
+        """Count a failed attempt to store this many sets."""
+        self._metrics.inc(FAILURES)
+        self._metrics.set(WAITING, waiting)
+
+
+def sink_metrics(registry: CollectorRegistry, plan: Plan) -> SinkMetrics:
+    """Return the metrics of a sink, registered; every series starts at 0."""
+    return SinkMetrics(Metrics(registry, SINK_METRICS, {"plan": [plan_label(plan)]}))

@@ -1,0 +1,65 @@
+"""Stores what is published now of several plans, one plan after another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from broker.clock import Clock
+from consumer.metrics.registry import plan_label
+from consumer.runtime.health import RoleHealth
+from consumer.sink.follower import SinkFollower, Totals
+from estimators.errors import CalmstreamError, RecoverableError
+from estimators.plan import Plan
+
+
+class OnceForEach:
+    """A role that lets a sink run to the end of the topic of each plan, and then ends.
+
+    Args:
+        plans: the plans.
+        follower: makes the sink of a plan, which ends at the end of its topic.
+        clock: the clock of the health.
+
+    Attributes:
+        health: the role's health.
+        totals: what was done for all plans; ``at_end`` unless the role was stopped.
+        failed: why the results of a plan were not stored, by its label.
+    """
+
+    name = "sink"
+
+    def __init__(
+        self, plans: Iterable[Plan], follower: Callable[[Plan], SinkFollower], clock: Clock
+    ) -> None:
+        self.health = RoleHealth(self.name, clock)
+        self.totals = Totals()
+        self.failed: dict[str, str] = {}
+        self._plans = sorted(plans, key=lambda plan: (plan.name, plan.digest))
+        self._follower = follower
+
+    def run(self, stop: threading.Event) -> None:
+        """Store the results of each plan. A fault of one plan leaves the others.
+
+        Raises:
+            RecoverableError: the broker does not answer.
+        """
+        for plan in self._plans:
+            self.health.turned()
+            if stop.is_set():
+                return
+            try:
+                follower = self._follower(plan)
+                follower.run(stop)
+            except RecoverableError:
+                raise
+            except CalmstreamError as error:
+                self.failed[plan_label(plan)] = str(error)
+            else:
+                self._add(follower.totals)
+        self.totals.at_end = not stop.is_set()
+
+    def _add(self, done: Totals) -> None:
+        self.totals.read += done.read
+        self.totals.stored += done.stored
+        self.totals.rows += done.rows

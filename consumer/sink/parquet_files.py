@@ -1,0 +1,159 @@
+"""Sets as Parquet files: one file for each window and kind."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from broker.files import real_path, write_durably
+from consumer.sink.arrow_rows import results_table
+from consumer.sink.columns import OF_SET
+from consumer.sink.patience import locked
+from consumer.sink.stored import SetId, StoredSet, newest, replaced
+from consumer.sink.target import SCHEMA_VERSION, Stored
+from consumer.subscribe.statistic_rows import statistic_rows
+from estimators.errors import FatalError, RecoverableError
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind, Revision
+
+_VERSION_FILE = "calmstream-sink.json"
+_METADATA = b"calmstream.set"
+_STATISTICS = b"calmstream.statistics"
+
+
+class ParquetTarget:
+    """A directory; see :class:`consumer.sink.target.Target`.
+
+    The file of a set is ``<output namespace>/<plan name>-<digest>/<kind>-<window>.parquet``, with
+    the first 8 digits of the digest and at least 6 of the window. It is written under another name,
+    synchronised and renamed, so that a reader finds a whole file or none. Its metadata
+    ``calmstream.set`` is a JSON object that describes the set, with the offsets, and
+    ``calmstream.statistics``, where the tables have statistics, a JSON list of them. A set without
+    tables is a file without rows.
+
+    A crash between two renames leaves the earlier sets of a call stored. The next call stores the
+    others.
+
+    Args:
+        directory: the directory; it is created if it does not exist.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.name = f"Parquet files in {directory}"
+        self._directory = directory
+        self._mode = 0o666 & ~_umask()
+
+    def check_plan(self, plan: Plan) -> None:
+        """See the protocol; Parquet stores every text."""
+
+    def open(self) -> None:
+        """See the protocol."""
+        try:
+            with self._locked():
+                self._check_version()
+        except RecoverableError as error:
+            raise FatalError(f"{self.name}: {error}") from None
+
+    def store(self, sets: Sequence[StoredSet]) -> Stored:
+        """See the protocol."""
+        with self._locked():
+            self._check_version()
+            folder = self._folder(sets[0])
+            _remove_leftovers(folder)
+            ids = {i for one in sets for i in (one.id, SetId(one.id.window, Kind.FINAL))}
+            stored = {i: at for i in ids if (at := _offsets(folder / _name(i))) is not None}
+            chosen = newest(sets, stored)
+            for one in chosen:
+                self._write(folder / _name(one.id), one)
+            # Early sets of windows whose final was stored before are left by a crash in between.
+            for one in sets:
+                for old in set(replaced(one)) - {one.id}:
+                    (folder / _name(old)).unlink(missing_ok=True)
+        return Stored(len(chosen), sum(one.rows for one in chosen))
+
+    def abort(self) -> None:
+        """See the protocol; no call waits for another process for long."""
+
+    def close(self) -> None:
+        """See the protocol."""
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            with locked(real_path(self._directory) / "calmstream-sink"):
+                yield
+        except OSError as error:
+            raise RecoverableError(f"{self.name}: {error.strerror}") from None
+
+    def _check_version(self) -> None:
+        """Write the version into an empty directory; refuse a newer one."""
+        path = self._directory / _VERSION_FILE
+        try:
+            version = int(orjson.loads(path.read_bytes())["version"])
+        except FileNotFoundError:
+            write_durably(path, orjson.dumps({"version": SCHEMA_VERSION}) + b"\n")
+            path.chmod(self._mode)
+            return
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            raise FatalError(f"{path} is damaged: state another directory") from None
+        if version > SCHEMA_VERSION:
+            raise FatalError(
+                f"{self.name} have version {version}, this calmstream knows {SCHEMA_VERSION}: "
+                "upgrade calmstream to write to it"
+            )
+
+    def _folder(self, one: StoredSet) -> Path:
+        manifest = one.manifest
+        return self._directory / one.output_namespace / f"{manifest.name}-{manifest.plan[:8]}"
+
+    def _write(self, path: Path, one: StoredSet) -> None:
+        facts = {name: value(one) for name, value in OF_SET.items()}
+        metadata = {_METADATA: orjson.dumps(facts)}
+        if statistics := list(statistic_rows(one.tables)):
+            metadata[_STATISTICS] = orjson.dumps(statistics)
+        rows = results_table([one]).replace_schema_metadata(metadata)
+        buffer = io.BytesIO()
+        pq.write_table(rows, buffer, compression="zstd")
+        write_durably(path, buffer.getvalue())
+        path.chmod(self._mode)
+
+
+def _name(which: SetId) -> str:
+    return f"{which.kind}-{which.window:06d}.parquet"
+
+
+def _offsets(path: Path) -> Revision | None:
+    """Return the offsets of the stored set; None if there is none.
+
+    Raises:
+        FatalError: the file is not one that a sink wrote.
+    """
+    if not path.exists():
+        return None
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+        return tuple(map(int, orjson.loads(metadata[_METADATA])["offsets"]))
+    except (pa.ArrowInvalid, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        raise FatalError(
+            f"{path} is not a file of calmstream sink: remove it or state another directory"
+        ) from None
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of a process that was killed; the lock keeps others out."""
+    for left in folder.glob(".*.tmp"):
+        left.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """Return the process's mask of permissions; it can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

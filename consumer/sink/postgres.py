@@ -1,0 +1,222 @@
+"""Sets in PostgreSQL, in the schema ``calmstream``."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from consumer.sink.columns import OF_SET
+from consumer.sink.copy_text import cell_lines, statistic_lines, table_line
+from consumer.sink.postgres_schema import LOCK, migrate
+from consumer.sink.stored import SetId, StoredSet, newest, replaced
+from consumer.sink.target import Stored
+from estimators.errors import CalmstreamError, FatalError, InvalidInput, RecoverableError
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind, Revision
+
+_DEFAULTS: dict[str, Any] = {
+    "application_name": "calmstream sink",
+    "connect_timeout": 10,
+    # A host that disappears without a word is noticed within half a minute.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+_COPY_BYTES = 1 << 18
+_INSERT_SET = sql.SQL(
+    "INSERT INTO calmstream.sets ({columns}) VALUES ({values}) RETURNING set_id"
+).format(
+    columns=sql.SQL(", ").join(map(sql.Identifier, OF_SET)),
+    values=sql.SQL(", ").join([sql.Placeholder()] * len(OF_SET)),
+)
+
+
+class PostgresTarget:
+    """A database; see :class:`consumer.sink.target.Target`.
+
+    Each call of :meth:`store` is one transaction, which begins with an advisory lock.
+
+    Args:
+        address: ``postgresql://...``. What it leaves out comes from libpq's variables and files,
+            such as ``PGPASSWORD``.
+
+    Raises:
+        InvalidInput: it is no such address.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            given = conninfo_to_dict(address)
+        except psycopg.Error:
+            # The message of libpq may repeat a part of the password.
+            raise InvalidInput("--to: not a valid PostgreSQL address") from None
+        self._parameters = _DEFAULTS | given
+        self._password = str(given.get("password") or "")
+        host, port = given.get("host") or "", given.get("port") or ""
+        place = f"{host}:{port}" if host and port else str(host)
+        self.name = f"PostgreSQL {place}/{given.get('dbname') or ''}".rstrip("/ ")
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def check_plan(self, plan: Plan) -> None:
+        """See the protocol; PostgreSQL cannot store the character U+0000."""
+        for attribute in plan.domain.attributes:
+            if any("\0" in text for text in (attribute.name, *attribute.labels, attribute.unit)):
+                raise InvalidInput(
+                    f"--to: PostgreSQL cannot store the character U+0000 in the name or a label of "
+                    f"attribute {attribute.name!r}; use duckdb:FILE or parquet:DIR"
+                )
+
+    def open(self) -> None:
+        """See the protocol."""
+        with self._errors():
+            self._connect()
+
+    def store(self, sets: Sequence[StoredSet]) -> Stored:
+        """See the protocol."""
+        with self._errors():
+            connection = self._connect()
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+                ids, stored = _stored(connection, sets)
+                chosen = newest(sets, stored)
+                _remove(connection, [ids[i] for s in chosen for i in replaced(s) if i in ids])
+                _insert(connection, chosen)
+        return Stored(len(chosen), sum(one.rows for one in chosen))
+
+    def abort(self) -> None:
+        """See the protocol: the socket is shut down."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return
+        with contextlib.suppress(OSError, psycopg.Error):
+            shared = socket.socket(fileno=connection.fileno())
+            try:
+                shared.shutdown(socket.SHUT_RDWR)
+            finally:
+                shared.detach()  # the connection owns the descriptor
+
+    def close(self) -> None:
+        """See the protocol."""
+        if self._connection is not None:
+            with contextlib.suppress(psycopg.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        if self._connection is None:
+            # Without prepared statements, a pooler may give every transaction another connection.
+            self._connection = psycopg.connect(
+                **self._parameters, autocommit=True, prepare_threshold=None
+            )
+            migrate(self._connection)
+        return self._connection
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Change the driver's errors; after any error the next call connects again."""
+        try:
+            yield
+        except CalmstreamError as error:
+            self.close()
+            raise type(error)(f"{self.name}: {error}") from None
+        except psycopg.Error as error:
+            self.close()
+            text = f"{self.name}: {self._message(error)}"
+            raise (RecoverableError(text) if _passes(error) else FatalError(text)) from None
+
+    def _message(self, error: psycopg.Error) -> str:
+        """Return the error in one line without the password."""
+        lines = [line for line in str(error).splitlines() if "Is the server running" not in line]
+        text = error.diag.message_primary or " ".join(" ".join(lines).split())
+        text = text or type(error).__name__
+        return text.replace(self._password, "***") if self._password else text
+
+
+def _passes(error: psycopg.Error) -> bool:
+    """Return whether the same call may succeed later."""
+    state = error.sqlstate or ""
+    if state.startswith(("28", "3D")):
+        return False  # wrong user, password or database
+    # A failed-over server answers "read-only transaction" (25006).
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or state == "25006"
+
+
+def _stored(
+    connection: psycopg.Connection[Any], sets: Sequence[StoredSet]
+) -> tuple[dict[SetId, int], dict[SetId, Revision]]:
+    """Return row ids and revisions of the stored sets of the same windows."""
+    first = sets[0]
+    rows = connection.execute(
+        "SELECT window_number, kind, set_id, offsets FROM calmstream.sets "
+        "WHERE output_namespace = %s AND plan = %s AND window_number = ANY(%s)",
+        (first.output_namespace, first.manifest.plan, [one.id.window for one in sets]),
+    ).fetchall()
+    ids = {SetId(window, Kind(kind)): row for window, kind, row, _ in rows}
+    return ids, {SetId(window, Kind(kind)): tuple(at) for window, kind, _, at in rows}
+
+
+def _remove(connection: psycopg.Connection[Any], ids: list[int]) -> None:
+    if not ids:
+        return
+    for table in ("cells", "table_statistics"):
+        connection.execute(
+            sql.SQL(
+                "DELETE FROM calmstream.{} WHERE table_id IN "
+                "(SELECT table_id FROM calmstream.tables WHERE set_id = ANY(%s))"
+            ).format(sql.Identifier(table)),
+            (ids,),
+        )
+    connection.execute("DELETE FROM calmstream.tables WHERE set_id = ANY(%s)", (ids,))
+    connection.execute("DELETE FROM calmstream.sets WHERE set_id = ANY(%s)", (ids,))
+
+
+def _insert(connection: psycopg.Connection[Any], sets: Sequence[StoredSet]) -> None:
+    count = sum(len(one.tables) for one in sets)
+    ids = connection.execute(
+        "SELECT nextval(pg_get_serial_sequence('calmstream.tables', 'table_id')) "
+        "FROM generate_series(1, %s)",
+        (count,),
+    ).fetchall()
+    free = iter([number for (number,) in ids])
+    placed = []
+    for one in sets:
+        set_id = _insert_set(connection, one)
+        placed += [(next(free), set_id, table) for table in one.tables]
+    with connection.cursor() as cursor:
+        with cursor.copy(
+            "COPY calmstream.tables (table_id, set_id, attributes, reports, flags) FROM STDIN"
+        ) as copy:
+            for part in _parts(table_line(*each) for each in placed):
+                copy.write(part)
+        with cursor.copy("COPY calmstream.cells FROM STDIN") as copy:
+            for part in _parts(cell_lines(row, table) for row, _, table in placed):
+                copy.write(part)
+        with cursor.copy("COPY calmstream.table_statistics FROM STDIN") as copy:
+            for part in _parts(statistic_lines(row, table) for row, _, table in placed):
+                copy.write(part)
+
+
+def _insert_set(connection: psycopg.Connection[Any], one: StoredSet) -> int:
+    row = connection.execute(_INSERT_SET, [value(one) for value in OF_SET.values()]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _parts(texts: Iterator[str]) -> Iterator[bytes]:
+    """Join texts into parts of a size that is quick to send."""
+    parts: list[str] = []
+    size = 0
+    for text in texts:
+        parts.append(text)
+        size += len(text)
+        if size >= _COPY_BYTES:
+            yield "".join(parts).encode()
+            parts, size = [], 0
+    yield "".join(parts).encode()

@@ -1,0 +1,136 @@
+"""What the follower expects of a target, and how an address such as ``duckdb:FILE`` becomes one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from consumer.sink.stored import StoredSet
+from estimators.errors import FatalError, InvalidInput, RecoverableError
+from estimators.plan import Plan
+
+SCHEMA_VERSION = 2
+"""Version of the tables and files. A target with a newer version is refused."""
+
+STOP_SECONDS = 10.0
+"""Maximum time for which a stopped sink waits for its target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The result of storing sets.
+
+    Attributes:
+        sets: number of sets that were written.
+        rows: number of their cells.
+    """
+
+    sets: int
+    rows: int
+
+
+class Target(Protocol):
+    """A place where sets are kept. Not safe for use from several threads, except :meth:`abort`.
+
+    Several processes may store sets in one target at the same time: each call of :meth:`store`
+    compares the sets with what is stored and writes in one step, under a lock of the target.
+    """
+
+    @property
+    def name(self) -> str:
+        """The target in a few words, without any password."""
+
+    def check_plan(self, plan: Plan) -> None:
+        """Check that the target can hold the names and labels of a plan; needs no connection.
+
+        Raises:
+            InvalidInput: it cannot.
+        """
+
+    def open(self) -> None:
+        """Connect, and create the tables or migrate them to this version.
+
+        Raises:
+            RecoverableError: the target does not answer.
+            FatalError: the target is of a newer version, or refuses this user.
+        """
+
+    def store(self, sets: Sequence[StoredSet]) -> Stored:
+        """Store those sets that are newer than what is stored; all of them or none.
+
+        After a failure the next call connects again.
+
+        Args:
+            sets: complete sets of one plan and output namespace.
+
+        Raises:
+            RecoverableError: the target did not answer; the same call may succeed later.
+            FatalError: the target refuses for good.
+        """
+
+    def abort(self) -> None:
+        """Let a call that waits for an answer fail soon; may be called from another thread."""
+
+    def close(self) -> None:
+        """Release everything."""
+
+
+def target_of(address: str) -> Target:
+    """Return the target of an address; nothing is opened or created.
+
+    Args:
+        address: ``postgresql://...``, ``duckdb:FILE`` or ``parquet:DIR``.
+
+    Raises:
+        InvalidInput: it is no such address. The message does not repeat the address, which may
+            contain a password.
+        ModuleNotFoundError: the target's driver is not installed.
+    """
+    scheme, _, rest = address.partition(":")
+    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        from consumer.sink.postgres import PostgresTarget
+
+        return PostgresTarget(address)
+    if scheme == "duckdb" and rest.startswith(":"):
+        raise InvalidInput("--to: a database in memory is lost at the end: state a file")
+    if scheme == "duckdb" and rest:
+        from consumer.sink.duckdb_file import DuckDbTarget
+
+        return DuckDbTarget(Path(rest))
+    if scheme == "parquet" and rest:
+        from consumer.sink.parquet_files import ParquetTarget
+
+        return ParquetTarget(Path(rest))
+    raise InvalidInput("--to: expected postgresql://..., duckdb:FILE or parquet:DIR")
+
+
+@contextmanager
+def opened(target: Target, stop: threading.Event) -> Iterator[None]:
+    """Open a target, and close it at the end; a target that does not answer is an error.
+
+    After ``stop`` is set, a call that lasts longer than :data:`STOP_SECONDS` is made to fail.
+
+    Raises:
+        FatalError: the target cannot be used, or does not answer.
+    """
+    done = threading.Event()
+
+    def abort_late() -> None:
+        stop.wait()
+        if not done.wait(STOP_SECONDS):
+            target.abort()
+
+    threading.Thread(target=abort_late, daemon=True).start()
+    try:
+        try:
+            target.open()
+        except RecoverableError as error:
+            raise FatalError(str(error)) from None
+        yield
+    finally:
+        done.set()
+        target.close()

@@ -1,0 +1,91 @@
+"""The records of a snapshots topic, from the oldest on, with a limit on failing calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+from broker.clock import SystemClock
+from broker.transport import Partition, Reader, Record, Topics
+from consumer.runtime.retry import RetryBudget
+from estimators.errors import MissingTopic, RecoverableError
+
+# Pause after a failed call to the broker.
+_BACKOFF_SECONDS = 0.5
+
+
+class SnapshotRecords:
+    """Reads a snapshots topic from its start; repeats calls that fail.
+
+    Args:
+        reader: a reader that only this object uses.
+        topics: the administrator, which fetches log starts and ends.
+        topic: name of the topic.
+    """
+
+    def __init__(self, reader: Reader, topics: Topics, topic: str) -> None:
+        self._reader = reader
+        self._topics = topics
+        self._partition = Partition(topic, 0)
+        self._started = False
+
+    def records(
+        self,
+        wants_end: Callable[[], bool],
+        follow: bool,
+        stop: threading.Event,
+        poll_seconds: float,
+        retry_seconds: float,
+    ) -> Iterator[Record | None]:
+        """Yield all records, and None each time the end of the topic was reached.
+
+        Args:
+            wants_end: returns whether the caller waits for the end; only then it is looked for.
+            follow: whether to continue after the end; otherwise None is the last item.
+            stop: an event that ends the iterator.
+            poll_seconds: maximum time of one wait.
+            retry_seconds: maximum time for which failing calls are repeated.
+        """
+        retries = RetryBudget(SystemClock(), retry_seconds)
+        while not stop.is_set():
+            records: list[Record] = []
+            ended = False
+            try:
+                if not self._started:
+                    self.start()
+                seek_end = wants_end() or not follow
+                # While the caller waits for the end, a short poll finds it sooner.
+                records = self._reader.poll(min(poll_seconds, 0.1) if seek_end else poll_seconds)
+                ended = seek_end and not records and self._at_end()
+                retries.succeeded()
+            except RecoverableError:
+                if retries.failed():
+                    raise
+                stop.wait(_BACKOFF_SECONDS)
+            yield from records
+            if ended:
+                yield None
+                if not follow:
+                    return
+
+    def start(self) -> None:
+        """Let the reader begin with the oldest record.
+
+        Raises:
+            MissingTopic: the topic does not exist.
+            RecoverableError: the broker does not answer.
+        """
+        # Only offsets are requested, so that a subscriber needs no permission other than READ.
+        try:
+            start = self._topics.log_starts([self._partition])[self._partition]
+        except MissingTopic as error:
+            raise MissingTopic(
+                f"topic {self._partition.topic} does not exist; create it: calmstream topics"
+            ) from error
+        self._reader.assign([self._partition])
+        self._reader.seek(self._partition, start)
+        self._started = True
+
+    def _at_end(self) -> bool:
+        position = self._reader.position(self._partition)
+        return position >= self._topics.log_ends([self._partition])[self._partition]

@@ -1,0 +1,58 @@
+"""The statistics of published tables as flat rows, one for each statistic and label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from estimators.wire.snapshot import MarginalRecord
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticRow:
+    """One statistic; see `estimators.wire.table_summary`. Numbers are None where they are unknown.
+
+    Attributes:
+        attributes: what it is about.
+        given: attributes within whose labels it is.
+        labels: of the given attributes.
+        statistic: its name.
+        value, stderr, low, high: with standard error and 95 % interval.
+        unit: of the value.
+        flags: of the table, then those of the summary.
+        reports: that are about the table.
+    """
+
+    attributes: tuple[str, ...]
+    given: tuple[str, ...]
+    labels: tuple[str, ...]
+    statistic: str
+    value: float | None
+    stderr: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    flags: tuple[str, ...]
+    reports: int
+
+
+def statistic_rows(tables: Iterable[MarginalRecord]) -> Iterator[StatisticRow]:
+    """Yield the statistics of tables, in their order."""
+    for table in tables:
+        for summary in table.summaries:
+            flags = (*table.flags, *summary.flags)
+            for row in summary.rows:
+                for one in row.statistics:
+                    yield StatisticRow(
+                        summary.attributes,
+                        summary.given,
+                        row.labels,
+                        one.statistic,
+                        one.value,
+                        one.stderr,
+                        one.low,
+                        one.high,
+                        summary.unit,
+                        flags,
+                        table.reports,
+                    )
