@@ -5,31 +5,35 @@ gateway: ``Report.decode`` and ``Batcher``. Elsewhere: ``read_plan``. For users 
 ``subscribe``, ``History``. Everything else belongs to the command line.
 """
 
-from consumer.read.answer import Answer
-from consumer.read.history import History
-from consumer.subscribe.assembler import Snapshot, Table
-from consumer.subscribe.subscribe import subscribe
-from estimators.plan import Plan
-from estimators.plan.document import read_plan
-from producer import (
-    Allotment,
-    DeviceStore,
-    FileStore,
-    MemoryStore,
-    PlanRefused,
-    Policy,
-    Refusal,
-    Report,
-    Reporter,
-    Sent,
-    Status,
-    history,
-    read_device_plan,
-    rejoin,
-    set_policy,
-    withdraw,
-)
-from producer.gateway.batcher import Batcher
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from consumer.read.answer import Answer
+    from consumer.read.history import History
+    from consumer.subscribe.assembler import Snapshot, Table
+    from consumer.subscribe.subscribe import subscribe
+    from estimators.plan import Plan
+    from estimators.plan.document import read_plan
+    from producer import (
+        Allotment,
+        DeviceStore,
+        FileStore,
+        MemoryStore,
+        PlanRefused,
+        Policy,
+        Refusal,
+        Report,
+        Reporter,
+        Sent,
+        Status,
+        history,
+        read_device_plan,
+        rejoin,
+        set_policy,
+        withdraw,
+    )
+    from producer.gateway.batcher import Batcher
 
 __all__ = [
     "Allotment",
@@ -57,3 +61,28 @@ __all__ = [
     "subscribe",
     "withdraw",
 ]
+
+_OTHERS = {
+    "Answer": "consumer.read.answer",
+    "Batcher": "producer.gateway.batcher",
+    "History": "consumer.read.history",
+    "Plan": "estimators.plan",
+    "Snapshot": "consumer.subscribe.assembler",
+    "Table": "consumer.subscribe.assembler",
+    "read_plan": "estimators.plan.document",
+    "subscribe": "consumer.subscribe.subscribe",
+}
+"""The modules of names that the package ``producer`` does not have."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used, so that a program loads only the side that it uses."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_OTHERS.get(name, "producer")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
-from estimators.central.plan import CentralPlan, read_central_plan
-from estimators.errors import InvalidInput, PlanError
+from estimators.domain import Domain
+from estimators.errors import DomainError, InvalidInput, PlanError
 from estimators.plan import Guarantee, Plan
 from estimators.plan.document import read_plan
-from producer.signed.keys import read_public_keys
+
+if TYPE_CHECKING:
+    from consumer.runtime.config import HttpConfig
+    from estimators.central.plan import CentralPlan
 
 _DECIMAL = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?", re.ASCII)
 _DURATION = re.compile(r"(\d+)(s|m|h|d)?")
@@ -200,6 +203,8 @@ def public_key(path: str) -> str:
     Raises:
         InvalidInput: the file cannot be read, or does not have exactly one key.
     """
+    from producer.signed.keys import read_public_keys
+
     try:
         (key,) = read_public_keys(read_file(path).decode())
     except ValueError:
@@ -226,6 +231,27 @@ def load_plan(path: str) -> Plan:
         raise PlanError(f"{path}: {error}") from None
 
 
+def load_domain(path: str) -> Domain:
+    """Read the data dictionary in a file, which can be the dictionary or a whole plan.
+
+    Raises:
+        InvalidInput: the file cannot be read or is not JSON.
+        DomainError: it is not a data dictionary.
+    """
+    try:
+        document = orjson.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from None
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(f"{path}: not JSON: {error}") from None
+    if isinstance(document, dict):
+        document = document.get("domain", document)
+    try:
+        return Domain.from_dictionary(document)
+    except DomainError as error:
+        raise DomainError(f"{path}: {error}") from None
+
+
 def load_central_plan(path: str) -> CentralPlan:
     """Read the central plan in a file.
 
@@ -233,6 +259,8 @@ def load_central_plan(path: str) -> CentralPlan:
         InvalidInput: the file cannot be read.
         PlanError: it is not a central plan.
     """
+    from estimators.central.plan import read_central_plan
+
     try:
         return read_central_plan(Path(path).read_bytes())
     except OSError as error:
@@ -244,6 +272,63 @@ def load_central_plan(path: str) -> CentralPlan:
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """Add ``--plan``."""
     parser.add_argument("--plan", required=True, metavar="FILE", help="the plan document")
+
+
+def add_plans(parser: argparse.ArgumentParser, *, watched: bool = True) -> None:
+    """Add ``--plan`` or ``--plans``, and whose plans a folder may have.
+
+    Args:
+        parser: gets the options.
+        watched: whether the command follows changes of the folder.
+    """
+    follows = (
+        "; it is watched: a plan is taken up when its file appears and given back when it goes"
+    )
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--plan", metavar="FILE", help="the plan document")
+    chosen.add_argument(
+        "--plans",
+        metavar="DIR",
+        help=f"folder of plans, *.json, for all of which it works{follows if watched else ''}",
+    )
+    parser.add_argument(
+        "--roots",
+        metavar="FILE",
+        help="with --plans: public root keys that are trusted, one a line",
+    )
+    parser.add_argument(
+        "--allow-unsigned",
+        action="store_true",
+        help="with --plans: take plans without signature too",
+    )
+
+
+def check_plans(args: argparse.Namespace) -> None:
+    """Check that the options of :func:`add_plans` fit together.
+
+    Raises:
+        InvalidInput: they do not.
+    """
+    if args.plans is None and (args.roots or args.allow_unsigned):
+        raise InvalidInput("--roots and --allow-unsigned go with --plans DIR")
+    if args.plans is not None and args.roots is None and not args.allow_unsigned:
+        raise InvalidInput("--roots FILE says whose plans are served; --allow-unsigned needs none")
+
+
+def load_roots(path: str | None) -> tuple[str, ...]:
+    """Return the public root keys in a file; none without a file.
+
+    Raises:
+        InvalidInput: the file cannot be read, or holds something else.
+    """
+    if path is None:
+        return ()
+    from producer.signed.keys import read_public_keys
+
+    try:
+        return read_public_keys(read_file(path).decode())
+    except (InvalidInput, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def add_broker(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
@@ -269,4 +354,34 @@ def add_output_namespace(parser: argparse.ArgumentParser) -> None:
         metavar="NS",
         help="namespace of state, snapshots and dead letters (default: the same one); with "
         "another one, old reports can be counted again without a change of existing results",
+    )
+
+
+def add_http(parser: argparse.ArgumentParser, port: str = "9464") -> None:
+    """Add the options of the web server for metrics and health, and of the log.
+
+    ``port`` is its default, for people.
+    """
+    parser.add_argument(
+        "--http-host", help="address of /metrics, /livez and /readyz (default: 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--http-port",
+        type=int,
+        help=f"port of /metrics, /livez and /readyz (default: {port}); 0: any, -1: none",
+    )
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
+
+
+def http_config(args: argparse.Namespace) -> HttpConfig:
+    """Return the settings of :func:`add_http`, from options, the environment and defaults.
+
+    Raises:
+        InvalidInput: a setting is out of range.
+    """
+    from broker.settings import load
+    from consumer.runtime.config import HttpConfig
+
+    return load(
+        HttpConfig, http_host=args.http_host, http_port=args.http_port, log_level=args.log_level
     )

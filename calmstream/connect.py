@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
-
 from broker.kafka import KafkaBroker, connect
 from broker.security import Security
-from consumer.runtime.config import Settings, load, variable
+from broker.settings import Secret, Settings, load, variable
+from broker.transport import GroupReader, Reader, Sink, Topics
 from estimators.errors import InvalidInput
 
 
@@ -31,7 +31,7 @@ class SecurityConfig(Settings):
     security_protocol: str = "PLAINTEXT"
     sasl_mechanism: str | None = None
     sasl_username: str | None = None
-    sasl_password: SecretStr | None = None
+    sasl_password: Secret | None = None
     sasl_password_file: Path | None = None
     ssl_cafile: Path | None = None
     ssl_certfile: Path | None = None
@@ -47,11 +47,11 @@ class SecurityConfig(Settings):
         try:
             return self._security()
         except InvalidInput as error:
-            which = ", ".join(variable(name) for name in sorted(self.model_fields_set))
+            which = ", ".join(variable(name) for name in self.given())
             raise InvalidInput(f"{which}: {error}") from None
 
     def _security(self) -> Security:
-        password = None if self.sasl_password is None else self.sasl_password.get_secret_value()
+        password = None if self.sasl_password is None else self.sasl_password.reveal()
         if password == "":
             raise InvalidInput("the password is empty")
         return Security(
@@ -79,3 +79,49 @@ def kafka(bootstrap: str, **limits: Any) -> KafkaBroker:
         InvalidInput: settings are not valid.
     """
     return connect(bootstrap, load(SecurityConfig).security(), **limits)
+
+
+class LazyKafka:
+    """A connection to Kafka that is made when it is first needed, and tried again after a failure.
+
+    It is a :class:`broker.transport.Broker`. Safe for use from several threads.
+
+    Args:
+        bootstrap: as for :func:`kafka`.
+        **limits: as for :func:`kafka`.
+    """
+
+    def __init__(self, bootstrap: str, **limits: Any) -> None:
+        self._bootstrap = bootstrap
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._broker: KafkaBroker | None = None
+
+    def sink(self) -> Sink:
+        """Return a new sink; raises as :func:`kafka`."""
+        return self._connected().sink()
+
+    def reader(self) -> Reader:
+        """Return a new reader; raises as :func:`kafka`."""
+        return self._connected().reader()
+
+    def group_reader(self, group: str, *, member: str | None = None) -> GroupReader:
+        """Return a new member of a consumer group; raises as :func:`kafka`."""
+        return self._connected().group_reader(group, member=member)
+
+    def topics(self) -> Topics:
+        """Return a new administrator; raises as :func:`kafka`."""
+        return self._connected().topics()
+
+    def close(self) -> None:
+        """Close all clients that are still open."""
+        with self._lock:
+            if self._broker is not None:
+                self._broker.close()
+                self._broker = None
+
+    def _connected(self) -> KafkaBroker:
+        with self._lock:
+            if self._broker is None:
+                self._broker = kafka(self._bootstrap, **self._limits)
+            return self._broker

@@ -14,23 +14,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from itertools import combinations
 
 import numpy as np
-from prometheus_client import CollectorRegistry
 
 from broker.clock import SystemClock
 from broker.transport import Broker
-from calmstream.topics import ensure_topics
-from consumer.metrics.publisher import publisher_metrics
-from consumer.metrics.registry import tally_metrics
-from consumer.publish.config import PublisherConfig
-from consumer.publish.publisher import Publisher
-from consumer.runtime.config import TallyConfig, load
-from consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
-from consumer.tally.worker import TallyWorker
+from calmstream.local_service import LocalService
+from consumer.subscribe.subscribe import Snapshot
 from estimators import planning
 from estimators.domain import Attribute, Codes, Domain
 from estimators.errors import FatalError
@@ -39,6 +31,8 @@ from estimators.plan import Guarantee, Plan
 from estimators.plan.request import Request
 from estimators.wire.snapshot import Kind
 from producer.simulation.produce import Summary, produce
+
+NAMESPACE = "demo"
 
 EPSILON = "1"
 """Privacy loss of a report, a usual value."""
@@ -55,8 +49,8 @@ WINDOW_SECONDS = 8
 GRACE_SECONDS = 2
 """Time in seconds for late reports, and for reports that are too early."""
 
-PATIENCE_SECONDS = 60
-"""Maximum wait in seconds for the last snapshot after the plan's end."""
+PATIENCE_SECONDS = 600
+"""Maximum time in seconds without progress after the plan's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +121,7 @@ def draw_plan(domain: Domain, reports: int, method: str) -> Plan:
         partitions=1,
         guarantee=Guarantee("once"),
         marginals=marginals,
+        packed=True,
     )
     return plan
 
@@ -155,7 +150,6 @@ class Demo:
     Attributes:
         codes: shape (devices, 8), the records of the devices.
         plan: the plan of the devices.
-        names: names of the topics.
         sent: progress of the devices; replaced as they report.
     """
 
@@ -167,95 +161,80 @@ class Demo:
         )
         self.codes = records[rows]
         self.plan = draw_plan(domain, reports, method)
-        self.names = plan_names(self.plan, "demo")
         self.sent = Summary(reports)
-        self._stop = threading.Event()
-        self._failure: Exception | None = None
+        self._service = LocalService(self.plan, broker, NAMESPACE)
+        self._watchdog = Watchdog(WINDOWS * WINDOW_SECONDS, PATIENCE_SECONDS)
 
     def run(self) -> Iterator[Snapshot]:
         """Run all parts and yield snapshots; the last one is the plan's last running total.
 
         Raises:
-            FatalError: a part failed, or the last running total did not appear in time.
+            FatalError: a part failed, or nothing went on for too long.
         """
-        ensure_topics(self._broker, self.plan, self.names)
-        deadline = time.monotonic() + WINDOWS * WINDOW_SECONDS + PATIENCE_SECONDS
-        threads = [
-            threading.Thread(target=self._guard, args=(part,), daemon=True)
-            for part in (
-                self._tally,
-                self._publish,
-                self._devices,
-                partial(self._watchdog, deadline),
-            )
-        ]
-        for thread in threads:
-            thread.start()
+        self._service.start(self._devices, self._watchdog.run)
         try:
-            for snapshot in subscribe(
-                self.plan, self._broker, namespace="demo", stop=self._stop, poll_seconds=0.1
-            ):
+            for snapshot in self._service.snapshots():
+                self._watchdog.progress()
                 yield snapshot
                 if snapshot.kind is Kind.TOTAL and snapshot.window == self.plan.windows - 1:
                     return
         finally:
-            self._stop.set()
-            for thread in threads:
-                thread.join(20)
-        raise self._failure or FatalError("the demo ended without its last snapshot")
+            self._service.stop()
+        raise self._service.failure or FatalError("the demo ended without its last snapshot")
 
-    def _guard(self, part: Callable[[], None]) -> None:
-        """Run one part; keep its first error and stop all parts."""
-        try:
-            part()
-        except Exception as error:  # noqa: BLE001 - the error is raised by run
-            self._failure = self._failure or error
-            self._stop.set()
-
-    def _tally(self) -> None:
-        TallyWorker(
-            self.plan,
-            self._broker,
-            self.names,
-            SystemClock(),
-            load(TallyConfig, checkpoint_seconds=1.0, poll_seconds=0.1),
-            tally_metrics(CollectorRegistry(), self.plan, self.names),
-        ).run(self._stop)
-
-    def _publish(self) -> None:
-        Publisher(
-            self.plan,
-            self._broker,
-            self.names,
-            clock=SystemClock(),
-            config=load(PublisherConfig, refresh_seconds=2.0, poll_seconds=0.1),
-            metrics=publisher_metrics(CollectorRegistry(), self.plan, self.names),
-        ).run(self._stop)
-
-    def _devices(self) -> None:
+    def _devices(self, stop: threading.Event) -> None:
         """Let all devices report, evenly over the time of the plan."""
         rate = len(self.codes) / pacing_seconds(self.plan, SystemClock().now_ms())
         summary = produce(
             self.plan,
             self._broker,
-            self.names,
+            self._service.names,
             self.codes,
             rate=rate,
             linger=0.5,
             progress=self._note,
-            stop=self._stop,
+            stop=stop,
         )
         self._note(summary)
         if summary.error is not None:
             raise summary.error
 
     def _note(self, summary: Summary) -> None:
+        if summary.sent > self.sent.sent:
+            self._watchdog.progress()
         self.sent = summary
 
-    def _watchdog(self, deadline: float) -> None:
-        """Fail if the demo has not ended at the deadline (seconds of the monotonic clock)."""
-        if not self._stop.wait(max(0.0, deadline - time.monotonic())):
-            raise FatalError(f"the last snapshot did not appear within {PATIENCE_SECONDS} s")
+
+class Watchdog:
+    """Fails if nothing goes on. A slow machine may need long, as long as it gets on.
+
+    Args:
+        seconds: planned duration, in which nothing needs to go on.
+        patience: maximum time without progress after that, in seconds.
+        clock: seconds of a monotonic clock.
+    """
+
+    def __init__(
+        self, seconds: float, patience: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._patience = patience
+        self._clock = clock
+        self._from = clock() + seconds
+
+    def progress(self) -> None:
+        """Note that something went on; to be called from any thread."""
+        self._from = max(self._from, self._clock())
+
+    def run(self, stop: threading.Event) -> None:
+        """Wait until stopped.
+
+        Raises:
+            FatalError: nothing went on for too long.
+        """
+        while (left := self._from + self._patience - self._clock()) > 0.0:
+            if stop.wait(left):
+                return
+        raise FatalError(f"the demo made no progress for {self._patience:g} s")
 
 
 def summarise(demo: Demo, last: Snapshot, snapshots: int, seconds: float) -> Outcome:

@@ -11,13 +11,17 @@ import io
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from estimators.domain import MAX_CARDINALITY, Attribute, Codes, Domain
 from estimators.errors import InvalidInput
+from estimators.randomness import Randomness
+
+Declared = Mapping[str, tuple[Attribute, ...]]
+"""Attributes by the column that holds their values."""
 
 MAX_DEFAULT_VALUES = 64
 """Columns with more distinct values are used only if they are named."""
@@ -33,11 +37,13 @@ class Table:
         codes: shape (n, d), uint16, the codes of the records; n is at least 1.
         dropped: names of columns that were left out, because they do not have 2 to 64 different
             values, with their numbers of different values.
+        learnt: whether any label was learnt from the file, not declared.
     """
 
     domain: Domain
     codes: Codes
     dropped: Mapping[str, int]
+    learnt: bool = True
 
     @property
     def left_out(self) -> str:
@@ -50,7 +56,11 @@ class Table:
 
 
 def read_table(
-    path: str | Path, *, columns: Sequence[str] | None = None, attributes: int | None = None
+    path: str | Path,
+    *,
+    columns: Sequence[str] | None = None,
+    attributes: int | None = None,
+    declared: Declared | None = None,
 ) -> Table:
     """Read a file; ``.npz`` by its name, anything else as CSV.
 
@@ -59,15 +69,19 @@ def read_table(
         columns: names of the columns to use, in this order; by default all with 2 to 64 different
             values, in the order of the file.
         attributes: number of columns to use, from the first; by default all.
+        declared: attributes of columns about which nothing is learnt.
 
     Raises:
         InvalidInput: the file is unreadable or malformed, or a column is missing, has only one
-            value or too many values; one line with the path of the file.
+            value or too many values, or one that does not fit its declaration; one line with the
+            path of the file.
     """
     path = Path(path)
-    read = _read_npz if path.suffix == ".npz" else _read_csv
     try:
-        table = read(path, columns)
+        if path.suffix == ".npz":
+            table = _read_bits(path, columns, declared or {})
+        else:
+            table = _read_csv(path, columns, declared or {})
         return table if attributes is None else _first(table, attributes)
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror or error}") from None
@@ -75,12 +89,13 @@ def read_table(
         raise InvalidInput(f"{path}: {error}") from None
 
 
-def read_records(path: str | Path, domain: Domain) -> Codes:
+def read_records(path: str | Path, domain: Domain, randomness: Randomness | None = None) -> Codes:
     """Return the records of a file in a given domain, such as a plan's: shape (n, d), uint16.
 
     Args:
         path: path of the file, which may have more columns than the domain.
         domain: attributes of a record; unknown labels get the code ``other`` of their attribute.
+        randomness: rounds numbers on a grid; without it they become the nearest point.
 
     Raises:
         InvalidInput: for the same reasons as :func:`read_table`, or because of a label that the
@@ -89,7 +104,7 @@ def read_records(path: str | Path, domain: Domain) -> Codes:
     path = Path(path)
     columns = _npz_columns if path.suffix == ".npz" else _csv_columns
     try:
-        return domain.encode(columns(path, domain))
+        return domain.encode(columns(path, domain), randomness)
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror or error}") from None
     except InvalidInput as error:
@@ -141,15 +156,16 @@ def _csv_columns(path: Path, _: Domain | None, errors: str = "strict") -> dict[s
 
 def _first(table: Table, attributes: int) -> Table:
     """Return the table with its first columns only."""
-    d = len(table.domain)
-    if not 1 <= attributes <= d:
-        raise InvalidInput(f"{attributes} attributes requested; there are {d}")
-    chosen = Domain(table.domain.attributes[:attributes])
-    return Table(chosen, np.ascontiguousarray(table.codes[:, :attributes]), table.dropped)
+    fields = list(dict.fromkeys(a.field for a in table.domain.attributes))
+    if not 1 <= attributes <= len(fields):
+        raise InvalidInput(f"{attributes} attributes requested; there are {len(fields)}")
+    chosen = Domain(tuple(a for a in table.domain.attributes if a.field in fields[:attributes]))
+    codes = np.ascontiguousarray(table.codes[:, : len(chosen)])
+    return replace(table, domain=chosen, codes=codes)
 
 
-def _read_csv(path: Path, columns: Sequence[str] | None) -> Table:
-    """Read a CSV file and learn its domain."""
+def _read_csv(path: Path, columns: Sequence[str] | None, declared: Declared) -> Table:
+    """Read a CSV file and learn what is not declared of its domain."""
     header, rows = _rows(_text(path))
     if not rows:
         raise InvalidInput("the file has a header, but no records")
@@ -157,21 +173,30 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> Table:
     distinct = {name: set(cells[name]) for name in header}
     dropped: dict[str, int] = {}
     if columns is None:
-        fits = {name: 2 <= len(distinct[name]) <= MAX_DEFAULT_VALUES for name in header}
+        fits = {
+            name: name in declared or 2 <= len(distinct[name]) <= MAX_DEFAULT_VALUES
+            for name in header
+        }
         dropped = {name: len(distinct[name]) for name in header if not fits[name]}
         columns = [name for name in header if fits[name]]
         if not columns:
             raise InvalidInput(f"no column has 2 to {MAX_DEFAULT_VALUES} distinct values")
-    for name in columns:
+    for name in (*columns, *declared):
         if name not in distinct:
             raise InvalidInput(f"no column {name!r}; there are {', '.join(header)}")
+    if unused := [name for name in declared if name not in columns]:
+        raise InvalidInput(f"column {unused[0]!r} is declared, but not used")
+    learnt = [name for name in columns if name not in declared]
+    for name in learnt:
         if not 2 <= len(distinct[name]) <= MAX_CARDINALITY:
             raise InvalidInput(
                 f"column {name!r} has {len(distinct[name]):,} distinct values; an attribute has 2 "
                 f"to {MAX_CARDINALITY:,}"
             )
-    domain = Domain(tuple(Attribute(name, _labels(distinct[name])) for name in columns))
-    return Table(domain, domain.encode({name: cells[name] for name in columns}), dropped)
+    own = {name: (Attribute(name, _labels(distinct[name])),) for name in learnt}
+    domain = Domain(tuple(a for name in columns for a in {**own, **declared}[name]))
+    codes = domain.encode({name: cells[name] for name in columns})
+    return Table(domain, codes, dropped, bool(learnt))
 
 
 def _text(path: Path, errors: str = "strict") -> str:
@@ -216,6 +241,13 @@ def _labels(values: set[str]) -> tuple[str, ...]:
     if all(value.removeprefix("-").isdecimal() for value in values):
         return tuple(sorted(values, key=lambda value: (int(value), value)))
     return tuple(sorted(values))
+
+
+def _read_bits(path: Path, columns: Sequence[str] | None, declared: Declared) -> Table:
+    """Read an NPZ file; refuse declarations about its bits."""
+    if declared:
+        raise InvalidInput(f"{next(iter(declared))!r} is declared; a file of bits has no kinds")
+    return _read_npz(path, columns)
 
 
 def _read_npz(path: Path, columns: Sequence[str] | None) -> Table:

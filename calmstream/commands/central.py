@@ -12,6 +12,7 @@ from rich.console import Console
 
 from broker.clock import SystemClock
 from broker.names import CentralNames
+from broker.settings import load, refuse_unknown, variables
 from calmstream import arguments
 from calmstream.commands.consume import OTHERS
 from calmstream.connect import SecurityConfig, kafka
@@ -24,7 +25,7 @@ from consumer.central.config import AggregatorConfig
 from consumer.central.metrics import CentralMetrics
 from consumer.central.subscribe import subscribe_releases
 from consumer.metrics.registry import new_registry
-from consumer.runtime.config import HttpConfig, load, refuse_unknown, variables
+from consumer.runtime.config import HttpConfig
 from consumer.runtime.service import configure_logging, run_service
 from estimators.central.plan import CentralPlan
 from estimators.randomness import SystemRandomness

@@ -5,29 +5,30 @@ from __future__ import annotations
 import argparse
 import os
 
-from broker.clock import SystemClock
+from prometheus_client import CollectorRegistry
+
+from broker.clock import Clock, SystemClock
+from broker.names import TopicNames
+from broker.settings import load, refuse_unknown, variables
+from broker.transport import Broker
 from calmstream import arguments
 from calmstream.connect import SecurityConfig, kafka
 from consumer.metrics.plan import plan_metrics
-from consumer.metrics.publisher import publisher_metrics
 from consumer.metrics.registry import new_registry, tally_metrics
 from consumer.publish.config import PublisherConfig
-from consumer.publish.publisher import Publisher
-from consumer.runtime.config import HttpConfig, TallyConfig, load, refuse_unknown, variables
+from consumer.runtime.config import HttpConfig, TallyConfig
 from consumer.runtime.service import Role, configure_logging, run_service
 from consumer.subscribe.subscribe import plan_names
 from consumer.tally.worker import TallyWorker
-from estimators.planning import require_answers
+from estimators.errors import InvalidInput
+from estimators.plan import Plan
 
-OTHERS = {
-    "CALMSTREAM_DEBUG",
-    "CALMSTREAM_TEST_BOOTSTRAP",
-    "CALMSTREAM_REQUIRE_BROKER",
-    "CALMSTREAM_REQUIRE_NODE",
-    "CALMSTREAM_TEST_KAFKA_IMAGE",
-    "CALMSTREAM_RAW_MEMORY_BYTES",
-}
+OTHERS = {"CALMSTREAM_DEBUG", "CALMSTREAM_RAW_MEMORY_BYTES"}
 """Variables that belong to other parts of calmstream."""
+
+
+FETCH_WAIT_SECONDS = 1.0
+"""With many plans there are many partitions, and most of them are idle."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,9 +38,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="count reports and publish snapshots",
         description="Run the service until SIGTERM or SIGINT; it then writes a checkpoint, leaves "
         "its group and exits with 0. Any number of tally workers share the load; one publisher at "
-        "a time is active. CALMSTREAM_* variables hold further settings.",
+        "a time is active. With --plans a fault of one plan stops only this plan; it is tried "
+        "again. CALMSTREAM_* variables hold further settings.",
     )
-    arguments.add_plan(parser)
+    arguments.add_plans(parser)
+    parser.add_argument(
+        "--create-topics",
+        action="store_true",
+        help="with --plans: create the missing topics of a plan that appears",
+    )
     arguments.add_broker(parser)
     parser.add_argument(
         "--role", choices=("tally", "publish", "all"), default="all", help="default: %(default)s"
@@ -49,15 +56,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--checkpoint-seconds", type=float, help="time between checkpoints (default: 5)"
     )
     parser.add_argument("--refresh-seconds", type=float, help="time between early snapshots")
-    parser.add_argument(
-        "--http-host", help="address of /metrics, /livez and /readyz (default: 127.0.0.1)"
-    )
-    parser.add_argument(
-        "--http-port",
-        type=int,
-        help="port of /metrics, /livez and /readyz (default: 9464); 0: any, -1: none",
-    )
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
+    arguments.add_http(parser)
     parser.set_defaults(run=run)
 
 
@@ -67,12 +66,20 @@ def run(args: argparse.Namespace) -> int:
     refuse_unknown(os.environ, variables(*kinds) | OTHERS)
     tally = load(TallyConfig, checkpoint_seconds=args.checkpoint_seconds)
     publish = load(PublisherConfig, refresh_seconds=args.refresh_seconds)
-    http = load(
-        HttpConfig, http_host=args.http_host, http_port=args.http_port, log_level=args.log_level
-    )
+    http = arguments.http_config(args)
     configure_logging(http.log_level)
+    arguments.check_plans(args)
+    if args.plans is not None:
+        run_plans(args, tally, publish, http)
+        return 0
+    if args.create_topics:
+        raise InvalidInput("--create-topics goes with --plans DIR")
     plan = arguments.load_plan(args.plan)
-    if args.role in ("publish", "all"):
+    publishes = args.role in ("publish", "all")
+    if publishes:
+        # A worker that only counts does not load the methods of estimation.
+        from estimators.planning import require_answers
+
         require_answers(plan)
     names = plan_names(plan, args.namespace, args.output_namespace)
     # One session for both sides: the group gives a silent member's partitions away when the member
@@ -85,12 +92,50 @@ def run(args: argparse.Namespace) -> int:
         if args.role in ("tally", "all"):
             metrics = tally_metrics(registry, plan, names)
             roles.append(TallyWorker(plan, broker, names, clock, tally, metrics))
-        if args.role in ("publish", "all"):
-            metrics = publisher_metrics(registry, plan, names)
-            roles.append(
-                Publisher(plan, broker, names, clock=clock, config=publish, metrics=metrics)
-            )
+        if publishes:
+            roles.append(_publisher(plan, broker, names, clock, publish, registry))
         run_service(roles, registry, http)
     finally:
         broker.close()
     return 0
+
+
+def run_plans(
+    args: argparse.Namespace, tally: TallyConfig, publish: PublisherConfig, http: HttpConfig
+) -> None:
+    """Serve every plan of a folder."""
+    from calmstream.many_plans import ManyPlans, Namespaces, read_folder
+
+    clock, registry = SystemClock(), new_registry()
+    folder = read_folder(args, clock, registry, publishes=args.role != "tally")
+    where = Namespaces(args.namespace, args.output_namespace)
+    broker = kafka(
+        args.bootstrap,
+        session_seconds=tally.session_seconds,
+        fetch_wait_seconds=FETCH_WAIT_SECONDS,
+    )
+    try:
+        many = ManyPlans(folder, broker, clock, registry, where, create_topics=args.create_topics)
+        roles: list[Role] = [folder]
+        if args.role in ("tally", "all"):
+            roles.append(many.tally(tally))
+        if args.role in ("publish", "all"):
+            roles.append(many.publisher(publish, tally))
+        run_service(roles, registry, http)
+    finally:
+        broker.close()
+
+
+def _publisher(
+    plan: Plan,
+    broker: Broker,
+    names: TopicNames,
+    clock: Clock,
+    config: PublisherConfig,
+    registry: CollectorRegistry,
+) -> Role:
+    from consumer.metrics.publisher import publisher_metrics
+    from consumer.publish.publisher import Publisher
+
+    metrics = publisher_metrics(registry, plan, names)
+    return Publisher(plan, broker, names, clock=clock, config=config, metrics=metrics)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import threading
 import time
 from dataclasses import asdict
 from typing import Self
@@ -18,14 +20,16 @@ from broker.in_process import InProcessBroker
 from broker.transport import Broker
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.demo import Demo, K, Outcome, summarise
+from calmstream.demo import NAMESPACE, Demo, K, Outcome, summarise
 from calmstream.pages.watch import render
+from calmstream.topics import ensure_topics
 from consumer.runtime.service import configure_logging
-from consumer.subscribe.subscribe import Snapshot
+from consumer.subscribe.subscribe import Snapshot, plan_names
 from estimators.errors import InvalidInput
 
 SHOWN = ("marital-status", "income")
 MIN_REPORTS = 1000
+_TURN_SECONDS = 0.2
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,6 +51,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object instead of tables"
     )
+    parser.add_argument(
+        "--serve",
+        action="store_true",
+        help="show the results on a page too, and keep it open until Ctrl+C",
+    )
+    parser.add_argument(
+        "--port", type=int, default=0, help="port of the page (default: any free one)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -54,24 +66,56 @@ def run(args: argparse.Namespace) -> int:
     """Run and show."""
     if args.reports < MIN_REPORTS:
         raise InvalidInput(f"--reports: the demo needs at least {MIN_REPORTS:,}")
+    if args.serve and args.json:
+        raise InvalidInput("--json: prints one object and ends; it does not go with --serve")
     configure_logging("error")
     broker: Broker = kafka(args.bootstrap) if args.bootstrap else InProcessBroker()
     try:
         demo = Demo(broker, args.reports, args.method)
-        began = time.monotonic()
-        snapshots = 0
-        with _Screen(demo, quiet=args.json) as screen:
-            for last in demo.run():
-                snapshots += 1
-                screen.show(last)
-        outcome = summarise(demo, last, snapshots, time.monotonic() - began)
+        if args.serve:
+            _run_with_page(demo, broker, args.port)
+        else:
+            _run(demo, as_json=args.json)
     finally:
         broker.close()
-    if args.json:
+    return 0
+
+
+def _run(demo: Demo, *, as_json: bool) -> None:
+    """Run the demo and print its outcome."""
+    began = time.monotonic()
+    snapshots = 0
+    with _Screen(demo, quiet=as_json) as screen:
+        for last in demo.run():
+            snapshots += 1
+            screen.show(last)
+    outcome = summarise(demo, last, snapshots, time.monotonic() - began)
+    if as_json:
         sys.stdout.buffer.write(orjson.dumps(asdict(outcome)) + b"\n")
     else:
         Console().print(_conclusion(demo, outcome))
-    return 0
+
+
+def _run_with_page(demo: Demo, broker: Broker, port: int) -> None:
+    """Run the demo beside the page of its results, which stays until a signal comes."""
+    from calmstream.local_results import local_results  # needs the extra ``serve``
+
+    console = Console(highlight=False)
+    ensure_topics(broker, demo.plan, plan_names(demo.plan, NAMESPACE))
+    with local_results(demo.plan, broker, NAMESPACE, port) as address:
+        console.print(f"the page: {address}", soft_wrap=True)
+        _run(demo, as_json=False)
+        console.print(f"the page stays open: {address} (Ctrl+C ends it)", soft_wrap=True)
+        _wait_for_signal()
+
+
+def _wait_for_signal() -> None:
+    """Return when SIGINT or SIGTERM comes."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    while not stop.wait(_TURN_SECONDS):
+        pass
 
 
 class _Screen:

@@ -84,7 +84,6 @@ def _serve(
     page.documents["/config.json"] = lambda: {"gateway": demo.gateway, "roots": [demo.root]}
     page.documents["/tables.json"] = lambda: tables(demo.newest())
     demo.start()
-    page.start()
     try:
         print(  # noqa: T201 - this is the interface
             f"the page:    {page.address}\nthe gateway: {demo.gateway}\n"

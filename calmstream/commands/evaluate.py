@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
+from typing import Any
 
 import orjson
 from rich.console import Console
@@ -16,8 +17,10 @@ from rich.table import Table as Grid
 from calmstream import arguments
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.planning.methods_page import method_note
-from calmstream.tables import read_table
+from calmstream.tables import Table, read_records, read_table
+from estimators.errors import InvalidInput
 from estimators.methods.auto import Prediction
+from estimators.randomness import SeededRandomness
 
 MIN_WIDTH = 84
 """Width in characters of a row with the longest name of a method, marked as uncorrected."""
@@ -59,6 +62,19 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--columns", type=arguments.names, help="use only these columns")
     parser.add_argument(
+        "--domain",
+        metavar="FILE",
+        help="a data dictionary (.json): how columns of DATA become attributes (default: learn the "
+        "labels from DATA)",
+    )
+    parser.add_argument(
+        "--ranges",
+        type=arguments.positive,
+        metavar="Q",
+        help="measure Q random ranges over the marginals too, and means and medians: labels count "
+        "in their order",
+    )
+    parser.add_argument(
         "--targets",
         type=arguments.positive,
         default=50,
@@ -93,7 +109,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate and print."""
-    table = read_table(args.data, columns=args.columns, attributes=args.attributes)
+    table = _table(args)
     if table.dropped:
         Console(stderr=True).print(table.left_out, highlight=False, markup=False, soft_wrap=True)
     console = Console(stderr=True)
@@ -114,6 +130,7 @@ def run(args: argparse.Namespace) -> int:
             tallies=args.tallies,
             raw=args.raw,
             pilot=args.pilot or 0.0,  # 0.0 means the default of each method
+            ranges=args.ranges or 0,
             progress=lambda: progress.advance(task),
             on_choice=_show_choice,
             on_worse_than_uniform=_warn,
@@ -129,7 +146,19 @@ def run(args: argparse.Namespace) -> int:
     if any(method_note(result.method).raw for result in finished):
         console.print(f"(raw): {UNCORRECTED}", markup=False, soft_wrap=True)
     console.print(_grid(finished))
+    if finished[0].ranges is not None:
+        console.print(_range_grid(finished))
     return 0
+
+
+def _table(args: argparse.Namespace) -> Table:
+    """Read the table; a data dictionary says what its attributes are."""
+    if args.domain is None:
+        return read_table(args.data, columns=args.columns, attributes=args.attributes)
+    if args.columns or args.attributes:
+        raise InvalidInput("--domain: the data dictionary names the columns; leave others out")
+    domain = arguments.load_domain(args.domain)
+    return Table(domain, read_records(args.data, domain, SeededRandomness(args.seed)), {})
 
 
 def _write(results: Iterable[Result]) -> None:
@@ -143,8 +172,14 @@ def _write(results: Iterable[Result]) -> None:
             noted_methods.add(result.method)
             message = f"{result.method}: its tables are {UNCORRECTED}"
             Console(stderr=True).print(message, highlight=False, soft_wrap=True)
-        sys.stdout.buffer.write(orjson.dumps(asdict(result)) + b"\n")
+        sys.stdout.buffer.write(orjson.dumps(_flat(result)) + b"\n")
         sys.stdout.flush()
+
+
+def _flat(result: Result) -> dict[str, Any]:
+    """Return a result as one JSON object; errors of ranges only where they were asked for."""
+    found = asdict(result)
+    return found | (found.pop("ranges") or {})
 
 
 def _show_choice(epsilon: str, choice: Prediction) -> None:
@@ -173,7 +208,8 @@ def _about(result: Result, *, raw: bool) -> str:
         f"{result.dataset}: {result.n:,} devices, {result.d} attributes, {result.targets} "
         f"marginals of {result.k}, {result.repeats} repeats, {tables}\n"
         "SSE: squared error summed over the cells of a marginal, ± its standard error; TV: total "
-        "variation distance; largest: largest error of a cell"
+        "variation distance; largest: largest error of a cell; coverage: share of the true cells "
+        "inside their 95 % intervals; time: to fit and to answer"
     )
 
 
@@ -181,7 +217,7 @@ def _grid(results: list[Result]) -> Grid:
     """Return the results as a table for people, one row per result."""
     grid = Grid(box=None, pad_edge=False, header_style="bold cyan")
     grid.add_column("method", no_wrap=True)
-    for name in ("epsilon", "SSE", "±", "TV", "largest", "collect", "estimate"):
+    for name in ("epsilon", "SSE", "±", "TV", "largest", "coverage", "time"):
         grid.add_column(name, justify="right", no_wrap=True)
     for r in results:
         grid.add_row(
@@ -191,7 +227,19 @@ def _grid(results: list[Result]) -> Grid:
             "" if r.sse_stderr is None else f"{r.sse_stderr:.2g}",
             f"{r.tv_mean:.4f}",
             f"{r.avd_mean:.4f}",
-            f"{r.collect_seconds:.2f} s",
+            f"{100 * r.coverage:.1f} %",
             f"{r.estimate_seconds:.2f} s",
         )
+    return grid
+
+
+def _range_grid(results: list[Result]) -> Grid:
+    """Return the errors of ranges as a second table, one row per result."""
+    grid = Grid(box=None, pad_edge=False, header_style="bold cyan")
+    grid.add_column("method", no_wrap=True)
+    for name in ("epsilon", "range MSE", "Wasserstein", "mean", "median"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    for r in results:
+        errors = () if r.ranges is None else astuple(r.ranges)
+        grid.add_row(r.method, f"{r.epsilon:g}", *(f"{error:.4g}" for error in errors))
     return grid

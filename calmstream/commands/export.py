@@ -1,27 +1,31 @@
-"""``calmstream export``: snapshots of a plan as CSV or JSON lines."""
+"""``calmstream export``: snapshots of a plan as CSV, JSON lines, Parquet or Arrow."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.pages.export import FORMATS
+from calmstream.pages.export import FORMATS, STATISTICS_FORMATS
+from consumer.subscribe.assembler import Snapshot
 from consumer.subscribe.subscribe import subscribe
 from estimators.errors import InvalidInput
 from estimators.wire.snapshot import Kind
+
+BINARY = ("arrow", "parquet")
+"""Formats that are bytes, not text, and need the package pyarrow."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser(
         "export",
-        help="write snapshots as CSV or JSON lines",
+        help="write snapshots as CSV, JSON lines, Parquet or Arrow",
         description="Write the published snapshots and exit: by default the newest final one, with "
         "--from-window 0 all.",
     )
@@ -29,7 +33,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     arguments.add_broker(parser)
     arguments.add_output_namespace(parser)
     parser.add_argument(
-        "--format", choices=sorted(FORMATS), default="csv", help="default: %(default)s"
+        "--format",
+        choices=sorted((*FORMATS, *BINARY)),
+        default="csv",
+        help="default: %(default)s; parquet and arrow have the columns of calmstream sink",
     )
     parser.add_argument(
         "--kind",
@@ -48,6 +55,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--marginal", type=arguments.names, metavar="A,B", help="only this table (default: all)"
     )
     parser.add_argument(
+        "--summaries",
+        action="store_true",
+        help="instead of the cells, the statistics of the tables, one row each; for plans with "
+        "summaries",
+    )
+    parser.add_argument(
         "--out", metavar="FILE", help="write to this file (default: standard output)"
     )
     parser.set_defaults(run=run)
@@ -58,6 +71,9 @@ def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     if args.marginal is not None and plan.domain.index(args.marginal) not in plan.marginals:
         raise InvalidInput(f"--marginal: {','.join(args.marginal)} is not published by this plan")
+    if args.summaries and not plan.summaries:
+        raise InvalidInput("--summaries: this plan publishes none; calmstream query --summary asks")
+    write = _writer(args)
     broker = kafka(args.bootstrap)
     try:
         snapshots = subscribe(
@@ -69,21 +85,49 @@ def run(args: argparse.Namespace) -> int:
             namespace=args.namespace,
             output_namespace=args.output_namespace,
         )
-        with _output(args.out) as out:
-            count = FORMATS[args.format](snapshots, out, args.marginal)
+        with _output(args) as out:
+            count = write(snapshots, out)
     finally:
         broker.close()
     print(f"{count:,} snapshot{'s' * (count != 1)}", file=sys.stderr)  # noqa: T201 - this is the interface
     return 0
 
 
+def _writer(args: argparse.Namespace) -> Callable[[Iterable[Snapshot], Any], int]:
+    """Return the function that writes the chosen format.
+
+    Raises:
+        InvalidInput: bytes would go to a terminal, or pyarrow is not installed.
+    """
+    if args.format not in BINARY:
+        texts = STATISTICS_FORMATS if args.summaries else FORMATS
+        return lambda snapshots, out: texts[args.format](snapshots, out, args.marginal)
+    if args.out is None and sys.stdout.isatty():
+        raise InvalidInput(f"--format {args.format} is not text: state a file with --out FILE")
+    try:
+        from calmstream.pages.export_columns import BINARY_FORMATS, BINARY_STATISTICS
+    except ModuleNotFoundError:
+        raise InvalidInput(
+            f"--format {args.format} needs the package pyarrow, which is not installed: "
+            "pip install 'calmstream[arrow]'"
+        ) from None
+    namespace = args.output_namespace or args.namespace
+    formats = BINARY_STATISTICS if args.summaries else BINARY_FORMATS
+    return lambda snapshots, out: formats[args.format](snapshots, out, args.marginal, namespace)
+
+
 @contextmanager
-def _output(path: str | None) -> Iterator[TextIO]:
-    if path is None:
-        yield sys.stdout
+def _output(args: argparse.Namespace) -> Iterator[Any]:
+    """Open the output, as bytes or as text."""
+    if args.out is None:
+        yield sys.stdout.buffer if args.format in BINARY else sys.stdout
         return
     try:
-        with Path(path).open("w", encoding="utf-8", newline="") as out:
-            yield out
+        if args.format in BINARY:
+            with Path(args.out).open("wb") as out:
+                yield out
+        else:
+            with Path(args.out).open("w", encoding="utf-8", newline="") as text:
+                yield text
     except OSError as error:
-        raise InvalidInput(f"--out {path}: {error.strerror}") from None
+        raise InvalidInput(f"--out {args.out}: {error.strerror}") from None

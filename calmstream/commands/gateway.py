@@ -9,12 +9,13 @@ from pathlib import Path
 
 from broker.clock import SystemClock
 from broker.kafka import KafkaBroker
+from broker.settings import load, refuse_unknown, variables
 from broker.transport import Sink
 from calmstream import arguments
 from calmstream.commands.consume import OTHERS
 from calmstream.connect import SecurityConfig, kafka
 from consumer.metrics.registry import new_registry
-from consumer.runtime.config import HttpConfig, load, refuse_unknown, variable, variables
+from consumer.runtime.config import HttpConfig
 from consumer.runtime.health import RoleHealth
 from consumer.runtime.service import configure_logging, run_service
 from consumer.subscribe.subscribe import plan_names
@@ -22,7 +23,6 @@ from estimators.errors import InvalidInput
 from producer.gateway.http.gateway import Gateway, Surroundings
 from producer.gateway.http.metrics import GatewayMetrics
 from producer.gateway.http.settings import GatewaySettings
-from producer.signed.keys import read_public_keys
 
 BLOCK_SECONDS = 5.0
 """How long one plan's topics, when they do not answer, may hold up those of the others."""
@@ -60,26 +60,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--allow-unsigned", action="store_true", help="offer plans without signature too"
     )
-    parser.add_argument(
-        "--http-host", help="address of /metrics, /livez and /readyz (default: 127.0.0.1)"
-    )
-    parser.add_argument(
-        "--http-port",
-        type=int,
-        help="port of /metrics, /livez and /readyz (default: 9464); 0: any, -1: none",
-    )
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
+    arguments.add_http(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
-    known = variables(HttpConfig, SecurityConfig) | OTHERS
-    known |= {variable(name) for name in GatewaySettings.model_fields}
-    refuse_unknown(os.environ, known)
-    http = load(
-        HttpConfig, http_host=args.http_host, http_port=args.http_port, log_level=args.log_level
-    )
+    refuse_unknown(os.environ, variables(GatewaySettings, HttpConfig, SecurityConfig) | OTHERS)
+    http = arguments.http_config(args)
     settings = load(GatewaySettings, host=args.host, port=args.port, min_batch=args.min_batch)
     load(SecurityConfig).security()
     if args.roots is None and not args.allow_unsigned:
@@ -89,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     surroundings = Surroundings(
         spool=Path(args.spool),
         plans=Path(args.plans),
-        roots=_roots(args.roots) if args.roots else (),
+        roots=arguments.load_roots(args.roots),
         allow_unsigned=args.allow_unsigned,
         app_keys=None if args.app_keys is None else Path(args.app_keys),
         connect=connection.sink,
@@ -139,10 +127,3 @@ class GatewayRole:
     def run(self, stop: threading.Event) -> None:
         """See the protocol."""
         self._gateway.run(stop)
-
-
-def _roots(path: str) -> tuple[str, ...]:
-    try:
-        return read_public_keys(arguments.read_file(path).decode())
-    except (InvalidInput, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path}: {error}") from None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import http.client
 
-from consumer.runtime.config import HttpConfig, load
+from broker.settings import load
+from consumer.runtime.config import HttpConfig
 from estimators.errors import RecoverableError
 
 TIMEOUT_SECONDS = 2.0

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.table import Table as Grid
 
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.planning import allowed_loss, central_plan, lineage, plan_page
+from calmstream.planning import allowed_loss, central_plan, declared, lineage, plan_page
 from calmstream.planning.lineage import Lineage
 from calmstream.planning.methods_page import ShowMethods
 from calmstream.planning.pilot import learn
 from calmstream.tables import Table, read_table
 from estimators import planning
-from estimators.domain import Domain
+from estimators.domain import Attribute, Domain
 from estimators.errors import DomainError, InvalidInput
 from estimators.methods import auto
 from estimators.plan.loss import loss
@@ -39,10 +38,22 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "data",
         metavar="DATA_OR_DOMAIN",
-        help="a data dictionary (.json: a list of {name, labels[, other]}), or a table "
+        help="a data dictionary (.json: a list of {name, labels[, other]}, see docs/numbers.md for "
+        "other kinds), or a table "
         "(.csv, .csv.gz, .npz) from which the labels are learnt, or a plan (.json)",
     )
-    for group in (_main, _output, _collection, _tables, _time, _about, _pilot, _central):
+    own = (
+        _main,
+        _output,
+        _collection,
+        _tables,
+        declared.add_options,
+        _time,
+        _about,
+        _pilot,
+        _central,
+    )
+    for group in own:
         group(parser)
     parser.set_defaults(run=run)
 
@@ -114,11 +125,36 @@ def _collection(parser: argparse.ArgumentParser) -> None:
         help="add the association of all published pairs to snapshots (see calmstream analyse)",
     )
     parser.add_argument(
+        "--summaries",
+        type=arguments.names,
+        default=[],
+        metavar="S",
+        help="add statistics of numbers and ordered labels to the published tables, also within "
+        "each label of a category where a table has both: mean, median, q0.9 (a quantile), rank "
+        "(the rank correlation of two); options then have their share. Edges before this release "
+        "refuse such a plan",
+    )
+    parser.add_argument(
         "--on-suspicion",
         choices=ON_SUSPICION,
         default="flag",
         help="what to do with windows whose raw counts look forged: flag marks their tables, "
         "withhold publishes them without tables (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--packed",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="let gateways write packed batches, a third of the size of JSON; edges and services "
+        "of earlier versions refuse such a plan (default: --packed)",
+    )
+    parser.add_argument(
+        "--early",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="publish tables of windows that are still open; with --no-early readers of snapshots "
+        "learn far less about a device, and finals say how much; edges before this release refuse "
+        "such a plan (default: --early)",
     )
     parser.add_argument(
         "--partitions",
@@ -274,6 +310,9 @@ def run(args: argparse.Namespace) -> int:
         guarantee=args.guarantee,
         analysis=args.analyse,
         on_suspicion=args.on_suspicion,
+        packed=args.packed,
+        early=args.early,
+        summaries=_summaries(domain, args.summaries),
         marginals=args.marginal and sorted(map(domain.index, args.marginal)),
     )
     warnings = plan_page.warnings(plan, design, data=data, now=time.time())
@@ -285,6 +324,30 @@ def run(args: argparse.Namespace) -> int:
         as_json=args.json,
         more={"loss": lost.to_json(), **predicted},
     )
+
+
+def _summaries(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the statistics of the plan, in their shortest spelling.
+
+    Raises:
+        InvalidInput: nothing in the domain has such statistics, or a share of a range is asked for.
+    """
+    if texts and all(attribute.kind is None for attribute in domain.attributes):
+        raise InvalidInput(
+            "--summaries: no attribute is a number, ordered or an option; state a kind in the data "
+            "dictionary"
+        )
+    if ranges := [text for text in texts if text.startswith("share:")]:
+        raise InvalidInput(
+            f"--summaries: {ranges[0]!r} is of one attribute; ask calmstream query --summary for it"
+        )
+    return tuple(dict.fromkeys(map(_shortest, texts)))
+
+
+def _shortest(text: str) -> str:
+    """Return ``q0.9`` for ``q.9`` and ``q0.90``; other texts as they are."""
+    head, point, digits = text.partition(".")
+    return f"q0.{digits.rstrip('0')}" if point and head in ("q", "q0") else text
 
 
 def _times(args: argparse.Namespace, *, now: float) -> dict[str, int]:
@@ -374,33 +437,32 @@ def _method(name: str, request: Request, *, quiet: bool) -> tuple[str, dict[str,
 
 def _domain(args: argparse.Namespace) -> tuple[Domain, Table | None]:
     """Return the domain, and the table from which it was learnt; None for a data dictionary."""
+    kinds = declared.declared(args)
     if not args.data.endswith(".json"):
-        table = read_table(args.data, columns=args.columns, attributes=args.attributes)
+        table = read_table(
+            args.data, columns=args.columns, attributes=args.attributes, declared=kinds
+        )
         return table.domain, table
+    if kinds:
+        raise InvalidInput(
+            f"{next(iter(kinds))!r} is declared by an option, but {args.data} states the kinds"
+        )
+    domain = arguments.load_domain(args.data)
     try:
-        document = orjson.loads(Path(args.data).read_bytes())
-    except OSError as error:
-        raise InvalidInput(f"{args.data}: {error.strerror}") from None
-    except orjson.JSONDecodeError as error:
-        raise InvalidInput(f"{args.data}: not JSON: {error}") from None
-    try:
-        return _chosen(Domain.from_json(_attributes(document)), args), None
+        return _chosen(domain, args), None
     except DomainError as error:
         raise DomainError(f"{args.data}: {error}") from None
 
 
-def _attributes(document: object) -> object:
-    """Return the data dictionary in a document, which can be the dictionary or a whole plan."""
-    return document["domain"] if isinstance(document, dict) and "domain" in document else document
-
-
 def _chosen(domain: Domain, args: argparse.Namespace) -> Domain:
-    """Return the domain with only the attributes that the options choose."""
-    by_name = {attribute.name: attribute for attribute in domain.attributes}
-    if args.attributes is not None and args.attributes > len(by_name):
-        raise DomainError(f"{args.attributes} attributes requested; there are {len(by_name)}")
-    chosen = (args.columns or domain.names)[: args.attributes]
-    unknown = [name for name in chosen if name not in by_name]
+    """Return the domain with only the fields of a record that the options choose."""
+    by_field: dict[str, list[Attribute]] = {}
+    for attribute in domain.attributes:
+        by_field.setdefault(attribute.field, []).append(attribute)
+    if args.attributes is not None and args.attributes > len(by_field):
+        raise DomainError(f"{args.attributes} attributes requested; there are {len(by_field)}")
+    chosen = (args.columns or list(by_field))[: args.attributes]
+    unknown = [name for name in chosen if name not in by_field]
     if unknown:
-        raise DomainError(f"no attribute {unknown[0]!r}; there are {', '.join(by_name)}")
-    return Domain(tuple(by_name[name] for name in chosen))
+        raise DomainError(f"no attribute {unknown[0]!r}; there are {', '.join(by_field)}")
+    return Domain(tuple(a for name in chosen for a in by_field[name]))

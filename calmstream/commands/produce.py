@@ -12,15 +12,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from broker.clock import SystemClock
+from broker.settings import load
 from calmstream import arguments
 from calmstream.connect import kafka
 from calmstream.tables import read_records
 from consumer.metrics.registry import new_registry
-from consumer.runtime.config import load
 from consumer.runtime.health import HealthServer, health_app
 from consumer.subscribe.subscribe import plan_names
 from estimators.errors import InvalidInput
 from estimators.plan import Plan
+from estimators.randomness import SystemRandomness
 from producer.gateway.config import ProducerSettings
 from producer.gateway.metrics import ProducerMetrics
 from producer.simulation.produce import Summary, produce
@@ -70,7 +71,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Let devices report until all have, the plan ends or a signal comes; see the exit codes."""
     plan = arguments.load_plan(args.plan)
-    codes = read_records(args.records, plan.domain)
+    codes = read_records(args.records, plan.domain, SystemRandomness())
     settings = load(ProducerSettings, batch_size=args.batch_size, spool=args.spool)
     stop = _stopped_by_signals()
     registry = new_registry()
@@ -141,9 +142,7 @@ def _conclude(summary: Summary) -> int:
         f"{summary.batches:,} batches; {summary.retries} retries, {summary.failed:,} failed"
     )
     if summary.missing:
-        missed = (
-            f"{summary.missing:,} device{'s were' if summary.missing > 1 else ' was'} not asked"
-        )
+        missed = f"{summary.missing:,} report{'s were' if summary.missing > 1 else ' was'} not made"
         why = ": the plan ended first" if summary.expired else ""
         console.print(f"{missed}{why}")
     if not summary.devices_kept:

@@ -7,10 +7,14 @@ import sys
 
 from calmstream import arguments
 from calmstream.connect import kafka
-from calmstream.pages.answer import FORMATS
+from calmstream.pages import summary as summary_page
+from calmstream.pages import table_tests
+from calmstream.pages.answer import FORMATS, TABLE
 from consumer.read.history import History
+from consumer.read.summary import split, summary
 from estimators.analysis.grouping import parse
 from estimators.errors import InvalidInput
+from estimators.plan import Plan
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,7 +31,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     arguments.add_output_namespace(parser)
     _add_question(parser)
     parser.add_argument(
-        "--format", choices=sorted(FORMATS), default="table", help="default: %(default)s"
+        "--format", choices=sorted(FORMATS), default=TABLE, help="default: %(default)s"
     )
     parser.set_defaults(run=run)
 
@@ -64,6 +68,13 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
         default=(),
         help="proportions within each value of these attributes",
     )
+    parser.add_argument(
+        "--summary",
+        type=arguments.names,
+        metavar="S",
+        help="instead of the table, statistics of an ordered attribute: mean, median, q0.9 (a "
+        "quantile), share:LOW..HIGH; rank: the rank correlation of two",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
     # Mistakes that need no broker are reported without one.
     plan.domain.index(args.attributes)
     parse(args.group, plan.domain)
+    if args.summary:
+        _check_summary(args, plan)
     if args.given and not set(args.given) < set(args.attributes):
         raise InvalidInput("--given: name some, not all, of the attributes of --attributes")
     broker = kafka(args.bootstrap)
@@ -79,13 +92,35 @@ def run(args: argparse.Namespace) -> int:
         with History(
             plan, broker, namespace=args.namespace, output_namespace=args.output_namespace
         ) as history:
-            options = {"group": args.group, "given": args.given}
-            if args.minus is None:
-                answer = history.ask(args.attributes, args.windows, **options)
-            else:
-                answer = history.difference(args.attributes, args.windows, args.minus, **options)
-        shown = FORMATS[args.format](plan, answer)
+            shown = _answered(args, plan, history)
     finally:
         broker.close()
     sys.stdout.buffer.write(shown)
     return 0
+
+
+def _check_summary(args: argparse.Namespace, plan: Plan) -> None:
+    split(plan.domain, args.attributes, args.given, args.summary)
+    if args.minus is not None:
+        raise InvalidInput("--minus: a summary is of the windows of --windows alone")
+    if args.format not in summary_page.FORMATS:
+        raise InvalidInput(f"--format: a summary comes as {' or '.join(summary_page.FORMATS)}")
+
+
+def _answered(args: argparse.Namespace, plan: Plan, history: History) -> bytes:
+    options = {"group": args.group, "given": args.given}
+    if args.summary:
+        found = summary(
+            history, plan, args.attributes, args.windows, statistics=args.summary, **options
+        )
+        return summary_page.FORMATS[args.format](plan, found)
+    if args.minus is not None:
+        answer = history.difference(args.attributes, args.windows, args.minus, **options)
+        return FORMATS[args.format](plan, answer)
+    answer = history.ask(args.attributes, args.windows, **options)
+    shown = FORMATS[args.format](plan, answer)
+    if args.format == TABLE and not args.group and len(answer.windows[0]) == 1:
+        record = history.tests(answer.windows[0].first)
+        tests = table_tests.lines(plan, args.attributes, record)
+        shown += "".join(f"{line}\n" for line in tests).encode()
+    return shown

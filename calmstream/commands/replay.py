@@ -51,6 +51,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="REASON,..",
         help=f"count records rejected for these reasons: {', '.join(_ADMISSIBLE)}",
     )
+    parser.add_argument(
+        "--no-tests", action="store_true", help="write no tests of change between windows"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -69,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
             first=args.from_window,
             last=args.to_window,
             admit=args.admit,
+            test_changes=not args.no_tests,
         )
     finally:
         broker.close()

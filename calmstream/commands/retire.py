@@ -11,6 +11,7 @@ from rich.console import Console
 
 from broker.clock import SystemClock
 from broker.names import TopicNames
+from broker.settings import load
 from broker.transport import Broker
 from calmstream import arguments
 from calmstream.connect import kafka
@@ -19,7 +20,7 @@ from consumer.metrics.registry import tally_metrics
 from consumer.operations.retire import FinalsWaiter, delete_topics, last_window, stop_admission
 from consumer.publish.config import PublisherConfig
 from consumer.publish.publisher import Publisher
-from consumer.runtime.config import HttpConfig, TallyConfig, load
+from consumer.runtime.config import HttpConfig, TallyConfig
 from consumer.runtime.service import Role, configure_logging, run_service
 from consumer.subscribe.subscribe import plan_names
 from consumer.tally.worker import TallyWorker

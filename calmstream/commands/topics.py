@@ -6,10 +6,14 @@ import argparse
 
 from rich.console import Console
 
+from broker.transport import Broker
 from calmstream import arguments
 from calmstream.connect import kafka
 from calmstream.topics import ensure_topics
+from consumer.metrics.registry import plan_label
 from consumer.subscribe.subscribe import plan_names
+from estimators.errors import CalmstreamError, FatalError, RecoverableError
+from estimators.plan import Plan
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,9 +22,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "topics",
         help="create the plan's topics, or verify them",
         description="Create the topics that are missing, with the settings that correctness needs, "
-        "and check the ones that exist.",
+        "and check the ones that exist. With --plans, once for each plan of the folder.",
     )
-    arguments.add_plan(parser)
+    arguments.add_plans(parser, watched=False)
     arguments.add_broker(parser)
     arguments.add_output_namespace(parser)
     parser.set_defaults(run=run)
@@ -28,15 +32,54 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Create and verify."""
-    plan = arguments.load_plan(args.plan)
+    arguments.check_plans(args)
+    if args.plans is None:
+        plan = arguments.load_plan(args.plan)
+        broker = kafka(args.bootstrap)
+        try:
+            Console().print(_ensure(args, plan, broker))
+        finally:
+            broker.close()
+        return 0
+    return _ensure_all(args)
+
+
+def _ensure(args: argparse.Namespace, plan: Plan, broker: Broker) -> str:
+    """Create and verify the topics of a plan; return what was done."""
     names = plan_names(plan, args.namespace, args.output_namespace)
-    broker = kafka(args.bootstrap)
+    created = ensure_topics(broker, plan, names)
+    total = len(names.specs(0))
+    return f"{len(created)} topics created, {total - len(created)} there before; all verified"
+
+
+def _ensure_all(args: argparse.Namespace) -> int:
+    """Create and verify the topics of every plan of a folder.
+
+    Raises:
+        FatalError: some plans could not be served; all others were.
+        RecoverableError: the broker does not answer.
+    """
+    from calmstream.many_plans import listed_plans
+
+    plans, failed = listed_plans(args)
+    console, broker = Console(highlight=False), kafka(args.bootstrap)
     try:
-        created = ensure_topics(broker, plan, names)
+        for plan in plans:
+            try:
+                done = _ensure(args, plan, broker)
+            except RecoverableError:
+                raise
+            except CalmstreamError as error:
+                failed[plan_label(plan)] = str(error)
+            else:
+                console.print(f"{plan_label(plan)}: {done}", markup=False)
     finally:
         broker.close()
-    total = len(names.specs(0))
-    Console().print(
-        f"{len(created)} topics created, {total - len(created)} there before; all verified"
-    )
+    for name, why in failed.items():
+        console.print(f"{name}: {why}", markup=False, style="red")
+    if failed:
+        raise FatalError(
+            f"plans and refused files without topics: {len(failed)}; run it again when they are "
+            "repaired"
+        )
     return 0

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from calmstream import arguments
 from calmstream.connect import kafka
+from calmstream.pages.change_marks import with_marks
 from calmstream.pages.exact_conditional import with_proportions
 from calmstream.pages.watch import watch
 from consumer.read.history import History
@@ -52,6 +53,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="W",
         help="begin with this window; latest: with the newest",
     )
+    parser.add_argument(
+        "--changes",
+        action="store_true",
+        help="mark tables of finals that changed; reads the counts topic (role analyst)",
+    )
     parser.add_argument("--once", action="store_true", help="show what is published now and exit")
     parser.set_defaults(run=run)
 
@@ -81,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
             stop=stop,
             **where,
         )
+        if args.changes:
+            snapshots = with_marks(snapshots, stack.enter_context(History(plan, broker, **where)))
         if args.given:
             history = stack.enter_context(History(plan, broker, **where))
             snapshots = with_proportions(snapshots, history, args.marginal, args.given)

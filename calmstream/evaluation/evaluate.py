@@ -7,7 +7,7 @@ with the true ones of the same devices.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from math import comb
 from typing import TYPE_CHECKING, Literal
@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.evaluation.population import collect, draw
+from calmstream.evaluation.ranges import RangeErrors, RangeQuestions
 from calmstream.evaluation.rounds import local_plan, two_rounds
 from calmstream.planning.methods_page import method_note
 from estimators import methods as registry
 from estimators import planning
 from estimators.errors import InvalidInput
-from estimators.marginal import largest_error, sse, total_variation
+from estimators.marginal import inside, largest_error, sse, total_variation
 from estimators.methods import auto
 from estimators.methods.base import Follows, LinearAnswers, Piloted, ReadsReports
 from estimators.plan.request import Request
@@ -47,7 +48,7 @@ AUTO = "auto"
 PILOT_SHARE = 0.1
 """Default share of the devices for the pilot of a method that needs one."""
 
-_TARGETS, _DEVICES, _COLLECTION = range(3)
+_TARGETS, _DEVICES, _COLLECTION, _RANGES = range(4)
 """Labels that make independent random generators from one seed."""
 
 
@@ -71,8 +72,11 @@ class Result:
         sse_stderr: standard error of ``sse_mean`` over the repeats; None if there is only one.
         tv_mean: mean of the total variation distance.
         avd_mean: mean of the largest absolute error of a cell.
+        coverage: share of the true cells, of all targets and repeats, that lie in the 95 %
+            intervals, table ± 1.96 standard errors.
         collect_seconds: mean time in seconds to perturb and count the reports.
         estimate_seconds: mean time in seconds to fit the model and to answer all targets.
+        ranges: mean errors of ranges, margins, means and medians; None if they were not asked for.
     """
 
     dataset: str
@@ -88,8 +92,10 @@ class Result:
     sse_stderr: float | None
     tv_mean: float
     avd_mean: float
+    coverage: float
     collect_seconds: float
     estimate_seconds: float
+    ranges: RangeErrors | None = None
 
 
 def evaluate(
@@ -106,6 +112,7 @@ def evaluate(
     tallies: Literal["devices", "law"],
     raw: bool = False,
     pilot: float = 0.0,
+    ranges: int = 0,
     progress: Callable[[], object] | None = None,
     on_choice: Callable[[str, Prediction], object] | None = None,
     on_worse_than_uniform: Callable[[Result, float], object] | None = None,
@@ -131,6 +138,7 @@ def evaluate(
         raw: measure the unbiased tables, before negative cells are corrected.
         pilot: share of the devices, below 1, that report first, for methods that learn from a
             pilot; 0 for the default of each method.
+        ranges: number of random ranges over the targets that are measured; 0: none.
         progress: called after every repeat of every method and epsilon.
         on_choice: called with every epsilon and the choice of ``auto``, before the first repeat.
         on_worse_than_uniform: called with a result whose error is above that of the uniform table
@@ -157,10 +165,15 @@ def evaluate(
         raise InvalidInput(
             f"k = {k}: a target has {largest:,} cells; at most {MAX_TARGET_CELLS:,} are measured"
         )
+    singles = tuple((j,) for j in range(len(table.domain))) if ranges else ()
     for method, plan in plans:
         if not isinstance(method, Piloted):
             _require_answers(method, plan, measured, raw=raw)
-    campaign = _Campaign(table, dataset, measured, users, repeats, seed, tallies, raw)
+            _require_answers(method, plan, singles, raw=False)
+    asked = None
+    if ranges:
+        asked = RangeQuestions(table.domain, measured, ranges, _generator(seed, _RANGES))
+    campaign = _Campaign(table, dataset, measured, asked, users, repeats, seed, tallies, raw)
     return campaign.run(plans, progress, on_worse_than_uniform)
 
 
@@ -168,18 +181,21 @@ def evaluate(
 class _Campaign:
     """The measurement of all methods; it has what is the same for every method and epsilon.
 
-    The attributes are arguments of `evaluate`; ``truths`` has the true tables of every repeat.
+    The attributes are arguments of `evaluate`; ``truths`` and
+    ``margins`` have the true tables of every repeat.
     """
 
     table: Table
     dataset: str
     targets: tuple[Attributes, ...]
+    ranges: RangeQuestions | None
     users: int
     repeats: int
     seed: int
     tallies: str
     raw: bool
     truths: dict[int, list[Floats]] = field(default_factory=dict)
+    margins: dict[int, list[Floats]] = field(default_factory=dict)
 
     def run(
         self,
@@ -211,14 +227,17 @@ class _Campaign:
         """Measure one repeat.
 
         Returns:
-            SSE, TV and largest error, as means over the targets; seconds to collect and to
-            estimate.
+            SSE, TV and largest error, as means over the targets; share of the true cells inside
+            their intervals; seconds to collect and to estimate; the fields of `RangeErrors`, if
+            they are asked for.
         """
         codes = draw(self.table.codes, self.users, _generator(self.seed, _DEVICES, repeat))
         if repeat not in self.truths:
             self.truths[repeat] = [
                 plan.domain.histogram(codes, target) / len(codes) for target in self.targets
             ]
+            if self.ranges is not None:
+                self.margins[repeat] = self.ranges.truth(codes)
         noise = np.random.SeedSequence((self.seed, _COLLECTION, repeat))
         started = time.perf_counter()
         fit = self._collect(method, plan, codes, noise)
@@ -226,12 +245,18 @@ class _Campaign:
         model = fit()
         answers = [_answer(model, target, raw=self.raw) for target in self.targets]
         done = time.perf_counter()
-        pairs = list(zip(answers, self.truths[repeat], strict=True))
+        triples = [(*a, t) for a, t in zip(answers, self.truths[repeat], strict=True)]
         errors = [
-            float(np.mean([measure(a, t) for a, t in pairs]))
+            float(np.mean([measure(table, t) for table, _, t in triples]))
             for measure in (sse, total_variation, largest_error)
         ]
-        return (*errors, counted - started, done - counted)
+        coverage = float(np.concatenate([inside(*triple) for triple in triples]).mean())
+        row = (*errors, coverage, counted - started, done - counted)
+        if self.ranges is None:
+            return row
+        tables = [table for table, _, _ in triples]
+        found = self.ranges.errors(model, tables, self.truths[repeat], self.margins[repeat])
+        return (*row, *astuple(found))
 
     def _collect(
         self, method: Method, plan: Plan, codes: Codes, noise: np.random.SeedSequence
@@ -251,7 +276,7 @@ class _Campaign:
         return partial(method.fit, plan, collect(plan, codes, noise, exact=exact))
 
     def _result(self, method: Method, plan: Plan, rows: Floats) -> Result:
-        """Return the means over the repeats of the rows of `_once`, shape (repeats, 5)."""
+        """Return the means over the repeats of the rows of `_once`."""
         means = rows.mean(axis=0).tolist()
         spread = float(rows[:, 0].std(ddof=1)) if self.repeats > 1 else None
         return Result(
@@ -268,8 +293,10 @@ class _Campaign:
             sse_stderr=None if spread is None else spread / self.repeats**0.5,
             tv_mean=means[1],
             avd_mean=means[2],
-            collect_seconds=means[3],
-            estimate_seconds=means[4],
+            coverage=means[3],
+            collect_seconds=means[4],
+            estimate_seconds=means[5],
+            ranges=None if self.ranges is None else RangeErrors(*means[6:]),
         )
 
 
@@ -280,12 +307,13 @@ def _pilot_share(method: Method, stated: float) -> float:
     return stated if isinstance(method, Follows) else 0.0
 
 
-def _answer(model: Model, target: Attributes, *, raw: bool) -> Floats:
-    """Return the published table, or the unbiased one if ``raw``."""
+def _answer(model: Model, target: Attributes, *, raw: bool) -> tuple[Floats, Floats]:
+    """Return the published table, or the unbiased one if ``raw``, and its standard errors."""
+    published = model.marginal(target)
     if not raw:
-        return model.marginal(target).table
+        return published.table, published.stderr
     if isinstance(model, LinearAnswers):
-        return model.unclipped(target)
+        return model.unclipped(target), published.stderr
     raise InvalidInput("this method makes no unbiased tables to measure raw")
 
 

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from calmstream.pages.watch import Z95, printable
+from calmstream.pages.watch import printable
+from estimators.marginal import Z95
 
 if TYPE_CHECKING:
     from rich.console import Console

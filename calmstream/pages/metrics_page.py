@@ -10,8 +10,11 @@ import sys
 from broker.metric_definition import MetricDefinition
 from consumer.central.metrics import CENTRAL_METRICS
 from consumer.metrics.plan import PLAN_METRICS
+from consumer.metrics.plans import PLANS_METRICS
 from consumer.metrics.publisher import PUBLISHER_METRICS
 from consumer.metrics.tally import TALLY_METRICS
+from consumer.serve.metrics import SERVE_METRICS
+from consumer.sink.metrics import SINK_METRICS
 from producer.gateway.http.metrics import GATEWAY_METRICS
 from producer.gateway.metrics import PRODUCER_METRICS
 
@@ -23,8 +26,15 @@ SECTIONS: tuple[tuple[str, str, tuple[MetricDefinition, ...]], ...] = (
         "`calmstream consume --role publish`, and `all`. Gauges of sets: 0 on those that wait.",
         PUBLISHER_METRICS,
     ),
+    (
+        "Many plans",
+        "`calmstream consume --plans DIR`; the folder's by every such process, the others by role.",
+        PLANS_METRICS,
+    ),
+    ("Sinks", "`calmstream sink`.", SINK_METRICS),
     ("Producers", "`calmstream produce --http-port PORT`, and gateways.", PRODUCER_METRICS),
     ("The gateway", "`calmstream gateway`, beside those of producers.", GATEWAY_METRICS),
+    ("The HTTP interface of results", "`calmstream serve`.", SERVE_METRICS),
     (
         "The central aggregator",
         "`calmstream central aggregate`. None depends on records, not even on how many there are.",

@@ -20,11 +20,10 @@ from calmstream.pages.conditional import conditional
 from calmstream.pages.exact_conditional import SnapshotWithProportions
 from calmstream.pages.history import History, sparkline
 from calmstream.pages.quiet import folded
+from calmstream.pages.statistics import statistics_lines
 from consumer.subscribe.assembler import Snapshot
+from estimators.marginal import Z95
 from estimators.wire.snapshot import Kind, Manifest, MarginalRecord
-
-Z95 = 1.96
-"""Half the width of a 95 % interval of a normal variable, in standard errors."""
 
 MAX_ROWS = 40
 """Maximum number of cells of one table that are shown, the largest ones."""
@@ -46,6 +45,8 @@ FLAGS = {
     "modelled": "estimated by a model from all reports; the bars include the error of the model",
     "clipped": "negative cells were corrected: bars near zero are too wide, not too narrow",
     "suspicious": "the raw counts look forged: do not rely on it, see the manifest",
+    "changed": "differs from the window before: see calmstream changes",
+    "changed-before": "differs from all windows before: see calmstream changes --against before",
     "noise": "the noise is too large: do not draw conclusions from this table",
     "uniform": "no report was about some of the attributes: that part is a guess",
     "conditional": "proportions within each combination of the first attributes",
@@ -151,9 +152,10 @@ def render(
         return Group(heading, facts, Text(f"no tables: {snapshot.why_empty()}"))
     record = view(snapshot, marginal, given)
     earlier = [view(each, marginal, given) if each.marginals else None for each in past]
+    above = (Text(printable(line)) for line in statistics_lines(record))
     grid = _grid(record, earlier)
     below = [*notes(record), *forged(snapshot, record.attributes)]
-    return Group(heading, facts, grid, *(Text(n, style="dim") for n in below))
+    return Group(heading, facts, *above, grid, *(Text(n, style="dim") for n in below))
 
 
 def plain(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()) -> str:
@@ -167,7 +169,7 @@ def plain(snapshot: Snapshot, marginal: Sequence[str], given: Sequence[str] = ()
     names = [printable(" × ".join(row.labels)) for row in shown]
     title = printable(" × ".join(record.attributes))
     width = max(map(len, [*names, title]))
-    lines.append(title)
+    lines += [*map(printable, statistics_lines(record)), title]
     lines += [
         f"{name.ljust(width)}  {_percent(row)}  |{bar(row, scale, '#~|')}|"
         for name, row in zip(names, shown, strict=True)
@@ -320,7 +322,7 @@ def _fitting(
         yield marginal or ()
         return
     for place, (attributes, record) in enumerate(snapshot.marginals.items()):
-        room -= min(len(record.table), MAX_ROWS) + _FRAME_ROWS
+        room -= min(len(record.table), MAX_ROWS) + _FRAME_ROWS + len(statistics_lines(record))
         if place and room < 0:
             return
         yield attributes

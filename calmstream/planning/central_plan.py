@@ -33,6 +33,12 @@ LOCAL_OPTIONS: dict[str, Any] = {
     "continues": (),
     "analyse": False,
     "on_suspicion": "flag",
+    "packed": True,
+    "early": True,
+    "summaries": [],
+    "number": [],
+    "ordered": [],
+    "choices": [],
     "pilot": None,
     "allow_loss": None,
 }

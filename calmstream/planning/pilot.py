@@ -1,7 +1,7 @@
 """Lets a method learn its parameters from a pilot, an earlier plan for a part of the devices.
 
-Some methods learn from the tables that the pilot published, others from its counts, which workers
-keep in the state topic.
+Some methods learn from the tables that the pilot published, others from its counts, which stay in
+the counts topic.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> PilotResu
     Args:
         method: registry name.
         pilot: the earlier plan; ``method`` must be able to learn from its method.
-        broker: the broker with the pilot's snapshots and state; it stays open.
+        broker: the broker with the pilot's topics; it stays open.
         namespace: namespace of the pilot's topics.
 
     Raises:

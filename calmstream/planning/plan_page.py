@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
 
-from calmstream.planning import allowed_loss, expectations
+from calmstream.planning import allowed_loss, expectations, findable
 from estimators.errors import InvalidInput, PlanError
+from estimators.plan.central_statement import expected_statement
 from estimators.plan.kept_size import kept_window_bytes
 from estimators.plan.loss import Loss
 from producer import read_device_plan
@@ -93,7 +94,8 @@ def warnings(plan: Plan, design: Design, *, data: Table | None, now: float) -> l
     """
     lines = []
     if data is not None:
-        lines.append(_LEARNT)
+        if data.learnt:
+            lines.append(_LEARNT)
         if data.dropped:
             lines.append(data.left_out)
     lines += over(plan.expires, now)
@@ -121,12 +123,27 @@ def show(console: Console, plan: Plan, design: Design) -> None:
         f"report, {plan.guarantee.kind}, {plan.users:,} reports per window of {plan.window} s, "
         f"{plan.windows:,} windows"
     )
-    details = (allowed_loss.line(Loss.of(plan)), *design.reason, _cost(plan), _kept(plan))
+    details = [allowed_loss.line(Loss.of(plan)), *_central(plan), *design.reason, _cost(plan)]
+    details += [_kept(plan), *filter(None, [findable.line(plan)])]
     for line in (headline, *(f"  {escape(line)}" for line in details)):
         console.print(line, highlight=False, soft_wrap=True)
     if design.expected_sse:
         console.print(expectations.errors(plan, design))
         console.print(expectations.meaning(plan), highlight=False, soft_wrap=True)
+
+
+def _central(plan: Plan) -> list[str]:
+    """Return what readers of a final learn of a device; nothing where early sets are published."""
+    if plan.early:
+        return []
+    found = expected_statement(plan)
+    if found is None:
+        return ["central statement: none; too few reports are expected"]
+    return [
+        "central statement of a final, against readers of snapshots only: epsilon "
+        f"{found.epsilon:g} with delta {found.delta:.1g}, for {found.n:,} honest reports; assumes: "
+        + "; ".join(found.assumes)
+    ]
 
 
 def _cost(plan: Plan) -> str:

@@ -1,23 +1,21 @@
-"""A small web server on loopback: the page, its configuration and the newest tables."""
+"""The page of the demo, its configuration and the newest tables, on loopback."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from consumer.runtime.health import HealthServer
 from consumer.subscribe.subscribe import Snapshot
 from estimators.errors import FatalError, InvalidInput
 
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
 """Media types of the files that are served."""
 
-IDLE_SECONDS = 30
-"""A connection without a request is closed after this time."""
+HOST = "127.0.0.1"
 
 Document = Callable[[], Any]
 """Returns an object that is served as JSON."""
@@ -43,22 +41,43 @@ class PageServer:
     """
 
     def __init__(self, folder: Path, port: int) -> None:
-        files = read_files(folder)
+        self._files = read_files(folder)
         self.documents: dict[str, Document] = {}
         try:
-            self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(files, self.documents))
+            self._server = HealthServer(self._respond, HOST, port)
         except (OSError, OverflowError) as error:
             raise FatalError(f"cannot serve the page on port {port}: {error}") from None
-        self.address = f"http://127.0.0.1:{self._server.server_port}"
-
-    def start(self) -> None:
-        """Serve in a thread of its own."""
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.address = f"http://{HOST}:{self._server.port}"
 
     def stop(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
+
+    def _respond(
+        self, environ: Mapping[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Answer one request, by Python's WSGI interface."""
+        status, media_type, body = self._answer(environ)
+        headers = {
+            "Content-Type": media_type,
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+        }
+        start_response(status, list(headers.items()))
+        return [body]
+
+    def _answer(self, environ: Mapping[str, Any]) -> tuple[str, str, bytes]:
+        path, port = environ.get("PATH_INFO", ""), self._server.port
+        if environ.get("HTTP_HOST") not in {f"{HOST}:{port}", f"localhost:{port}"}:
+            return "421 Misdirected Request", "text/plain", b"this server has another address\n"
+        if environ["REQUEST_METHOD"] != "GET":
+            return "405 Method Not Allowed", "text/plain", b"only GET is answered\n"
+        if path in self.documents:
+            return "200 OK", "application/json", orjson.dumps(self.documents[path]())
+        if path in self._files:
+            return "200 OK", *self._files[path]
+        return "404 Not Found", "text/plain", b"there is no such page\n"
 
 
 def read_files(folder: Path) -> dict[str, tuple[str, bytes]]:
@@ -99,42 +118,3 @@ def tables(snapshot: Snapshot | None) -> dict[str, Any]:
             for names, record in snapshot.marginals.items()
         ],
     }
-
-
-def _handler(
-    files: Mapping[str, tuple[str, bytes]], documents: Mapping[str, Document]
-) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        """Answers GET requests from memory."""
-
-        timeout = IDLE_SECONDS
-
-        def do_GET(self) -> None:
-            """Answer one request."""
-            path = self.path.partition("?")[0]
-            if self.headers.get("Host") not in self._own_names():
-                self._answer(421, "text/plain", b"this server has another address\n")
-            elif path in documents:
-                self._answer(200, "application/json", orjson.dumps(documents[path]()))
-            elif path in files:
-                self._answer(200, *files[path])
-            else:
-                self._answer(404, "text/plain", b"there is no such page\n")
-
-        def _own_names(self) -> set[str]:
-            port = self.connection.getsockname()[1]
-            return {f"127.0.0.1:{port}", f"localhost:{port}"}
-
-        def _answer(self, status: int, media_type: str, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", media_type)
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Cache-Control", "no-store")
-            self.send_header("X-Content-Type-Options", "nosniff")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Write no access log."""
-
-    return Handler

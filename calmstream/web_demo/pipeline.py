@@ -8,23 +8,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
-
 from broker.clock import SystemClock
+from broker.settings import load
 from broker.transport import Broker
-from calmstream.topics import ensure_topics
-from consumer.metrics.publisher import publisher_metrics
-from consumer.metrics.registry import new_registry, tally_metrics
-from consumer.publish.config import PublisherConfig
-from consumer.publish.publisher import Publisher
-from consumer.runtime.config import TallyConfig, load
+from calmstream.local_service import LocalService
+from consumer.metrics.registry import new_registry
 from consumer.runtime.health import RoleHealth
-from consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
-from consumer.tally.worker import TallyWorker
+from consumer.subscribe.subscribe import Snapshot, plan_names
 from estimators import planning
 from estimators.domain import Attribute, Domain
 from estimators.plan import Guarantee, Plan
@@ -69,19 +62,14 @@ class WebDemo:
         plan: the plan that the devices follow.
         root: public root key, which the page trusts.
         gateway: address of the gateway.
-        failure: the error that has stopped a part, or None.
     """
 
     def __init__(self, broker: Broker, folder: Path, minutes: int, origin: str) -> None:
-        self._broker = broker
         root = keys.new_private_key()
         self.root = keys.public_key(root)
         self.plan = draw_plan(self.root, minutes)
-        self.failure: Exception | None = None
-        self._names = plan_names(self.plan, NAMESPACE)
-        self._stop = threading.Event()
+        self._service = LocalService(self.plan, broker, NAMESPACE)
         self._latest: dict[Kind, Snapshot] = {}
-        self._threads: list[threading.Thread] = []
         plans, spool = folder / "plans", folder / "spool"
         plans.mkdir()
         spool.mkdir()
@@ -109,17 +97,16 @@ class WebDemo:
         Raises:
             FatalError: a topic exists with other settings.
         """
-        ensure_topics(self._broker, self.plan, self._names)
-        for part in (self._tally, self._publish, self._collect, self._serve):
-            thread = threading.Thread(target=self._guard, args=(part,), daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        self._service.start(self._gateway.run, self._collect)
 
     def stop(self) -> None:
-        """Stop all parts, and wait for them for at most 20 seconds each."""
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(20)
+        """Stop all parts and wait for them."""
+        self._service.stop()
+
+    @property
+    def failure(self) -> Exception | None:
+        """The error that has stopped a part, or None."""
+        return self._service.failure
 
     def newest(self) -> Snapshot | None:
         """Return the newest tables: of all closed windows, or early ones of the first window."""
@@ -129,41 +116,9 @@ class WebDemo:
         """Return whether the plan is over, or a part has failed."""
         return self.failure is not None or time.time() > self.plan.expires
 
-    def _guard(self, part: Callable[[], None]) -> None:
-        try:
-            part()
-        except Exception as error:  # noqa: BLE001 - the command raises it again
-            self.failure = self.failure or error
-            self._stop.set()
-
-    def _serve(self) -> None:
-        self._gateway.run(self._stop)
-
-    def _tally(self) -> None:
-        TallyWorker(
-            self.plan,
-            self._broker,
-            self._names,
-            SystemClock(),
-            load(TallyConfig, checkpoint_seconds=1.0, poll_seconds=0.1),
-            tally_metrics(CollectorRegistry(), self.plan, self._names),
-        ).run(self._stop)
-
-    def _publish(self) -> None:
-        Publisher(
-            self.plan,
-            self._broker,
-            self._names,
-            clock=SystemClock(),
-            config=load(PublisherConfig, refresh_seconds=2.0, poll_seconds=0.1),
-            metrics=publisher_metrics(CollectorRegistry(), self.plan, self._names),
-        ).run(self._stop)
-
-    def _collect(self) -> None:
+    def _collect(self, _stop: threading.Event) -> None:
         """Keep the newest tables of each kind."""
-        for snapshot in subscribe(
-            self.plan, self._broker, namespace=NAMESPACE, stop=self._stop, poll_seconds=0.1
-        ):
+        for snapshot in self._service.snapshots():
             if snapshot.marginals:
                 self._latest[snapshot.kind] = snapshot
 
@@ -190,6 +145,7 @@ def draw_plan(root: str, minutes: int) -> Plan:
         skew=GRACE_SECONDS,
         partitions=1,
         guarantee=Guarantee("once"),
+        packed=True,
         marginals=[m for size in (1, 2, 3) for m in combinations(range(len(DOMAIN)), size)],
     )
     return plan

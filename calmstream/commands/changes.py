@@ -1,0 +1,97 @@
+"""``calmstream changes``: which tables changed, from kept counts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import orjson
+
+from calmstream import arguments
+from calmstream.connect import kafka
+from calmstream.pages.changes import as_text
+from consumer.read.changes import (
+    Changes,
+    changes,
+    changes_of_plans,
+    require_same_domain,
+    with_modelled,
+)
+from consumer.read.history import History
+from estimators.errors import InvalidInput
+from estimators.plan import Plan
+
+_SHOWN = 20
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "changes",
+        help="test which published tables changed between windows or plans",
+        description="Test for every published table whether the people of some windows answer "
+        "differently from those of others, from the counts that the publisher keeps. The tests use "
+        "raw counts and account for their noise; they cost no privacy. Joins no consumer group and "
+        "writes nothing.",
+    )
+    arguments.add_plan(parser)
+    arguments.add_broker(parser)
+    arguments.add_output_namespace(parser)
+    parser.add_argument(
+        "--window",
+        metavar="WINDOWS",
+        help="windows to test: latest (the default), I, I..J or DATE..DATE; with --other-plan "
+        "total, all windows, is the default",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="WINDOWS",
+        help="previous (the window before, the default), before (all windows before), I..J or "
+        "DATE..DATE; with --other-plan windows of that plan, total by default",
+    )
+    parser.add_argument(
+        "--other-plan",
+        metavar="FILE",
+        help="test against another plan over the same attributes, such as the other half of an "
+        "A/B test",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--limit",
+        type=arguments.positive,
+        default=_SHOWN,
+        metavar="N",
+        help="changed tables that are listed (default: %(default)s)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Test and print."""
+    plan = arguments.load_plan(args.plan)
+    other = None if args.other_plan is None else arguments.load_plan(args.other_plan)
+    if other is not None:
+        require_same_domain(plan, other)
+        if not set(plan.marginals) & set(other.marginals):
+            raise InvalidInput("the plans publish no table over the same attributes")
+    found = _found(args, plan, other)
+    shown = orjson.dumps(found.to_json()) + b"\n" if args.json else as_text(found, args.limit)
+    sys.stdout.buffer.write(shown)
+    return 0
+
+
+def _found(args: argparse.Namespace, plan: Plan, other: Plan | None) -> Changes:
+    broker = kafka(args.bootstrap)
+    names = {"namespace": args.namespace, "output_namespace": args.output_namespace}
+    try:
+        with History(plan, broker, **names) as history:
+            if other is None:
+                window, against = args.window or "latest", args.against or "previous"
+                found = changes(history, window, against)
+                return with_modelled(found, history) if args.json else found
+            with History(other, broker, **names) as second:
+                window, against = args.window or "total", args.against or "total"
+                found = changes_of_plans(history, second, window, against)
+                return with_modelled(found, history, second) if args.json else found
+    finally:
+        broker.close()

@@ -1,0 +1,125 @@
+"""``calmstream serve``: answer questions about results over HTTP, and serve the page."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable, Mapping
+
+from prometheus_client import CollectorRegistry
+
+from broker.clock import Clock, SystemClock
+from broker.settings import load, refuse_unknown, variables
+from calmstream import arguments
+from calmstream.commands.consume import OTHERS
+from calmstream.connect import LazyKafka, SecurityConfig
+from calmstream.many_plans import read_folder
+from consumer.metrics.registry import new_registry
+from consumer.runtime.config import HttpConfig
+from consumer.runtime.service import Role, configure_logging, run_service
+from consumer.serve.metrics import ServeMetrics
+from consumer.serve.server import ResultsServer
+from consumer.serve.settings import ServeSettings
+from estimators.errors import InvalidInput
+from estimators.plan import Plan
+from estimators.planning import require_answers
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "serve",
+        help="answer questions about results over HTTP, and show them on a page",
+        description="Serve the results of plans until SIGTERM or SIGINT: a page for people, and "
+        "tables, series and events for programs. Everything is read-only and comes from the "
+        "topics of snapshots and counts. Put a proxy with TLS in front of other addresses than "
+        "loopback. CALMSTREAM_* variables hold further settings, see docs/serving.md.",
+    )
+    arguments.add_plans(parser)
+    arguments.add_broker(parser)
+    arguments.add_output_namespace(parser)
+    parser.add_argument("--host", help="address to serve on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to serve on (default: 8090); 0: any")
+    parser.add_argument(
+        "--token-file", metavar="FILE", help="file with the bearer token that requests need"
+    )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="further name of this server, as clients call it; may be repeated",
+    )
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="origin such as https://example.org whose pages may ask; may be repeated",
+    )
+    arguments.add_http(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until a signal comes."""
+    refuse_unknown(os.environ, variables(HttpConfig, SecurityConfig, ServeSettings) | OTHERS)
+    http = arguments.http_config(args)
+    settings = load(ServeSettings, host=args.host, port=args.port)
+    load(SecurityConfig).security()
+    token = None if args.token_file is None else read_token(args.token_file)
+    arguments.check_plans(args)
+    configure_logging(http.log_level)
+    registry, clock = new_registry(), SystemClock()
+    wanted, roles = _plans(args, clock, registry)
+    broker = LazyKafka(args.bootstrap)
+    server = ResultsServer(
+        wanted,
+        broker,
+        settings,
+        clock,
+        ServeMetrics(registry),
+        namespace=args.namespace,
+        output_namespace=args.output_namespace,
+        hosts=args.allow_host,
+        origins=args.allow_origin,
+        token=token,
+    )
+    try:
+        run_service([*roles, server], registry, http)
+    finally:
+        broker.close()
+    return 0
+
+
+def _plans(
+    args: argparse.Namespace, clock: Clock, registry: CollectorRegistry
+) -> tuple[Callable[[], Mapping[str, Plan]], list[Role]]:
+    """Return what gives the plans to serve, by digest, and the role that looks after them."""
+    if args.plans is None:
+        plan = arguments.load_plan(args.plan)
+        require_answers(plan)
+        return lambda: {plan.digest: plan}, []
+    folder = read_folder(args, clock, registry, publishes=True)
+    return lambda: folder.plans, [folder]
+
+
+def read_token(path: str) -> str:
+    """Return the bearer token in a file.
+
+    Raises:
+        InvalidInput: the file cannot be read, or has no usable token; its content is not shown.
+    """
+    try:
+        token = arguments.read_file(path).decode().strip()
+    except UnicodeDecodeError:
+        token = ""
+    if _TOKEN.fullmatch(token) is None:
+        raise InvalidInput(
+            f"{path}: expected one token of 16 to 512 letters, digits and -._~+/=, for example "
+            "from: openssl rand -hex 32"
+        )
+    return token

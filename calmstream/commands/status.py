@@ -1,0 +1,117 @@
+"""``calmstream status``: one line for each plan of a folder, from the topics alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from broker.clock import SystemClock
+from broker.shared.broker import SharedBroker
+from calmstream import arguments
+from calmstream.connect import kafka
+from calmstream.many_plans import Namespaces, listed_plans
+from consumer.operations.status import PlanStatus, statuses
+
+COLOURS = {"well": "green", "late": "yellow", "fault": "red"}
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "status",
+        help="show one line for each plan of a folder",
+        description="Read the topics of every plan once and show windows, reports, lag, the last "
+        "final and the health of each. Joins no consumer group and writes nothing. Exit code 1 if "
+        "a plan has a fault or cannot be read, or finals are late.",
+    )
+    arguments.add_plans(parser, watched=False)
+    arguments.add_broker(parser)
+    arguments.add_output_namespace(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object a plan")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read and show."""
+    arguments.check_plans(args)
+    plans, refused = listed_plans(args)
+    where = Namespaces(args.namespace, args.output_namespace)
+    clock, broker = SystemClock(), kafka(args.bootstrap)
+    shared = SharedBroker(broker, where.group("tally"), clock)
+    try:
+        found = list(statuses([(plan, where.names(plan)) for plan in plans], shared, clock))
+    finally:
+        shared.close(1.0)
+        broker.close()
+    if args.json:
+        for status in found:
+            print(json.dumps(document(status)))  # noqa: T201 - this is the interface
+        for file, why in refused.items():
+            print(json.dumps({"file": file, "health": "refused", "reason": why}))  # noqa: T201
+    else:
+        show(found, refused, Console())
+    return int(bool(refused) or any(status.health in ("late", "fault") for status in found))
+
+
+def document(status: PlanStatus) -> dict[str, Any]:
+    """Return what ``--json`` prints about a plan; null for what could not be read."""
+    found = {
+        "final": status.final,
+        "last_final": status.last_final,
+        "reports": status.reports,
+        "rejected": status.rejected,
+        "lag": status.lag,
+    }
+    return {
+        "plan": status.plan.name,
+        "digest": status.plan.digest,
+        "health": status.health,
+        "reason": status.reason,
+        "windows": status.plan.windows,
+        "due": status.due,
+        **(dict.fromkeys(found) if status.unread else found),
+    }
+
+
+def show(found: Sequence[PlanStatus], refused: dict[str, str], console: Console) -> None:
+    """Print a table, and below it the reasons."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("plan", overflow="fold")
+    for name in ("final", "reports", "rejected", "lag"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("last final", no_wrap=True)
+    table.add_column("health", no_wrap=True)
+    for status in found:
+        colour = COLOURS.get(status.health, "dim")
+        numbers = (
+            f"{status.final}/{status.plan.windows}",
+            f"{status.reports:,}",
+            f"{status.rejected:,}",
+            f"{status.lag:,}",
+            _ago(status.last_final),
+        )
+        shown = ("-",) * len(numbers) if status.unread else numbers
+        table.add_row(status.plan.name, *shown, f"[{colour}]{status.health}[/]")
+    console.print(table)
+    reasons = {status.plan.name: status.reason for status in found if status.reason} | refused
+    if reasons:
+        console.print()
+    for name, why in reasons.items():
+        console.print(f"{name}: {why}", markup=False, highlight=False, style="red")
+
+
+def _ago(seconds: int | None) -> str:
+    """Return how long ago a time was, in its largest unit."""
+    if seconds is None:
+        return "-"
+    since = max(int(time.time()) - seconds, 0)
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if since >= 2 * size:
+            return f"{since // size} {unit} ago"
+    return f"{since} s ago"

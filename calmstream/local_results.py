@@ -1,0 +1,49 @@
+"""The results of one plan over HTTP, in a thread of this process, for demonstrations."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry
+
+from broker.clock import SystemClock
+from broker.settings import load
+from broker.transport import Broker
+from consumer.serve.metrics import ServeMetrics
+from consumer.serve.server import ResultsServer
+from consumer.serve.settings import ServeSettings
+from estimators.plan import Plan
+
+STOP_SECONDS = 20.0
+"""Maximum wait for the server to end."""
+
+
+@contextmanager
+def local_results(plan: Plan, broker: Broker, namespace: str, port: int) -> Iterator[str]:
+    """Serve the results of a plan on the loopback address; yield the address of the page.
+
+    Args:
+        plan: the plan.
+        broker: the broker, which stays open.
+        namespace: of the plan's topics.
+        port: 0 for any free one.
+
+    Raises:
+        FatalError: the port cannot be used.
+    """
+    settings = load(ServeSettings, host="127.0.0.1", port=port)
+    plans = {plan.digest: plan}
+    metrics = ServeMetrics(CollectorRegistry())
+    server = ResultsServer(
+        lambda: plans, broker, settings, SystemClock(), metrics, namespace=namespace
+    )
+    stop = threading.Event()
+    thread = threading.Thread(target=server.run, args=(stop,), name="calmstream-serve", daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.port}"
+    finally:
+        stop.set()
+        thread.join(STOP_SECONDS)

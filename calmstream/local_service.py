@@ -1,0 +1,113 @@
+"""The service of one plan in threads of this process, for demonstrations.
+
+The parts are those of a real service. The broker can be the one in this process, or Kafka.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry
+
+from broker.clock import SystemClock
+from broker.names import TopicNames
+from broker.settings import load
+from broker.transport import Broker
+from calmstream.topics import ensure_topics
+from consumer.metrics.publisher import publisher_metrics
+from consumer.metrics.registry import tally_metrics
+from consumer.publish.config import PublisherConfig
+from consumer.publish.publisher import Publisher
+from consumer.runtime.config import TallyConfig
+from consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
+from consumer.tally.worker import TallyWorker
+from estimators.plan import Plan
+
+STOP_SECONDS = 20.0
+"""Maximum wait for each part to end."""
+
+Part = Callable[[threading.Event], None]
+"""A part of the service; it ends soon after the event is set."""
+
+
+class LocalService:
+    """A tally worker, a publisher and further parts, each on a thread of its own.
+
+    Args:
+        plan: the plan.
+        broker: the broker, which the caller closes.
+        namespace: of the plan's topics.
+
+    Attributes:
+        names: names of the topics.
+        failure: the error of the first part that failed; None if none has.
+    """
+
+    def __init__(self, plan: Plan, broker: Broker, namespace: str) -> None:
+        self.names: TopicNames = plan_names(plan, namespace)
+        self.failure: Exception | None = None
+        self._plan = plan
+        self._broker = broker
+        self._namespace = namespace
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self, *more: Part) -> None:
+        """Create the topics and start all parts. The first part that fails stops the others.
+
+        Args:
+            *more: parts beside the tally worker and the publisher.
+
+        Raises:
+            FatalError: a topic exists with other settings.
+        """
+        ensure_topics(self._broker, self._plan, self.names)
+        for part in (self._tally, self._publish, *more):
+            thread = threading.Thread(target=self._guard, args=(part,), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        """Stop all parts and wait for them."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(STOP_SECONDS)
+
+    def snapshots(self) -> Iterator[Snapshot]:
+        """Yield the snapshots as they are published, until the service stops."""
+        yield from subscribe(
+            self._plan,
+            self._broker,
+            namespace=self._namespace,
+            stop=self._stop,
+            poll_seconds=0.1,
+        )
+
+    def _guard(self, part: Part) -> None:
+        """Run one part; keep its first error and stop all parts."""
+        try:
+            part(self._stop)
+        except Exception as error:  # noqa: BLE001 - the owner of the service raises it again
+            self.failure = self.failure or error
+            self._stop.set()
+
+    def _tally(self, stop: threading.Event) -> None:
+        TallyWorker(
+            self._plan,
+            self._broker,
+            self.names,
+            SystemClock(),
+            load(TallyConfig, checkpoint_seconds=1.0, poll_seconds=0.1),
+            tally_metrics(CollectorRegistry(), self._plan, self.names),
+        ).run(stop)
+
+    def _publish(self, stop: threading.Event) -> None:
+        Publisher(
+            self._plan,
+            self._broker,
+            self.names,
+            clock=SystemClock(),
+            config=load(PublisherConfig, refresh_seconds=2.0, poll_seconds=0.1),
+            metrics=publisher_metrics(CollectorRegistry(), self._plan, self.names),
+        ).run(stop)

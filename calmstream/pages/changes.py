@@ -1,0 +1,117 @@
+"""What ``calmstream changes`` prints for people."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from calmstream.pages import text
+from calmstream.pages.watch import printable
+from consumer.read.changes import Changes
+from consumer.read.history import Counted
+from estimators.changes import TableChange
+from estimators.changes.compare import ALPHA
+from estimators.domain import Domain
+from estimators.marginal import Z95
+
+_PIPED = 100
+"""Columns of a table that no terminal shows."""
+
+_SMALL = 0.05
+"""P-value of the test of dependence below which the kind of a change is called dependence."""
+
+
+def as_text(found: Changes, shown: int) -> bytes:
+    """Return the page: what is compared, what changed, and what could not be tested.
+
+    Args:
+        found: the results.
+        shown: maximum number of changed tables that are listed.
+    """
+    return text.as_text(lambda console: _print(console, found, shown), _PIPED)
+
+
+def _print(console: Console, found: Changes, most: int) -> None:
+    for line in _heading(found):
+        console.print(line, soft_wrap=False, markup=False)
+    changed = [t for t in found.comparison.tables if t.changed]
+    if changed:
+        console.print()
+        console.print(_table(found, sorted(changed, key=_order)[:most]))
+    for line in _rest(found, max(0, len(changed) - most)):
+        console.print(line, soft_wrap=False, markup=False)
+
+
+def _heading(found: Changes) -> list[str]:
+    total = found.comparison
+    lines = [_side(found.after), f"against {_side(found.before)}"]
+    if found.flags:
+        lines.append(f"flags: {', '.join(found.flags)}")
+    if not total.tested:
+        return [*lines, "no table could be tested"]
+    verdict = f"{total.changed} of {_tables(total.tested)} changed"
+    verdict += f"; smallest adjusted p-value {total.smallest:.2g} (alert below {ALPHA:g})"
+    return [*lines, verdict]
+
+
+def _side(counted: Counted) -> str:
+    reports = sum(tally.reports for tally in counted.tallies)
+    return f"{counted.plan.name}-{counted.plan.digest[:8]}, {counted.windows}: {reports:,} reports"
+
+
+def _table(found: Changes, changed: list[TableChange]) -> Table:
+    domain = found.after.plan.domain
+    shown = Table(box=None, pad_edge=False)
+    shown.add_column("changed", overflow="fold")
+    shown.add_column("p", justify="right")
+    shown.add_column("of", overflow="fold")
+    shown.add_column("largest change", overflow="fold")
+    shown.add_column("points", justify="right")
+    shown.add_column("± 95 %", justify="right")
+    for table in changed:
+        names = " × ".join(printable(domain.names[i]) for i in table.attributes)
+        label, value, half = _largest(table, domain)
+        row = (names, f"{table.adjusted:.1g}", _kind(table), label, value, half)
+        shown.add_row(*(cell.replace("[", r"\[") for cell in row))
+    return shown
+
+
+def _largest(table: TableChange, domain: Domain) -> tuple[str, str, str]:
+    """Return the cell with the largest change in standard errors, and its change."""
+    if table.difference is None or table.stderr is None:
+        return "", "", ""
+    scaled = np.abs(table.difference) / np.where(table.stderr > 0, table.stderr, np.inf)
+    cell = int(np.argmax(scaled))
+    labels = list(product(*(domain.attributes[i].labels for i in table.attributes)))[cell]
+    label = ", ".join(printable(one) for one in labels)
+    return label, f"{100 * table.difference[cell]:+.2f}", f"{100 * Z95 * table.stderr[cell]:.2f}"
+
+
+def _kind(table: TableChange) -> str:
+    if table.dependence is None:
+        return "margin" if len(table.attributes) == 1 else "-"
+    return "dependence" if table.dependence < _SMALL else "margins"
+
+
+def _rest(found: Changes, hidden: int) -> list[str]:
+    tables = found.comparison.tables
+    lines = [f"{_tables(hidden)} more changed: --limit"] if hidden else []
+    reasons = sorted({table.reason for table in tables if table.reason})
+    for reason in reasons:
+        count = sum(table.reason == reason for table in tables)
+        lines.append(f"{_tables(count)} not tested: {reason}")
+    partial = sum(bool(t.uncovered) and not t.reason for t in tables)
+    if partial:
+        lines.append(f"{_tables(partial)} tested in part: no view has all of the attributes")
+    return lines
+
+
+def _tables(count: int) -> str:
+    return "1 table" if count == 1 else f"{count} tables"
+
+
+def _order(table: TableChange) -> tuple[float, int]:
+    return (table.adjusted if table.adjusted is not None else 1.0, len(table.attributes))
