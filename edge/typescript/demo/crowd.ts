@@ -1,6 +1,9 @@
 /** Made-up people report from this page: each has its own device, and all reports go to the gateway. */
 
+import { hex } from "../src/bytes.js";
 import { MemoryStore, Reporter } from "../src/index.js";
+import { fresh } from "../src/random.js";
+import { line } from "../src/send/gateway.js";
 import { person, type Answers } from "./people.js";
 
 /** People in one request. */
@@ -26,7 +29,7 @@ export async function reports({ gateway, digest, envelope, roots }: Where): Prom
     const reporter = await Reporter.open(envelope, new MemoryStore(), { policy: { roots } });
     const report = await reporter.report(answers);
     if (report === null) throw new Error(`made-up people cannot report: ${await reporter.status()}`);
-    lines.push(`{"id":"${randomId()}","report":${report.json}}\n`);
+    lines.push(line({ id: hex(fresh(16)), report: report.json }));
     people.push(answers);
   }
   const answer = await fetch(`${gateway}/v1/plans/${digest}/reports`, {
@@ -38,8 +41,4 @@ export async function reports({ gateway, digest, envelope, roots }: Where): Prom
   if (!answer.ok) throw new Error(`the gateway answers ${answer.status}`);
   const { results } = (await answer.json()) as { results: { result: string }[] };
   return people.filter((_, i) => results[i]?.result === "accepted");
-}
-
-function randomId(): string {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

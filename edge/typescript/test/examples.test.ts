@@ -55,6 +55,13 @@ test("reports", async () => {
   }
 });
 
+test("plans with packed batches", async () => {
+  for (const each of wire.packed.cases) {
+    const plan = await readPlan(utf8(wire.packed.plans[each.plan]));
+    assert.equal(plan.digest, each.body.plan);
+  }
+});
+
 test("keys and lineages", async () => {
   for (const each of signed.lineages) assert.equal(hex(await signedLineage(each.root, each.lineage_name)), each.lineage);
   for (const each of signed.keys) {

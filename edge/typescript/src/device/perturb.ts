@@ -6,7 +6,7 @@ import type { Plan } from "../plan/plan.js";
 import { uniform, type Source } from "../random.js";
 import type { Place } from "./place.js";
 
-/** A record: attribute names to labels; own properties count, inherited ones do not. */
+/** A record: names of fields to labels, numbers or lists of options; own properties count, inherited ones do not. */
 export type DeviceRecord = Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown>;
 
 /** Perturb what the device's view asks of a record; total, whatever the record is. */
@@ -15,7 +15,7 @@ export function perturb(plan: Plan, where: Place, record: DeviceRecord, source: 
   const view = views[where.view]!;
   const codes = view.attributes.map((j) => {
     const attribute = plan.domain[j]!;
-    const found = code(attribute, label(record, attribute.name));
+    const found = code(attribute, label(record, attribute.field), source);
     return found ?? uniform(attribute.labels.length, source);
   });
   return mechanism.perturb(view.input(codes, plan.domain), source);

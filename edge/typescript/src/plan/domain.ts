@@ -2,53 +2,77 @@
 
 import { PlanError } from "../errors.js";
 import type { Json } from "../json.js";
+import type { Source } from "../random.js";
+import { readNumber, readOptions, type Coder } from "./kinds.js";
 
 const MAX_LABELS = 4_096;
 const MAX_ATTRIBUTES = 1_024;
+
+/** Fields of an entry by its kind, beside `name`, `kind` and `other`. */
+const FIELDS = new Map<unknown, readonly string[]>([
+  ["category", ["labels"]],
+  ["ordered", ["labels"]],
+  ["number", ["unit", "edges", "below", "above", "rounding"]],
+  ["choices", ["options"]],
+]);
 
 export interface Attribute {
   readonly name: string;
   readonly labels: readonly string[];
   /** Code that unknown labels map to; undefined where the attribute has none. */
   readonly other: number | undefined;
+  /** Name of the field of a record that holds the value. */
+  readonly field: string;
+  /** How values become codes where they are not labels. */
+  readonly coder?: Coder;
 }
 
 /** Read the attributes of a plan; `canonical` becomes false where a field says nothing. */
-export function readDomain(entries: readonly Json[], canonical: { value: boolean }): Attribute[] {
-  if (entries.length < 1 || entries.length > MAX_ATTRIBUTES) {
-    throw new PlanError(`a domain has 1 to ${MAX_ATTRIBUTES} attributes, got ${entries.length}`);
-  }
-  const attributes = entries.map((entry, i) => readAttribute(entry, `domain[${i}]`, canonical));
-  if (new Set(attributes.map((attribute) => attribute.name)).size < attributes.length) {
-    throw new PlanError("domain: attribute names must be unique");
+export function readDomain(entries: readonly Json[], version: number, canonical: { value: boolean }): Attribute[] {
+  const attributes = entries
+    .slice(0, MAX_ATTRIBUTES + 1)
+    .flatMap((entry, i) => readEntry(entry, `domain[${i}]`, version, canonical));
+  const names = new Set(attributes.map((attribute) => attribute.name)).size;
+  if (names < 1 || names < attributes.length || names > MAX_ATTRIBUTES) {
+    throw new PlanError(`a domain has 1 to ${MAX_ATTRIBUTES} attributes with different names`);
   }
   return attributes;
 }
 
-function readAttribute(entry: Json, where: string, canonical: { value: boolean }): Attribute {
-  if (!(entry instanceof Map)) throw new PlanError(`${where}: expected an object with name and labels`);
+function readEntry(entry: Json, where: string, version: number, canonical: { value: boolean }): Attribute[] {
+  if (!(entry instanceof Map)) throw new PlanError(`${where}: expected an object`);
+  const kind = entry.has("kind") ? entry.get("kind") : "category";
+  const fields = FIELDS.get(kind);
+  if (!fields || (version === 1 && kind !== "category")) throw new PlanError(`${where}.kind: none of version ${version}`);
+  if (kind === "category" && entry.has("kind")) canonical.value = false;
   for (const field of entry.keys()) {
-    if (field !== "name" && field !== "labels" && field !== "other") throw new PlanError(`${where}: unknown field`);
+    if (!["name", "kind", "other", ...fields].includes(field)) throw new PlanError(`${where}: unknown field`);
   }
   const name = entry.get("name");
-  const labels = entry.get("labels");
-  const other = entry.get("other");
-  if (typeof name !== "string" || !name) throw new PlanError(`${where}.name: expected a string that is not empty`);
-  if (!Array.isArray(labels) || !labels.every((label) => typeof label === "string")) {
-    throw new PlanError(`${where}.labels: expected a list of strings`);
+  if (typeof name !== "string" || !name) throw new PlanError(`${where}.name: expected a string, not empty`);
+  if (kind === "choices") {
+    return readOptions(entry, where, canonical).map(([option, coder]) => ({
+      name: `${name}=${option}`, labels: ["no", "yes"], other: undefined, field: name, coder,
+    }));
   }
-  if (labels.length < 2 || labels.length > MAX_LABELS || new Set(labels).size < labels.length) {
-    throw new PlanError(`${where}.labels: expected 2 to ${MAX_LABELS} different labels`);
+  const [texts, coder] = kind === "number" ? readNumber(entry, where, canonical) : [entry.get("labels")];
+  const other = entry.get("other") ?? undefined;
+  if (entry.has("other") && other === undefined) canonical.value = false;
+  // The label of what is not a number comes last.
+  const labels = coder && other !== undefined ? [...(texts as Json[]), other] : texts;
+  const different = Array.isArray(labels) && labels.every((label) => typeof label === "string") ? new Set(labels).size : 0;
+  if (!Array.isArray(labels) || different < labels.length || different < 2 || different > MAX_LABELS) {
+    throw new PlanError(`${where}.labels: expected 2 to ${MAX_LABELS} different strings`);
   }
-  if (other === null) canonical.value = false;
-  if (other === undefined || other === null) return { name, labels, other: undefined };
-  if (typeof other !== "string" || !labels.includes(other)) throw new PlanError(`${where}.other: not one of the labels`);
-  return { name, labels, other: labels.indexOf(other) };
+  if (other !== undefined && !labels.includes(other)) throw new PlanError(`${where}.other: not one of the labels`);
+  const place = other === undefined ? undefined : labels.indexOf(other);
+  return [{ name, labels: labels as string[], other: place, field: name, ...(coder && { coder }) }];
 }
 
-/** Code of a label, the attribute's `other`, or undefined where it has neither. */
-export function code(attribute: Attribute, label: unknown): number | undefined {
-  const text = spelled(label);
+/** Code of a value, the attribute's `other`, or undefined where it has neither; `source` rounds numbers. */
+export function code(attribute: Attribute, value: unknown, source: Source): number | undefined {
+  if (attribute.coder) return attribute.coder(value, source) ?? attribute.other;
+  const text = spelled(value);
   const found = text === undefined ? -1 : attribute.labels.indexOf(text);
   return found < 0 ? attribute.other : found;
 }

@@ -30,7 +30,10 @@ const FIELDS: Record<string, Kind> = {
   marginals: "list",
 };
 const FIELDS_2: Record<string, Kind> = { ...FIELDS, limits: "object", on_suspicion: "string" };
-const OPTIONAL_2: Record<string, Kind> = { analysis: "boolean", lineage_name: "string", continues: "list" };
+const OPTIONAL_2: Record<string, Kind> = {
+  analysis: "boolean", lineage_name: "string", continues: "list", packed: "boolean",
+  early: "boolean", summaries: "list",
+};
 
 /** One user group: one reports topic, one mechanism, one or more views. */
 export interface Group {
@@ -92,21 +95,24 @@ export async function readAny(raw: Bytes): Promise<ReadPlan> {
 export async function readPlan(raw: Bytes): Promise<Plan> {
   const { plan, canonical } = await readAny(raw);
   if (!canonical) {
-    throw new PlanError("plan: not in its canonical form, over which its digest is; take it from a gateway or sign it");
+    throw new PlanError("plan: not in its canonical form; take it from a gateway or sign it");
   }
   return plan;
 }
 
 function planOf(document: Json, fractions: boolean, canonical: { value: boolean }): Omit<Plan, "digest"> {
   const version = (document instanceof Map ? document.get("version") : undefined) as 1 | 2 | undefined;
-  if (version !== 1 && version !== 2) throw new PlanError("version: this package reads plan versions 1 and 2");
+  if (version !== 1 && version !== 2) throw new PlanError("version: expected 1 or 2");
   if (version === 2 && fractions) throw new PlanError("plan: fractions are decimal strings");
   const entry =
     version === 1
       ? Entry.of(document, "plan", FIELDS, { analysis: "boolean" })
       : Entry.of(document, "plan", FIELDS_2, OPTIONAL_2);
-  if (entry.has("analysis") && !entry.boolean("analysis")) canonical.value = false;
-  const domain = readDomain(entry.list("domain"), canonical);
+  for (const name of ["analysis", "packed"]) {
+    if (entry.has(name) && !entry.boolean(name)) canonical.value = false;
+  }
+  if (entry.has("early") && entry.boolean("early")) canonical.value = false;
+  const domain = readDomain(entry.list("domain"), version, canonical);
   const epsilon = entry.string("epsilon");
   const groups = readGroups(entry.list("groups"), epsilon, canonical);
   checkWork(groups);
@@ -166,7 +172,7 @@ function names(entry: Entry, canonical: { value: boolean }) {
   }
   if (!/^[0-9a-f]{32}$/.test(lineage)) throw new PlanError("lineage: expected 32 lower-case hexadecimal digits");
   if (above(parseEpsilon(epsilon), parseEpsilon(lineageEpsilon))) {
-    throw new PlanError(`lineage_epsilon ${lineageEpsilon} is below epsilon ${epsilon}`);
+    throw new PlanError("lineage_epsilon: below epsilon");
   }
   if (entry.integer("wire") !== 1) throw new PlanError("wire: this package speaks major 1");
   return { name, lineage, lineageEpsilon, purpose: entry.string("purpose"), owner: entry.string("owner") };
@@ -199,7 +205,8 @@ function since2(entry: Entry, version: 1 | 2, method: Entry) {
   const suspicion = entry.string("on_suspicion");
   if (suspicion !== "flag" && suspicion !== "withhold") throw new PlanError("on_suspicion: expected flag or withhold");
   if (inexact(method.object("parameters"))) throw new PlanError("method.parameters: integers lie below 2^53");
-  return { lineageName: lineageName(entry), continues: continued(entry) };
+  texts(entry, "summaries", /^(mean|median|rank|q0\.\d{0,8}[1-9])$/);
+  return { lineageName: lineageName(entry), continues: texts(entry, "continues", /^[0-9a-f]{32}$/) };
 }
 
 function lineageName(entry: Entry): string {
@@ -209,15 +216,15 @@ function lineageName(entry: Entry): string {
   return name;
 }
 
-function continued(entry: Entry): string[] {
-  if (!entry.has("continues")) return [];
-  const lineages = entry.list("continues");
-  const all = new Set([entry.string("lineage"), ...lineages]);
-  const fits = lineages.length >= 1 && lineages.length <= 8 && all.size === lineages.length + 1;
-  if (!fits || !lineages.every((each) => typeof each === "string" && /^[0-9a-f]{32}$/.test(each))) {
-    throw new PlanError("continues: expected 1 to 8 different lineages, none of them the plan's own");
+/** Up to 8 different strings of a form, none of them the plan's lineage; without the field none. */
+function texts(entry: Entry, name: string, form: RegExp): string[] {
+  if (!entry.has(name)) return [];
+  const found = entry.list(name);
+  const different = new Set([entry.string("lineage"), ...found]).size > found.length;
+  if (found.length < 1 || found.length > 8 || !different || !found.every((each) => typeof each === "string" && form.test(each))) {
+    throw new PlanError(`${name}: expected 1 to 8 different ones`);
   }
-  return lineages as string[];
+  return found as string[];
 }
 
 function checkDomain(entry: Entry, domain: readonly Attribute[], groups: readonly Group[]): void {

@@ -100,7 +100,7 @@ export class Gateway {
 const QUIET = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "error" } as const;
 
 /** The line that is sent, the same at every attempt. */
-export function line(waiting: Waiting): string {
+export function line(waiting: Pick<Waiting, "id" | "report">): string {
   return `{"id":"${waiting.id}","report":${waiting.report}}\n`;
 }
 
