@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import results_board
 from panels import Panel, Row
 from service import SERVICE
 from statistics_boards import ACCURACY, CENTRAL, QUALITY
@@ -24,6 +25,9 @@ DASHBOARDS = {
     "privacy-accuracy": ("calmstream: privacy and accuracy", ACCURACY),
     "central": ("calmstream: central model", CENTRAL),
 }
+
+RESULTS = "results"
+"""The dashboard over PostgreSQL; all others are over Prometheus."""
 
 
 def dashboard(name: str) -> dict[str, Any]:
@@ -80,7 +84,12 @@ def _layout(rows: tuple[Row, ...]) -> list[dict[str, Any]]:
 
 def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
     targets = [
-        {"refId": chr(ord("A") + i), "datasource": SOURCE, "expr": expr, "legendFormat": legend}
+        {
+            "refId": chr(ord("A") + i),
+            "datasource": SOURCE,
+            "expr": expr,
+            "legendFormat": _named(expr, legend),
+        }
         for i, (expr, legend) in enumerate(panel.queries)
     ]
     made: dict[str, Any] = {
@@ -98,11 +107,18 @@ def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
     return made | {"options": {"legend": {"displayMode": "list"}, "tooltip": {"mode": "multi"}}}
 
 
+def _named(expr: str, legend: str) -> str:
+    """Return a legend that distinguishes the series of several plans."""
+    by_plan = "by (plan" in expr or expr.startswith("calmstream:")
+    return f"{legend}, {{{{plan}}}}" if by_plan and "{{plan}}" not in legend else legend
+
+
 def text(name: str) -> str:
     """Return the content of a dashboard's file."""
-    return json.dumps(dashboard(name), indent=1, ensure_ascii=False) + "\n"
+    made = results_board.dashboard() if name == RESULTS else dashboard(name)
+    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    for name in DASHBOARDS:
+    for name in (*DASHBOARDS, RESULTS):
         (Path(__file__).parent / "dashboards" / f"{name}.json").write_text(text(name))

@@ -36,6 +36,11 @@ def highest(metric: str, by: str = "plan") -> str:
     return f"max by ({by}) (calmstream_{metric}{{{P}}})"
 
 
+def lowest(metric: str, by: str = "plan") -> str:
+    """Return the expression of the lowest value of a gauge."""
+    return f"min by ({by}) (calmstream_{metric}{{{P}}})"
+
+
 def total(metric: str, by: str = "plan") -> str:
     """Return the sum of a gauge over instances."""
     return f"sum by ({by}) (calmstream_{metric}{{{P}}})"

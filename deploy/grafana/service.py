@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from gateways import GATEWAYS
+from many_plans import MANY_PLANS
 from panels import AGE, Panel, Row, highest, mean_so_far, of_plan, quantile, rate, total
+from serving import SERVING
+from sinks import SINKS
 
 TRAFFIC = Row(
     "Traffic",
@@ -262,4 +265,4 @@ PUBLISHER = Row(
     ),
 )
 
-SERVICE = (TRAFFIC, GATEWAYS, PROGRESS, WORKERS, STATE, PUBLISHER)
+SERVICE = (TRAFFIC, GATEWAYS, MANY_PLANS, PROGRESS, WORKERS, STATE, PUBLISHER, SERVING, SINKS)

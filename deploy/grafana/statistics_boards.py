@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panels import AGE, P, Panel, Row, highest, of_plan, rate, total
+from panels import AGE, P, Panel, Row, highest, lowest, of_plan, rate, total
 
 QUALITY = (
     Row(
@@ -96,6 +96,21 @@ QUALITY = (
                     (highest("poison_limit_exceeded"), "flood of undecodable records"),
                 ),
                 "By chance one final in 10,000 looks suspicious. Its manifest names the test.",
+            ),
+            Panel(
+                "Changed tables",
+                "none",
+                (
+                    (highest("changes_tables_tested", "plan, against"), "tested, {{against}}"),
+                    (highest("changes_tables_changed", "plan, against"), "changed, {{against}}"),
+                ),
+                "Of the latest final, against the window before and all windows before.",
+            ),
+            Panel(
+                "Smallest adjusted p-value",
+                "none",
+                ((lowest("changes_smallest_adjusted_p", "plan, against"), "{{against}}"),),
+                "Of the tests of change of the latest final. Below 0.001 raises an alert.",
             ),
         ),
     ),

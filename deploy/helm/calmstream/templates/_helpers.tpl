@@ -27,6 +27,34 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{/* Whether the release serves a folder of plans; empty if not. */}}
+{{- define "calmstream.many" -}}
+{{- if or .Values.plans.documents .Values.plans.existingConfigMap .Values.plans.claim -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Arguments that say which plans a role serves. */}}
+{{- define "calmstream.planArgs" -}}
+{{- if include "calmstream.many" . -}}
+- --plans=/etc/calmstream-plans
+{{- if .Values.plans.allowUnsigned }}
+- --allow-unsigned
+{{- else }}
+- --roots=/etc/calmstream-plans/roots
+{{- end }}
+{{- else -}}
+- --plan=/etc/calmstream/plan.json
+{{- end -}}
+{{- end -}}
+
+{{/* What restarts pods: another plan or other roots. A change of the folder restarts nothing. */}}
+{{- define "calmstream.planChecksum" -}}
+{{- if include "calmstream.many" . -}}
+checksum/roots: {{ .Values.plans.roots | sha256sum }}
+{{- else -}}
+checksum/plan: {{ .Values.plan.document | sha256sum }}
+{{- end -}}
+{{- end -}}
+
 {{/* Environment from a map of settings; called with a list: root, role's settings. */}}
 {{- define "calmstream.env" -}}
 {{- $root := index . 0 -}}
@@ -52,9 +80,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- define "calmstream.mounts" -}}
+{{- if include "calmstream.many" . -}}
+- name: plans
+  mountPath: /etc/calmstream-plans
+  readOnly: true
+{{- else -}}
 - name: plan
   mountPath: /etc/calmstream
   readOnly: true
+{{- end }}
 - name: tmp
   mountPath: /tmp
 {{- if .Values.kafka.passwordSecret }}
@@ -70,9 +104,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- define "calmstream.volumes" -}}
+{{- if .Values.plans.claim -}}
+- name: plans
+  persistentVolumeClaim:
+    claimName: {{ .Values.plans.claim }}
+    readOnly: true
+{{- else if include "calmstream.many" . -}}
+- name: plans
+  configMap:
+    name: {{ .Values.plans.existingConfigMap | default (printf "%s-plans" (include "calmstream.name" .)) }}
+{{- else -}}
 - name: plan
   configMap:
     name: {{ include "calmstream.planConfigMap" . }}
+{{- end }}
 - name: tmp
   emptyDir: {}
 {{- if .Values.kafka.passwordSecret }}
