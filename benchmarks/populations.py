@@ -9,7 +9,7 @@ here, each column by itself:
   days, in which the night attributes are constant.
 
 Names that end in 3 have three labels per attribute: the two most frequent ones, and one for all
-others.
+others. `benchmarks.strangers.sets` adds sets that the methods' authors never had.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.strangers.sets import SETS, neighbours, stranger
 from calmstream.tables import Table, read_table, read_texts
 from estimators.domain import Attribute, Domain
 from estimators.errors import InvalidInput
@@ -65,9 +66,6 @@ CATEGORIES = 3
 MANY_VALUES = 16
 """Most values of a census column that stay as they are."""
 
-GROUPS = 8
-"""Most groups of neighbouring values into which a longer census column is cut."""
-
 
 @cache
 def population(dataset: str) -> Table:
@@ -76,6 +74,8 @@ def population(dataset: str) -> Table:
     Raises:
         InvalidInput: the data is not there.
     """
+    if dataset in SETS:
+        return stranger(dataset)
     name, columns = FILES[dataset]
     if not (DATA / name).is_file():
         raise InvalidInput(f"no data set {name} in {DATA}: see benchmarks/README.md")
@@ -130,10 +130,7 @@ def grouped(texts: Mapping[str, Sequence[str]]) -> Table:
         )
         labels = [str(v) for v in values.tolist()]
         if len(values) > MANY_VALUES:
-            middle = (np.cumsum(counts) - counts / 2) / counts.sum()
-            _, into = np.unique((middle * GROUPS).astype(int), return_inverse=True)
-            starts = np.flatnonzero(np.diff(into, prepend=-1))
-            ends = np.append(starts[1:], len(into)) - 1
+            into, starts, ends = neighbours(counts)
             labels = [f"{labels[a]}..{labels[b]}" for a, b in zip(starts, ends, strict=True)]
             codes = into[codes]
         attributes.append(Attribute(name, tuple(labels)))

@@ -3,10 +3,13 @@
 Draws devices from a data set, collects their reports by a plan, and asks random questions of the
 fitted model: one to three attributes, labels put into random groups, and half of the tables of two
 and more attributes as proportions given the first attribute. Counts how many 95 % intervals of
-cells hold the proportion among the drawn devices, and compares the error of a grouped cell with the
-error of the same cells added as if they were independent.
+cells hold the proportion among the drawn devices. Compares the error of a grouped cell with that of
+the same cells added as if they were independent: stated errors, question by question, and errors
+against the truth, over all questions.
 
-Proportions within combinations that fewer than 1 % of the devices have are left out.
+Answers about one population share its errors. So many populations are asked a few questions each,
+and the standard error of a share is that over populations. Proportions within combinations that
+fewer than 1 % of the devices have are left out.
 
     python -m benchmarks.accuracy.later
 """
@@ -15,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -46,14 +48,33 @@ LEAST_MASS = 0.01
 class Tally:
     """What was found for one kind of question."""
 
-    held: list[float] = field(default_factory=list)
-    ratios: list[float] = field(default_factory=list)
+    held: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    stated: list[float] = field(default_factory=list)
+    true: list[tuple[float, float]] = field(default_factory=list)
 
     def line(self, name: str) -> str:
-        ratio = (
-            f"{np.median(self.ratios):.2f}, at most {max(self.ratios):.2f}" if self.ratios else ""
-        )
-        return f"  {name:28} {len(self.held):4} {100 * np.mean(self.held):6.1f} %   {ratio}"
+        asked = sum(map(len, self.held.values()))
+        share, error = held_share([self])
+        ratio = ""
+        if self.stated:
+            true = np.sqrt(np.divide(*np.sum(self.true, axis=0)))
+            ratio = f"{np.median(self.stated):.2f}, at most {max(self.stated):.2f}; true {true:.2f}"
+        return f"  {name:28} {asked:4}  {100 * share:5.1f} ± {100 * error:.1f} %   {ratio}"
+
+
+def held_share(tallies: Sequence[Tally]) -> tuple[float, float]:
+    """Return the share of intervals that hold over all questions, and its error over populations.
+
+    A population's questions are one observation; the estimate is a ratio of two means.
+    """
+    held: dict[int, list[float]] = defaultdict(list)
+    for tally in tallies:
+        for repeat, values in tally.held.items():
+            held[repeat] += values
+    sums = np.array([[sum(values), len(values)] for values in held.values()])
+    share = float(sums[:, 0].sum() / sums[:, 1].sum())
+    away = sums[:, 0] - share * sums[:, 1]
+    return share, float(np.sqrt(np.square(away).sum()) / sums[:, 1].sum())
 
 
 def random_groups(attribute: Attribute, random: np.random.Generator) -> Grouping:
@@ -79,8 +100,9 @@ def ask(
     codes: np.ndarray,
     random: np.random.Generator,
     found: dict[str, Tally],
+    repeat: int,
 ) -> None:
-    """Ask one question and note the answer."""
+    """Ask one question of a population and note the answer."""
     k = int(random.integers(1, 4))
     attributes = sorted(random.choice(len(domain), k, replace=False).tolist())
     names = [domain.names[i] for i in attributes]
@@ -90,18 +112,25 @@ def ask(
     proportions = truth(domain, codes, attributes, members)
     covered = "covered" if "covered" in answer.flags else "no view covers"
     if k > 1 and random.random() < 0.5:
-        _judge_conditional(answer, proportions, found[f"given, {covered}"])
+        held = _conditional_held(answer, proportions)
+        found[f"given, {covered}"].held[repeat] += [] if held is None else [held]
         return
-    held = np.abs(answer.raw - proportions) <= 1.96 * answer.stderr + 1e-12
+    within = np.abs(answer.raw - proportions) <= 1.96 * answer.stderr + 1e-12
     tally = found[f"grouped, {covered}"]
-    tally.held.append(float(held.mean()))
+    tally.held[repeat].append(float(within.mean()))
     if any(not groupings[i].identity for i in attributes):
-        cells = np.square(model.marginal(tuple(attributes)).stderr)
-        independent = contract(cells.reshape(domain.shape(attributes)), members)
-        tally.ratios.append(float(np.sqrt(np.square(answer.stderr).mean() / independent.mean())))
+        cells, shape = model.marginal(tuple(attributes)), domain.shape(attributes)
+        away = cells.table - domain.histogram(codes, attributes) / len(codes)
+        stated, true = (
+            float(contract(np.square(errors).reshape(shape), members).mean())
+            for errors in (cells.stderr, away)
+        )
+        tally.stated.append(float(np.sqrt(np.square(answer.stderr).mean() / stated)))
+        tally.true.append((float(np.square(answer.table - proportions).mean()), true))
 
 
-def _judge_conditional(answer: GroupedTable, proportions: Floats, tally: Tally) -> None:
+def _conditional_held(answer: GroupedTable, proportions: Floats) -> float | None:
+    """Return the share of cells that are held, of judged combinations; None without one."""
     shown = conditional(answer, answer.attributes[:1])
     blocks = proportions.reshape(len(proportions), -1)
     mass = blocks.sum(axis=1, keepdims=True)
@@ -110,7 +139,7 @@ def _judge_conditional(answer: GroupedTable, proportions: Floats, tally: Tally) 
     held = np.abs(shown.table.reshape(blocks.shape) - expected) <= 1.96 * shown.stderr.reshape(
         blocks.shape
     )
-    tally.held.append(float(held[enough].mean()))
+    return float(held[enough].mean()) if enough.any() else None
 
 
 def study(
@@ -128,16 +157,18 @@ def study(
         model = methods.get(method).fit(plan, tallies)
         began = time.perf_counter()
         for _ in range(questions // repeats):
-            ask(model, table.domain, codes, random, found)
+            ask(model, table.domain, codes, random, found, repeat)
         seconds.append((time.perf_counter() - began) / (questions // repeats))
-        print(f"{dataset} {method}: repeat {repeat + 1} of {repeats}", file=sys.stderr)
-    held = [value for tally in found.values() for value in tally.held]
-    print(
-        f"{dataset}, {method}, epsilon {epsilon}, {users:,} devices: {len(held)} "
-        f"questions, {100 * np.mean(held):.1f} % of intervals hold; "
-        f"{1000 * np.mean(seconds):.0f} ms a question"
+    covered = [tally for name, tally in found.items() if name.endswith(", covered")]
+    some, every = (
+        f"{100 * share:.1f} ± {100 * error:.1f} %"
+        for share, error in map(held_share, (covered, list(found.values())))
     )
-    print(f"  {'':28}    n    held     error over independent cells: median")
+    print(
+        f"{dataset}, {method}, epsilon {epsilon}, {users:,} devices, {repeats} populations: {some} "
+        f"of covered intervals hold, {every} of all; {1000 * np.mean(seconds):.0f} ms a question"
+    )
+    print(f"  {'':28}    n      held       error over independent cells, stated: median")
     for name in sorted(found):
         print(found[name].line(name))
 
@@ -148,7 +179,7 @@ def main() -> None:
     parser.add_argument("--methods", default="noise-aware,calm")
     parser.add_argument("--users", type=int, default=100_000)
     parser.add_argument("--epsilon", default="1")
-    parser.add_argument("--repeats", type=int, default=20, help="populations, each asked a part")
+    parser.add_argument("--repeats", type=int, default=50, help="populations, each asked a part")
     parser.add_argument("--questions", type=int, default=500)
     args = parser.parse_args()
     for dataset in args.datasets.split(","):

@@ -4,8 +4,8 @@ Before the change, ``python -m benchmarks.accuracy.recorded record`` writes dige
 of every method and mechanism to ``benchmarks/results/recorded.json``. After the change, ``check``
 computes the same answers again and lists the cases that differ. The last bits of an answer depend
 on the processor and on the build of numpy, so use one machine for both. All cases take about 24
-minutes on one core. ``check --only NAME`` checks one method or mechanism. Do not use ``--only``
-with ``record``: the file then has the digests of this method or mechanism only.
+minutes on one core. ``--only NAME`` checks or records one method or mechanism; the digests of the
+others stay.
 
 A *case* is one method or mechanism with one input; it has a name and a digest of its answers.
 """
@@ -229,13 +229,14 @@ def main() -> int:
     """Record the digests or check them; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("record", "check"))
-    parser.add_argument("--only", default="", help="one method or mechanism (with check)")
+    parser.add_argument("--only", default="", help="one method or mechanism")
     args = parser.parse_args()
     digests = compute(args.only)
-    if args.what == "record":
-        RESULTS.write_text(json.dumps(digests, indent=0, sort_keys=True) + "\n")
-        return 0
     recorded = json.loads(RESULTS.read_text())
+    if args.what == "record":
+        kept = recorded if args.only else {}
+        RESULTS.write_text(json.dumps(kept | digests, indent=0, sort_keys=True) + "\n")
+        return 0
     differ = [case for case, value in digests.items() if recorded.get(case) != value]
     missing = set() if args.only else recorded.keys() - digests.keys()
     print("\n".join([*differ, *(f"missing: {case}" for case in sorted(missing))]))

@@ -17,11 +17,11 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 
 from benchmarks.attacks.attack import Attack, Verdict, body, in_process, make_plan, names_of
+from broker.settings import load
 from broker.transport import Partition, Record
 from calmstream.connect import SecurityConfig
 from consumer.publish.build import build_set
 from consumer.publish.merge import MergedWindow
-from consumer.runtime.config import load
 from consumer.runtime.health import HealthServer, health_app
 from consumer.subscribe.subscribe import subscribe
 from consumer.tally.folding.admission import AdmissionControl

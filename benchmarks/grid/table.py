@@ -72,7 +72,8 @@ def _place(result: Result) -> tuple[Any, ...]:
     return (cell["dataset"], cell["d"], cell["k"], cell["log_users"], float(cell["epsilon"]))
 
 
-def _name(result: Result) -> str:
+def title(result: Result) -> str:
+    """Return what a cell is, in words."""
     cell = result["cell"]
     return (
         f"{cell['dataset']} d={cell['d']} k={cell['k']} epsilon={cell['epsilon']} "
@@ -180,7 +181,7 @@ def _bounds(results: Sequence[Result]) -> None:
         print()
     for result, other in broken:
         against = best_other(result) if other == "best other" else other
-        print(f"- {_name(result)}: {ratio(result, other):.3f} of {other} ({against})")
+        print(f"- {title(result)}: {ratio(result, other):.3f} of {other} ({against})")
 
 
 def _coverage(results: Sequence[Result]) -> None:
@@ -205,7 +206,7 @@ def _coverage(results: Sequence[Result]) -> None:
     if beyond:
         print(f"\n{OURS}, cells outside by more than two standard errors over the repeats:\n")
     for result, share in beyond:
-        print(f"- {_name(result)}: {share:.3f}")
+        print(f"- {title(result)}: {share:.3f}")
 
 
 def _outside(result: Result, method: str, limit: float) -> bool:
@@ -231,7 +232,7 @@ def _auto(results: Sequence[Result]) -> None:
     for result, least in far:
         own = result["errors"].get(result["auto"])
         how = f"{np.mean(own) / mean(result, least):.2f} of" if own else "not measured; best is"
-        print(f"- {_name(result)}: {result['auto']}, {how} {least}")
+        print(f"- {title(result)}: {result['auto']}, {how} {least}")
 
 
 def _predictions(results: Sequence[Result]) -> None:

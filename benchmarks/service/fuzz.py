@@ -2,9 +2,10 @@
 
     python -m benchmarks.service.fuzz [--messages N] [--seed S]
 
-A worker counts each partition by a *fold* (`consumer.tally.folding`), an object that takes one
-record after another. The fold must either accept a message as a valid batch or reject it. Any other
-exception ends the run, and the message is printed. At the end the program prints how often each
+A worker counts each partition by a *fold* (`consumer.tally.folding`), an object that takes records
+one after another or many at once. The fold must either accept a message as a valid batch or reject
+it. Every message is folded both ways; a difference, or any other exception than a rejection, ends
+the run, and the message is printed. At the end the program prints how often each
 outcome occurred: acceptance, tick (a record without reports that only moves time on), or rejection
 by reason.
 """
@@ -17,9 +18,41 @@ import sys
 import time
 from collections import Counter
 
-from broker.transport import Partition, Record
-from consumer.tally.folding.fold import PartitionFold
+from broker.transport import Chunk, Partition, Record
+from consumer.tally.folding.fold import Outcome, PartitionFold
 from tests.support.attacks.fuzzing import messages, plan_of
+
+CHUNK = 200
+"""Number of messages that are folded at once."""
+
+Folded = tuple[Record, Outcome]
+
+
+def compare(joined: PartitionFold, single: PartitionFold, folded: list[Folded]) -> None:
+    """Fold records at once; check that verdicts and counts are those of folding them one by one."""
+    chunk = Chunk.of([record for record, _ in folded])
+    at = 0
+    while at < len(chunk):
+        result = joined.fold_chunk(chunk, at)
+        for i in range(at, result.stop):
+            record, expected = folded[i]
+            found = result.special.get(i)
+            rejection = None if found is None else found.rejection
+            alike = (int(result.reports[i - at]), str(rejection)) == (
+                expected.reports,
+                str(expected.rejection),
+            )
+            assert alike, f"key {record.key!r}, value {record.value!r}: {expected}, {found}"
+        at = result.stop
+    one, other = joined.state(), single.state()
+    assert (one.next_offset, one.clock, one.resume_from) == (
+        other.next_offset,
+        other.clock,
+        other.resume_from,
+    )
+    for window, count in one.open.items():
+        assert (count.tally.counts == other.open[window].tally.counts).all()
+    assert joined.accepted_ids == single.accepted_ids
 
 
 def main() -> int:
@@ -30,6 +63,8 @@ def main() -> int:
     plan = plan_of()
     groups = range(len(plan.groups))
     folds = [PartitionFold.start(plan, group, "fuzz") for group in groups]
+    joined = [PartitionFold.start(plan, group, "fuzz") for group in groups]
+    waiting: list[list[Folded]] = [[] for _ in groups]
     streams = [messages(plan, group, args.seed + group, pool=400) for group in groups]
     outcomes: Counter[str] = Counter()
     began = time.monotonic()
@@ -43,6 +78,10 @@ def main() -> int:
         except BaseException:
             print(f"message {number} of group {group}: key {key!r}, value {value!r}")
             raise
+        waiting[group].append((one, outcome))
+        if len(waiting[group]) == CHUNK:
+            compare(joined[group], folds[group], waiting[group])
+            waiting[group].clear()
         if outcome.rejection is not None:
             outcomes[outcome.rejection.reason.value] += 1
         else:

@@ -1,0 +1,316 @@
+"""Numbers of 64 levels against plain categories, Square Wave and hybrid-dimensional grids.
+
+``run`` measures what is missing in ``benchmarks/results/numbers.jsonl``, ``table`` writes
+``numbers.md`` from it. Adult has four numbers and two categories, diamonds the same. All
+methods get the same devices. ``noise-aware`` gets a plan for tables of two attributes, for numbers
+and again for plain categories. Square Wave and the grids get all devices for the numbers; Square
+Wave answers about one number only. ``--shuffled`` puts the levels of all numbers into a random
+order, which then means nothing.
+
+    python -m benchmarks.accuracy.numbers run [--repeats N] [--shuffled] [--only adult]
+    python -m benchmarks.accuracy.numbers table
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+from benchmarks.accuracy import hdg, square_wave
+from benchmarks.accuracy.measure import RESULTS, Ledger
+from benchmarks.populations import DATA
+from calmstream.evaluation.population import collect, draw
+from calmstream.evaluation.ranges import RangeQuestions
+from calmstream.evaluation.rounds import local_plan
+from calmstream.tables import read_texts
+from estimators import methods
+from estimators.analysis.summaries import Distribution, Value, levels
+from estimators.domain import Attribute, Codes, Domain
+from estimators.marginal import Marginal, inside
+from estimators.methods.base import Model
+from estimators.noise_aware.model import NoiseAwareModel
+from estimators.plan.pilots import Pooled
+from estimators.plan.request import Request
+
+
+def _steps(first: float, step: float, bins: int = 64) -> list[float]:
+    return [round(first + step * i, 6) for i in range(bins + 1)]
+
+
+NUMBERS: dict[str, dict[str, list[float]]] = {
+    "adult": {
+        "age": _steps(16, 1),
+        "hours-per-week": _steps(0, 1.5),
+        "education-num": _steps(1, 1, 16),
+        "capital-gain": [0.0, 1.0, *_steps(1600, 1600, 62)],
+    },
+    "diamonds": {
+        "carat": _steps(0.2, 0.075),
+        "price": _steps(0, 300),
+        "depth": _steps(48, 0.5),
+        "table": _steps(48, 0.5),
+    },
+}
+"""Edges of the numbers, from public knowledge; values beyond them go to the first or last bin."""
+
+CATEGORIES = {"adult": ("sex", "income"), "diamonds": ("cut", "color")}
+EPSILONS = ("0.2", "0.5", "1", "2")
+USERS = (1 << 16, 1 << 18)
+QUESTIONS = 200
+"""Random ranges of each number, and of each pair of attributes."""
+
+SHARES = (0.25, 0.5, 0.9)
+"""Quantiles whose intervals are checked."""
+
+
+def load(dataset: str, *, shuffled: bool) -> tuple[Domain, Codes]:
+    """Return the domain with its numbers, and the records."""
+    numbers, categories = NUMBERS[dataset], CATEGORIES[dataset]
+    texts = read_texts(DATA / f"{dataset}.csv.gz", (*numbers, *categories))
+    document: list[dict[str, Any]] = [
+        {"name": name, "kind": "number", "edges": edges} for name, edges in numbers.items()
+    ]
+    document += [{"name": n, "labels": sorted(set(texts[n]))} for n in categories]
+    domain = Domain.from_dictionary(document)
+    codes = domain.encode(texts)
+    if shuffled:
+        random = np.random.default_rng(20261123)
+        for j in range(len(numbers)):
+            codes[:, j] = random.permutation(domain.cardinalities[j])[codes[:, j]]
+    return domain, codes
+
+
+def plain(domain: Domain) -> Domain:
+    """Return the domain without kinds."""
+    return Domain(tuple(Attribute(a.name, a.labels, a.other) for a in domain.attributes))
+
+
+class Margins:
+    """Tables of single attributes, as a model."""
+
+    def __init__(self, tables: Sequence[np.ndarray]) -> None:
+        self._tables = tables
+
+    def marginal(self, attributes: tuple[int, ...]) -> Marginal:
+        table = self._tables[attributes[0]]
+        return Marginal(attributes, table, np.zeros_like(table), 0, ())
+
+
+def measure(dataset: str, epsilon: str, users: int, repeat: int, *, shuffled: bool) -> dict:
+    """Measure one repeat: errors and coverage by name of method."""
+    domain, records = load(dataset, shuffled=shuffled)
+    codes = draw(records, users, np.random.default_rng([repeat, 1]))
+    method = methods.get("noise-aware")
+    found: dict[str, Any] = {}
+    for name, asked in (("plain", plain(domain)), ("smooth", domain)):
+        plan = local_plan(method, Request(asked, epsilon, users, 2))
+        tallies = collect(plan, codes, np.random.SeedSequence([repeat, 2]), exact=True)
+        started = time.process_time()
+        model = NoiseAwareModel(plan, tallies)
+        found[f"{name} seconds"] = time.process_time() - started
+        found |= {f"{name} {k}": v for k, v in _errors(domain, codes, model, repeat).items()}
+        found |= {f"{name} {k}": v for k, v in _coverage(domain, codes, model, repeat).items()}
+    if shuffled:
+        same = Pooled(plain(domain), 2, plan.groups, plan.mechanisms)
+        errors = _errors(domain, codes, NoiseAwareModel(same, tallies), repeat)
+        found |= {f"same {k}": v for k, v in errors.items()}
+    count = len(NUMBERS[dataset])
+    random = np.random.default_rng([repeat, 3])
+    part = random.integers(count, size=users)
+    waves = [
+        square_wave.estimate(float(epsilon), domain.histogram(codes[part == j], (j,)), random)
+        for j in range(count)
+    ]
+    grids = hdg.margins(epsilon, codes, list(domain.cardinalities[:count]), random)
+    for name, tables in (("wave", waves), ("grids", grids)):
+        errors = _errors_of_numbers(domain, codes, Margins(tables), repeat)
+        found |= {f"{name} {k}": v for k, v in errors.items()}
+    return found
+
+
+def _errors_of_numbers(domain: Domain, codes: Codes, model: Model, repeat: int) -> dict[str, float]:
+    """Return geometric means over the numbers of each error of their margins."""
+    rows = []
+    for j, attribute in enumerate(domain.attributes):
+        if attribute.kind is None:
+            continue
+        single = Domain((attribute,))
+        asked = RangeQuestions(single, [(0,)], QUESTIONS, np.random.default_rng([repeat, 4, j]))
+        table = model.marginal((j,)).table
+        truth = domain.histogram(codes, (j,)) / len(codes)
+        errors = asked.errors(Margins([table]), [table], [truth], [truth])
+        cells = float(np.square(table - truth).sum())
+        rows.append([errors.range_mse, errors.wasserstein, errors.mean_error, cells])
+    names = ("range_mse", "wasserstein", "mean_error", "cells")
+    return dict(zip(names, np.exp(np.log(rows).mean(axis=0)).tolist(), strict=True))
+
+
+def _errors(domain: Domain, codes: Codes, model: Model, repeat: int) -> dict[str, float]:
+    """Return those, and errors and coverage of pairs with a number."""
+    found = _errors_of_numbers(domain, codes, model, repeat)
+    rows = []
+    for pair in combinations(range(len(domain)), 2):
+        if all(domain.attributes[i].kind is None for i in pair):
+            continue
+        answer, truth = model.marginal(pair), domain.histogram(codes, pair) / len(codes)
+        random = np.random.default_rng([repeat, 5, *pair])
+        asked = RangeQuestions(domain, [pair], QUESTIONS, random)
+        margins = asked.truth(codes)
+        errors = asked.errors(model, [answer.table], [truth], margins)
+        cells = float(np.square(answer.table - truth).sum())
+        held = float(inside(answer.table, answer.stderr, truth).mean())
+        rows.append([np.log(errors.range_mse), np.log(cells), held])
+    ranges, cells, held = np.mean(rows, axis=0).tolist()
+    pairs = {"pair_range_mse": np.exp(ranges), "pair_cells": np.exp(cells)}
+    return found | {k: float(v) for k, v in pairs.items()} | {"pair_held": held}
+
+
+def _coverage(domain: Domain, codes: Codes, model: Any, repeat: int) -> dict[str, float]:
+    """Return the shares of 95 % intervals of means, quantiles and ranges that hold the truth."""
+    held: dict[str, list[bool]] = {"mean_held": [], "quantile_held": [], "range_held": []}
+    for j, attribute in enumerate(domain.attributes):
+        if attribute.kind is None:
+            continue
+        own, size = levels(attribute), attribute.cardinality
+        shares, covariance = model.grouped((j,), [np.eye(size)])
+        found = Distribution(own, shares, covariance)
+        exact = domain.histogram(codes, (j,)) / len(codes)
+        truth = Distribution(own, exact, np.zeros((size, size)))
+        held["mean_held"].append(_holds(found.mean(), truth.mean()))
+        held["quantile_held"] += [_holds(found.quantile(q), truth.quantile(q)) for q in SHARES]
+        random = np.random.default_rng([repeat, 6, j])
+        for _ in range(20):
+            ends = np.sort(random.choice(size + 1, size=2, replace=False))
+            box = (int(ends[0]), int(ends[1]) - 1)
+            held["range_held"].append(_holds(found.share(*box), truth.share(*box)))
+    return {name: float(np.mean(values)) for name, values in held.items()}
+
+
+def _holds(found: Value, truth: Value) -> bool:
+    return found.low - 1e-9 <= truth.value <= found.high + 1e-9
+
+
+def cases(*, shuffled: bool) -> Iterator[tuple[str, str, str, int]]:
+    """Yield key, data set, epsilon and users of all cases."""
+    for dataset in NUMBERS:
+        for epsilon in EPSILONS:
+            for users in USERS:
+                order = ", shuffled" if shuffled else ""
+                yield f"{dataset}{order}, epsilon {epsilon}, n {users}", dataset, epsilon, users
+
+
+def run(repeats: int, *, shuffled: bool, only: str) -> None:
+    """Measure the missing repeats."""
+    ledger = Ledger("numbers")
+    for repeat in range(repeats):
+        for key, dataset, epsilon, users in cases(shuffled=shuffled):
+            if only in ("", dataset) and not ledger.has(key, repeat):
+                result = measure(dataset, epsilon, users, repeat, shuffled=shuffled)
+                ledger.add(key, repeat, result)
+                print(key, repeat, flush=True)
+
+
+RATIOS = {
+    "ranges": ("smooth range_mse", "plain range_mse"),
+    "ranges, wave": ("smooth range_mse", "wave range_mse"),
+    "ranges, grids": ("smooth range_mse", "grids range_mse"),
+    "distance": ("smooth wasserstein", "plain wasserstein"),
+    "distance, wave": ("smooth wasserstein", "wave wasserstein"),
+    "distance, grids": ("smooth wasserstein", "grids wasserstein"),
+    "means": ("smooth mean_error", "plain mean_error"),
+    "cells": ("smooth cells", "plain cells"),
+    "ranges of pairs": ("smooth pair_range_mse", "plain pair_range_mse"),
+    "cells of pairs": ("smooth pair_cells", "plain pair_cells"),
+}
+SAME = {
+    "ranges": ("smooth range_mse", "same range_mse"),
+    "cells": ("smooth cells", "same cells"),
+    "ranges of pairs": ("smooth pair_range_mse", "same pair_range_mse"),
+    "cells of pairs": ("smooth pair_cells", "same pair_cells"),
+    "cells, own plan": ("smooth cells", "plain cells"),
+    "cells of pairs, own plan": ("smooth pair_cells", "plain pair_cells"),
+}
+HELD = {
+    "means": "mean_held",
+    "quantiles": "quantile_held",
+    "ranges": "range_held",
+    "cells of pairs": "pair_held",
+}
+
+
+def table() -> str:
+    """Return the page of all results."""
+    ledger = Ledger("numbers")
+    lines = [
+        "# Numbers of 64 levels",
+        "",
+        "Written by `python -m benchmarks.accuracy.numbers table`. Errors of numbers over those of",
+        "plain categories with the plan of categories, or over those of Square Wave with EMS",
+        "(*wave*) and hybrid-dimensional grids (*grids*); geometric means over numbers or pairs,",
+        "and over repeats. Ranges: mean squared error of 200 random ranges. Distance:",
+        "Wasserstein-1. Where levels are shuffled, errors are over those of plain categories from",
+        "the same tallies, or with the plan of categories (*own plan*).",
+    ]
+    for title, shuffled in (("In their order", False), ("Levels shuffled", True)):
+        ratios = SAME if shuffled else RATIOS
+        keys = [key for key, *_ in cases(shuffled=shuffled) if ledger.results(key)]
+        if not keys:
+            continue
+        lines += ["", f"## {title}", "", "| case | repeats | " + " | ".join(ratios) + " |"]
+        lines += ["|---|" + "---|" * (len(ratios) + 1)]
+        logs = []
+        for key in keys:
+            results = ledger.results(key)
+            rows = [[np.log(r[a] / r[b]) for a, b in ratios.values()] for r in results]
+            logs.append(np.mean(rows, axis=0))
+            lines.append(_row(key.replace(", shuffled", ""), len(results), np.exp(logs[-1])))
+        lines.append(_row("geometric mean", "", np.exp(np.mean(logs, axis=0))))
+        lines += [
+            "",
+            "Share of 95 % intervals that hold the truth, smooth (plain), in percent:",
+            "",
+        ]
+        lines += ["| case | " + " | ".join(HELD) + " |", "|---|" + "---|" * len(HELD)]
+        every = {name: [r for key in keys for r in ledger.results(key) if name in key]
+                 for name in (f"epsilon {e}," for e in EPSILONS)}  # fmt: skip
+        for name, found in (*every.items(), ("", [r for v in every.values() for r in v])):
+            if not found:
+                continue
+            cells = [
+                f"{100 * np.mean([r[f'smooth {held}'] for r in found]):.0f} "
+                f"({100 * np.mean([r[f'plain {held}'] for r in found]):.0f})"
+                for held in HELD.values()
+            ]
+            lines.append(f"| {name.rstrip(',') or 'all'} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _row(name: str, repeats: object, ratios: np.ndarray) -> str:
+    return f"| {name} | {repeats} | " + " | ".join(f"{r:.2f}" for r in ratios) + " |"
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--shuffled", action="store_true")
+    parser.add_argument("--only", default="", choices=("", *NUMBERS))
+    args = parser.parse_args()
+    if args.what == "run":
+        run(args.repeats, shuffled=args.shuffled, only=args.only)
+    page = table()
+    (RESULTS / "numbers.md").write_text(page)
+    print(page)
+
+
+if __name__ == "__main__":
+    main()

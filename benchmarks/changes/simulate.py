@@ -1,0 +1,89 @@
+"""Windows of a plan drawn from a data set, many at once, without drawing reports one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from benchmarks.changes.batch import Windows
+from benchmarks.populations import population
+from calmstream.evaluation.rounds import local_plan
+from estimators import methods
+from estimators.changes.source import Source
+from estimators.domain import Domain
+from estimators.mechanisms import standard
+from estimators.mechanisms.base import Floats
+from estimators.plan import Group, Plan
+from estimators.plan.request import Request
+from estimators.view import View
+
+ATTRIBUTES = 8
+"""Attributes of each data set that are used."""
+
+
+def records(dataset: str) -> tuple[Domain, np.ndarray]:
+    """Return the domain and the codes of the first eight attributes of a data set.
+
+    What follows a hyphen in its name distinguishes measurements on it.
+    """
+    table = population(dataset.partition("-")[0])
+    domain = Domain(table.domain.attributes[:ATTRIBUTES])
+    return domain, np.asarray(table.codes[:, :ATTRIBUTES])
+
+
+def plan_of(method: str, domain: Domain, users: int, epsilon: str) -> Plan:
+    """Return a plan for tables of two attributes."""
+    return local_plan(methods.get(method), Request(domain, epsilon, users, 2))
+
+
+def single_view(
+    mechanism: str, domain: Domain, epsilon: str, attributes: tuple[int, int]
+) -> tuple[Group, ...]:
+    """Return one group that reports the table of two attributes."""
+    built = standard(mechanism, epsilon, domain.size(attributes))
+    spec = {"name": mechanism, "cells": built.cells, **built.parameters()}
+    return (Group(spec, (View(attributes),), (1,)),)
+
+
+def view_frequencies(domain: Domain, groups: Sequence[Group], codes: np.ndarray) -> list[Floats]:
+    """Return the distribution of the inputs of every view."""
+    return [
+        np.bincount(view.inputs(codes, domain), minlength=view.cells(domain)) / len(codes)
+        for group in groups
+        for view in group.views
+    ]
+
+
+def windows(
+    domain: Domain,
+    groups: Sequence[Group],
+    epsilon: str,
+    frequencies: Sequence[Floats],
+    n: int,
+    draws: int,
+    generator: np.random.Generator,
+) -> Windows:
+    """Draw windows of n reports each from the exact distribution of their tallies."""
+    shares = np.array([s for g in groups for s in g.shares], np.float64)
+    reports = generator.multinomial(n, shares / shares.sum(), size=draws)
+    views = tuple((g.build(epsilon), v) for g in groups for v in g.views)
+    drawn = []
+    for number, (mechanism, _) in enumerate(views):
+        histograms = generator.multinomial(reports[:, number], frequencies[number])
+        drawn.append(mechanism.draw_tallies(histograms, generator))
+    return Windows(domain, views, reports, tuple(drawn))
+
+
+def sources(
+    domain: Domain,
+    groups: Sequence[Group],
+    epsilon: str,
+    frequencies: Sequence[Floats],
+    n: int,
+    draws: int,
+    generator: np.random.Generator,
+) -> Iterator[Source]:
+    """Yield windows of n reports each, one by one."""
+    drawn = windows(domain, groups, epsilon, frequencies, n, draws, generator)
+    return map(drawn.source, range(draws))

@@ -1,0 +1,60 @@
+"""Measure how long noise-aware fits and answers, beside CALM on the same tallies, on one core.
+
+A line has the processor seconds of a fit and 50 three-way tables at epsilon 1 with 2^18 devices;
+the limit is CALM's recovery from the same counts. The records come from the data folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks.grid.cells import devices, targets_of
+from benchmarks.populations import first
+from benchmarks.speed.rows import Row, best, processor_seconds
+from calmstream.evaluation.population import collect
+from calmstream.evaluation.rounds import local_plan
+from estimators import methods
+from estimators.plan.request import Request
+
+USERS = 1 << 18
+CASES = (
+    ("kosarak", 8, "at most 0.5"),
+    ("kosarak", 16, "at most 1"),
+    ("kosarak", 32, "at most 0.6"),
+    ("adult", 8, "at most 0.6"),
+    ("census", 16, "at most 1"),
+)
+"""Data sets with their numbers of attributes and aims; Adult and the census are categorical."""
+
+
+def rows(repeats: int) -> Iterator[Row]:
+    """Yield a line for each data set that exists."""
+    for dataset, d, aim in CASES:
+        if first(dataset, d) is not None:
+            yield _row(dataset, d, aim, repeats)
+
+
+def _row(dataset: str, d: int, aim: str, repeats: int) -> Row:
+    table = first(dataset, d)
+    assert table is not None
+    plan = local_plan(methods.get("noise-aware"), Request(table.domain, "1", USERS, 3))
+    codes = devices(dataset, d, USERS, 0)
+    tallies = collect(plan, codes, np.random.SeedSequence(1), exact=True)
+    targets = targets_of(table.domain, 3, 50)
+
+    def answer(name: str) -> None:
+        model = methods.get(name).fit(plan, tallies)
+        for target in targets:
+            model.marginal(target)
+
+    ours, calm = best(
+        repeats,
+        lambda: processor_seconds(lambda: answer("noise-aware")),
+        lambda: processor_seconds(lambda: answer("calm")),
+    )
+    kind = "bits" if set(table.domain.cardinalities) == {2} else "categorical attributes"
+    return Row(
+        f"fit and 50 three-way tables, {d} {kind}", "s", aim, ours, calm, "CALM on the same tallies"
+    )

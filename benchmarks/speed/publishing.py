@@ -1,0 +1,136 @@
+"""Measure how long the publisher takes for a final set of 8,000 tables, and its memory.
+
+The plan has 128 binary attributes and publishes pairs of them. The whole runs in a process of its
+own, and the counts are drawn in another, so that the memory is that of the publisher's work alone.
+The set is written to a broker: Kafka where there is one, else the broker in memory.
+
+    python -m benchmarks.speed.publishing REPEATS [BOOTSTRAP]
+
+prints what `rows` reads: the best seconds of processor time to estimate, encode and write a set,
+those of the writing alone, and the largest memory in bytes at the end and before the first set.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, islice
+from multiprocessing import get_context
+from pathlib import Path
+from secrets import token_hex
+
+import numpy as np
+
+from benchmarks.speed.rows import Row, best, processor_seconds
+from broker.clock import SystemClock
+from broker.in_process import InProcessBroker
+from broker.kafka import connect
+from broker.transport import Broker, TopicSpec
+from calmstream.evaluation.population import collect
+from calmstream.evaluation.rounds import local_plan
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from consumer.publish.set_writer import SetWriter
+from estimators import methods
+from estimators.domain import Attribute, Domain
+from estimators.plan import Plan
+from estimators.plan.request import Request
+from estimators.tally import Tally
+from estimators.wire.snapshot import Kind
+from estimators.wire.state import WindowCount
+
+USERS = 1 << 17
+"""Number of devices; it decides the noise, not the cost."""
+
+ATTRIBUTES, TABLES = 128, 8000
+
+SEND_SECONDS = 60.0
+"""Maximum time for the acknowledgements of a set."""
+
+
+def plan_of() -> Plan:
+    """Return a plan of noise-aware that publishes the first pairs."""
+    domain = Domain(
+        tuple(Attribute(f"attribute-{i:03d}", ("no", "yes")) for i in range(ATTRIBUTES))
+    )
+    marginals = tuple(islice(combinations(range(ATTRIBUTES), 2), TABLES))
+    plan = local_plan(methods.get("noise-aware"), Request(domain, "1", USERS, 2))
+    return replace(plan, marginals=marginals)
+
+
+def tallies_of() -> Sequence[Tally]:
+    """Return drawn counts of devices whose attributes have one common cause."""
+    random = np.random.default_rng(1)
+    cause = random.normal(size=(USERS, 1)).astype(np.float32)
+    field = random.normal(-1.0, 1.0, ATTRIBUTES).astype(np.float32)
+    share = 1.0 / (1.0 + np.exp(-(field + 0.8 * cause)))
+    codes = (random.random(share.shape, np.float32) < share).astype(np.uint16)
+    return collect(plan_of(), codes, np.random.SeedSequence(2), exact=True)
+
+
+def peak() -> int:
+    """Return the largest memory of this process so far, in bytes.
+
+    `resource` would count that of the parent, too: a child has the parent's until it has its own.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
+
+def measure(repeats: int, broker: Broker) -> tuple[float, float, int, int]:
+    """Return what the program prints; see the top of this module."""
+    plan = plan_of()
+    with get_context("spawn").Pool(1) as pool:
+        tallies = pool.apply(tallies_of)
+    offsets = (1,) * (len(plan.groups) * plan.partitions)
+    merged = MergedWindow(0, Kind.FINAL, offsets, tuple(WindowCount(t) for t in tallies))
+    name, topics, sink = f"bench-publishing-{token_hex(4)}", broker.topics(), broker.sink()
+    topics.create([TopicSpec(name, 1, {"cleanup.policy": "compact"})])
+    before = peak()
+    try:
+        sink.prepare((name,))
+        writer = SetWriter(sink, name, SystemClock(), SEND_SECONDS)
+        made = build_set(plan, merged)
+        whole, writing = best(
+            repeats,
+            lambda: processor_seconds(lambda: writer.write(build_set(plan, merged))),
+            lambda: processor_seconds(lambda: writer.write(made)),
+        )
+    finally:
+        sink.close(5.0)
+        topics.delete([name])
+        topics.close()
+    return whole, writing, peak(), before
+
+
+def rows(repeats: int, bootstrap: str | None) -> Iterator[Row]:
+    """Yield the lines about time and memory.
+
+    Args:
+        repeats: number of sets.
+        bootstrap: address of a Kafka broker; None means the broker in memory.
+    """
+    words = [str(repeats), *([bootstrap] if bootstrap else [])]
+    command = [sys.executable, "-m", "benchmarks.speed.publishing", *words]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    whole, writing, after, before = json.loads(done.stdout)
+    work = "publish 8,000 tables of 128 bits"
+    beside = "to encode and write them"
+    yield Row(work, "s", "below 10", whole, writing, beside)
+    beside = "before the first set"
+    yield Row(f"{work}: memory", "MB", "below 1,000", after / 1e6, before / 1e6, beside)
+
+
+def main() -> None:
+    """Measure in this process."""
+    repeats, *bootstrap = sys.argv[1:]
+    broker = connect(bootstrap[0]) if bootstrap else InProcessBroker()
+    print(json.dumps(measure(int(repeats), broker)))
+    broker.close()
+
+
+if __name__ == "__main__":
+    main()

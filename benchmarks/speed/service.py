@@ -1,0 +1,248 @@
+"""Measure a tally worker from the broker to its counts, each rate beside its limit.
+
+All rates are per second of processor time of this process:
+
+- *one report a record*, packed and JSON: a worker reads a topic until it has counted everything;
+  the limit is the Kafka client that reads the same topic and drops the records. Where the package
+  confluent-kafka is installed, another line shows the same counting behind librdkafka, beside
+  librdkafka alone;
+- *1,000 reports a record*: the same; the limit is the code that decodes and counts, with all
+  records in memory;
+- *memory of an accepted batch*: resident memory for each id; the limit is the id itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from benchmarks.speed import starting
+from benchmarks.speed.librdkafka import count_by_librdkafka, drop_by_librdkafka
+from benchmarks.speed.rows import Row, best
+from benchmarks.speed.tally import Case, plan_of, records_of
+from broker.clock import SystemClock
+from broker.kafka import KafkaBroker
+from broker.names import TopicNames
+from broker.records import Chunk
+from broker.transport import Partition, TopicSpec
+from consumer.metrics.registry import tally_metrics
+from consumer.runtime.config import TallyConfig
+from consumer.subscribe.subscribe import plan_names
+from consumer.tally.folding.batch_ids import BatchIds, as_ids
+from consumer.tally.folding.fold import PartitionFold
+from consumer.tally.worker import TallyWorker
+from estimators.plan import Plan
+
+POLL_RECORDS = 5000
+DEADLINE = 300.0
+RETENTION_MS = 86_400_000
+IDS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """A topic that is full of records, and what is needed to count it.
+
+    Attributes:
+        broker: the connection.
+        bootstrap: the broker's address.
+        plan: the plan of the records.
+        namespace: namespace of the topics.
+        records: number of records.
+        reports: number of reports of each.
+    """
+
+    broker: KafkaBroker
+    bootstrap: str
+    plan: Plan
+    namespace: str
+    records: int
+    reports: int
+
+    def names(self, output: str = "") -> TopicNames:
+        """Return the names of the topics, with results in a namespace of their own."""
+        return plan_names(self.plan, self.namespace, output)
+
+    @property
+    def where(self) -> Partition:
+        """The only partition of reports."""
+        return Partition(self.names().reports(0), 0)
+
+
+@contextmanager
+def existing(broker: KafkaBroker, specs: Sequence[TopicSpec]) -> Iterator[None]:
+    """Create topics, and delete them in the end."""
+    topics = broker.topics()
+    topics.create(specs)
+    try:
+        yield
+    finally:
+        topics.delete([spec.name for spec in specs])
+        topics.close()
+
+
+@contextmanager
+def filled(broker: KafkaBroker, bootstrap: str, case: Case, count: int) -> Iterator[Backlog]:
+    """Fill a new topic with randomised reports of the window that is open now."""
+    start = int(time.time()) // 3600 * 3600
+    bare = plan_of(case)
+    plan = replace(bare, start=start, expires=start + 7200, skew=3600, grace=3600)
+    backlog = Backlog(broker, bootstrap, plan, f"bench-{secrets.token_hex(4)}", count, case.reports)
+    with existing(broker, backlog.names().specs(RETENTION_MS)):
+        sink = broker.sink()
+        for record in records_of(plan, case, count):
+            sink.send(backlog.where.topic, record.key, record.value, partition=0)
+        sink.flush(DEADLINE)
+        sink.close(1.0)
+        yield backlog
+
+
+def chunks_of(backlog: Backlog) -> Iterator[Chunk]:
+    """Read the whole topic with a client of its own."""
+    reader = backlog.broker.reader()
+    reader.assign([backlog.where])
+    reader.seek(backlog.where, 0)
+    left = backlog.records
+    while left:
+        for chunk in reader.poll_chunks(1.0, POLL_RECORDS):
+            left -= len(chunk)
+            yield chunk
+    reader.close()
+
+
+def seconds_to_drop(backlog: Backlog) -> float:
+    """Return the processor time in which the client reads the topic and drops the records."""
+    began = time.process_time()
+    for _ in chunks_of(backlog):
+        pass
+    return time.process_time() - began
+
+
+def seconds_to_fold(backlog: Backlog) -> float:
+    """Return the processor time to decode and count the topic, with all records in memory."""
+    chunks = list(chunks_of(backlog))
+    fold = PartitionFold.start(backlog.plan, 0, "id")
+    began = time.process_time()
+    for chunk in chunks:
+        at = 0
+        while at < len(chunk):
+            at = fold.fold_chunk(chunk, at).stop
+    took = time.process_time() - began
+    check_counts(backlog, fold)
+    return took
+
+
+def seconds_to_count(backlog: Backlog) -> float:
+    """Return the processor time in which a worker counts the topic, with its checkpoints."""
+    names = backlog.names(f"out-{secrets.token_hex(4)}")
+    output = [spec for spec in names.specs(0) if spec.name.startswith(names.output_prefix)]
+    with existing(backlog.broker, output):
+        metrics = tally_metrics(CollectorRegistry(), backlog.plan, names)
+        config = TallyConfig(poll_records=POLL_RECORDS)
+        worker = TallyWorker(backlog.plan, backlog.broker, names, SystemClock(), config, metrics)
+        worker.start()
+        took = _seconds_to_end(worker, backlog)
+        worker.finish()
+    return took
+
+
+def _seconds_to_end(worker: TallyWorker, backlog: Backlog) -> float:
+    deadline = time.monotonic() + DEADLINE
+    while backlog.where not in worker.folds:
+        worker.turn()
+        assert time.monotonic() < deadline, "the worker gets no partition"
+    began = time.process_time()
+    fold = worker.folds[backlog.where]
+    while fold.next_offset < backlog.records:
+        worker.turn()
+        assert time.monotonic() < deadline, "the worker does not count everything"
+    worker.checkpoint()
+    took = time.process_time() - began
+    check_counts(backlog, fold)
+    return took
+
+
+def check_counts(backlog: Backlog, fold: PartitionFold) -> None:
+    """Check that every report was counted."""
+    counted = sum(count.tally.reports for count in fold.state().open.values())
+    assert counted == backlog.records * backlog.reports, counted
+
+
+def single_rows(backlog: Backlog, name: str, aim: str, repeats: int) -> Iterator[Row]:
+    """Yield the lines about one report a record."""
+    thousands = backlog.records / 1e3
+    counted, dropped = best(
+        repeats, lambda: seconds_to_count(backlog), lambda: seconds_to_drop(backlog)
+    )
+    yield Row(
+        f"one report a record, {name}",
+        "k records/s",
+        aim,
+        thousands / counted,
+        thousands / dropped,
+        "the client reads and drops",
+    )
+    if importlib.util.find_spec("confluent_kafka") is None:
+        return
+    where = backlog.bootstrap, backlog.where, backlog.records
+    counted, dropped = best(
+        repeats,
+        lambda: count_by_librdkafka(*where, backlog.plan),
+        lambda: drop_by_librdkafka(*where),
+    )
+    yield Row(
+        f"one report a record, {name}, librdkafka",
+        "k records/s",
+        "at least 500" if backlog.plan.packed else "",
+        thousands / counted,
+        thousands / dropped,
+        "librdkafka reads and drops",
+    )
+
+
+def large_row(backlog: Backlog, name: str, aim: str, repeats: int) -> Row:
+    """Return the line about 1,000 reports a record."""
+    millions = backlog.records * backlog.reports / 1e6
+    counted, folded = best(
+        repeats, lambda: seconds_to_count(backlog), lambda: seconds_to_fold(backlog)
+    )
+    work, beside = f"1,000 reports a record, packed, {name}", "decode and count alone"
+    return Row(work, "M reports/s", aim, millions / counted, millions / folded, beside)
+
+
+def resident() -> int:
+    """Return the resident memory of this process in bytes."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def memory_row() -> Row:
+    """Return the line about the ids of accepted batches."""
+    before, ids = resident(), BatchIds()
+    for _ in range(IDS // POLL_RECORDS):
+        ids.add_all(as_ids(secrets.token_bytes(16 * POLL_RECORDS)))
+    each = (resident() - before) / len(ids)
+    return Row("memory of an accepted batch", "bytes", "at most 24", each, 16, "the id itself")
+
+
+def broker_rows(broker: KafkaBroker, bootstrap: str, records: int, repeats: int) -> Iterator[Row]:
+    """Yield the lines for which a broker is needed; delete their topics afterwards."""
+    for packed, name, aim in ((True, "packed", "at least 170"), (False, "JSON", "at least 110")):
+        case = Case("", "grr", 6, 1, packed=packed)
+        with filled(broker, bootstrap, case, records) as backlog:
+            yield from single_rows(backlog, name, aim, repeats)
+    for mechanism, aim in (("grr", "at least 30"), ("oue", "at least 15")):
+        case = Case("", mechanism, 6, 1000, packed=True)
+        with filled(broker, bootstrap, case, records // 40) as backlog:
+            yield large_row(backlog, f"{mechanism} over 64 cells", aim, repeats)
+    with filled(broker, bootstrap, Case("", "grr", 6, 1, packed=True), 0) as backlog:
+        document = backlog.plan.to_bytes()
+        yield from starting.rows(repeats, document, bootstrap, backlog.namespace)

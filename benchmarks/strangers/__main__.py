@@ -1,0 +1,90 @@
+"""Measure the noise-aware method beside CALM on data sets that its authors never had.
+
+`benchmarks.strangers.sets` describes the sets and the two halves. Cells are those of
+`benchmarks.grid`: 8 attributes, and 16 or 32 where a set has them; pairs and triples; four values
+of epsilon; 2^16 and 2^18 devices; 50 targets.
+
+    python -m benchmarks.strangers run [--share 1/2] [--repeats 5] [--only wages]
+    python -m benchmarks.strangers table
+    python -m benchmarks.strangers run --locked        # once, when a method is finished
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.grid.__main__ import EPSILONS, LOG_USERS, share
+from benchmarks.grid.cells import OURS, Cell, measure
+from benchmarks.strangers.sets import DEVELOPMENT, LOCKED, SETS, sizes
+from benchmarks.strangers.table import ratio, show
+from benchmarks.study import Study
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+TARGET_SIZES = (2, 3)
+
+
+def cells(names: tuple[str, ...]) -> Iterator[Cell]:
+    """Yield the cells of some sets; cells with the same devices are neighbours."""
+    for name in names:
+        for d in sizes(name):
+            for log_users in LOG_USERS:
+                for k in TARGET_SIZES:
+                    for epsilon in EPSILONS:
+                        yield Cell(name, d, k, epsilon, log_users)
+
+
+def run(study: Study, args: argparse.Namespace) -> None:
+    """Measure the cells that have no result yet."""
+    half = LOCKED if args.locked else DEVELOPMENT
+    part, parts = args.share
+    names = tuple(name for name in half if not args.only or name in args.only)
+    results = study.read()
+    todo = [cell for cell in cells(names) if cell.name not in results][part - 1 :: parts]
+    for number, cell in enumerate(todo, 1):
+        if not study.claim(cell.name):
+            continue
+        try:
+            result = measure(cell, repeats=args.repeats, count=args.targets, only=[OURS, "calm"])
+            study.put(cell.name, result)
+        finally:
+            study.release(cell.name)
+        print(
+            f"{number}/{len(todo)} {cell.name}: {ratio(result)[0]:.3f} of CALM's error, "
+            f"{result['seconds']['all']:.1f} s of CPU",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("--locked", action="store_true", help="the half that is measured once")
+    parser.add_argument("--only", type=lambda s: s.split(","), help="only these sets")
+    parser.add_argument("--share", type=share, default=(1, 1), help="part of the cells, as in 1/2")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--targets", type=int, default=50)
+    parser.add_argument("--results", type=Path, help="file of results")
+    args = parser.parse_args()
+    unknown = set(args.only or ()) - set(SETS)
+    if unknown:
+        parser.error(f"no such set: {', '.join(sorted(unknown))}; there are {', '.join(SETS)}")
+    default = RESULTS / f"strangers-{'locked' if args.locked else 'development'}.jsonl"
+    study = Study(args.results or default)
+    if args.what == "run":
+        run(study, args)
+    else:
+        show(list(study.read().values()))
+
+
+if __name__ == "__main__":
+    main()
