@@ -11,18 +11,27 @@ import structlog
 
 from tests.brokers.provide import GIVEN, REQUIRED, required
 from tests.brokers.session import AnswerT, SessionBroker, ask_at
+from tests.support.sink.postgres import PostgresServer, provided
 
 ROOT = Path(__file__).resolve().parents[1]
 BROKER = pytest.StashKey[SessionBroker]()
 DESK = "calmstream_broker_desk"
-# A container may take two minutes to start, and its image as long to arrive.
-ANSWER_SECONDS = 240.0
+# A container may take two minutes to start, and its image as long to arrive; a native broker is
+# started twice at most, in three minutes each.
+ANSWER_SECONDS = 600.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let one process own the broker: the controller of pytest-xdist, or the only process."""
     if not hasattr(config, "workerinput"):
         config.stash[BROKER] = SessionBroker()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start the broker while the worker processes of pytest-xdist collect the tests."""
+    config = session.config
+    if BROKER in config.stash and config.getoption("numprocesses", None):
+        config.stash[BROKER].begin()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -82,6 +91,12 @@ def kafka_bootstrap(_broker: AnswerT) -> str:
     if required():
         pytest.fail(f"{REQUIRED} is set, but there is no real broker: {_broker}")
     pytest.skip(f"no real broker: {_broker}")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """Return a real PostgreSQL server; skip (or, if required, fail) without its programs."""
+    yield from provided()
 
 
 @pytest.fixture(scope="session")

@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import Self
 
 from tests.brokers.jars import Unavailable, jars, java
+from tests.support.ports import free_port
 
-START_SECONDS = 60.0
+# Seconds suffice on an idle machine; beside four busy test processes it may take a minute.
+START_SECONDS = 180.0
 STOP_SECONDS = 30.0
 SUPERVISE = Path(__file__).with_name("supervise.py")
 JVM = ("-Xms256m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -92,10 +94,10 @@ class NativeKafka:
         self._own_data = data is None
         self._dir = Path(tempfile.mkdtemp(prefix="kafka-")) if data is None else data
         self._dir.mkdir(parents=True, exist_ok=True)
-        self._port = port or _free_port()
+        self._port = port or free_port()
         self.node = 1 if joins is None else joins.node + 1
         self._joins = joins
-        self._controller = _free_port() if joins is None else joins._controller
+        self._controller = free_port() if joins is None else joins._controller
         self._cluster = _new_cluster() if joins is None else joins._cluster
         self._properties = dict(properties or {})
         self._jvm = jvm
@@ -207,9 +209,13 @@ class NativeKafka:
         deadline = time.monotonic() + timeout
         while not _answers(self._port):
             assert self._process is not None
-            if self._process.poll() is not None or time.monotonic() > deadline:
+            ended = self._process.poll()
+            if ended is not None:
                 self.kill()
-                raise Unavailable(f"the broker did not start: {self._log_end()}")
+                raise Unavailable(f"the broker ended with code {ended}: {self._log_end()}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise Unavailable(f"no answer within {timeout:g} s: {self._log_end()}")
             time.sleep(0.1)
 
     def _signal(self, number: int) -> None:
@@ -228,7 +234,7 @@ class NativeKafka:
                     pipe.close()
 
     def _log_end(self) -> str:
-        return self.log.read_text(encoding="utf-8", errors="replace")[-1000:]
+        return self.log.read_text(encoding="utf-8", errors="replace")[-3000:]
 
 
 def _new_cluster() -> str:
@@ -241,12 +247,6 @@ def _filled(value: str, ports: Mapping[str, str]) -> str:
     for name, port in ports.items():
         value = value.replace(name, port)
     return value
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _answers(port: int) -> bool:

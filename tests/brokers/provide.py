@@ -17,6 +17,7 @@ from tests.brokers.native import NativeKafka
 
 GIVEN = "CALMSTREAM_TEST_BOOTSTRAP"
 REQUIRED = "CALMSTREAM_REQUIRE_BROKER"
+STARTS = 2
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,15 @@ def provide() -> Provided:
         if container.demanded():
             raise
         tried = str(error)
-    broker = NativeKafka()
-    try:
-        broker.start()
-    except Unavailable as error:
-        broker.close()
-        raise Unavailable(f"{tried}; {error}") from error
-    return Provided(broker.bootstrap, "native, from its jars", broker.close)
+    for _ in range(STARTS):
+        broker = NativeKafka()  # on other ports than the last
+        try:
+            broker.start()
+            return Provided(broker.bootstrap, "native, from its jars", broker.close)
+        except Unavailable as error:
+            broker.close()
+            tried = f"{tried}; {error}"
+    raise Unavailable(tried)
 
 
 def required() -> bool:

@@ -1,8 +1,8 @@
 """One broker for a whole test session, also where the session consists of several processes.
 
 Under pytest-xdist the controller owns the broker, because it outlives every worker process. It
-listens on a local socket; the first worker that asks for the broker makes the controller start it,
-and every worker receives the same answer. Without pytest-xdist the one process owns the broker.
+starts the broker while the workers collect tests, listens on a local socket, and gives every worker
+the same answer. Without pytest-xdist the one process owns the broker.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SessionBroker:
     def ask(self) -> AnswerT:
         """Return the broker's address and kind, or the reason why there is none.
 
-        The search is made once, in up to two minutes, however many tests and workers ask.
+        The search is made once, however many tests and workers ask.
         """
         with self._lock:
             if self._answer is None:
@@ -60,6 +60,10 @@ class SessionBroker:
             self._listener = Listener(("127.0.0.1", 0), authkey=self._key.encode())
             threading.Thread(target=self._serve, args=(self._listener,), daemon=True).start()
         return self._listener.address[1], self._key
+
+    def begin(self) -> None:
+        """Start the search in the background, so that worker processes need not wait as long."""
+        threading.Thread(target=self.ask, daemon=True).start()
 
     def close(self) -> None:
         """Stop answering, and close the broker if this session started one."""

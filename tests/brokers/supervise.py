@@ -1,7 +1,9 @@
 """Run a command that must not outlive its parent: `python supervise.py COMMAND ...`.
 
-Prints the child's process id. When standard input closes, as it does when the parent dies in
-whatever way, the child is killed. SIGTERM and SIGINT are passed on.
+Prints the child's process id. What the child prints goes to standard error: nobody reads standard
+output after the id, so a child that writes there would wait for ever once the pipe is full. When
+standard input closes, as it does when the parent dies in whatever way, the child is killed. SIGTERM
+and SIGINT are passed on.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import threading
 
 
 def main() -> int:
-    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=sys.stderr)
     os.write(1, f"{child.pid}\n".encode())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: child.terminate())

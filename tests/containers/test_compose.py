@@ -55,7 +55,13 @@ def asked(path: str) -> Any:
 
 def final() -> int:
     """Return how many windows are final, from the topics."""
-    words = ("inspect", "--plan", "/var/lib/calmstream/plan.json", "--bootstrap", "kafka:19092")
+    words = (
+        "inspect",
+        "--plan",
+        "/var/lib/calmstream/plans/demo.json",
+        "--bootstrap",
+        "kafka:19092",
+    )
     out = compose("exec", "--no-TTY", "publisher", "calmstream", *words, "--json")
     return int(json.loads(out.splitlines()[-1])["windows"]["final"])
 
@@ -63,11 +69,11 @@ def final() -> int:
 def all_scraped() -> bool:
     found = asked("targets")
     targets = found["activeTargets"] if found else []
-    return len(targets) == 6 and all(target["health"] == "up" for target in targets)
+    return len(targets) == 7 and all(target["health"] == "up" for target in targets)
 
 
 def test_finals_appear_and_everything_is_scraped() -> None:
-    until(all_scraped, "six targets are scraped")
+    until(all_scraped, "seven targets are scraped")
     until(lambda: final() >= 2, "two windows are final", 300)
 
 
@@ -85,7 +91,7 @@ def test_a_killed_service_comes_back(name: str) -> None:
 def test_after_all_kills_finals_go_on_and_alerts_are_quiet() -> None:
     seen = final()
     until(lambda: final() > seen, "another window is final", 300)
-    until(all_scraped, "six targets are scraped")
+    until(all_scraped, "seven targets are scraped")
     found = asked("alerts")
     assert found is not None
     assert not [alert for alert in found["alerts"] if alert["state"] == "firing"]

@@ -12,6 +12,6 @@ ENV PATH=/home/tester/venv/bin:$PATH
 COPY --chown=tester src .
 RUN python -m venv /home/tester/venv && \
     pip install --quiet --no-cache-dir --upgrade 'pip>=25.1' && \
-    pip install --quiet --no-cache-dir --editable '.[gateway]' --group dev
+    pip install --quiet --no-cache-dir --editable '.[gateway,serve]' --group dev
 CMD ["python", "-m", "pytest", "-q", "-m", "not kafka and not slow", "--numprocesses", "2", \
      "--dist", "loadfile", "--no-loadscope-reorder"]

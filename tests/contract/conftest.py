@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+from broker.clock import SystemClock
 from broker.in_process import InProcessBroker
 from broker.kafka import connect
-from broker.transport import Broker, GroupReader, Partition, Reader, Record, Sink, TopicSpec
+from broker.shared.broker import SharedBroker
+from broker.shared.group import GroupShare
+from broker.transport import Broker, Chunk, GroupReader, Partition, Reader, Record, Sink, TopicSpec
+from estimators.errors import MissingTopic
 from tests.support.batches import produce
 
 DEADLINE = 30.0
@@ -28,7 +33,7 @@ class Bench:
 
     Attributes:
         broker: it.
-        kind: ``in_process`` or ``kafka``.
+        kind: ``in_process``, ``shared`` or ``kafka``.
         expire: makes the group expel the member that the reader is, its only one.
         append_batch: appends a record batch in Kafka's encoding; its first offset.
     """
@@ -97,10 +102,75 @@ def _expire_in_process(_group: str, reader: GroupReader) -> None:
     reader.expire()  # type: ignore[attr-defined]
 
 
-@pytest.fixture(params=["in_process", pytest.param("kafka", marks=pytest.mark.kafka)])
+class _Driven:
+    """A share of a membership that lets the group turn whenever it is polled."""
+
+    def __init__(self, shared: SharedBroker, share: GroupShare) -> None:
+        self._shared = shared
+        self._share = share
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """A missing topic would be an error of the next poll; its plan's worker looks before."""
+        found = self._shared.topics.describe(list(topics))
+        for missing in set(topics) - found.keys():
+            raise MissingTopic(f"topic {missing} does not exist")
+        self._share.subscribe(topics)
+
+    def poll(self, timeout: float, max_records: int = 500) -> list[Record]:
+        self._shared.group.turn(timeout)
+        return self._share.poll(0.0, max_records)
+
+    def poll_chunks(self, timeout: float, max_records: int = 500) -> list[Chunk]:
+        self._shared.group.turn(timeout)
+        return self._share.poll_chunks(0.0, max_records)
+
+    def expire(self) -> None:
+        self._shared.group._member.expire()  # type: ignore[union-attr]
+
+    def close(self, timeout: float) -> None:
+        self._share.close(timeout)
+        self._shared.close(timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._share, name)
+
+
+class SharingBroker:
+    """Gives shares of common clients, so that they keep the promises of clients of their own."""
+
+    def __init__(self, broker: InProcessBroker) -> None:
+        self._broker = broker
+        self._common = SharedBroker(broker, "unused", SystemClock())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    def close(self) -> None:
+        self._common.close(0.0)
+        self._broker.close()
+
+    def sink(self) -> Sink:
+        return self._common.plan().sink()
+
+    def reader(self) -> Reader:
+        return self._common.plan().reader()
+
+    def group_reader(self, group: str, *, member: str | None = None) -> GroupReader:
+        shared = SharedBroker(self._broker, group, SystemClock(), member=member)
+        return _Driven(shared, shared.plan().group_reader(group))  # type: ignore[return-value]
+
+
+KINDS = ("in_process", "shared", pytest.param("kafka", marks=pytest.mark.kafka))
+
+
+@pytest.fixture(params=KINDS)
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     broker: Broker
-    if request.param == "kafka":
+    if request.param == "shared":
+        sharing = SharingBroker(InProcessBroker())
+        broker = sharing
+        yield Bench(sharing, "shared", _expire_in_process, sharing.append_batch)
+    elif request.param == "kafka":
         bootstrap = request.getfixturevalue("kafka_bootstrap")
         broker = connect(bootstrap, session_seconds=SESSION_SECONDS)
         yield Bench(

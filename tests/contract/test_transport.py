@@ -6,12 +6,14 @@ The same tests run on the in-process broker and on real Kafka.
 from __future__ import annotations
 
 import random
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from broker.partitioner import partition_of
-from broker.transport import Partition, Reader, Sink, TopicSpec
+from broker.transport import Partition, Reader, Record, Sink, TopicSpec
 from estimators.errors import FatalError, MissingTopic, RecoverableError
 from tests.contract.conftest import DEADLINE, Bench, until
 
@@ -143,13 +145,20 @@ def test_a_record_of_eight_mebibytes_passes_where_the_topic_allows_it(
     assert record.value == value
 
 
+def _begin(reader: Reader, partition: Partition) -> None:
+    """Assign and poll: a client refuses a missing partition at once, a share when it polls."""
+    reader.assign([partition])
+    reader.seek(partition, 0)
+    reader.poll(0.0)
+
+
 def test_a_missing_topic_is_named_at_once(bench: Bench, sink: Sink, reader: Reader) -> None:
     name = bench.name("missing")
     started = time.monotonic()
     with pytest.raises(MissingTopic, match=name):
         sink.send(name, b"k", b"v").wait(DEADLINE)
     with pytest.raises(MissingTopic, match=name):
-        reader.assign([Partition(name, 0)])
+        _begin(reader, Partition(name, 0))
     with pytest.raises(MissingTopic, match=name):
         bench.broker.group_reader(bench.name("g")).subscribe([name])
     with pytest.raises(MissingTopic):
@@ -171,7 +180,7 @@ def test_a_missing_partition_is_refused(bench: Bench, sink: Sink, reader: Reader
     with pytest.raises(FatalError):
         sink.send(topic, b"k", b"v", partition=2).wait(DEADLINE)
     with pytest.raises(MissingTopic, match=r"\[2\]"):
-        reader.assign([Partition(topic, 2)])
+        _begin(reader, Partition(topic, 2))
     with pytest.raises(FatalError):
         bench.broker.topics().log_starts([Partition(topic, 2)])
 
@@ -233,6 +242,21 @@ def test_log_starts_and_ends(bench: Bench) -> None:
     assert topics.log_starts(both) == {both[0]: 0, both[1]: 0}
     assert topics.log_ends(both) == {both[0]: 0, both[1]: 2}
     assert topics.log_ends([]) == {}
+
+
+def test_many_threads_share_an_administrator(bench: Bench) -> None:
+    names, topics = [bench.topic() for _ in range(2)], bench.broker.topics()
+    begin = threading.Barrier(24)
+
+    def look() -> tuple[int, int]:
+        begin.wait(DEADLINE)
+        ends = topics.log_ends([Partition(name, 0) for name in names])
+        return len(topics.describe(names)), len(ends)
+
+    with ThreadPoolExecutor(24) as threads:
+        found = [each.result(DEADLINE) for each in [threads.submit(look) for _ in range(24)]]
+    topics.close()
+    assert found == [(2, 2)] * 24
 
 
 def test_a_trimmed_position_is_refused_and_the_start_is_known(bench: Bench, reader: Reader) -> None:
@@ -411,3 +435,36 @@ def test_a_setting_can_be_changed_and_the_others_stay(bench: Bench) -> None:
         topics.alter([bench.name()], {"retention.ms": "1"})
     sink.close(DEADLINE)
     topics.close()
+
+
+def test_chunks_are_the_records_that_polls_return(bench: Bench) -> None:
+    topic = bench.topic()
+    values = [b"%d" % i * (i % 40) for i in range(1200)]
+    sink = bench.broker.sink()
+    sent = [
+        sink.send(topic, None if i % 7 == 3 else b"k%d" % i, v or None, headers=(("h", b"x"),))
+        if i % 50 == 0
+        else sink.send(topic, b"k%d" % i, v)
+        for i, v in enumerate(values)
+    ]
+    for delivery in sent:
+        delivery.wait(DEADLINE)
+    sink.close(DEADLINE)
+    where = Partition(topic, 0)
+    expected = bench.read(where)
+    reader = bench.broker.reader()
+    reader.assign([where])
+    reader.seek(where, 0)
+    found: list[Record] = []
+
+    def poll() -> bool:
+        chunks = reader.poll_chunks(0.2, 100)
+        assert sum(map(len, chunks)) <= 100
+        assert all(len(chunk) and chunk.partition == where for chunk in chunks)
+        found.extend(record for chunk in chunks for record in chunk.records())
+        return reader.position(where) >= len(values)
+
+    until(poll)
+    assert found == expected
+    assert len(found) == len(values)
+    reader.close()

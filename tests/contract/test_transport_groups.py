@@ -252,3 +252,73 @@ def test_a_static_member_whose_place_was_taken_must_stop(bench: Bench) -> None:
 
     with pytest.raises(FatalError, match=r"membership"):
         until(poll_and_commit)
+
+
+def test_a_member_changes_its_topics_and_keeps_the_partitions_of_the_others(bench: Bench) -> None:
+    kept, left, new = bench.topic(partitions=2), bench.topic(), bench.topic()
+    reader = bench.broker.group_reader(bench.name("g"))
+    reader.subscribe([kept, left])
+    member = Member(reader)
+    before = _all(kept, 2) | _all(left, 1)
+    until(lambda: member.turn() or member.owned() == before)
+    member.changes.clear()
+    with pytest.raises(FatalError, match=r"does not exist"):
+        reader.subscribe([kept, new, bench.name()])
+    reader.subscribe([kept, new])
+    after = _all(kept, 2) | _all(new, 1)
+    until(lambda: member.turn() or member.owned() == after)
+    bench.fill(new, [b"new"])
+    bench.fill(kept, [b"kept"])
+    until(lambda: member.turn() or set(member.values) == {b"new", b"kept"})
+    changed = [change.gone | change.added for change in member.changes]
+    assert frozenset().union(*changed) == _all(left, 1) | _all(new, 1)
+
+
+def test_members_with_different_topics_share_only_what_both_want(bench: Bench) -> None:
+    both, mine = bench.topic(partitions=2), bench.topic()
+    group = bench.name("g")
+    readers = [bench.broker.group_reader(group), bench.broker.group_reader(group)]
+    readers[0].subscribe([both, mine])
+    readers[1].subscribe([both])
+    members = [Member(reader) for reader in readers]
+    _settle(_all(both, 2) | _all(mine, 1), *members)
+    assert _all(mine, 1) <= members[0].owned()
+    assert members[1].owned() <= _all(both, 2)
+
+
+def test_a_member_reads_while_another_delays_a_change(bench: Bench) -> None:
+    """The second member does not poll: on Kafka the change of the first one waits for it."""
+    topic, beside, new, group = bench.topic(), bench.topic(), bench.topic(), bench.name("g")
+    first, second = _member(bench, group, topic), _member(bench, group, beside)
+    until(lambda: first.turn() or second.turn() or (first.owned() and second.owned()))
+    first.reader.subscribe([topic, new])
+    first.turn(0.5)
+    for number in range(3):
+        value = b"during the change %d" % number
+        bench.fill(topic, [value])
+        until(lambda value=value: first.turn() or value in first.values)
+    bench.fill(new, [b"new"])
+    until(lambda: first.turn() or second.turn() or b"new" in first.values)
+    assert first.owned() == _all(topic, 1) | _all(new, 1)
+
+
+def test_the_partitions_of_a_topic_that_one_member_drops_go_to_the_other(bench: Bench) -> None:
+    """No other partition moves then, so no second change follows the first one."""
+    common, group = bench.topic(partitions=2), bench.name("g")
+    own = [bench.topic(partitions=2) for _ in range(2)]
+    first, second = (Member(bench.broker.group_reader(group)) for _ in own)
+    first.reader.subscribe([own[0], common])
+    second.reader.subscribe([own[1], common])
+
+    def turned(*wanted: frozenset[Partition]) -> bool:
+        first.turn()
+        second.turn()
+        return (first.owned(), second.owned()) == wanted
+
+    def shared() -> bool:
+        turned()
+        return [len(first.owned()), len(second.owned())] == [3, 3]
+
+    until(shared)
+    first.reader.subscribe([own[0]])
+    until(lambda: turned(_all(own[0], 2), _all(own[1], 2) | _all(common, 2)))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from estimators.mechanisms.base import Column, Covariance
-from estimators.mechanisms.covariance import one_cell_covariance
+from estimators.mechanisms.covariance import one_cell_covariance, sum_out
 from estimators.plan import Plan
 
 
@@ -57,6 +57,18 @@ class Exact:
 
     def covariance(self, n: int, frequencies: Any) -> Covariance:
         return one_cell_covariance(1.0, 0.0, n, frequencies)
+
+    def holds(self, _axes: Any) -> bool:
+        return True
+
+    def table(self, counts: Any, n: int, shape: Any, axes: Any) -> Any:
+        return sum_out(self.estimate(counts, n), shape, axes)
+
+    def table_covariance(self, n: int, expected: Any, _shape: Any, _axes: Any) -> Any:
+        return (np.diag(expected) - np.outer(expected, expected)) / n
+
+    def rarest(self, expected: Any, _shape: Any, _axes: Any) -> float:
+        return float(np.minimum(expected, 1 - np.asarray(expected)).min())
 
     def influence(self, weights: Any, _times: Any) -> float:
         return float(np.max(weights))

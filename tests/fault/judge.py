@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from broker.transport import Record
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from estimators.plan import Plan
+from estimators.wire.changes import changes_key, is_changes_key
 from estimators.wire.counts import counts_key, decode_counts
 from estimators.wire.dead_letter import DeadLetter
 from estimators.wire.snapshot import Kind
@@ -21,11 +22,14 @@ def judge(
     logs: list[list[Record]],
     published: Iterable[list[Record]],
     letters: list[Record],
+    *,
+    letters_until: float = float("inf"),
 ) -> None:
     """Fail unless every set says what the logs say.
 
     ``logs`` are the whole input partitions; ``published`` the snapshots topic as several readers
-    found it; ``letters`` the dead letters.
+    found it; ``letters`` the dead letters, which may be missing for records that were appended
+    after ``letters_until``, in milliseconds since the epoch.
     """
     verdicts = [Verdicts(plan).judge(log) for log in logs]
     truth = {
@@ -39,16 +43,34 @@ def judge(
         _check_closed(plan, shown, verdicts, truth)
         _check_earlies(shown, verdicts)
     kept = {(d.partition, d.offset) for d in (DeadLetter.from_headers(r.headers) for r in letters)}
-    assert kept == {(n, o) for n, v in enumerate(verdicts) for o in v.rejected}
+    rejected = {(n, o) for n, v in enumerate(verdicts) for o in v.rejected}
+    owed = {(n, offset) for n, log in enumerate(logs) for offset in _until(log, letters_until)}
+    assert kept <= rejected
+    assert rejected & owed <= kept
+
+
+def _until(log: list[Record], end: float) -> Iterator[int]:
+    """Yield the offsets of the records before the log's clock passes a time."""
+    clock = 0
+    for record in log:
+        clock = max(clock, record.timestamp)
+        if clock <= end:
+            yield record.offset
 
 
 def judge_counts(plan: Plan, logs: list[list[Record]], kept: Iterable[list[Record]]) -> None:
     """Fail unless every kept record says what the logs say, and every window has one.
 
-    ``kept`` is the counts topic as several readers found it. All records of a key are the same.
+    ``kept`` is the counts topic as several readers found it. All records of a key are the same. So
+    are the tests of change, of which every window has one record.
     """
     verdicts = [Verdicts(plan).judge(log) for log in logs]
-    for records in kept:
+    for everything in kept:
+        tests = {(r.key, r.value) for r in everything if is_changes_key(r.key or b"")}
+        assert sorted(key for key, _ in tests if key) == sorted(
+            map(changes_key, range(plan.windows))
+        )
+        records = [r for r in everything if not is_changes_key(r.key or b"")]
         found = {r.key: decode_counts(plan, r.value or b"") for r in records}
         assert set(found) == {counts_key(window, 0) for window in range(plan.windows)}
         assert len({(r.key, r.value) for r in records}) == plan.windows

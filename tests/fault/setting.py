@@ -6,8 +6,9 @@ import random
 from typing import Any
 
 from broker.in_process import SendFault
+from broker.settings import load
 from consumer.publish.config import PublisherConfig
-from consumer.runtime.config import TallyConfig, load
+from consumer.runtime.config import TallyConfig
 from estimators.domain import Domain
 from estimators.plan import Group, Plan
 from estimators.view import View
@@ -78,11 +79,11 @@ def generate(seed: int, length: int = 45) -> list[Operation]:
     return [(name, dice.randrange(1 << 30)) for name in names]
 
 
-def plan() -> Plan:
+def plan(name: str = "fault-test", *, packed: bool = False) -> Plan:
     """Return a plan with one group on six bits, two partitions and three windows of ten seconds."""
     return without_noise(
         Plan(
-            name="fault-test",
+            name=name,
             purpose="tests",
             owner="tests",
             lineage="0" * 32,
@@ -100,6 +101,7 @@ def plan() -> Plan:
             grace=4,
             skew=3,
             partitions=2,
+            packed=packed,
         )
     )
 

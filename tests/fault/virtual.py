@@ -100,10 +100,16 @@ class _Client:
         return lambda *args, **more: self._process.call(function, *args, **more)
 
     def poll(self, timeout: float, max_records: int = 500) -> Any:
-        records = self._process.call(self.real.poll, 0.0, max_records)
-        if not records:
+        return self._polled(self.real.poll, timeout, max_records)
+
+    def poll_chunks(self, timeout: float, max_records: int = 500) -> Any:
+        return self._polled(self.real.poll_chunks, timeout, max_records)
+
+    def _polled(self, poll: Any, timeout: float, max_records: int) -> Any:
+        found = self._process.call(poll, 0.0, max_records)
+        if not found:
             self._clock.advance(timeout)
-        return records
+        return found
 
     def send(self, *args: Any, **more: Any) -> Any:
         return _Delivery(self._process.call(self.real.send, *args, **more), self._clock)

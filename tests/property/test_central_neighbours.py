@@ -240,6 +240,7 @@ def test_no_text_makes_a_batch_too_large() -> None:
     assert table(placed(made)).total() == 900
 
 
+@pytest.mark.slow
 def test_pairs_of_bad_records_do_not_add_up_to_more() -> None:
     for one, two in combinations(FOREIGN.values(), 2):
         other = ("trent", two[1]) if two[0] == one[0] else two

@@ -191,7 +191,7 @@ def test_a_unique_cell_counts_once_if_some_copy_was_admissible(
     records, admissible, closed, now = [], set(), [], -3.0
     for offset, ((period, number), move) in enumerate(zip(sends, moves, strict=False)):
         now += move
-        # The cell tells the batch within its window; the window tells the rest.
+        # The cell identifies the batch within its window; the window gives the rest.
         records.append(record(offset, at(now), batch_id(number), body(plan, period, [number])))
         clock = max(r.timestamp for r in records)
         starts, ends = at(period * 10 - plan.skew), at(period * 10 + 10 + plan.grace)

@@ -71,6 +71,7 @@ def fit(plan: Plan, table: Table, users: int, seed: int) -> tuple[OverlappingTab
     return model, codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
 def test_accuracy_on_real_data(shared: Path, name: str) -> None:
     weak, strong = measured(binary(shared, name), "calm", ["0.2", "1"], "devices")
@@ -78,7 +79,9 @@ def test_accuracy_on_real_data(shared: Path, name: str) -> None:
     assert ERROR_AT_1[0] <= strong.sse_mean <= ERROR_AT_1[1]
 
 
-@pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
+@pytest.mark.parametrize(
+    "name", ["kosarak32_first100k", pytest.param("bmspos32_275k", marks=pytest.mark.slow)]
+)
 def test_the_uniform_baseline(shared: Path, name: str) -> None:
     [uniform] = measured(binary(shared, name), "uniform", ["1"], "law")
     assert uniform.sse_mean == pytest.approx(UNIFORM_ERROR, abs=0.06)

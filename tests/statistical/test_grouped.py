@@ -62,7 +62,9 @@ def test_the_covariance_of_groups_is_that_of_repeated_collections(method: str) -
     assert independent == pytest.approx(1.0, abs=0.25)
 
 
-@pytest.mark.parametrize("method", ["am", "calm", "noise-aware"])
+@pytest.mark.parametrize(
+    "method", ["am", "calm", pytest.param("noise-aware", marks=pytest.mark.slow)]
+)
 def test_intervals_of_groups_and_of_proportions_hold_the_truth(method: str) -> None:
     found = answers(method, ["a0", "a1"], 60)
     truth = contract(TRUTH.sum(axis=2), [GROUPS[0].member, GROUPS[1].member])

@@ -14,7 +14,10 @@ import pytest
 from calmstream.evaluation.population import collect, draw
 from calmstream.tables import Table, read_table
 from estimators import methods
-from estimators.analysis.report import check_pair
+from estimators.analysis.chi_square import independence
+from estimators.analysis.report import check_pair, unbiased_pair
+from estimators.domain import Domain
+from estimators.numerics.dependence import cramers_v, cramers_v_error
 from tests.support.plans import draft
 
 N = 1 << 18
@@ -26,7 +29,9 @@ def taxi(shared: Path) -> Table:
     return read_table(shared / "data" / "taxi8.npz")
 
 
-@pytest.mark.parametrize("method", ["inp-ht", "marg-ps", "calm"])
+@pytest.mark.parametrize(
+    "method", ["inp-ht", "marg-ps", pytest.param("calm", marks=pytest.mark.slow)]
+)
 def test_size_at_the_five_percent_level(taxi: Table, method: str) -> None:
     """28 pairs of attributes with taxi's margins, drawn independently; the paper's rule beside."""
     plan, _ = draft(taxi.domain, "1.1", N, 2, method)
@@ -62,3 +67,30 @@ def test_power_on_taxi(taxi: Table, method: str) -> None:
             assert result is not None
             detected[pair] += result.dependent
     assert min(detected.values()) >= 0.95 * RUNS
+
+
+def test_intervals_of_the_strength_of_dependent_pairs() -> None:
+    """95 % intervals hold the true strength of most pairs that the test calls dependent."""
+    random = np.random.default_rng(76)
+    root = random.integers(2, size=1 << 18)
+    copied = [np.where(random.random(len(root)) < share, root, 0) for share in (0.3, 0.6, 0.9)]
+    codes = np.stack([root, *copied], axis=1).astype(np.uint16)
+    domain = Domain.binary(4)
+    truth = [cramers_v(np.histogram2d(root, own, bins=2)[0]) for own in copied]
+    plan, _ = draft(domain, "1", 20_000, 2, "calm")
+    inside = called = 0
+    for run in range(RUNS // 2):
+        drawn = draw(codes, 20_000, np.random.default_rng((77, run)))
+        tallies = collect(plan, drawn, np.random.SeedSequence((78, run)), exact=True)
+        model = methods.get("calm").fit(plan, tallies)
+        for other, true in enumerate(truth, start=1):
+            known = unbiased_pair(model, domain, (0, other), 20_000)
+            assert known is not None
+            variance = np.square(model.marginal((0, other)).stderr).reshape(2, 2)
+            if not independence(*known, 20_000).dependent:
+                continue
+            called += 1
+            gap = cramers_v(known[0], variance) - true
+            inside += abs(gap) < 1.96 * cramers_v_error(known[0], known[1], variance)
+    assert called > RUNS
+    assert inside / called > 0.85

@@ -182,7 +182,8 @@ def test_the_reach_is_what_a_refit_with_the_worst_reports_shows(
         )
 
 
-@pytest.mark.parametrize("method", ["calm", pytest.param("noise-aware", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["calm", "noise-aware"])
 def test_fitted_tables_move_about_as_far_as_their_linear_estimates(method: str) -> None:
     """Compare the approximation with refits on forged reports of every kind in every view."""
     domain = mixed_domain(3, 2, 4)

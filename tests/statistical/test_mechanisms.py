@@ -51,7 +51,9 @@ def outcomes(mechanism: Mechanism, x: int, n: int, randomness: Randomness) -> ND
 
 
 @pytest.mark.parametrize("key", EXAMPLES)
-@pytest.mark.parametrize("epsilon", ["0.2", "1", "2.5"])
+@pytest.mark.parametrize(
+    "epsilon", [*(pytest.param(e, marks=pytest.mark.slow) for e in ("0.2", "2.5")), "1"]
+)
 def test_perturb_has_the_listed_channel(key: str, epsilon: str) -> None:
     mechanism = example(key, epsilon)
     n = 60_000
@@ -149,6 +151,18 @@ def test_drawn_tallies_have_the_distribution_of_perturbed_ones(key: str) -> None
     reports = mechanism.perturb(values, SeededRandomness(37))
     counted = mechanism.tally(reports, view, times // 10)
     assert_moments(counted, mean, np.atleast_2d(covariance))
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("key", [key for key in listed_law if key.startswith("subset")])
+def test_tallies_that_are_drawn_together_have_the_same_distribution(key: str, few: bool) -> None:
+    mechanism = example(key, "1")
+    cells = np.arange(mechanism.cells)
+    histogram = cells % 4 if few else 40 + 30 * cells
+    generator = np.random.default_rng(47)
+    drawn = mechanism.draw_tallies(np.tile([histogram, 2 * histogram], (20_000, 1)), generator)
+    assert_moments(drawn[::2], *exact_moments(mechanism, histogram))
+    assert_moments(drawn[1::2], *exact_moments(mechanism, 2 * histogram))
 
 
 def test_drawn_tallies_of_local_hashing_have_the_distribution_of_perturbed_ones() -> None:

@@ -53,7 +53,9 @@ def noise(plan: Plan, codes: np.ndarray, runs: int, seed: int, size: int) -> flo
     return total / (runs * len(targets))
 
 
-@pytest.mark.parametrize("name", ["kosarak32_first100k", "bmspos32_275k"])
+@pytest.mark.parametrize(
+    "name", ["kosarak32_first100k", pytest.param("bmspos32_275k", marks=pytest.mark.slow)]
+)
 def test_ft_has_the_published_error(shared: Path, name: str) -> None:
     """Check FT at d = 16, k = 3, epsilon 0.2: error 0.2266 in CALM's paper, 0.2339 in theory."""
     table = read_table(shared / "data" / f"{name}.npz", attributes=16)
@@ -74,7 +76,7 @@ def test_ft_has_the_published_error(shared: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "k", [1, 3, 7, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 4, 5, 6))]
+    "k", [1, 3, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 4, 5, 6, 7))]
 )
 def test_inp_ht_has_the_theory_s_total_variation_on_taxi(shared: Path, k: int) -> None:
     table = taxi(shared)
@@ -91,6 +93,7 @@ def test_inp_ht_has_the_theory_s_total_variation_on_taxi(shared: Path, k: int) -
     assert np.mean(distances) == pytest.approx(TAXI_TV[k], rel=0.1)
 
 
+@pytest.mark.slow
 def test_noise_of_fc_am_and_ft_has_the_ratio_256_to_448_6_to_81(shared: Path) -> None:
     """Compare noise in units of 4e / (e - 1)^2 / n, the variance of one cell under OUE."""
     codes = draw(taxi(shared).codes, N, np.random.default_rng(51))

@@ -74,11 +74,11 @@ def metrics_in(expression: str) -> set[str]:
 
 @cache
 def panels() -> dict[tuple[str, int], dict[str, Any]]:
-    """Return the panels with queries of all dashboards, by dashboard and id."""
+    """Return the panels with queries to Prometheus of all dashboards, by dashboard and id."""
     by_title = {}
     for path in sorted((DEPLOY / "grafana" / "dashboards").glob("*.json")):
         for panel in load(path)["panels"]:
-            if panel["type"] != "row":
+            if panel["type"] != "row" and panel["datasource"]["type"] == "prometheus":
                 by_title[path.stem, panel["id"]] = panel
     return by_title
 
@@ -87,14 +87,16 @@ def panels() -> dict[tuple[str, int], dict[str, Any]]:
 class Rendering:
     """The committed output of helm for one set of values.
 
-    ``values`` and ``plan`` are the files that `deploy/helm/render.sh` gave it. A component is what
-    a pod is labelled with: tally, publisher, gateway, topics, account,
+    ``values``, ``plan`` and ``folder`` are the files that `deploy/helm/render.sh` gave it: one
+    plan, or several, each under its name up to the first dot. A component is what a pod is labelled
+    with: tally, publisher, gateway, serve, topics, account,
     aggregator.
     """
 
     name: str
     values: Path
-    plan: Path
+    plan: Path | None = None
+    folder: tuple[Path, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -137,7 +139,12 @@ class Rendering:
         helm = shutil.which("helm")
         if helm is None:
             pytest.skip("helm is not installed; deploy/helm/rendered is what it made")
-        given = ["--values", str(self.values), "--set-file", f"plan.document={self.plan}"]
+        given = ["--values", str(self.values)]
+        if self.plan is not None:
+            given += ["--set-file", f"plan.document={self.plan}"]
+        for path in self.folder:
+            name = path.name.split(".")[0]
+            given += ["--set-file", f"plans.documents.{name}\\.json={path}"]
         run = [helm, "template", "telemetry", str(CHART), "--namespace", "telemetry"]
         made = subprocess.run(
             [*run, "--kube-version", "1.30.0", *given], capture_output=True, text=True, check=False
@@ -148,7 +155,15 @@ class Rendering:
 
 LOCAL = Rendering("sample", HELM / "sample-values.yaml", DEPLOY / "plans" / "devices.plan.json")
 GATEWAY = Rendering("gateway", HELM / "gateway-values.yaml", DEPLOY / "plans" / "devices.plan.json")
+SERVE = Rendering("serve", HELM / "serve-values.yaml", DEPLOY / "plans" / "devices.plan.json")
+SINK = Rendering("sink", HELM / "sink-values.yaml", DEPLOY / "plans" / "devices.plan.json")
 CENTRAL = Rendering("central", HELM / "central-values.yaml", HELM / "central-sample.plan.json")
+PLANS = Rendering("plans", HELM / "plans-values.yaml")
+TRIAL_PLANS = Rendering(
+    "trial-plans",
+    HELM / "trial-plans-values.yaml",
+    folder=tuple(DEPLOY / "plans" / f"{name}.plan.json" for name in ("devices", "browser")),
+)
 
 
 def assert_confined(pod: dict[str, Any]) -> None:

@@ -10,9 +10,13 @@ import numpy as np
 from estimators import planning
 from estimators.domain import Attribute, Domain
 from estimators.methods.base import Design
-from estimators.plan import MAX_GROUPS, Guarantee, Plan
+from estimators.plan import MAX_GROUPS, Group, Guarantee, Plan
 from estimators.plan.request import Request
 from estimators.tally import Tally
+from estimators.view import View
+
+PAIR_GROUP = Group({"name": "grr", "cells": 4}, (View((0, 1)),), (1,))
+"""The group of `pair_plan`: the first two attributes by randomised response."""
 
 
 def mixed_domain(*cardinalities: int) -> Domain:
@@ -78,3 +82,31 @@ def exact_tallies(plan: Plan, table: Sequence[float], reports: int) -> list[Tall
         n = np.full(len(group.views), reports, np.int64)
         tallies.append(Tally(n, np.stack(counts)))
     return tallies
+
+
+def pair_plan(name: str, start: int, window: int, windows: int, **changes: Any) -> Plan:
+    """Return a plan of CALM over four bits, in which two groups report the first two.
+
+    Args:
+        name: name of the plan.
+        start: second in which it begins.
+        window: seconds of a window.
+        windows: number of windows.
+        **changes: fields that differ from those of this plan.
+    """
+    fields: dict[str, Any] = {
+        "purpose": "tests",
+        "owner": "tests",
+        "lineage": "0" * 32,
+        "domain": Domain.binary(4),
+        "epsilon": "1",
+        "k": 2,
+        "method": "calm",
+        "parameters": {},
+        "groups": (PAIR_GROUP,) * 2,
+        "users": 1000,
+        "marginals": ((0, 1),),
+        "partitions": 1,
+    }
+    times = {"start": start, "window": window, "expires": start + windows * window}
+    return Plan(name=name, **(fields | times | changes))

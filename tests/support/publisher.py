@@ -207,18 +207,25 @@ class Bench:
 
     Args:
         plan: the plan.
+        beside: another bench, whose broker and clock this one uses too; None for its own.
         config: settings of the publishers that differ from the product's.
     """
 
-    def __init__(self, plan: Plan, **config: float) -> None:
+    def __init__(self, plan: Plan, beside: Bench | None = None, **config: float) -> None:
         self.plan = plan
         self.names = names_of(plan)
-        self.clock = ManualClock(START * 1000)
-        self.broker = InProcessBroker(self.clock.now_ms, seconds=self.clock.monotonic)
+        self.clock = ManualClock(START * 1000) if beside is None else beside.clock
+        self.broker = (
+            InProcessBroker(self.clock.now_ms, seconds=self.clock.monotonic)
+            if beside is None
+            else beside.broker
+        )
         self.topics = self.broker.topics()
         self.topics.create(self.names.specs(DAY_MS))
         self.sink = self.broker.sink()
-        self.config = PublisherConfig(**{"poll_seconds": 0, "send_seconds": 5, **config})
+        self.config = PublisherConfig(
+            **{"poll_seconds": 0, "send_seconds": 5, "test_changes": False, **config}
+        )
         self.registry = CollectorRegistry()
         self.logs = slot_logs(plan)
 

@@ -17,12 +17,13 @@ from prometheus_client import CollectorRegistry
 
 from broker.clock import ManualClock
 from broker.in_process import InProcessBroker
+from broker.settings import load
 from broker.transport import Partition, Record
 from consumer.metrics.publisher import publisher_metrics
 from consumer.metrics.registry import tally_metrics
 from consumer.publish.config import PublisherConfig
 from consumer.publish.publisher import Publisher
-from consumer.runtime.config import TallyConfig, load
+from consumer.runtime.config import TallyConfig
 from consumer.subscribe.assembler import Snapshot
 from consumer.subscribe.subscribe import subscribe
 from consumer.tally.folding.fold import PartitionFold
@@ -92,7 +93,7 @@ class Stage:
             self.broker,
             self.names,
             clock=self.clock,
-            config=PublisherConfig(poll_seconds=0, refresh_seconds=1),
+            config=PublisherConfig(poll_seconds=0, refresh_seconds=1, test_changes=False),
             metrics=publisher_metrics(CollectorRegistry(), self.plan, self.names),
         )
 

@@ -23,15 +23,17 @@ import pytest
 
 from broker.kafka import connect
 from broker.names import TopicNames
-from broker.transport import Broker, Partition, Record
+from broker.transport import Broker, Record
 from consumer.subscribe.subscribe import plan_names
 from estimators.plan import Plan
 from estimators.wire.batch import decode_batch
 from producer import MemoryStore
 from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
+from tests.support.logs import read_reports
+from tests.support.ports import free_port
 from tests.support.producer import unsigned_reporter
-from tests.support.service.processes import Process, free_port, until
+from tests.support.service.processes import Process, until
 from tests.support.signed import Operator
 
 pytestmark = pytest.mark.kafka
@@ -78,22 +80,6 @@ class Place:
             *("--bootstrap", self.bootstrap, "--namespace", self.namespace),
             *("--spool", self.directory / "spool", "--port", self.port, *more),
         )
-
-
-def read_all(broker: Broker, plan: Plan, names: TopicNames) -> list[Record]:
-    partitions = [
-        Partition(topic, number) for topic in names.all_reports for number in range(plan.partitions)
-    ]
-    ends, reader = broker.topics().log_ends(partitions), broker.reader()
-    reader.assign(partitions)
-    for partition in partitions:
-        reader.seek(partition, 0)
-    found: list[Record] = []
-    deadline = time.monotonic() + DEADLINE
-    while any(reader.position(p) < end for p, end in ends.items()):
-        assert time.monotonic() < deadline, "the log could not be read in time"
-        found += reader.poll(0.5)
-    return found
 
 
 class Devices:
@@ -175,7 +161,7 @@ def test_thirty_kills_lose_nothing_and_count_nothing_twice(
         gateway.kill()
     lines = map(json.loads, (tmp_path / "gateway.log").read_text().splitlines())
     lost = sum(one["reports"] for one in lines if one["event"].startswith("batch lost"))
-    judge(plan, devices, read_all(broker, plan, place.names), lost)
+    judge(plan, devices, read_reports(broker, plan, place.names, DEADLINE), lost)
 
 
 def judge(plan: Plan, devices: Devices, records: list[Record], lost: int) -> None:
@@ -311,7 +297,7 @@ def test_nothing_of_the_sender_is_kept(
     assert b"serving reports" in kept["log"]
     kept |= {str(path): path.read_bytes() for path in (tmp_path / "spool").rglob("*.*")}
     assert any(name.endswith(".spool") for name in kept)
-    records = read_all(broker, plan, place.names)
+    records = read_reports(broker, plan, place.names, DEADLINE)
     assert records
     for record in records:
         assert record.headers == ()

@@ -10,11 +10,12 @@ import pytest
 
 from broker.kafka import connect
 from broker.names import TopicNames
-from broker.transport import Broker, Partition, Record
+from broker.transport import Broker, Record
 from estimators.plan import Plan
 from producer import MemoryStore
 from producer.gateway.batcher import Batcher
 from producer.simulation.produce import produce
+from tests.support.logs import read_reports
 from tests.support.producer import START, count, make_plan, some_codes, unsigned_reporter
 
 pytestmark = pytest.mark.kafka
@@ -38,18 +39,8 @@ def new_topics(broker: Broker, plan: Plan) -> TopicNames:
 
 
 def read_all(broker: Broker, plan: Plan, names: TopicNames) -> list[tuple[int, Record]]:
-    partitions = [
-        Partition(topic, number) for topic in names.all_reports for number in range(plan.partitions)
-    ]
-    ends, reader = broker.topics().log_ends(partitions), broker.reader()
-    reader.assign(partitions)
-    for partition in partitions:
-        reader.seek(partition, 0)
-    records, deadline = [], time.monotonic() + DEADLINE
-    while any(reader.position(p) < end for p, end in ends.items()):
-        assert time.monotonic() < deadline, "the log could not be read in time"
-        records += [(names.group_of(r.partition.topic), r) for r in reader.poll(0.5)]
-    return records
+    records = read_reports(broker, plan, names, DEADLINE)
+    return [(names.group_of(record.partition.topic), record) for record in records]
 
 
 def test_a_population_reports_over_kafka(broker: Broker) -> None:

@@ -184,7 +184,7 @@ def test_a_worker_that_is_killed_loses_nothing(stage: Stage) -> None:
         first.signal(signal.SIGKILL)
         first.wait(10)
         _, offsets = stored_counts(stage.bootstrap, stage.state_topic)
-        assert 0.1 * FEWER < accepted < 0.9 * FEWER
+        assert 0 < accepted < 0.9 * FEWER
         assert sum(offsets.values()) < read_by_first, "nothing unsaved was lost with the process"
         second = stage.consume("second", "--role", "tally")
         second.ready(90)

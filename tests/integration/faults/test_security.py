@@ -130,13 +130,17 @@ def test_every_role_does_its_job_and_no_secret_is_shown(stage: Stage, tmp_path: 
         watched = stage.command("subscriber", "watch", *stage.where, "--once")
         assert watched[0] == 0, watched
         assert "600 reports" in watched[1]
+        to = ["--to", f"parquet:{tmp_path / 'results'}", "--once"]
+        kept = stage.command("subscriber", "sink", *stage.where, *to)
+        assert kept[0] == 0, kept
+        assert list((tmp_path / "results").rglob("early-*.parquet"))
         for process in both:
             process.signal(signal.SIGTERM)
             assert process.wait(40) == 0, process.tail()
     finally:
         for process in both:
             process.kill()
-    output = "".join([*sent[1:], *watched[1:], *(p.log.read_text() for p in both)])
+    output = "".join([*sent[1:], *watched[1:], *kept[1:], *(p.log.read_text() for p in both)])
     assert not [user for user, secret in stage.secured.passwords.items() if secret in output]
 
 

@@ -19,6 +19,7 @@ from broker.kafka.broker import KafkaBroker
 from broker.transport import TopicSpec
 from consumer.subscribe.subscribe import plan_names
 from estimators.plan import Plan
+from estimators.wire import counts
 from tests.support.publisher import published_plan
 from tests.support.service.processes import run
 
@@ -93,3 +94,23 @@ def test_a_snapshot_of_a_newer_version_is_named(place: Place) -> None:
     place.broker.sink().send(place.names.snapshots, b"0/final/manifest", value).wait(20)
     line = place.refused("watch", code=2)
     assert "snapshot version 9.0 is newer than" in line
+
+
+def test_questions_that_no_counts_answer_get_the_reason(place: Place) -> None:
+    """Ask a plan without topics, one without finals, and one with counts of a later release."""
+    asked = ("--attributes", "a0")
+    line = place.refused("query", *asked)
+    assert f"topic {place.names.counts}" in line
+    assert "retired with its counts, or has none yet (create it: calmstream topics)" in line
+    place.broker.topics().create(place.names.specs(7 * 86_400_000))
+    assert "no window is final yet" in place.refused("query", *asked, code=2)
+    header = {"v": "2.0", "plan": place.plan.digest, "window": 0, "group": 0}
+    value = orjson.dumps(header) + b"\n"
+    place.broker.sink().send(place.names.counts, b"0/0000", value, partition=0).wait(20)
+    line = place.refused("query", *asked, code=2)
+    assert f"counts of version 2.0 are newer than {counts.VERSION}: upgrade to read them" in line
+
+
+def test_a_question_to_a_broker_that_is_away_ends(place: Place) -> None:
+    place.bootstrap = "127.0.0.1:1"
+    assert "127.0.0.1:1" in place.refused("query", "--attributes", "a0")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 
+import httpx
 import pytest
 
 from calmstream import demo
 from calmstream.cli import main
+from tests.support.ports import free_port
+from tests.support.service.processes import until
 
 FIELDS = (
     "reports accepted rejected windows snapshots method epsilon sse_mean tv_mean uniform_sse "
@@ -53,6 +59,43 @@ def test_over_the_embedded_broker(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("_short")
 def test_over_a_real_broker(capsys: pytest.CaptureFixture[str], kafka_bootstrap: str) -> None:
     check(outcome(capsys, "--bootstrap", kafka_bootstrap))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_short")
+def test_with_a_page_that_stays_open(capsys: pytest.CaptureFixture[str]) -> None:
+    port, seen = free_port(), []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def look() -> None:
+        """Look at the page when the demo is over, then end it."""
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            until("the last window", lambda: newest(client) == 1, 120)
+            table = client.get("/v1/plans/demo/tables", params={"attributes": "sex,income"})
+            seen.append((client.get("/").status_code, table.status_code))
+            until("the demo waits", lambda: signal.getsignal(signal.SIGTERM) != before, 60)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = handlers[signal.SIGTERM]
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        assert main(["demo", "--serve", "--port", str(port), "--reports", "20000"]) == 0
+    finally:
+        looking.join(60)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert seen == [(200, 200)]
+    assert f"the page stays open: http://127.0.0.1:{port}" in capsys.readouterr().out
+
+
+def newest(client: httpx.Client) -> int | None:
+    """Return the newest final window; None while there is none."""
+    try:
+        found = client.get("/v1/plans/demo/windows")
+    except httpx.TransportError:
+        return None
+    return found.json()["newest"] if found.status_code == 200 else None
 
 
 def test_devices_spread_over_what_is_left_of_the_plan() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.docs import ROOT, blocks, run_script
-from tests.support.service.processes import free_port
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.kafka
 
@@ -30,3 +30,26 @@ def test_the_commands_of_a_page_work(name: str, kafka_bootstrap: str, tmp_path: 
             lines = list(csv.DictReader(file))
         assert {line["kind"] for line in lines} == {"total"}
     assert "partition" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_commands_about_numbers_work(kafka_bootstrap: str, tmp_path: Path) -> None:
+    """The examples of numbers.md, with the page's data dictionary, and their results."""
+    page = ROOT / "docs" / "numbers.md"
+    (tmp_path / "dictionary.json").write_text(blocks(page, "test", "dictionary")[0])
+    parts = blocks(page, "test", "plan") + blocks(page, "test", "kafka")
+    words = [part.replace("localhost:9092", kafka_bootstrap) for part in parts]
+    done = run_script(words, tmp_path, 280, CALMSTREAM_HTTP_PORT=str(free_port()))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    with (tmp_path / "means.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["statistic"] for row in rows} == {"mean", "median", "rank", "share:yes"}
+    with (tmp_path / "people.csv").open() as file:
+        ages = [min(max(float(row["age"]), 18.0), 90.0) for row in csv.DictReader(file)]
+    mean = next(r for r in rows if (r["attributes"], r["statistic"]) == ("age", "mean"))
+    away = abs(float(mean["value"]) - sum(ages) / len(ages))
+    assert 0.0 < float(mean["stderr"]) < 20.0
+    assert away < 6.0 * float(mean["stderr"])
+    # The commands query and evaluate print tables.
+    for words_of_a_table in ("rank", "share:100..10000", "noise-aware", "calm"):
+        assert words_of_a_table in done.stdout

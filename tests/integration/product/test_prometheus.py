@@ -25,9 +25,10 @@ from estimators.plan import Plan
 from estimators.wire.batch import Batch, encode_batch
 from producer import MemoryStore
 from tests.support.deploy import panels
+from tests.support.ports import free_port
 from tests.support.producer import unsigned_reporter
 from tests.support.publisher import published_plan
-from tests.support.service.processes import Process, free_port, run, until
+from tests.support.service.processes import Process, run, until
 from tests.support.service.prometheus_server import RANGE, PrometheusServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -74,7 +75,9 @@ class Scene:
         self.publisher = self.consume("publish", "p", "--refresh-seconds", "1")
         self.gateway = self._gateway()
         port, central = free_port(), free_port()
-        service = [process.port for process in (*self.tallies, self.publisher, self.gateway)]
+        self.readers = (self._server(), self._sink())
+        processes = (*self.tallies, self.publisher, self.gateway, *self.readers)
+        service = [process.port for process in processes]
         self.prometheus = stack.enter_context(
             PrometheusServer(
                 directory / "prometheus",
@@ -100,6 +103,16 @@ class Scene:
         where = ("--bootstrap", self.bootstrap, "--port", self._reports, "--allow-unsigned")
         spool = self._directory / "spool"
         return self._start("gateway", "gateway", "--plans", plans, "--spool", spool, *where)
+
+    def _server(self) -> Process:
+        """Start a server of results, of the plans that the gateway has."""
+        where = ("--bootstrap", self.bootstrap, "--port", free_port(), "--allow-unsigned")
+        return self._start("serve", "serve", "--plans", self._directory / "plans", *where)
+
+    def _sink(self) -> Process:
+        """Start a sink into files."""
+        target = f"parquet:{self._directory / 'results'}"
+        return self._start("sink", "sink", *self.where, "--to", target)
 
     def report(self) -> None:
         """Hand one report to the gateway, if it answers."""
@@ -255,5 +268,6 @@ def check_a_stopped_publisher_and_the_end(scene: Scene) -> None:
     scene.publisher.signal(signal.SIGTERM)
     scene.expect(20, "CalmstreamPublisherAbsent")
     assert scene.publisher.wait(20) == 0
-    scene.tallies[0].kill()
+    for process in (scene.tallies[0], *scene.readers):
+        process.kill()
     scene.expect(30, "CalmstreamAbsent")

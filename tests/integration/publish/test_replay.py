@@ -22,7 +22,10 @@ from tests.support.service.recount import read_all
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-WINDOW_SECONDS = 6
+# Long enough for the processes to start, and the records to be sent, on a busy machine.
+WINDOW_SECONDS = 12
+START_SECONDS = 20
+RECORDS = 1800
 WINDOWS = 3
 
 
@@ -34,7 +37,7 @@ def short_plan() -> Plan:
         purpose="a test",
         owner="tests",
         lineage=secrets.token_hex(16),
-        start=int(time.time()) + 5,
+        start=int(time.time()) + START_SECONDS,
         window=WINDOW_SECONDS,
         windows=WINDOWS,
         grace=1,
@@ -52,8 +55,8 @@ def closed_sets(bootstrap: str, namespace: str, plan: Plan) -> dict[bytes, bytes
     return {key: value for key, value in records.items() if b"/early/" not in key}
 
 
-def kept_counts(bootstrap: str, namespace: str, plan: Plan) -> dict[bytes, bytes]:
-    """Return the newest counts of each window and group."""
+def kept_records(bootstrap: str, namespace: str, plan: Plan) -> dict[bytes, bytes]:
+    """Return the newest counts of each window and group, and the tests of change of each window."""
     topic = f"{namespace}.{plan.name}-{plan.digest[:8]}.counts"
     return {record.key: record.value for record in read_all(bootstrap, topic)}
 
@@ -62,7 +65,7 @@ def test_a_replayed_log_gives_identical_finals(kafka_bootstrap: str, tmp_path: P
     plan = short_plan()
     path, records = tmp_path / "plan.json", tmp_path / "records.csv"
     path.write_bytes(plan.to_bytes())
-    rows = "\n".join(f"{i & 1},{i >> 1 & 1},{i >> 2 & 1},{i >> 3 & 1}" for i in range(9000))
+    rows = "\n".join(f"{i & 1},{i >> 1 & 1},{i >> 2 & 1},{i >> 3 & 1}" for i in range(RECORDS))
     records.write_text(f"{','.join(plan.domain.names)}\n{rows}\n")
     where = ["--plan", path, "--bootstrap", kafka_bootstrap]
     assert run("topics", *where).returncode == 0
@@ -76,10 +79,10 @@ def test_a_replayed_log_gives_identical_finals(kafka_bootstrap: str, tmp_path: P
     live = Process(tmp_path / "live.log", "consume", *where)
     try:
         live.ready()
-        rate = 9000 / (WINDOW_SECONDS * WINDOWS - 4)
-        sent = run("produce", *where, "--records", records, "--rate", rate, seconds=60)
+        rate = RECORDS / (WINDOW_SECONDS * WINDOWS - 12)
+        sent = run("produce", *where, "--records", records, "--rate", rate, seconds=180)
         assert sent.returncode == 0, sent.stderr
-        until("all windows final", lambda: manifests("calmstream") == expected, 60)
+        until("all windows final", lambda: manifests("calmstream") == expected, 180)
         live.signal(signal.SIGTERM)
         assert live.wait(30) == 0
     finally:
@@ -89,7 +92,7 @@ def test_a_replayed_log_gives_identical_finals(kafka_bootstrap: str, tmp_path: P
     assert made.returncode == 0, made.stderr
     again = Process(tmp_path / "again.log", "consume", *where, "--output-namespace", "again")
     try:
-        until("all windows final again", lambda: manifests("again") == expected, 60)
+        until("all windows final again", lambda: manifests("again") == expected, 180)
     finally:
         again.kill()
 
@@ -97,9 +100,11 @@ def test_a_replayed_log_gives_identical_finals(kafka_bootstrap: str, tmp_path: P
     second = closed_sets(kafka_bootstrap, "again", plan)
     assert len(first) > expected
     assert second == first
-    counts = kept_counts(kafka_bootstrap, "calmstream", plan)
-    assert len(counts) == WINDOWS * len(plan.groups)
-    assert kept_counts(kafka_bootstrap, "again", plan) == counts
+    records_kept = kept_records(kafka_bootstrap, "calmstream", plan)
+    tests = sum(key.endswith(b"/changes") for key in records_kept)
+    assert tests == WINDOWS
+    assert len(records_kept) == WINDOWS * (len(plan.groups) + 1)
+    assert kept_records(kafka_bootstrap, "again", plan) == records_kept
 
     asked = run("query", *where, "--attributes", "a0,a1", "--format", "json")
     assert asked.returncode == 0, asked.stderr
@@ -112,4 +117,4 @@ def test_a_replayed_log_gives_identical_finals(kafka_bootstrap: str, tmp_path: P
     done = run("replay", *where, "--output-namespace", "once-more")
     assert done.returncode == 0, done.stderr
     assert closed_sets(kafka_bootstrap, "once-more", plan) == first
-    assert kept_counts(kafka_bootstrap, "once-more", plan) == counts
+    assert kept_records(kafka_bootstrap, "once-more", plan) == records_kept

@@ -18,9 +18,10 @@ from broker.clock import SystemClock
 from broker.kafka import connect
 from broker.kafka.broker import KafkaBroker
 from broker.names import TopicNames
+from broker.settings import load
 from broker.transport import Partition, Record
 from consumer.metrics.registry import tally_metrics
-from consumer.runtime.config import TallyConfig, load
+from consumer.runtime.config import TallyConfig
 from consumer.tally.folding.fold import PartitionFold
 from consumer.tally.worker import TallyWorker
 from estimators.plan import Plan

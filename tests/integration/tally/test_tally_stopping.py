@@ -6,11 +6,16 @@ They run on the in-process broker.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from broker.clock import SystemClock
+from broker.in_process.readers import InProcessGroupReader
 from broker.transport import Partition
 from consumer.tally.worker import TallyWorker
+from estimators.errors import RecoverableError
 from tests.support.tally import at, small_plan
 from tests.support.tally_bench import Stage, assert_state_is_the_log, sample
 
@@ -87,6 +92,26 @@ def test_stop_during_a_restore_that_cannot_end() -> None:
     stop.set()
     thread.join(20)
     assert not thread.is_alive()
+
+
+def test_a_broker_that_restarts_while_a_worker_joins_does_not_end_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(small_plan())
+    subscribe, asked = InProcessGroupReader.subscribe, []
+
+    def away_at_first(reader: InProcessGroupReader, topics: Iterable[str]) -> None:
+        asked.append(reader)
+        if len(asked) < 3:
+            raise RecoverableError("looking up topics: the broker is not ready")
+        subscribe(reader, topics)
+
+    monkeypatch.setattr(InProcessGroupReader, "subscribe", away_at_first)
+    worker = stage.worker()
+    assert len(asked) == 3
+    stage.batch(0, [3])
+    stage.turns(worker)
+    assert sample(worker, "reports_accepted_total") == 1
 
 
 def _eventually(happened: Any, seconds: float = 10.0) -> bool:

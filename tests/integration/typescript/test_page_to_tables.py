@@ -16,7 +16,8 @@ from consumer.subscribe.assembler import Snapshot
 from consumer.subscribe.subscribe import subscribe
 from estimators.plan.document import read_plan
 from estimators.wire.snapshot import Kind
-from tests.support.service.processes import Process, free_port, run, until
+from tests.support.ports import free_port
+from tests.support.service.processes import Process, run, until
 from tests.support.typescript.package import built, chromium
 from tests.support.typescript.package import run as run_node
 

@@ -117,6 +117,23 @@ def test_the_work_of_all_groups_decides_alike() -> None:
     assert [answer.startswith("refused") for answer in found] == [False, True]
 
 
+def test_the_statistics_of_published_tables_are_read_alike() -> None:
+    good = ["mean", "median", "rank", "q0.9", "q0.25", "q0.000000001"]
+    odd: list[Any] = [
+        *("mode", "Mean", "q0", "q0.0", "q0.90", "q1.5", "q.5", "q0.0000000001", "q0.٣", "mean\n"),
+        *("", "share:1+", 1, None, ["mean"], {}, good[0]),
+    ]
+    lists: list[Any] = [good, *[[one] for one in good], [], "mean", {}, None, 1]
+    lists += [["mean", one] for one in odd] + [
+        [f"q0.{i}" for i in range(11, 11 + n)] for n in (8, 9)
+    ]
+    plan = orjson.loads(DOCUMENTS[0])
+    raws = [orjson.dumps({**plan, "summaries": one}, option=orjson.OPT_SORT_KEYS) for one in lists]
+    found = read(raws)
+    assert list(disagreements(raws, found)) == []
+    assert sum(answer.endswith(" canonical") for answer in found) == len(good) + 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_plans_that_are_written_to_harm(name: str) -> None:

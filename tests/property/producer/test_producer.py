@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -174,6 +175,7 @@ def test_a_state_survives_the_disk(state: DeviceState) -> None:
     assert from_bytes(to_bytes(state)) == state
 
 
+@pytest.mark.slow
 @given(state=states, data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_a_changed_byte_never_gives_another_state(state: DeviceState, data: st.DataObject) -> None:

@@ -15,6 +15,7 @@ from estimators.errors import PlanError
 from estimators.plan import PLAN_VERSION, Group, Plan
 from estimators.randomness import SeededRandomness
 from estimators.view import View
+from estimators.wire import packed
 from estimators.wire.batch import TICK, Batch, encode_batch
 
 Message = tuple[bytes | None, bytes | None]
@@ -39,7 +40,8 @@ def _possible(name: str) -> bool:
 def plan_of(version: int = PLAN_VERSION) -> Plan:
     """Return a plan with a group for every mechanism that works with four cells.
 
-    The last group has two views, so that its batches have a column for the view.
+    The last group has two views, so that its batches have a column for the view. From version 2 on
+    batches may be packed.
     """
     views = ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
     names = [name for name in sorted(mechanisms.MECHANISMS) if _possible(name)]
@@ -53,19 +55,20 @@ def plan_of(version: int = PLAN_VERSION) -> Plan:
         name="fuzz", purpose="tests", owner="tests", lineage="0" * 32, domain=Domain.binary(4),
         epsilon="1", k=2, method="calm", parameters={}, groups=tuple(groups), start=1_700_000_000,
         expires=1_700_000_040, window=10, users=1000, marginals=((0, 1),),
-        version=version,
+        version=version, packed=version > 1,
     )  # fmt: skip
 
 
 def good(plan: Plan, group: int, dice: random.Random) -> Message:
-    """Return key and value of a valid batch."""
+    """Return key and value of a valid batch; half of them are packed where the plan allows it."""
     n = dice.choice((1, 2, 5, 40))
     mechanism, views = plan.mechanisms[group], len(plan.groups[group].views)
     values = np.array([dice.randrange(mechanism.cells) for _ in range(n)])
     columns = mechanism.perturb(values, SeededRandomness(dice.randrange(1 << 30)))
     view = np.array([dice.randrange(views) for _ in range(n)]) if views > 1 else None
     batch = Batch(dice.randrange(4), n, view, columns)
-    return dice.randbytes(16), encode_batch(plan, group, batch)
+    encode = packed.encode if plan.packed and dice.random() < 0.5 else encode_batch
+    return dice.randbytes(16), encode(plan, group, batch)
 
 
 def messages(plan: Plan, group: int, seed: int, pool: int = 50) -> Iterator[Message]:

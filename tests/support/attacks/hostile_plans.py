@@ -7,17 +7,15 @@ memory.
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import subprocess
-import sys
+import multiprocessing
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import orjson
 
-ROOT = Path(__file__).parents[3]
+from tests.support.attacks.plan_reader import answer
+
 SIZE = 8 << 20
 """Largest plan that a device reads, in bytes."""
 
@@ -235,49 +233,36 @@ CASES: dict[str, Callable[[], bytes]] = {
     **{f"purpose: {n}": (lambda t=t: filled(t, "purpose")) for n, t in TEXTS.items()},
 }
 
-_READER = """
-import json, sys, time
-raw = sys.stdin.buffer.read()
-from estimators.errors import PlanError
-from producer import MemoryStore, read_device_plan
-from tests.support.producer import unsigned_reporter
-
-def seconds(): return time.process_time()
-def peak(): return int(next(x for x in open("/proc/self/status") if "VmHWM" in x).split()[1]) << 10
-
-found, start = {}, seconds()
-try:
-    plan = read_device_plan(raw)
-except PlanError as error:
-    plan, found["refused"] = None, str(error)
-found |= {"seconds": seconds() - start, "rss": peak()}
-if plan is not None:
-    start = seconds()
-    report = unsigned_reporter(plan, MemoryStore(), clock=lambda: plan.start * 1000).report({})
-    found |= {"report_seconds": seconds() - start, "report_rss": peak()}
-    found["reported"] = report is not None
-print(json.dumps(found))
-"""
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["tests.support.attacks.plan_reader"])
 
 
 def read_apart(raw: bytes) -> dict[str, Any]:
     """Read a plan in a new process, report under it, and return what happened.
 
+    The process is forked from one that has imported the device and has read nothing.
+
     Returns:
         ``refused`` with the message, or ``reported``; seconds of CPU and peak resident bytes.
+
+    Raises:
+        AssertionError: the reader ended without an answer, or did not answer in time.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", _READER],
-        input=raw,
-        cwd=ROOT,
-        capture_output=True,
-        timeout=DEADLINE,
-        check=False,
-        env={"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"},
-    )
-    if done.returncode:
-        raise AssertionError(f"the reader failed: {done.stderr.decode()[-800:]}")
-    outcome: dict[str, Any] = json.loads(done.stdout)
+    ours, its = _PROCESSES.Pipe(duplex=False)
+    process = _PROCESSES.Process(target=answer, args=(raw, its))
+    process.start()
+    its.close()
+    try:
+        if not ours.poll(DEADLINE):
+            raise AssertionError(f"the reader did not answer within {DEADLINE:g} s")
+        outcome: dict[str, Any] = ours.recv()
+    except EOFError:
+        process.join(DEADLINE)
+        raise AssertionError(f"the reader ended with code {process.exitcode}") from None
+    finally:
+        ours.close()
+        process.kill()
+        process.join()
     return outcome
 
 

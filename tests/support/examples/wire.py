@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from estimators.errors import Rejection
 from estimators.mechanisms.hashing import buckets
 from estimators.plan import Plan
 from estimators.plan.document import read_plan
-from estimators.randomness import exp_weight
+from estimators.randomness import SeededRandomness, exp_weight
+from estimators.wire import packed
 from estimators.wire.batch import Batch, decode_batch, encode_batch
 from producer.device.assignment import GROUP, SLOT, keyed_word, place
 from tests.support.typescript.cases import SPECS, cases, plans
@@ -43,6 +45,7 @@ def document() -> dict[str, Any]:
         "accepted": [accepted(plan, group) for group in (groups_of(plan)["grr"], 2)],
         "rejected": rejected(plan),
         "reports": reports(),
+        "packed": packed_batches(),
     }
 
 
@@ -120,6 +123,54 @@ def rejected(plan: Plan) -> list[dict[str, Any]]:
             examples.append({"group": topic, "body": each, "reason": rejection.reason.value})
     assert len(examples) == len(bodies)
     return examples
+
+
+PACKED = (("grr", 2), ("grr", 12), ("oue", 4), ("olh", 4), ("hadamard-coefficient", 6))
+"""Mechanism and number of the plan whose batches are packed: columns of 1, 2 and 4 bytes, bits, two
+columns, two views."""
+
+
+def packed_batches() -> dict[str, Any]:
+    """Batches of three reports, packed and as JSON, and packed bytes that are rejected."""
+    listed = [replace(plans(name)[number], packed=True) for name, number in PACKED]
+    found = []
+    for number, plan in enumerate(listed):
+        mechanism, views = plan.mechanisms[0], len(plan.groups[0].views)
+        columns = mechanism.perturb(np.arange(3) % mechanism.cells, SeededRandomness(number))
+        view = np.array([0, 1, 1]) if views > 1 else None
+        batch = Batch(17, 3, view, columns)
+        raw, body = packed.encode(plan, 0, batch), json.loads(encode_batch(plan, 0, batch))
+        found.append({"plan": number, "key": KEY.hex(), "packed": raw.hex(), "body": body})
+    plan, good = listed[1], bytes.fromhex(found[1]["packed"])
+    return {
+        "plans": [plan.to_bytes().decode() for plan in listed],
+        "cases": found,
+        "rejected": [_refused(plan, 1, raw) for raw in _broken(good)],
+    }
+
+
+def _broken(good: bytes) -> list[bytes]:
+    """Change a valid batch of grr over 1,000 cells: version, digest, group, n, length, a value."""
+    return [
+        b"\x02" + good[1:],
+        b"\x01\x02" + good[2:],
+        good[:2] + b"\xff" * 8 + good[10:],
+        good[:10] + b"\x01" + good[11:],
+        good[:16] + b"\x00\x00" + good[18:],
+        good[:16] + b"\x04\x00" + good[18:],
+        good + b"\x00",
+        good[:-1],
+        good[:12],
+        good[:-2] + b"\xe8\x03",
+    ]
+
+
+def _refused(plan: Plan, number: int, raw: bytes) -> dict[str, Any]:
+    try:
+        decode_batch(plan, 0, KEY, raw)
+    except Rejection as rejection:
+        return {"plan": number, "packed": raw.hex(), "reason": rejection.reason.value}
+    raise AssertionError(raw.hex())
 
 
 def reports(per_mechanism: int = 8) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,12 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import calmstream
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.support.ports import free_port
 
 
 def until(what: str, condition: Callable[[], bool], seconds: float, pause: float = 0.05) -> None:
@@ -54,9 +48,14 @@ def command(arguments: Sequence[object]) -> list[str]:
 
 
 def environment(settings: dict[str, str] | None = None) -> dict[str, str]:
-    """Return variables with which a child imports the same product, in any directory."""
+    """Return variables with which a child imports the same product, in any directory.
+
+    The settings of the tests themselves are left out: a release refuses names it does not know.
+    """
     product = str(Path(calmstream.__file__).parents[1])
-    return os.environ | {"PYTHONPATH": product, "PYTHONSAFEPATH": "1"} | (settings or {})
+    ours = ("CALMSTREAM_REQUIRE_", "CALMSTREAM_TEST_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return inherited | {"PYTHONPATH": product, "PYTHONSAFEPATH": "1"} | (settings or {})
 
 
 class Process:
@@ -93,10 +92,12 @@ class Process:
     def alive(self) -> bool:
         return self.child.poll() is None
 
-    def page(self, path: str) -> tuple[int, str]:
+    def page(self, path: str, accept: str = "*/*") -> tuple[int, str]:
         """Return status and body of an HTTP page; status 0 while the port is closed."""
+        url = f"http://127.0.0.1:{self.port}{path}"
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as page:
+            request = urllib.request.Request(url, headers={"Accept": accept})
+            with urllib.request.urlopen(request, timeout=5) as page:
                 return page.status, page.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

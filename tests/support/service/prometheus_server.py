@@ -15,7 +15,8 @@ from typing import Any, Self
 import yaml
 
 from tests.support.deploy import RULES, tool
-from tests.support.service.processes import free_port, until
+from tests.support.ports import free_port
+from tests.support.service.processes import until
 
 RANGE = "10s"
 """The range that replaces every range of the rules and panels."""

@@ -74,19 +74,46 @@ SPECS: dict[str, list[tuple[Document, list[int]]]] = {
 """Per mechanism: its fields, and the cardinalities of the attributes that a view names."""
 
 
+KINDS: list[Document] = [
+    {
+        "name": "größe", "kind": "number", "unit": "µs", "edges": ["-1.5", "0.1", "3"],
+        "below": True, "above": True, "rounding": "bin", "other": "?",
+    },
+    {"name": "age", "kind": "number", "unit": "", "edges": ["0", "1", "2.5"], "rounding": "grid"},
+    {"name": "apps", "kind": "choices", "options": ["mail", "maps"], "other": "maps"},
+    {"name": "size", "kind": "ordered", "labels": ["s", "m", "l"], "other": "s"},
+    {"name": "cost", "kind": "number", "unit": "", "edges": ["0", "1", "4"],
+     "below": False, "above": False, "rounding": "bin"},
+]  # fmt: skip
+"""Attributes of every kind, with 5, 3, 2, 2, 3 and 2 codes."""
+
+VALUES: list[Any] = [
+    *(-1.5, -1.4999999999999998, 0, -0.0, 0.1, 0.09999999999999999, 0.3, 0.5, 1, 1.7, 2.5, 3, 7),
+    *(1e300, -1e300, 2**53, 10**15, "1", "s", "mail", True, None, {}, []),
+    *(["mail"], ["maps", "x"], ["x"], ["mail", 3, None], ["mail", "maps"]),
+]
+"""Values of records of these attributes, most of which fit some of them."""
+
+
 def plans(name: str) -> list[Plan]:
     """Plans of one mechanism each: every field and epsilon, both guarantees, all kinds of views."""
-    return [
-        _plan(name, fields, cardinalities, epsilon, once=(i + j) % 2 == 0)
+    found = [
+        _plan(name, fields, _labelled(cardinalities), epsilon, once=(i + j) % 2 == 0)
         for i, (fields, cardinalities) in enumerate(SPECS[name])
         for j, epsilon in enumerate(EPSILONS)
     ]
+    if name == "grr":
+        found.append(_plan(name, {"cells": 360}, _kinds(), "8", once=True))
+    return found
 
 
-def _plan(
-    name: str, fields: Document, cardinalities: Sequence[int], epsilon: str, *, once: bool
-) -> Plan:
-    domain = Domain(
+def _kinds() -> Domain:
+    first = {"name": "häufig 0", "labels": ["0", "1", "2", "3"]}
+    return Domain.from_json([first, *KINDS])
+
+
+def _labelled(cardinalities: Sequence[int]) -> Domain:
+    return Domain(
         tuple(
             # An attribute in two has a code for unknown labels.
             Attribute(
@@ -95,7 +122,10 @@ def _plan(
             for j, r in enumerate((4, *cardinalities))
         )
     )
-    views = _views(domain, tuple(range(1, len(cardinalities) + 1)), int(fields["cells"]))
+
+
+def _plan(name: str, fields: Document, domain: Domain, epsilon: str, *, once: bool) -> Plan:
+    views = _views(domain, tuple(range(1, len(domain))), int(fields["cells"]))
     group = Group({"name": name, **fields}, views, tuple(range(1, len(views) + 1)))
     return Plan(
         name="conformance", purpose="testing", owner="tests", lineage="5d0f2c9b" * 4,
@@ -222,6 +252,9 @@ def _record(plan: Plan, generator: np.random.Generator) -> Mapping[str, Any]:
     """Labels as texts or integers; some unknown, some missing."""
     record: dict[str, Any] = {}
     for attribute in plan.domain.attributes:
+        if attribute.kind is not None:
+            record[attribute.field] = VALUES[int(generator.integers(len(VALUES)))]
+            continue
         label = int(generator.integers(attribute.cardinality))
         kind = int(generator.integers(10))
         if kind:

@@ -1,4 +1,4 @@
-"""The edge in TypeScript for tests: built once, run by Node."""
+"""Projects in TypeScript for tests, the edge foremost: built once, run by Node."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-EDGE = Path(__file__).resolve().parents[3] / "edge" / "typescript"
+_ROOT = Path(__file__).resolve().parents[3]
+EDGE = _ROOT / "edge" / "typescript"
 REQUIRED = "CALMSTREAM_REQUIRE_NODE"
 LEAST_NODE = 20
 TIMEOUT = 600.0
@@ -33,29 +35,79 @@ def lacking(why: str) -> None:
     pytest.skip(why)
 
 
-def built() -> Path:
-    """Build package and tests where the sources changed; return the directory."""
-    _check_node()
-    with _alone():
-        lock = hashlib.sha256((EDGE / "package-lock.json").read_bytes()).hexdigest()
-        if _changed(EDGE / "node_modules" / ".lock-digest", lock):
-            npm("ci")
-            (EDGE / "node_modules" / ".lock-digest").write_text(lock)
-        sources = _digest()
-        if _changed(EDGE / "build" / ".sources", sources):
-            run("build.mjs", "--tests")
-            (EDGE / "build" / ".sources").write_text(sources)
-    return EDGE / "build"
+@dataclass(frozen=True)
+class Project:
+    """A folder with ``package-lock.json`` and ``build.mjs``, which writes tests into ``build``.
+
+    Attributes:
+        folder: of the project.
+        build_options: of ``build.mjs``.
+    """
+
+    folder: Path
+    build_options: tuple[str, ...] = ("--tests",)
+
+    def built(self) -> Path:
+        """Build project and tests where the sources changed; return the directory."""
+        _check_node()
+        with self._alone():
+            self._install()
+            sources = self._digest()
+            if _changed(self.folder / "build" / ".sources", sources):
+                self.run("build.mjs", *self.build_options)
+                (self.folder / "build" / ".sources").write_text(sources)
+        return self.folder / "build"
+
+    def run(self, *arguments: str, timeout: float = TIMEOUT, **variables: str) -> str:
+        """Run Node in the folder; return what it printed."""
+        return self._run(["node", "--no-warnings", *arguments], timeout, variables)
+
+    def npm(self, *arguments: str) -> str:
+        """Run npm in the folder."""
+        return self._run(["npm", *arguments], TIMEOUT, {})
+
+    def _install(self) -> None:
+        lock = hashlib.sha256((self.folder / "package-lock.json").read_bytes()).hexdigest()
+        if _changed(self.folder / "node_modules" / ".lock-digest", lock):
+            self.npm("ci")
+            (self.folder / "node_modules" / ".lock-digest").write_text(lock)
+
+    def _run(self, command: list[str], timeout: float, variables: dict[str, str]) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        shown = f"{' '.join(command)}\n{done.stdout[-6000:]}{done.stderr[-3000:]}"
+        assert done.returncode == 0, shown
+        return done.stdout
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        name = hashlib.sha256(str(self.folder).encode()).hexdigest()[:16]
+        with Path(tempfile.gettempdir(), f"calmstream-typescript-{name}.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _digest(self) -> str:
+        """Digest of everything that a build reads."""
+        whole = hashlib.sha256()
+        for path in sorted(self.folder.rglob("*")):
+            name = path.relative_to(self.folder)
+            if path.is_file() and not {"node_modules", "build", "dist"} & set(name.parts):
+                whole.update(f"{name}\0".encode() + path.read_bytes())
+        return whole.hexdigest()
 
 
-def run(*arguments: str, timeout: float = TIMEOUT) -> str:
-    """Run Node in the package's directory; return what it printed."""
-    return _run(["node", "--no-warnings", *arguments], timeout)
+PAGE = Project(_ROOT / "consumer" / "serve" / "page", ("--tests", "--out=build/assets"))
+"""The page of ``calmstream serve``; its committed files are left alone."""
 
-
-def npm(*arguments: str) -> str:
-    """Run npm in the package's directory."""
-    return _run(["npm", *arguments], TIMEOUT)
+_EDGE = Project(EDGE)
+built, run, npm = _EDGE.built, _EDGE.run, _EDGE.npm
 
 
 def answers(tool: str, lines: Sequence[str], timeout: float = TIMEOUT) -> list[str]:
@@ -77,17 +129,9 @@ def chromium() -> str:
     raise AssertionError
 
 
-def _run(command: list[str], timeout: float) -> str:
-    done = subprocess.run(
-        command, cwd=EDGE, capture_output=True, text=True, timeout=timeout, check=False
-    )
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-6000:]}{done.stderr[-3000:]}"
-    return done.stdout
-
-
 def _check_node() -> None:
     if not shutil.which("node") or not shutil.which("npm"):
-        lacking("there is no Node: the edge in TypeScript was not tested")
+        lacking("there is no Node: nothing in TypeScript was tested")
     version = subprocess.run(
         ["node", "--version"], capture_output=True, text=True, timeout=60, check=True
     ).stdout
@@ -95,27 +139,5 @@ def _check_node() -> None:
         lacking(f"Node {version.strip()} is older than {LEAST_NODE}")
 
 
-@contextmanager
-def _alone() -> Iterator[None]:
-    with Path(tempfile.gettempdir(), f"calmstream-edge-{_name()}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _name() -> str:
-    return hashlib.sha256(str(EDGE).encode()).hexdigest()[:16]
-
-
 def _changed(stamp: Path, digest: str) -> bool:
     return not stamp.exists() or stamp.read_text() != digest
-
-
-def _digest() -> str:
-    """Digest of everything that a build reads."""
-    whole = hashlib.sha256()
-    for path in sorted(EDGE.rglob("*")):
-        if path.is_file() and not {"node_modules", "build", "dist"} & set(
-            path.relative_to(EDGE).parts
-        ):
-            whole.update(f"{path.relative_to(EDGE)}\0".encode() + path.read_bytes())
-    return whole.hexdigest()

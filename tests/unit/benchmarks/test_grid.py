@@ -14,7 +14,8 @@ import pytest
 import benchmarks.grid.__main__ as grid
 from benchmarks.grid.cells import MAX_CELLS, OURS, Cell, chosen_methods, measure, targets_of
 from benchmarks.grid.table import breaks, geometric, ranks, ratio, show
-from benchmarks.populations import GROUPS, grouped
+from benchmarks.populations import grouped
+from benchmarks.strangers.sets import GROUPS
 from benchmarks.study import Study
 from estimators.methods.auto import Prediction
 from tests.support.plans import mixed_domain

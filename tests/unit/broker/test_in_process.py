@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from broker.in_process import InProcessBroker, SendFault
+from broker.in_process.log import stored_bytes
 from broker.transport import Changes, Partition, TopicSpec
 from estimators.errors import FatalError, RecoverableError
+from tests.support.batches import Row, batch
 
 WHERE = Partition("t", 0)
 
 
 class Clock:
-    """A time that moves when told."""
+    """A clock that moves only when a test sets it."""
 
     def __init__(self, now: float = 0) -> None:
         self.now = now
@@ -341,3 +343,14 @@ def test_threads_share_the_broker_and_a_waiting_poll_wakes() -> None:
     assert len(got) == len(set(got)) == total
     for who in (b"a", b"b"):
         assert {v for v in got if v.startswith(who)} == {who + b"%d" % n for n in range(total // 2)}
+
+
+@pytest.mark.parametrize("size", [None, 0, 1, 63, 64, 5000, 9000])
+@pytest.mark.parametrize("headers", [(), (("reason", b"x" * 64), ("é", b""))])
+def test_a_records_size_is_that_of_its_batch_in_kafka(
+    size: int | None, headers: Sequence[tuple[str, bytes]]
+) -> None:
+    value = None if size is None else bytes(size)
+    for key in (None, b"", bytes(16), bytes(300)):
+        row = Row(value, key, [(name.encode(), content) for name, content in headers])
+        assert stored_bytes(key, value, tuple(headers)) == len(batch([row]))

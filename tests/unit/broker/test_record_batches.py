@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords, MemoryRecordsBuilder
 
-from broker.record_batches import Columns, CorruptBatch, Damaged, as_records, decode_batches
+from broker.record_batches import Columns, CorruptBatch, Damaged, as_chunk, decode_batches
 from broker.record_batches.codecs import MAX_BYTES
 from broker.record_batches.decode import MAX_RECORDS
-from broker.record_batches.record_headers import MAX_HEADERS
+from broker.record_headers import MAX_HEADERS
 from broker.transport import Partition, Record
 from tests.support.batch_reading import slow_reading
 from tests.support.batches import (
@@ -48,7 +48,12 @@ PLAIN = encode_rows(ROWS)
 
 
 def read(data: bytes, start: int = 0) -> list[Record]:
-    return [r for piece in decode_batches(data, start) for r in as_records(WHERE, piece)]
+    return [r for piece in decode_batches(data, start) for r in records_of(piece)]
+
+
+def records_of(piece: Columns | Damaged) -> list[Record]:
+    chunk = as_chunk(WHERE, piece)
+    return [] if chunk is None else list(chunk.records())
 
 
 def only(data: bytes) -> Record:
@@ -289,7 +294,7 @@ def test_a_wrong_checksum_is_a_fault_and_no_verdict() -> None:
     data = batch(ROWS) + batch(ROWS, base_offset=5, checksum=1)
     records: list[Record] = []
     with pytest.raises(CorruptBatch, match="checksum of the batch at offset 5"):
-        records.extend(r for piece in decode_batches(data) for r in as_records(WHERE, piece))
+        records.extend(r for piece in decode_batches(data) for r in records_of(piece))
     assert [r.offset for r in records] == list(range(5))
 
 

@@ -19,7 +19,7 @@ MINUTES = 120
 WINDOW, GRACE, WINDOWS = 600, 60, 1000
 Values = Callable[[int], object]
 PLAN = 'plan="p-00000000"'
-A, B, C = (f'instance="{name}",job="calmstream"' for name in "abc")
+A, B, C, D, E = (f'instance="{name}",job="calmstream"' for name in "abcde")
 
 
 def due(minute: int) -> int:
@@ -36,6 +36,14 @@ def publisher(name: str, labels: str = "") -> str:
 
 def gateway(name: str, labels: str = "") -> str:
     return f"calmstream_gateway_{name}{{{C}{',' if labels else ''}{labels}}}"
+
+
+def sink(name: str) -> str:
+    return f"calmstream_sink_{name}{{{D},{PLAN}}}"
+
+
+def server(name: str, labels: str = "") -> str:
+    return f"calmstream_serve_{name}{{{E}{',' if labels else ''}{labels}}}"
 
 
 def place(group: int) -> str:
@@ -58,6 +66,8 @@ def healthy() -> dict[str, Values]:
         publisher("final_window_reports"): lambda m: 900 if due(m) else 0,
         publisher("expected_standard_error"): lambda _: 0.01,
         publisher("poisoning_suspected"): lambda _: 0,
+        publisher("changes_smallest_adjusted_p", 'against="previous"'): lambda _: 0.002,
+        publisher("changes_smallest_adjusted_p", 'against="before"'): lambda _: 1,
         tally("poison_limit_exceeded"): lambda _: 0,
         tally("reports_failed_total", 'group="0"'): lambda _: 0,
         gateway("spool_full"): lambda _: 0,
@@ -67,6 +77,14 @@ def healthy() -> dict[str, Values]:
         gateway("plan_files_refused"): lambda _: 0,
         gateway("app_keys_refused"): lambda _: 0,
         f"calmstream_reports_sent_total{{{C}}}": lambda m: 50 * m,
+        sink("waiting_sets"): lambda m: m % 2,
+        sink("windows_final"): due,
+        server("windows_final", PLAN): due,
+        server("plans_failing"): lambda m: m % 2,
+        tally("tally_quarantined"): lambda _: 0,
+        publisher("publisher_quarantined"): lambda _: 0,
+        f"calmstream_plan_files_refused{{{A}}}": lambda _: 0,
+        f"calmstream_plan_folder_unreadable{{{A}}}": lambda _: 0,
     }
     for of in (tally, publisher):
         series |= {
@@ -148,6 +166,10 @@ FAULTS: dict[str, tuple[dict[str, Values], set[str]]] = {
         set(),
     ),
     "CalmstreamPoisoningSuspected": ({publisher("poisoning_suspected"): lambda _: 1}, set()),
+    "CalmstreamTablesChanged": (
+        {publisher("changes_smallest_adjusted_p", 'against="before"'): lambda _: 0.0009},
+        set(),
+    ),
     "CalmstreamPoisonFlood": ({tally("poison_limit_exceeded"): lambda _: 1}, set()),
     "CalmstreamReportsGivenUp": (
         {tally("reports_failed_total", 'group="0"'): lambda m: 5 * (m > 110)},
@@ -167,6 +189,15 @@ FAULTS: dict[str, tuple[dict[str, Values], set[str]]] = {
     ),
     "CalmstreamGatewayClockBehind": ({gateway("clock_behind_seconds"): lambda _: 30}, set()),
     "CalmstreamGatewayFilesRefused": ({gateway("app_keys_refused"): lambda _: 1}, set()),
+    "CalmstreamSinkNotStoring": ({sink("waiting_sets"): lambda _: 2}, set()),
+    "CalmstreamSinkBehind": ({sink("windows_final"): stuck}, set()),
+    "CalmstreamServeStale": ({server("windows_final", PLAN): stuck}, set()),
+    "CalmstreamServeFailing": ({server("plans_failing"): lambda _: 1}, set()),
+    "CalmstreamPlanQuarantined": ({publisher("publisher_quarantined"): lambda _: 1}, set()),
+    "CalmstreamPlanFilesRefused": (
+        {f"calmstream_plan_files_refused{{{A}}}": lambda _: 1},
+        set(),
+    ),
     "CalmstreamPlanExpires": (
         {
             of("plan_expiry_timestamp_seconds"): lambda _: MINUTES * 60 + 300

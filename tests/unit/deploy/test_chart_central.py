@@ -8,10 +8,11 @@ import jsonschema
 import pytest
 
 from broker.in_process import InProcessBroker
+from broker.settings import variables
 from calmstream.cli import main, parser
 from calmstream.connect import SecurityConfig
 from consumer.central.config import AggregatorConfig
-from consumer.runtime.config import HttpConfig, variables
+from consumer.runtime.config import HttpConfig
 from estimators.central.plan import read_central_plan
 from tests.support.deploy import (
     CENTRAL,

@@ -7,9 +7,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from broker.settings import variables
 from calmstream.cli import parser
 from calmstream.connect import SecurityConfig
-from consumer.runtime.config import HttpConfig, variable, variables
+from consumer.runtime.config import HttpConfig
 from producer.gateway.http.settings import GatewaySettings
 from tests.support.deploy import GATEWAY, LOCAL, assert_confined, chart_values, check_values, load
 
@@ -34,8 +35,7 @@ def test_the_command_line_takes_the_arguments_and_every_path_is_mounted() -> Non
 
 
 def test_every_variable_is_a_setting_of_the_gateway() -> None:
-    known = variables(HttpConfig, SecurityConfig)
-    known |= {variable(name) for name in GatewaySettings.model_fields}
+    known = variables(GatewaySettings, HttpConfig, SecurityConfig)
     assert GATEWAY.variables("gateway") <= known
 
 

@@ -14,7 +14,11 @@ from tests.support.deploy import DEPLOY, ROOT, load
 
 COMPOSE = load(DEPLOY / "compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = [name for name, service in SERVICES.items() if service["image"] == "calmstream:local"]
+OURS = [name for name, service in SERVICES.items() if service["image"].startswith("calmstream")]
+
+
+PRODUCERS = {"producer": "plan", "work-producer": "work-plan"}
+"""Which service makes the plan of which producer."""
 
 
 def arguments(service: dict[str, Any]) -> list[str]:
@@ -34,23 +38,66 @@ def test_every_command_and_option_exists(name: str) -> None:
 
 
 def test_all_roles_are_there() -> None:
-    assert set(OURS) == {"plan", "topics", "tally", "publisher", "gateway", "producer"}
+    assert set(OURS) == {
+        "plan",
+        "work-plan",
+        "topics",
+        "tally",
+        "publisher",
+        "gateway",
+        "producer",
+        "work-producer",
+        "sink",
+        "serve",
+    }
     assert (parsed("tally").role, parsed("publisher").role) == ("tally", "publish")
     assert SERVICES["tally"]["deploy"]["replicas"] == 2
 
 
-def test_everybody_uses_the_plan_that_is_made() -> None:
-    made = parsed("plan").out
-    assert {parsed(name).plan for name in OURS if name not in {"plan", "gateway"}} == {made}
-    gateway = parsed("gateway")
-    assert gateway.plans == str(Path(made).parent)
-    assert gateway.allow_unsigned, "nobody has signed the plan that is made"
-    assert Path(made).parent in Path(gateway.spool).parents, "on the volume"
+def test_everybody_uses_the_plans_that_are_made() -> None:
+    made = {producer: parsed(plan).out for producer, plan in PRODUCERS.items()}
+    (folder,) = {str(Path(path).parent) for path in made.values()}
+    for name in set(OURS) - {*PRODUCERS, *PRODUCERS.values()}:
+        args = parsed(name)
+        assert args.plans == folder, name
+        assert args.allow_unsigned, "nobody has signed the plans that are made"
+    for producer, path in made.items():
+        assert parsed(producer).plan == path
+    spool = Path(parsed("gateway").spool)
+    assert Path(folder).parent in spool.parents, "on the volume"
+    assert Path(folder) not in spool.parents
     assert all(COMPOSE["x-calmstream"]["volumes"] == SERVICES[name]["volumes"] for name in OURS)
+    waited_for = SERVICES["topics"]["depends_on"]
+    assert set(PRODUCERS.values()) <= set(waited_for)
 
 
-def test_the_plan_can_be_made(tmp_path: Path) -> None:
-    words = arguments(SERVICES["plan"])
+def test_results_are_served_to_this_machine_alone() -> None:
+    serve = SERVICES["serve"]
+    assert serve["profiles"] == ["results"]
+    assert serve["build"]["target"] == "results"
+    assert parsed("serve").host == "0.0.0.0"
+    assert serve["ports"] == ["127.0.0.1:8090:8090"]
+
+
+def test_results_go_where_grafana_reads_them() -> None:
+    """The database and its sink start only with a profile; the small image does without drivers."""
+    sink, database = SERVICES["sink"], SERVICES["postgres"]["environment"]
+    assert sink["profiles"] == SERVICES["postgres"]["profiles"] == ["results"]
+    assert sink["build"]["target"] == "results"
+    target = parsed("sink").to
+    assert target == f"postgresql://{database['POSTGRES_USER']}@postgres/{database['POSTGRES_DB']}"
+    assert sink["environment"]["PGPASSWORD"] == database["POSTGRES_PASSWORD"]
+    grafana = SERVICES["grafana"]["environment"]
+    (source,) = load(DEPLOY / "grafana/provisioning/datasources/results.yaml")["datasources"]
+    assert grafana[source["url"][1:]] == "postgres:5432"
+    assert grafana[source["user"][1:]] == database["POSTGRES_USER"]
+    assert grafana[source["jsonData"]["database"][1:]] == database["POSTGRES_DB"]
+    assert grafana[source["secureJsonData"]["password"][1:]] == database["POSTGRES_PASSWORD"]
+
+
+@pytest.mark.parametrize("name", PRODUCERS.values())
+def test_the_plan_can_be_made(name: str, tmp_path: Path) -> None:
+    words = arguments(SERVICES[name])
     words[1] = str(ROOT / "calmstream" / "data" / "adult.csv.gz")
     words[words.index("--out") + 1] = str(tmp_path / "plan.json")
     args = parser().parse_args(words)
@@ -60,7 +107,7 @@ def test_the_plan_can_be_made(tmp_path: Path) -> None:
 
 def test_clients_use_the_listener_that_is_advertised_to_containers() -> None:
     advertised = SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
-    (inside,) = {parsed(name).bootstrap for name in OURS if name != "plan"}
+    (inside,) = {parsed(name).bootstrap for name in OURS if name not in PRODUCERS.values()}
     assert f"INTERNAL://{inside}," in advertised
 
 
@@ -105,7 +152,7 @@ def test_prometheus_scrapes_the_services_that_there_are() -> None:
         for discovery in job["dns_sd_configs"]
         for name in discovery["names"]
     }
-    assert named == {"tally", "publisher", "gateway", "producer"}
+    assert named == {"tally", "publisher", "gateway", "producer", "work-producer", "sink", "serve"}
     mounted = "\n".join(SERVICES["prometheus"]["volumes"])
     assert all(f":{path}:ro" in mounted for path in config["rule_files"])
 

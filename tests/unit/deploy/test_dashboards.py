@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.deploy import DEPLOY, load, metrics_in, panels, rules, sample_names
+from calmstream.pages.metrics_page import ALL_METRICS
+from tests.support.deploy import DEPLOY, alerts, load, metrics_in, panels, rules, sample_names
 
 GRAFANA = DEPLOY / "grafana"
 FILES = sorted((GRAFANA / "dashboards").glob("*.json"))
+OF_PROCESSES = {"CalmstreamAbsent", "CalmstreamRestartLoop"}
+"""Alerts about processes, whatever their plans are."""
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 
@@ -36,10 +39,33 @@ def test_every_exported_metric_has_a_panel() -> None:
     assert set(sample_names().values()) - shown == set()
 
 
+def test_every_series_of_a_plan_can_be_chosen_and_is_named() -> None:
+    """Nobody can read a panel of ten plans whose lines have one name."""
+    of_plans = {metric.name for metric in ALL_METRICS if "plan" in metric.labels}
+    for panel in panels().values():
+        for target in panel["targets"]:
+            query, legend = target["expr"], target["legendFormat"]
+            if not {sample_names()[name] for name in metrics_in(query)} & of_plans:
+                continue
+            assert 'plan=~"$plan"' in query, panel["title"]
+            summed = re.search(r" by \(([a-z, ]+)\)", query)
+            labels = summed.group(1).split(", ") if summed else ["plan"]
+            assert "plan" not in labels or "{{plan}}" in legend, panel["title"]
+
+
+def test_every_alert_about_a_plan_names_it_or_its_topic() -> None:
+    of_plans = {metric.name for metric in ALL_METRICS if "plan" in metric.labels}
+    for alert in alerts().values():
+        metrics = {sample_names()[name] for name in metrics_in(alert["expr"])}
+        if metrics and metrics <= of_plans and alert["alert"] not in OF_PROCESSES:
+            summary = alert["annotations"]["summary"]
+            assert "$labels.plan" in summary or "$labels.topic" in summary, alert["alert"]
+
+
 def test_the_files_are_what_the_generator_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(GRAFANA)
     build = importlib.import_module("build")
-    assert {path.stem for path in FILES} == set(build.DASHBOARDS)
+    assert {path.stem for path in FILES} == {*build.DASHBOARDS, build.RESULTS}
     for path in FILES:
         assert path.read_text() == build.text(path.stem), "run: python deploy/grafana/build.py"
 
@@ -70,9 +96,12 @@ def test_no_two_panels_lie_over_each_other(path: Path) -> None:
         taken |= cells
 
 
-def test_everything_uses_the_provisioned_source() -> None:
-    (source,) = load(GRAFANA / "provisioning" / "datasources" / "prometheus.yaml")["datasources"]
+@each_file
+def test_everything_uses_the_provisioned_source(path: Path) -> None:
+    name = "results" if path.stem == "results" else "prometheus"
+    (source,) = load(GRAFANA / "provisioning" / "datasources" / f"{name}.yaml")["datasources"]
     assert source["editable"] is False
+    assert load(path)["panels"][-1]["datasource"]["type"] == source["type"]
 
     def uids(node: Any) -> set[str]:
         if isinstance(node, list):
@@ -82,8 +111,7 @@ def test_everything_uses_the_provisioned_source() -> None:
         sources = {node["datasource"]["uid"]} if "datasource" in node else set()
         return sources.union(*map(uids, node.values()))
 
-    for path in FILES:
-        assert uids(load(path)) == {source["uid"]}
+    assert uids(load(path)) == {source["uid"]}
 
 
 def test_dashboards_are_read_only() -> None:
@@ -96,4 +124,5 @@ def test_titles_say_which_panel_is_meant() -> None:
     for path in FILES:
         titles = [panel["title"] for panel in load(path)["panels"]]
         assert len(set(titles)) == len(titles)
-    assert all(panel["description"].endswith(".") for panel in panels().values())
+        described = [panel for panel in load(path)["panels"] if panel["type"] != "row"]
+        assert all(panel["description"].endswith(".") for panel in described)

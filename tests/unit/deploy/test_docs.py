@@ -8,6 +8,8 @@ import hmac
 import json
 import re
 import shlex
+import struct
+from dataclasses import replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import Any
@@ -229,7 +231,70 @@ def test_a_batch_is_rejected_for_its_reason(number: int) -> None:
     assert caught.value.reason.value == case["reason"]
 
 
+PACKED = EXAMPLES["packed"]
+
+
+def packed_columns(group: dict[str, Any], body: dict[str, Any]) -> bytes:
+    """Pack the columns of a JSON batch, from what the plan says about the group alone."""
+    mechanism, columns = group["mechanism"], body["columns"]
+    integers = {
+        "grr": [("v", mechanism["cells"])],
+        "olh": [("s", 1 << mechanism.get("seed_bits", 0)), ("y", mechanism.get("buckets"))],
+        "hadamard-coefficient": [("s", 2)],
+    }.get(mechanism["name"], [])
+    parts = [(body["view"], len(group["views"]))] if "view" in body else []
+    parts += [(columns[name], bound) for name, bound in integers]
+    packed = b""
+    for values, bound in parts:
+        width = next(w for w in (1, 2, 4, 8) if bound <= 256**w)
+        packed += b"".join(value.to_bytes(width, "little") for value in values)
+    return packed + base64.b64decode(columns.get("b", ""))
+
+
+@pytest.mark.parametrize("case", PACKED["cases"], ids=lambda case: str(case["plan"]))
+def test_a_packed_batch_holds_what_the_json_holds(case: dict[str, Any]) -> None:
+    text, body, key = PACKED["plans"][case["plan"]], case["body"], bytes.fromhex(case["key"])
+    digest = hashlib.sha256(text.encode()).digest()[:8]
+    head = struct.pack("<BB8sHIH", 1, 1, digest, body["group"], body["period"], body["n"])
+    raw = head + packed_columns(json.loads(text)["groups"][body["group"]], body)
+    assert raw.hex() == case["packed"]
+    plan = read_plan(text.encode())
+    assert plan.to_bytes().decode() == text
+    packed, plain = (
+        decode_batch(plan, body["group"], key, value) for value in (raw, json.dumps(body).encode())
+    )
+    assert (packed.period, packed.n) == (plain.period, plain.n)
+    assert str(packed.view) == str(plain.view)
+    for name, values in plain.columns.items():
+        assert packed.columns[name].tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("number", range(len(PACKED["rejected"])))
+def test_a_packed_batch_is_rejected_for_its_reason(number: int) -> None:
+    case = PACKED["rejected"][number]
+    plan = read_plan(PACKED["plans"][case["plan"]].encode())
+    with pytest.raises(Rejection) as caught:
+        decode_batch(plan, 0, bytes(16), bytes.fromhex(case["packed"]))
+    assert caught.value.reason.value == case["reason"]
+
+
 def test_every_reason_is_explained() -> None:
     page = (DOCS / "wire-formats.md").read_text().split("## Rejections and their reasons", 1)[1]
     explained = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
     assert explained == [reason.value for reason in Reason]
+
+
+@pytest.mark.slow
+def test_the_plan_and_the_report_of_numbers_are_as_the_page_says(tmp_path: Path) -> None:
+    page = DOCS / "numbers.md"
+    done = run_script(blocks(page, "test", "plan"), tmp_path, 120)
+    assert done.returncode == 0, done.stderr
+    plan = read_plan((tmp_path / "plan.json").read_bytes())
+    assert plan.summaries == ("mean", "median", "rank")
+    assert {type(a.kind).__name__ for a in plan.domain.attributes} == {
+        "Number", "Ordered", "Choice", "NoneType",
+    }  # fmt: skip
+    (example,) = blocks(page, "test", "reporter")
+    names: dict[str, Any] = {"plan": replace(plan, start=0, expires=10 * 2**31)}
+    exec(example, names)
+    assert names["report"] is not None

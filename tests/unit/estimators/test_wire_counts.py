@@ -19,6 +19,7 @@ from estimators.wire.counts import (
     decode_header,
     encode_counts,
     parse_key,
+    read_record,
 )
 from tests.support.publisher import published_plan
 
@@ -62,7 +63,7 @@ def test_a_header_needs_no_counters() -> None:
 def test_the_bytes_are_frozen() -> None:
     header, _, body = value(tally(300, 100, 100, 50, 50)).partition(b"\n")
     assert orjson.loads(header) == {
-        "v": "1.0",
+        "v": "1.1",
         "plan": PLAN.digest,
         "window": 3,
         "group": 1,
@@ -71,6 +72,15 @@ def test_the_bytes_are_frozen() -> None:
     }
     planes = bytes([10, 1, 2, 3, 4, 300 - 256, 100, 100, 50, 50, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0])
     assert zlib.decompress(body) == planes
+
+
+@pytest.mark.parametrize("suspicious", [True, False, None])
+def test_whether_the_counts_look_forged_is_read_back(suspicious: bool | None) -> None:
+    made = GroupCounts(3, 1, (7, 9), tally(10, 1, 2, 3, 4), None, suspicious)
+    raw = encode_counts(PLAN, made)
+    assert decode_counts(PLAN, raw) == made
+    assert decode_header(PLAN, raw).suspicious is suspicious
+    assert (b'"suspicious"' in raw) == (suspicious is not None)
 
 
 def changed(**fields: object) -> bytes:
@@ -106,7 +116,16 @@ def test_what_is_no_counts_record_is_foreign(raw: bytes) -> None:
         decode_counts(PLAN, raw)
 
 
+def test_a_record_is_read_under_its_own_key_only() -> None:
+    assert read_record(PLAN, counts_key(3, 1), value()) == decode_header(PLAN, value())
+    for key, why in ((counts_key(3, 0), "window 3 under another key"), (b"x", "foreign key")):
+        with pytest.raises(ForeignRecord, match=why):
+            read_record(PLAN, key, value())
+    with pytest.raises(ForeignRecord, match="deletion"):
+        read_record(PLAN, counts_key(3, 1), None)
+
+
 def test_a_newer_version_is_one_clear_line() -> None:
-    with pytest.raises(InvalidInput, match=r"counts of version 2\.0 are newer than 1\.0: upgrade"):
+    with pytest.raises(InvalidInput, match=r"counts of version 2\.0 are newer than 1\.1: upgrade"):
         decode_header(PLAN, changed(v="2.0"))
     assert decode_counts(PLAN, changed(v="1.7", later=1)).window == 3

@@ -39,7 +39,8 @@ def test_the_pinned_version_is_the_one_that_the_repairs_are_for() -> None:
         for requirement in extra
         if requirement.startswith("kafka-python")
     ]
-    assert pins == [f"kafka-python=={CLIENT_VERSION}"] * 3
+    assert len(pins) >= 3
+    assert set(pins) == {f"kafka-python=={CLIENT_VERSION}"}
     lock = (ROOT / "requirements.lock").read_text().splitlines()
     (locked,) = [line.split()[0] for line in lock if line.startswith("kafka-python==")]
     assert locked.removeprefix("kafka-python==") == CLIENT_VERSION == version("kafka-python")

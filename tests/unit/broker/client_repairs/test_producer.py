@@ -161,7 +161,7 @@ class Nodes:
     """A connection manager that has no broker to choose."""
 
     def __init__(self) -> None:
-        self.cluster = SimpleNamespace(brokers=list)
+        self.cluster = SimpleNamespace(brokers=list, refresh_metadata=None)
 
     def connection_delay(self, _node: object) -> float:
         return 0.0

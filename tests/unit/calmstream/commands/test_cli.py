@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -275,7 +276,12 @@ def test_an_evaluation_prints_one_object_a_line(
     assert len(rows) == len(expected)
     fields = "dataset method epsilon k d n targets repeats tallies sse_mean sse_stderr tv_mean"
     for row in rows:
-        assert set(fields.split()) | {"avd_mean", "collect_seconds", "estimate_seconds"} == set(row)
+        assert set(fields.split()) | {
+            "avd_mean",
+            "coverage",
+            "collect_seconds",
+            "estimate_seconds",
+        } == set(row)
         assert row["dataset"] == "people"
         assert row["n"] == 1000
 
@@ -494,3 +500,24 @@ def test_the_expected_error_states_what_it_leaves_out(
     assert "upper bounds of the errors by noise and sampling" in shown
     assert "which adds an error that no formula states" in shown
     assert "calmstream evaluate" in shown
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
+def test_matrix_products_use_one_thread_so_that_tables_do_not_depend_on_processors() -> None:
+    program = """
+import contextlib, os
+from calmstream.cli import main
+with contextlib.suppress(SystemExit):
+    main(["plan", "--methods"])
+import numpy
+numpy.ones((800, 800)) @ numpy.ones((800, 800))
+raise SystemExit(len(os.listdir("/proc/self/task")) - 1)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()

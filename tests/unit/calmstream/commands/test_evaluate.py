@@ -70,3 +70,48 @@ def test_raw_tables_are_marked_as_raw_beside_corrected_ones(
     assert len(out.splitlines()) == 2
     assert "rr-ind-joint: its tables are published without" in err
     assert "calm: its tables" not in err
+
+
+def test_numbers_of_a_data_dictionary_are_measured_in_ranges(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people, dictionary = tmp_path / "people.csv", tmp_path / "domain.json"
+    people.write_text("ms,apps\n" + "\n".join(f"{i % 37},mail|x" for i in range(100)))
+    number = {"name": "ms", "kind": "number", "edges": [0, 1.5, 30], "rounding": "grid"}
+    choice = {"name": "apps", "kind": "choices", "options": ["mail", "maps"]}
+    dictionary.write_text(json.dumps([number, choice]))
+    words = evaluated(people, "calm", "--domain", str(dictionary), "--ranges", "9")
+    assert main([*words, "--json"]) == 0
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert line["d"] == 3
+    for name in ("range_mse", "wasserstein", "mean_error", "median_error"):
+        assert 0.0 <= line[name] < 10.0
+    assert "ranges" not in line
+    assert main(words) == 0
+    assert "Wasserstein" in capsys.readouterr().out
+
+
+def test_errors_of_ranges_are_printed_only_where_they_were_asked_for(
+    alike: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(evaluated(alike, "calm", "--json")) == 0
+    line = json.loads(capsys.readouterr().out)
+    assert not {"ranges", "range_mse"} & set(line)
+
+
+@pytest.mark.parametrize(
+    ("dictionary", "message"),
+    [
+        ("[", "not JSON"),
+        ('[{"name": "a", "kind": "number", "edges": [2, 1]}]', "they must rise"),
+        ('[{"name": "z", "labels": ["0", "1"]}]', "the table has no column 'z'"),
+        ('[{"name": "a", "kind": "choices", "options": []}]', "1 to 256"),
+    ],
+)
+def test_a_dictionary_that_does_not_fit_is_refused(
+    alike: Path, tmp_path: Path, dictionary: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "domain.json"
+    path.write_text(dictionary)
+    assert main(evaluated(alike, "calm", "--domain", str(path))) == 2
+    assert message in capsys.readouterr().err

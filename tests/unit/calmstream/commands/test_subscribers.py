@@ -90,14 +90,14 @@ def test_a_port_in_use_is_one_line() -> None:
         (
             Summary(9, sent=2, missing=7, expired=True),
             3,
-            "7 devices were not asked: the plan ended",
+            "7 reports were not made: the plan ended",
         ),
-        (Summary(9, sent=8, missing=1, expired=True), 3, "1 device was not asked: the plan ended"),
-        (Summary(9, sent=2, missing=7), 0, "7 devices were not asked\n"),
-        (Summary(9, sent=1, failed=1, missing=7, expired=True), 1, "7 devices were not asked: the"),
+        (Summary(9, sent=8, missing=1, expired=True), 3, "1 report was not made: the plan ended"),
+        (Summary(9, sent=2, missing=7), 0, "7 reports were not made\n"),
+        (Summary(9, sent=1, failed=1, missing=7, expired=True), 1, "7 reports were not made: the"),
     ],
 )
-def test_a_run_that_left_devices_unasked_reports_it(
+def test_a_run_that_lacks_reports_reports_it(
     summary: Summary,
     code: int,
     message: str,
@@ -113,4 +113,4 @@ def test_a_run_that_left_devices_unasked_reports_it(
     assert main(words) == code
     shown = capsys.readouterr().out
     assert message in shown
-    assert ("not asked" in shown) == bool(message)
+    assert ("not made" in shown) == bool(message)

@@ -22,7 +22,8 @@ from tests.support.plans import draft, mixed_domain
 
 CONTRACT = (
     *("dataset", "method", "epsilon", "k", "d", "n", "targets", "repeats", "tallies"),
-    *("sse_mean", "sse_stderr", "tv_mean", "avd_mean", "collect_seconds", "estimate_seconds"),
+    *("sse_mean", "sse_stderr", "tv_mean", "avd_mean", "coverage"),
+    *("collect_seconds", "estimate_seconds", "ranges"),
 )
 
 
@@ -92,12 +93,27 @@ def test_uniform_is_measured_against_the_drawn_devices(table: Table) -> None:
     [result] = run(table, methods=["uniform"], epsilons=["1"], users=500, targets=99, repeats=2)
     assert result.targets == 6, "there are only six pairs"
     pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
-    errors = []
+    errors, inside = [], []
     for pair in pairs:
         truth = table.domain.histogram(table.codes, pair) / 500
-        errors.append(np.square(truth - 1 / len(truth)).sum())
+        away, share = truth - 1 / len(truth), 1 / len(truth)
+        errors.append(np.square(away).sum())
+        inside += (np.abs(away) <= 1.96 * np.sqrt(share * (1 - share))).tolist()
     assert result.sse_mean == pytest.approx(np.mean(errors))
+    assert result.coverage == pytest.approx(np.mean(inside))
     assert result.sse_stderr == pytest.approx(0.0), "every repeat has every row once"
+
+
+def test_the_coverage_of_exact_intervals_is_95_percent(table: Table) -> None:
+    """Unbiased tables have exact variances, and the noise is nearly normal."""
+    options = {"methods": ["am"], "epsilons": ["1"], "tallies": "law", "targets": 6}
+    [result] = run(table, **options, users=20_000, repeats=60, raw=True)
+    cells = 60 * sum(
+        np.prod([table.domain.cardinalities[i] for i in pair])
+        for pair in draw_targets(4, 2, 6, np.random.default_rng(0))
+    )
+    # Cells of a table depend on each other: a third of them counts.
+    assert abs(result.coverage - 0.95) < 5 * np.sqrt(0.95 * 0.05 / (cells / 3))
 
 
 def test_the_spread_is_that_of_the_repeats(table: Table) -> None:

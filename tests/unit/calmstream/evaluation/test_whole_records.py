@@ -113,6 +113,7 @@ def test_one_device_is_too_few_for_two_rounds() -> None:
             )
 
 
+@pytest.mark.slow
 def test_em_reads_the_reports_and_beats_the_lasso() -> None:
     lasso, refined = run("lopub", "lopub-em", repeats=8)
     assert refined.sse_mean < lasso.sse_mean

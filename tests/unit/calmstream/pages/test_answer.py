@@ -13,8 +13,9 @@ import pytest
 
 from calmstream.cli import main
 from calmstream.commands import query
-from calmstream.pages.answer import as_arrow, as_csv, as_json, as_table, harmless
+from calmstream.pages.answer import as_table
 from consumer.read.answer import Answer
+from consumer.read.formats import as_arrow, as_csv, as_json, harmless
 from consumer.read.ranges import Windows
 from estimators.errors import InvalidInput
 from tests.support.publisher import START, Bench, published_plan, work

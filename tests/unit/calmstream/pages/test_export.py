@@ -5,21 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from broker.in_process import InProcessBroker
 from calmstream.cli import main
 from calmstream.pages.export import COLUMNS, joined, to_csv, to_jsonl
+from calmstream.pages.export_columns import BINARY_FORMATS
 from consumer.publish.build import build_set
 from consumer.publish.merge import MergedWindow
 from consumer.subscribe.assembler import Snapshot
 from estimators.domain import Attribute, Domain
 from estimators.errors import InvalidInput
 from estimators.wire.snapshot import Kind
-from tests.support.publisher import count_of, published_plan
+from tests.support.publisher import count_of, names_of, published_plan
+from tests.support.sink.targets import COLUMNS as ROW_COLUMNS
+from tests.support.sink.targets import expected_results, plain
 
 PLAN = published_plan(groups=1)
 
@@ -68,6 +74,56 @@ def test_json_lines_have_one_object_a_snapshot_also_an_empty_one() -> None:
     assert table["attributes"] == ["a0", "a1"]
     assert tuple(table["table"]) == SETS[0].record("a0", "a1").table
     assert documents[0]["plan"] == PLAN.digest
+
+
+READERS: dict[str, Callable[[Path], pa.Table]] = {
+    "parquet": pq.read_table,
+    "arrow": lambda path: pa.ipc.open_stream(path.read_bytes()).read_all(),
+}
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+@pytest.mark.parametrize("marginal", [None, ("a0",)])
+def test_columns_have_one_row_a_cell(
+    name: str, marginal: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "out"
+    with path.open("wb") as out:
+        assert BINARY_FORMATS[name](SETS, out, marginal, "elsewhere") == 3
+    table = READERS[name](path)
+    assert tuple(table.column_names) == ROW_COLUMNS
+    names = replace(names_of(PLAN), output_namespace="elsewhere")
+    expected = [
+        row
+        for row in expected_results(PLAN, names, SETS)
+        if marginal is None or row[ROW_COLUMNS.index("attributes")] == marginal
+    ]
+    assert sorted(plain(tuple(row.values())) for row in table.to_pylist()) == expected
+
+
+def test_nothing_published_is_a_file_without_rows(tmp_path: Path) -> None:
+    for name, write in BINARY_FORMATS.items():
+        path = tmp_path / name
+        with path.open("wb") as out:
+            assert write([], out, None, "elsewhere") == 0
+        assert READERS[name](path).num_rows == 0
+
+
+def test_bytes_go_to_a_file_not_to_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.json").write_bytes(PLAN.to_bytes())
+    monkeypatch.setattr("calmstream.commands.export.kafka", lambda _: InProcessBroker())
+    monkeypatch.setattr("calmstream.commands.export.subscribe", lambda *_, **__: iter(SETS))
+    words = ["export", "--plan", str(tmp_path / "plan.json"), "--bootstrap", "x:1"]
+    words += ["--format", "parquet"]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main(words) == 2
+    message = "calmstream: --format parquet is not text: state a file with --out FILE\n"
+    assert capsys.readouterr().err == message
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    assert pq.read_table(tmp_path / "out").num_rows == 12
+    assert main([*words, "--out", str(tmp_path / "none" / "out")]) == 2
 
 
 def test_only_the_marginal_asked_for() -> None:

@@ -8,8 +8,11 @@ from broker.names import TopicNames
 from calmstream.pages.metrics_page import ALL_METRICS, page
 from consumer.central.metrics import CentralMetrics
 from consumer.metrics.plan import plan_metrics
+from consumer.metrics.plans import PLANS_METRICS
 from consumer.metrics.publisher import publisher_metrics
-from consumer.metrics.registry import new_registry, tally_metrics
+from consumer.metrics.registry import Metrics, known_labels, new_registry, tally_metrics
+from consumer.serve.metrics import ServeMetrics
+from consumer.sink.metrics import sink_metrics
 from estimators.central.plan import CentralPlan
 from producer.gateway.http.metrics import GatewayMetrics
 from tests.support.tally import names_of, small_plan
@@ -39,8 +42,11 @@ def exported() -> dict[str, set[str]]:
     tally_metrics(registry, PLAN, names)
     publisher_metrics(registry, PLAN, names)
     plan_metrics(registry, PLAN, names, 1.0)
+    Metrics(registry, PLANS_METRICS, known_labels(PLAN, names))
     GatewayMetrics(registry).of_plan(PLAN)
     CentralMetrics(registry, CENTRAL)
+    ServeMetrics(registry).turned(0, 0, 0, {"plan": 0})
+    sink_metrics(registry, PLAN)
     return {
         sample.name: set(sample.labels) - {"le"}
         for family in registry.collect()

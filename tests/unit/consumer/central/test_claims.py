@@ -148,7 +148,9 @@ def accounts_of(kind: str, world: World) -> tuple[str, str]:
     return "a", "b"
 
 
-@pytest.mark.parametrize("kind", ["same", pytest.param("other", marks=pytest.mark.slow), "copied"])
+@pytest.mark.parametrize(
+    "kind", ["same", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("other", "copied"))]
+)
 def test_no_window_is_released_twice_in_any_order_with_any_deaths(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,15 +10,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from broker.names import TopicNames
 from broker.transport import Partition
 from consumer.metrics.publisher import publisher_metrics
 from consumer.operations.replay import replay
+from consumer.publish import changes as publish_changes
 from consumer.publish.config import PublisherConfig
 from consumer.publish.session import PublishingSession
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from estimators.errors import FatalError, InvalidInput, Reason
+from estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
 from estimators.wire.counts import decode_counts
 from estimators.wire.snapshot import Kind
 from tests.support.tally import batch_id, body, small_plan
@@ -73,6 +76,13 @@ def counts(stage: Stage, names: TopicNames) -> dict[bytes | None, bytes | None]:
     return {r.key: r.value for r in stage.broker.records(Partition(names.counts, 0))}
 
 
+def changes(stage: Stage, names: TopicNames) -> dict[int, ChangesRecord]:
+    """Return the tests of change by window."""
+    found = counts(stage, names).items()
+    tests = [decode_changes(stage.plan, k, v) for k, v in found if k and is_changes_key(k)]
+    return {record.window: record for record in tests}
+
+
 def final(stage: Stage, names: TopicNames, window: int) -> Snapshot:
     assembler = SnapshotAssembler()
     for record in stage.broker.records(Partition(names.snapshots, 0)):
@@ -93,8 +103,34 @@ def test_a_rebuild_publishes_the_same_bytes() -> None:
     expected = sets(stage, stage.names)
     assert len(expected) == 4 * 2 * 2
     assert sets(stage, names) == expected
-    assert len(counts(stage, names)) == 4
+    assert set(counts(stage, names)) == {
+        key for w in range(4) for key in (b"%d/0000" % w, b"%d/changes" % w)
+    }
     assert counts(stage, names) == counts(stage, stage.names)
+    tests = changes(stage, names)
+    assert [family.tested for family in tests[3].families] == [1, 1]
+
+
+def test_tests_of_change_can_be_left_out() -> None:
+    stage, _ = filled()
+    names = renamed(stage)
+    replay(stage.plan, stage.broker, stage.names, names, stage.clock, test_changes=False)
+    assert set(counts(stage, names)) == {b"%d/0000" % w for w in range(4)}
+
+
+def test_a_failed_test_does_not_stop_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise np.linalg.LinAlgError("singular")
+
+    stage, _ = filled()
+    publish(stage)
+    names = renamed(stage)
+    monkeypatch.setattr(publish_changes, "changes_record", broken)
+    with capture_logs() as logs:
+        replay(stage.plan, stage.broker, stage.names, names, stage.clock)
+    assert [log["error"] for log in logs] == ["LinAlgError: singular"] * 4
+    assert sets(stage, names) == sets(stage, stage.names)
+    assert changes(stage, names) == {}
 
 
 def test_a_range_from_a_trimmed_log_gives_the_same_finals() -> None:
@@ -123,10 +159,16 @@ def test_a_range_from_a_trimmed_log_gives_the_same_finals() -> None:
     assert sets(stage, names) == expected
     live = counts(stage, stage.names)
     again = counts(stage, names)
-    assert set(again) == {b"2/0000", b"3/0000"}
-    for key, value in again.items():
+    assert set(again) == {b"2/0000", b"3/0000", b"2/changes", b"3/changes"}
+    for key in (b"2/0000", b"3/0000"):
+        value = again[key]
         one, other = (decode_counts(stage.plan, v or b"") for v in (value, live[key]))
         assert one == replace(other, total=None)
+    tests, known = changes(stage, names), changes(stage, stage.names)
+    assert tests[3].families[0] == known[3].families[0]
+    reasons = [family.reason for w in (2, 3) for family in tests[w].families]
+    unknown = "the counts of the windows before are not kept"
+    assert reasons == [unknown, unknown, "", unknown]
 
 
 def test_late_reports_are_counted_after_all_and_only_once() -> None:
@@ -167,6 +209,25 @@ def test_what_is_counted_after_all_is_no_longer_a_reject() -> None:
     replay(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
     assert final(stage, names, 0).manifest.reports == 3
     assert final(stage, names, 1).manifest.rejected == {}
+
+
+def test_a_late_record_among_many_leaves_the_window_of_its_own_time() -> None:
+    stage = Stage(small_plan(windows=3, grace=5))
+    worker = stage.worker()
+    stage.batch(0, [1])
+    stage.move_to(15.5)
+    for _ in range(12):
+        stage.batch(1, [0])
+    stage.move_to(21)  # the clock is in window 2, and window 1 is still open
+    stage.batch(0, [2, 2])
+    stage.batch(2, [3])
+    stage.turns(worker)
+    stage.move_to(60)
+    stage.turns(worker, count=12)
+    names = renamed(stage)
+    replay(stage.plan, stage.broker, stage.names, names, stage.clock, admit=[Reason.LATE])
+    assert [final(stage, names, window).manifest.reports for window in range(3)] == [3, 12, 1]
+    assert [final(stage, names, window).manifest.rejected for window in range(3)] == [{}, {}, {}]
 
 
 def test_letters_that_are_still_bad_stay_refused() -> None:

@@ -7,11 +7,11 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 
-from broker.transport import Partition, Record
+from broker.transport import Partition, Record, TopicSpec
 from consumer.publish.build import build_set
 from consumer.publish.merge import StateMerger
 from consumer.publish.session import PublishingSession
-from estimators.errors import RecoverableError
+from estimators.errors import FatalError, RecoverableError
 from estimators.wire.counts import GroupCounts, decode_counts, parse_key
 from estimators.wire.snapshot import Kind, Manifest, decode
 from tests.support.publisher import Bench, count_of, published_plan, work
@@ -31,7 +31,7 @@ def raw(bench: Bench) -> list[tuple[bytes | None, bytes | None]]:
 
 
 def filled(windows: int = 1, groups: int = 2, *, trimmed: bool = True) -> Bench:
-    """Return a bench whose windows are closed and, unless told otherwise, whose input is gone."""
+    """Return a bench whose windows are closed and, by default, whose input is gone."""
     bench = Bench(published_plan(windows=windows, groups=groups))
     bench.close_all(windows)
     bench.fill_inputs()
@@ -143,6 +143,52 @@ def test_lost_counts_are_written_again_before_anything_is_deleted() -> None:
         bench.clock.advance(60)
         assert len(bench.state_keys()) == 4 + 4 or raw(bench) == before
     assert successor.finished
+    assert raw(bench) == before
+    assert len(bench.state_keys()) == 4
+
+
+def counts_spec(bench: Bench) -> list[TopicSpec]:
+    return [spec for spec in bench.names.specs(0) if spec.name == bench.names.counts]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_running_publisher_deletes_nothing_after_its_counts_topic_is_lost(again: bool) -> None:
+    """Lose the topic between the last read and the first deletion, as Kafka's client hides it."""
+    bench = filled(trimmed=False)
+    session = bench.publication()
+    work(session)
+    session._reader.poll = lambda _timeout: []  # type: ignore[method-assign,assignment]
+    before = raw(bench)
+    bench.trim_inputs()
+    bench.topics.delete([bench.names.counts])
+    if again:
+        bench.topics.create(counts_spec(bench))
+    bench.clock.advance(60)
+    with pytest.raises(FatalError, match=r"deleted while it was in use; closed records stay"):
+        work(session)
+    assert len(bench.state_keys()) == 4 + 4
+    if not again:
+        bench.topics.create(counts_spec(bench))
+    work(bench.publication())
+    assert raw(bench) == before
+
+
+def test_a_publisher_that_finds_no_counts_topic_keeps_what_finals_name() -> None:
+    bench = filled(trimmed=False)
+    work(bench.publication())
+    before = raw(bench)
+    bench.trim_inputs()
+    bench.topics.delete([bench.names.counts])
+    blind = bench.publication()
+    for _ in range(3):
+        work(blind)
+        bench.clock.advance(60)
+    assert len(bench.state_keys()) == 4 + 4
+    bench.topics.create(counts_spec(bench))
+    successor = bench.publication()
+    for _ in range(3):
+        work(successor)
+        bench.clock.advance(60)
     assert raw(bench) == before
     assert len(bench.state_keys()) == 4
 

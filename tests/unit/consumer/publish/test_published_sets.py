@@ -13,15 +13,22 @@ always active. `work` runs either of them until no work is left, `steps` until a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from broker.in_process import SendFault
 from broker.transport import Partition, Record
+from consumer.publish.build import build_set
 from consumer.publish.config import PublisherConfig
+from consumer.publish.merge import MergedWindow
 from consumer.publish.schedule import _QUICK_ATTEMPTS
 from consumer.publish.session import PublishingSession
 from estimators.errors import RecoverableError
-from estimators.wire.snapshot import Kind, Manifest, decode, parse_key
+from estimators.tally import Tally
+from estimators.wire.snapshot import Kind, Manifest, decode, encode, parse_key
+from estimators.wire.state import WindowCount
 from tests.support.batches import ZSTD, frame
 from tests.support.publisher import Bench, published_plan, shown, steps, work
 
@@ -74,6 +81,41 @@ def test_early_revisions_follow_the_state_at_the_refresh_interval(bench: Bench) 
     work(publisher)
     assert len(bench.shown()) == 2  # nothing new, nothing written
     assert len(bench.set_records(0, EARLY)) == 2 * SET_RECORDS
+
+
+def test_an_early_set_is_written_again_only_when_its_counts_changed(bench: Bench) -> None:
+    first = bench.logs[0].report(0, 1, 2)
+    bench.put(first, first.state())
+    publisher = bench.publisher()
+    work(publisher)
+    first.report(1, 3)  # of the next window: the revision of window 0 moves, its counts do not
+    bench.put(first, first.state())
+    bench.clock.advance(REFRESH_SECONDS)
+    work(publisher)
+    assert [(s.window, s.revision) for s in bench.shown()] == [(0, (2, 0)), (1, (3, 0))]
+    assert len(bench.set_records(0, EARLY)) == SET_RECORDS
+    first.report(0, 2)
+    bench.put(first, first.state())
+    bench.clock.advance(REFRESH_SECONDS)
+    work(publisher)
+    shown_of_first = [s.revision for s in bench.shown() if s.window == 0]
+    assert shown_of_first == [(2, 0), (4, 0)]
+    assert len(bench.set_records(0, EARLY)) == 2 * SET_RECORDS
+
+
+def test_an_early_set_that_was_not_read_back_is_written_again_with_the_same_counts(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = bench.logs[0].report(0, 1, 2)
+    bench.put(first, first.state())
+    publication = bench.publication()
+    work(publication)
+    monkeypatch.setattr(publication.follower.assembler, "revision", lambda _window: None)
+    first.report(1, 3)
+    bench.put(first, first.state())
+    bench.clock.advance(REFRESH_SECONDS)
+    work(publication)
+    assert [s.revision for s in bench.shown() if s.window == 0] == [(2, 0), (3, 0)]
 
 
 def test_an_early_set_without_reports_is_not_written(bench: Bench) -> None:
@@ -348,3 +390,51 @@ def test_foreign_records_are_skipped_and_counted(bench: Bench, topic: str) -> No
     work(publication)
     assert publication.follower.assembler.count(Kind.TOTAL) == 2
     assert publication.follower.foreign.count == len(keys) + 1  # the batch counts once
+
+
+def test_counts_that_look_forged_have_no_central_statement() -> None:
+    """Forged reports hide nobody, and how many they are is not known."""
+    plan = replace(published_plan(), early=False)
+    counts = np.array([[5000, 0, 0, 0]])
+    tallies = tuple(WindowCount(Tally(np.array([5000]), counts)) for _ in plan.groups)
+    manifest = build_set(plan, MergedWindow(0, FINAL, (1,) * len(plan.groups), tallies)).manifest
+    assert manifest.poisoning["suspicious"]
+    assert not manifest.central
+
+
+def test_a_plan_without_early_sets_publishes_none() -> None:
+    plan = replace(published_plan(), early=False)
+    bench = Bench(plan, refresh_seconds=0)
+    for log in bench.logs:
+        bench.put(log, log.report(0, 1, 2).state())
+    publication = bench.publication()
+    work(publication)
+    assert bench.kinds() == []
+    for log in bench.logs:
+        log.close(0)
+    bench.put_all()
+    work(publication)
+    assert {kind for _, kind in bench.kinds()} == {FINAL, TOTAL}
+
+
+@pytest.mark.parametrize(
+    ("early", "reports", "stated"), [(False, 5000, True), (True, 5000, False), (False, 3, False)]
+)
+def test_the_manifest_of_a_final_has_a_central_statement(
+    early: bool, reports: int, stated: bool
+) -> None:
+    plan = replace(published_plan(), early=early)
+    mechanism = plan.mechanisms[0]
+    tallies = []
+    for group in plan.groups:
+        cells = np.full(mechanism.cells, reports // mechanism.cells)
+        counts = mechanism.draw_tally(cells, np.random.default_rng(1))
+        tallies.append(WindowCount(Tally(np.array([int(cells.sum())]), counts[None])))
+        assert len(group.views) == 1
+    for kind in (FINAL, TOTAL):
+        merged = MergedWindow(0, kind, (1,) * len(plan.groups), tuple(tallies))
+        manifest = build_set(plan, merged).manifest
+        again = decode(encode(manifest))
+        assert again == manifest
+        assert bool(manifest.central) == (stated and kind is FINAL)
+        assert (b'"central"' in encode(manifest)) == bool(manifest.central)

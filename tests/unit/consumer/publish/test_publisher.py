@@ -9,8 +9,8 @@ import pytest
 
 from broker.in_process import SendFault
 from consumer.publish import estimate_job as estimate
-from consumer.publish import session as publishing
 from consumer.publish.build import SnapshotSet, build_set
+from consumer.publish.estimate_job import EstimateRunner
 from consumer.publish.merge import MergedWindow
 from consumer.publish.session import PublishingSession
 from estimators.errors import FatalError, RecoverableError
@@ -38,7 +38,7 @@ def test_a_long_estimate_does_not_hold_up_the_turns(
     publisher = bench.publisher()
     with monkeypatch.context() as patched:
         patched.setattr(estimate, "build_set", slow)
-        patched.setattr(publishing, "_ESTIMATE_WAIT_SECONDS", 0.01)
+        patched.setattr(publisher, "_estimates", EstimateRunner(wait_seconds=0.01))
         work(publisher, 10)
         assert publisher.active
         assert bench.snapshot_records() == []

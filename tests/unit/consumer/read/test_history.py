@@ -134,7 +134,10 @@ def test_windows_published_without_counts_are_not_kept() -> None:
 def test_without_the_topic_the_remedy_is_named() -> None:
     bench = filled()
     bench.topics.delete([bench.names.counts])
-    with asking(bench) as history, pytest.raises(FatalError, match="create it: calmstream topics"):
+    with (
+        asking(bench) as history,
+        pytest.raises(FatalError, match="retired with its counts"),
+    ):
         history.ask(["a0"])
 
 

@@ -184,6 +184,11 @@ def seen(bench: Bench, **options: object) -> list[tuple[int, Kind, tuple[int, ..
     return [(s.window, s.kind, s.revision) for s in snapshots]
 
 
+def _own_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what the subscriber logs; a Kafka client logs that a busy broker answers late."""
+    return [entry.getMessage() for entry in caplog.records if entry.name.startswith("calmstream")]
+
+
 def test_sets_of_another_plan_are_skipped_and_logged_once(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -194,7 +199,7 @@ def test_sets_of_another_plan_are_skipped_and_logged_once(
             write(bench, window, kind, (2, 2))
     bench.plan = own
     assert {window for window, _, _ in seen(bench)} == {0, 2}
-    assert ["another plan" in entry.getMessage() for entry in caplog.records] == [True]
+    assert ["another plan" in line for line in _own_lines(caplog)] == [True]
     assert [window for window, _, _ in seen(bench, from_window="latest")] == [2, 2]
 
 
@@ -203,7 +208,7 @@ def test_nothing_is_logged_if_all_sets_are_of_the_plan(
 ) -> None:
     write(bench, 0, Kind.FINAL, (2, 2))
     assert len(seen(bench)) == 1
-    assert not caplog.records
+    assert not _own_lines(caplog)
 
 
 def test_without_following_it_ends_at_the_end(bench: Bench) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from consumer.runtime.config import TallyConfig, load
+from broker.settings import load
+from consumer.runtime.config import TallyConfig
 from consumer.tally.monitoring.foreign_alarm import ForeignRecordAlarm
 from estimators.errors import FatalError, Reason
 from tests.support.tally import batch_id, small_plan

@@ -99,9 +99,9 @@ class Counting:
         self.assigned.append(set(partitions))
         self._reader.assign(partitions)
 
-    def poll(self, _timeout: float, _max_records: int = 500) -> Any:
+    def poll_chunks(self, _timeout: float, _max_records: int = 500) -> Any:
         self._before()
-        return self._reader.poll(0.0, 1)
+        return self._reader.poll_chunks(0.0, 1)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)

@@ -76,7 +76,7 @@ def test_several_attributes_are_separated_by_semicolons() -> None:
         ("region=EU;region=US", "'region' is grouped twice"),
         ("region=EU|Mars", "no label 'Mars'; it has EU, US, Asia, other"),
         ("region=EU|US,EU", "'EU' is named twice"),
-        ("region=EU||US", "no label ''"),
+        ("region=EU||US", "a group without labels"),
         ("region=1-3", "'1-3' has no label"),
         ("age=20-40", "the label '17-25' is only partly within 20-40"),
         ("age=60+", "the label '51\\+' is only partly within 60\\+"),
@@ -92,3 +92,47 @@ def test_other_texts_are_refused_in_one_line(text: str, why: str) -> None:
 def test_without_groups_every_label_stays() -> None:
     assert ungrouped(LEVEL).identity
     assert not parse("level=low|mid,high,top", DOMAIN)[3].identity
+
+
+ODD = Domain(
+    (
+        Attribute("apps=mail", ("no", "yes")),
+        Attribute("apps", ("x = 3", "a|b", "c,d", "e;f", 'say "hi"', " padded", "plain")),
+        Attribute("a;b=c", ("1", "2")),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "labels", "first"),
+    [
+        ("apps=mail=yes|no", 0, ("yes", "no"), [1]),
+        ("apps = x = 3|plain", 1, ("x = 3", "plain", REST), [0]),
+        ('apps="a|b"|"c,d","e;f"|plain', 1, ("a|b", '"c,d","e;f"', "plain", REST), [1]),
+        ('apps="say ""hi"""', 1, ('say "hi"', REST), [4]),
+        ('apps=say "hi"|x = 3', 1, ('say "hi"', "x = 3", REST), [4]),
+        ('apps=" padded" , plain', 1, ('" padded" , plain', REST), [5, 6]),
+        ('"a;b=c"=2', 2, ("2", REST), [1]),
+    ],
+)
+def test_names_and_labels_with_separators_stand_in_quotes(
+    text: str, position: int, labels: tuple[str, ...], first: list[int]
+) -> None:
+    (found,) = parse(f"{text};", ODD).items()
+    assert found[0] == position
+    assert found[1].labels == labels
+    assert np.flatnonzero(found[1].member[0]).tolist() == first
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('apps="a|b', "a quote is not closed"),
+        ('apps="a|b"x', "a text follows a quote"),
+        ('apps="plan"', "has no label 'plan'"),
+        ("apps=a|b", "has no label 'a'"),
+    ],
+)
+def test_quotes_that_have_no_meaning_are_refused(text: str, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        parse(text, ODD)

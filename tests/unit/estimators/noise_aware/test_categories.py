@@ -136,6 +136,7 @@ def test_concentrations_follow_their_conditional() -> None:
     assert (one.values[:, 1] == 1.0).all()
 
 
+@pytest.mark.slow
 def test_attributes_learn_from_each_other_how_even_margins_are() -> None:
     """The first margin drowns in noise; the others are known, and even or lopsided."""
     cards = (6,) * 6

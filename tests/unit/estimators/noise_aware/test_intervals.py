@@ -60,6 +60,7 @@ def test_few_draws_hold_a_new_one_no_less_than_they_say(draws: int, least: float
     assert least <= covered <= 0.97
 
 
+@pytest.mark.slow
 def test_sparse_baskets_are_covered_but_not_by_anything() -> None:
     d, users = 20, 50_000
     random = np.random.default_rng(4)

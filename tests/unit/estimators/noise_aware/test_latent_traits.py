@@ -67,8 +67,13 @@ def model(statistics: Statistics) -> traits.Traits:
     out = traits.Traits(statistics, random)
     out.state = random.normal(size=out.state.shape)
     for _ in range(3):
-        out.draw_scales()
+        out.draw_scales(out.given_nodes(out.state))
     return out
+
+
+def _gaps(model: traits.Traits, state: Floats) -> ByOrder:
+    """Return estimates less moments at a state."""
+    return model.mixtures.gaps(model.given_nodes(state))[0]
 
 
 def _moment(model: traits.Traits, c: int, members: tuple[int, ...]) -> float:
@@ -94,7 +99,7 @@ def test_nodes_have_the_moments_of_a_normal_distribution() -> None:
 
 
 def test_moments_are_those_of_the_joint_table(model: traits.Traits, statistics: Statistics) -> None:
-    gaps = model._gaps(model.state)
+    gaps = _gaps(model, model.state)
     for c in range(CHAINS):
         one = [statistics.means[i] - _moment(model, c, (i,)) for i in range(D)]
         np.testing.assert_allclose(gaps.one[c], one, atol=1e-12)
@@ -169,7 +174,7 @@ def test_the_curvature_is_that_of_squared_gaps(model: traits.Traits) -> None:
         for place in range(size):
             moved = np.zeros_like(model.state)
             moved[:, place] = step
-            up, down = (model._gaps(model.state + s * moved) for s in (1, -1))
+            up, down = (_gaps(model, model.state + s * moved) for s in (1, -1))
             parts = [
                 (a - b)[c] / (2 * step)
                 for a, b in ((up.one, down.one), (up.two[:, i, j], down.two[:, i, j]))
@@ -205,8 +210,8 @@ def test_the_curvature_counts_third_moments(model: traits.Traits) -> None:
     )
 
 
-def _stay(_self: traits.Traits, _q: int, _likelihood: Floats) -> None:
-    pass
+def _stay(_self: traits.Traits, _q: int, known: Floats, _likelihood: Floats) -> Floats:
+    return known
 
 
 def test_scales_are_drawn_from_their_conditionals(
@@ -225,10 +230,23 @@ def test_scales_are_drawn_from_their_conditionals(
     chance /= chance.sum(axis=1, keepdims=True)
     count, draws = np.zeros_like(chance), 2000
     for _ in range(draws):
-        model.draw_scales()
+        model.draw_scales(model.given_nodes(model.state))
         count += model._alpha[:, q, None] == grid
     error = np.sqrt(chance * (1.0 - chance) / draws)
     assert (np.abs(count / draws - chance) <= 5.5 * error + 1e-3).all()
+
+
+def test_means_are_those_of_the_state_after_scales_were_drawn(model: traits.Traits) -> None:
+    before, moved = model.state.copy(), 0
+    for _ in range(50):
+        known = model.draw_scales(model.given_nodes(model.state))
+        np.testing.assert_allclose(known, model.given_nodes(model.state), atol=1e-12)
+        again, found = model.density(model.state, known), model.density(model.state)
+        for one, other in zip(again, found, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        moved += int((model.state != before).any())
+        before = model.state.copy()
+    assert moved
 
 
 def test_a_stretch_keeps_the_distribution_of_alpha(
@@ -246,7 +264,7 @@ def test_a_stretch_keeps_the_distribution_of_alpha(
     density /= density.sum()
     model._alpha[:, 0] = np.exp(np.random.default_rng(8).choice(grid, 1000, p=density))
     for _ in range(60):
-        model._stretch(0, np.zeros(1000))
+        model._stretch(0, model.given_nodes(model.state), np.zeros(1000))
     expected, logs = density @ grid, np.log(model._alpha[:, 0])
     spread = np.sqrt(density @ np.square(grid - expected))
     assert abs(logs.mean() - expected) < 5.0 * spread / np.sqrt(1000)
@@ -257,7 +275,7 @@ def test_delta_and_sigma_are_drawn_from_their_conditionals(
     model: traits.Traits, statistics: Statistics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traits.Traits, "_stretch", _stay)
-    square = np.square(model._gaps(model.state).three)
+    square = np.square(_gaps(model, model.state).three)
     noise = 1.0 / np.array([statistics.higher[t][1] for t in sorted(SETS)])
     delta, sigma = TRAIT_EXCESS.points, TRAIT_LOADING.points
     score = np.log(delta) - 0.5 * (delta / TRAIT_EXCESS.size) ** 2
@@ -268,7 +286,7 @@ def test_delta_and_sigma_are_drawn_from_their_conditionals(
     of_sigma -= 0.5 * (np.log(sigma / TRAIT_FIELD_SCALE.median) / TRAIT_FIELD_SCALE.spread) ** 2
     counts, draws = [np.zeros_like(of_delta), np.zeros_like(of_sigma)], 2000
     for _ in range(draws):
-        model.draw_scales()
+        model.draw_scales(model.given_nodes(model.state))
         counts[0] += model._delta[:, None] == delta
         counts[1] += model._sigma[:, None] == sigma
     for count, score in zip(counts, (of_delta, of_sigma), strict=True):
@@ -364,6 +382,7 @@ def test_triples_improve_means_and_pairs_that_are_hardly_known() -> None:
     assert with_triples[1] < 0.7 * without[1]
 
 
+@pytest.mark.slow
 def test_independent_attributes_cost_what_their_margins_cost() -> None:
     random = np.random.default_rng(5)
     codes = (random.random((20_000, 16)) < random.uniform(0.1, 0.6, 16)).astype(np.uint16)
@@ -443,16 +462,15 @@ def test_one_attribute_alone() -> None:
 @pytest.mark.parametrize("d", [6, 12, 18])
 def test_binary_domains_are_fitted_with_traits(d: int) -> None:
     model, statistics = _fitted(d)
-    sweeps = traits.SWEEPS if d == 18 else traits.LONG_SWEEPS
-    expected = traits.fit(statistics, sweeps)
+    expected = traits.fit(statistics)
     np.testing.assert_array_equal(_posterior_of(model).products, expected.products)
 
 
 def test_very_many_attributes_are_fitted_with_the_low_rank_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rows = [replace(r, most_attributes=min(r.most_attributes, 17)) for r in REGIMES if r.sweeps]
-    monkeypatch.setattr(dispatch, "REGIMES", (*rows, *(r for r in REGIMES if not r.sweeps)))
+    rows = [replace(r, most_attributes=min(r.most_attributes, 17)) for r in REGIMES if r.traits]
+    monkeypatch.setattr(dispatch, "REGIMES", (*rows, *(r for r in REGIMES if not r.traits)))
     model, statistics = _fitted(18)
     expected = low_rank.fit(Features((2,) * 18), statistics)
     np.testing.assert_array_equal(_posterior_of(model).products, expected.products)

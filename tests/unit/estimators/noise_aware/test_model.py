@@ -39,7 +39,9 @@ def test_it_is_registered_and_refuses_parameters() -> None:
         NoiseAware().design(Request(domain_of(2, 2), "1", 1000, 2, {"theta": 1}))
 
 
-@pytest.mark.parametrize("cards", [(2,), (5,), (2, 2, 2), (3, 2, 4), (2,) * 11])
+@pytest.mark.parametrize(
+    "cards", [(2,), (5,), (2, 2, 2), (3, 2, 4), pytest.param((2,) * 11, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("epsilon", ["0.1", "2"])
 def test_every_table_is_valid_whatever_was_counted(cards: tuple[int, ...], epsilon: str) -> None:
     domain = domain_of(*cards)
@@ -133,7 +135,7 @@ def test_errors_are_honest_however_many_reports_there_are() -> None:
     assert 0.2 < np.std(errors) < 2.0
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "2"])
+@pytest.mark.parametrize("epsilon", [pytest.param("0.5", marks=pytest.mark.slow), "2"])
 def test_it_beats_calm_where_noise_matters(epsilon: str) -> None:
     domain, users = domain_of(*[2] * 12), 60_000
     codes = chain(users, 12, 7)

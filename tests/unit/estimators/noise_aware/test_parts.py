@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from estimators.mechanisms import best_oracle
+from estimators.noise_aware import priors
 from estimators.noise_aware.design import allocation
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import cell_variance, collect
-from estimators.noise_aware.models.horseshoe import gains
+from estimators.noise_aware.models.horseshoe import draw_scales, gains
 from estimators.noise_aware.tables.mixed import share_of_first
+from estimators.numerics.grids import half_cauchy
 from estimators.numerics.hadamard import transform
 from estimators.numerics.raking import outer, rake, valid_pair
 from estimators.numerics.sampling import erf, truncated
@@ -203,3 +205,25 @@ def test_allocation_is_a_distribution_with_a_floor_on_pairs(
 def test_chain_has_dependence() -> None:
     codes = chain(5000, 4, 0)
     assert np.corrcoef(codes[:, 0], codes[:, 1])[0, 1] > 0.4
+
+
+@pytest.mark.parametrize(
+    ("square", "noise", "unit", "most"),
+    [(1e-2, 1e-3, 0.5, None), (4e-4, 1e-4, 1.0, 5e-4), (0.5, 1e-10, 1.0, None)],
+)
+def test_kappa_is_drawn_from_its_exact_conditional(
+    square: float, noise: float, unit: float, most: float | None
+) -> None:
+    count, ratios = 50_000, priors.RESIDUAL_RATIO.points
+    given = [np.full((1, count), value) for value in (square, unit, 1.0)]
+    limit = None if most is None else np.full((1, count), most)
+    random = np.random.default_rng(3)
+    scale, kappa2 = draw_scales(random, given[0], np.full(count, noise), *given[1:], limit)
+    variance = unit * np.square(scale[0] * ratios)
+    variance = noise + (variance if most is None else np.minimum(variance, most))
+    score = -0.5 * (square / variance + np.log(variance)) + np.log(half_cauchy(ratios))
+    exact = np.exp(score - score.max())
+    exact /= exact.sum()
+    drawn = np.array([np.isclose(kappa2, value).mean() for value in np.square(ratios)])
+    assert drawn.sum() == pytest.approx(1.0)
+    assert (np.abs(drawn - exact) <= 5.5 * np.sqrt(exact / count) + 3.0 / count).all()

@@ -216,6 +216,7 @@ def test_totals_hold_the_pilot_and_windows_do_not() -> None:
         assert whole.reports > window.reports
 
 
+@pytest.mark.slow
 def test_a_total_with_its_pilot_is_nearer_the_truth() -> None:
     cards, domain = (2,) * 10, domain_of(*[2] * 10)
     codes = chain(40_000, 10, 6)

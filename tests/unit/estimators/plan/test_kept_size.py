@@ -44,6 +44,6 @@ def test_the_estimate_is_within_a_fifth(domain: Domain, users: int, method: str)
     size = 0
     for group in range(len(plan.groups)):
         window, total = drawn(plan, group, 1, random), drawn(plan, group, 360, random)
-        value = encode_counts(plan, GroupCounts(360, group, (1 << 20,), window, total))
+        value = encode_counts(plan, GroupCounts(360, group, (1 << 20,), window, total, False))
         size += len(value) + len(counts_key(360, group)) + BROKER_BYTES
     assert kept_window_bytes(plan) == pytest.approx(size, rel=0.2)

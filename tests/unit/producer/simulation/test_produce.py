@@ -5,6 +5,7 @@ The clock of the test moves only when the code sleeps.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from pathlib import Path
 
@@ -121,6 +122,22 @@ def test_reports_whose_window_went_by_are_counted() -> None:
     summary = run(plan, broker, 600, FakeClock(), rate=10.0, linger=0.5)
     assert summary.sent + summary.missing == 1200
     assert 500 <= summary.missing <= 700
+    assert summary.expired
+
+
+def test_reports_of_windows_that_passed_as_a_whole_are_counted() -> None:
+    plan = make_plan(guarantee=Guarantee("w-event", 3), windows=6)
+    clock, naps = FakeClock(), itertools.count()
+
+    def pass_two_windows() -> None:
+        if next(naps) == 3:
+            clock.seconds += 3 * WINDOW
+
+    clock.on_sleep = pass_two_windows
+    broker = broker_for(plan)
+    summary = run(plan, broker, 600, clock)
+    assert set(per_window(plan, broker)) == {0, 3, 4, 5}
+    assert summary.sent + summary.missing == 1200
     assert summary.expired
 
 

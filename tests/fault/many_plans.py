@@ -1,0 +1,375 @@
+"""Play faults against processes that serve three plans, while plans come and go.
+
+Each plan has the edge, the log and the checks of :mod:`tests.fault.simulator`. Beside the processes
+of many plans there are sometimes workers and publishers of one plan, in groups of their own, as
+during an upgrade.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from broker.transport import Partition
+from calmstream.many_plans import ManyPlans, Namespaces
+from consumer.plans.lanes import Inline
+from consumer.plans.role import PlansRole
+from consumer.plans.served_plan import LONGEST_PAUSE, State
+from consumer.plans.timing import all_windows_closed_at
+from consumer.tally.folding.fold import PartitionFold
+from consumer.tally.worker import TallyWorker
+from estimators.errors import FatalError, RecoverableError
+from estimators.plan import Plan
+from tests.fault.setting import PUBLISH, TALLY, WINDOWS, Operation, plan
+from tests.fault.simulator import Scenario, broker_of
+from tests.fault.virtual import Crash, Process, VirtualClock
+from tests.support.tally import START
+
+NAMES = ("one", "two", "three")
+
+OF_A_PLAN = {
+    "send": 12,
+    "resend": 4,
+    "reorder": 2,
+    "corrupt": 2,
+    "damage": 2,
+    "crash_edge": 1,
+    "fault": 4,
+    "stall": 1,
+    "release": 3,
+    "trim": 1,
+    "compact": 2,
+    "fault_counts": 1,
+    "stall_counts": 1,
+    "compact_counts": 1,
+    # processes of one plan, as of the last release
+    "join": 1,
+    "work": 3,
+    "crash_worker": 1,
+    "publish": 1,
+}
+OF_ALL = {
+    "serve": 24,
+    "show": 12,
+    "advance": 6,
+    "idle": 1,
+    "clock_back": 1,
+    "crash_process": 2,
+    "crash_in_turn": 4,
+    "stop_process": 1,
+    "add_process": 2,
+    "expel": 3,
+    "zombie": 2,
+    "zombie_write": 3,
+    "plan_goes": 3,
+    "plan_comes": 6,
+    "fail_plan": 3,
+}
+
+
+def generate(seed: int, length: int = 90) -> list[Operation]:
+    """Return a sequence of operations; those of a plan have its number before their name."""
+    dice = random.Random(seed)
+    weights = {**OF_A_PLAN, **OF_ALL}
+    chosen = dice.choices(list(weights), list(weights.values()), k=length)
+    return [
+        (f"{dice.randrange(3)}.{name}" if name in OF_A_PLAN else name, dice.randrange(1 << 30))
+        for name in chosen
+    ]
+
+
+class Folder:
+    """What one process sees of the folder."""
+
+    def __init__(self, plans: Mapping[str, Plan]) -> None:
+        self.plans = dict(plans)
+
+
+class Service:
+    """A process that serves plans in both roles."""
+
+    def __init__(self, scenario: ManyScenario) -> None:
+        self.process = Process(scenario.broker, scenario.clock)
+        self.folder = Folder(scenario.wanted)
+        many = ManyPlans(
+            self.folder,  # type: ignore[arg-type]
+            self.process,
+            scenario.clock,
+            CollectorRegistry(),
+            Namespaces("test"),
+            lanes=Inline,
+            estimates=AtOnce(),
+        )
+        self.tally: Any = many.tally(TALLY)
+        self.publisher: Any = many.publisher(PUBLISH, TALLY)
+        assert isinstance(self.tally, PlansRole)
+        for role in (self.tally, self.publisher):
+            role._log = Quiet()
+
+    def workers(self) -> list[TallyWorker]:
+        """Return the workers of all plans, whatever their state."""
+        served = [entry.served for entry in self.tally._entries.values()]
+        return [s._worker._worker for s in served if s._worker is not None]
+
+
+class AtOnce:
+    """Runs every estimate at once, on the caller's thread."""
+
+    done = staticmethod(lambda _key: None)
+
+    def start(self, _key: str, run: Callable[[], None]) -> None:
+        run()
+
+
+class Quiet:
+    """A log that nobody reads."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_args, **_more: None
+
+
+class PlanPart(Scenario):
+    """One plan of the scenario: its edge, its logs, and processes of this plan alone."""
+
+    def __init__(self, name: str, around: ManyScenario) -> None:
+        self._around = around
+        self._begin(plan(name), around.clock, around.broker)
+        # Then the plan may be over: nobody reads it any more.
+        self.letters_until = all_windows_closed_at(self.plan)
+
+    def _unsaved(self) -> list[Mapping[Partition, PartitionFold]]:
+        living = [*self._around.services, *self._around.zombies]
+        return [w.folds for service in living for w in service.workers()] + super()._unsaved()
+
+    def work(self, dice: random.Random) -> None:
+        if self.workers:
+            super().work(dice)
+
+    def publish(self, dice: random.Random) -> None:
+        if self.publishers or dice.random() < 0.3:
+            super().publish(dice)
+
+    def crash_worker(self, dice: random.Random) -> None:
+        if self.workers:
+            super().crash_worker(dice)
+
+
+class ManyScenario:
+    """Three plans on one broker. A method without an underscore is an operation.
+
+    Attributes:
+        parts: the plans.
+        wanted: the plans in the folder, which a process sees when it looks.
+        services: the processes.
+        zombies: processes that lost their partitions and still run.
+    """
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock(START * 1000 + 500)
+        self.broker = broker_of(self.clock)
+        self.parts = [PlanPart.__new__(PlanPart) for _ in NAMES]
+        self.services: list[Service] = []
+        self.zombies: list[Service] = []
+        self.quarantines = 0
+        for part, name in zip(self.parts, NAMES, strict=True):
+            part.__init__(name, self)  # type: ignore[misc]
+        self.wanted: dict[str, Plan] = {part.plan.digest: part.plan for part in self.parts}
+        self._add()
+
+    def play(self, operations: list[Operation]) -> None:
+        """Perform the operations in order, then let the processes finish all work."""
+        for name, number in operations:
+            part, _, operation = name.rpartition(".")
+            target = self.parts[int(part)] if part else self
+            getattr(target, operation)(random.Random(number))
+            for each in self.parts:
+                each._look()
+        self._rest()
+
+    def check(self) -> None:
+        """Compare everything that was published with the logs, plan by plan."""
+        for part in self.parts:
+            part.check()
+
+    # Processes
+
+    def _add(self) -> None:
+        self.services.append(Service(self))
+
+    def _pick(self, dice: random.Random) -> Service:
+        if not self.services:
+            self._add()
+        return dice.choice(self.services)
+
+    def _guarded(self, service: Service, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except (Crash, FatalError, RecoverableError):
+            self._bury(service)
+        if service.process.dead:  # the role's next turn would have noticed
+            self._bury(service)
+
+    def _bury(self, service: Service) -> None:
+        service.process.dead = True
+        service.process.expire()
+        self.services = [each for each in self.services if each is not service]
+
+    def serve(self, dice: random.Random) -> None:
+        """Let one process count."""
+        service = self._pick(dice)
+        for _ in range(2):
+            if not service.process.dead:
+                self._guarded(service, service.tally.turn)
+
+    def show(self, dice: random.Random) -> None:
+        """Let one process publish."""
+        service = self._pick(dice)
+        for _ in range(3):
+            if not service.process.dead:
+                self._guarded(service, service.publisher.turn)
+
+    def crash_process(self, dice: random.Random) -> None:
+        """End a process without warning."""
+        self._bury(self._pick(dice))
+
+    def crash_in_turn(self, dice: random.Random) -> None:
+        """Die before or after one of the calls of a turn."""
+        service = self._pick(dice)
+        service.process.fuse = dice.randrange(40)
+        role = dice.choice([service.tally, service.publisher])
+        for _ in range(4):
+            if not service.process.dead:
+                self._guarded(service, role.turn)
+        service.process.fuse = None
+
+    def stop_process(self, dice: random.Random) -> None:
+        """Let a process stop cleanly."""
+        service = self._pick(dice)
+        for role in (service.tally, service.publisher):
+            if not service.process.dead:
+                self._guarded(service, role.finish)
+                role._shared.close(0.0)
+        self.services = [each for each in self.services if each is not service]
+
+    def add_process(self, _dice: random.Random) -> None:
+        """Add a process, up to three."""
+        if len(self.services) < 3:
+            self._add()
+
+    def expel(self, dice: random.Random) -> None:
+        """Let a process lose its memberships, as after a long freeze."""
+        service = self._pick(dice)
+        service.process.expire()
+        for _ in range(dice.choice([1, 2, 4])):
+            if not service.process.dead:
+                self._guarded(service, service.tally.turn)
+
+    def zombie(self, dice: random.Random) -> None:
+        """Let a process lose its memberships without knowing it; it may still write."""
+        service = self._pick(dice)
+        service.process.expire()
+        self.zombies.append(service)
+        self.services = [each for each in self.services if each is not service]
+
+    def zombie_write(self, dice: random.Random) -> None:
+        """Let a process that lost its memberships write a checkpoint of one plan."""
+        workers = [w for zombie in self.zombies for w in zombie.workers() if w.folds]
+        if workers:
+            with suppress(RecoverableError, FatalError, Crash):
+                dice.choice(workers).checkpoint(self.clock.seconds + 1)
+            for zombie in self.zombies:
+                zombie.process.expire()
+
+    # Plans
+
+    def plan_goes(self, dice: random.Random) -> None:
+        """Take a plan from the folder; some processes see it at once."""
+        part = dice.choice(self.parts)
+        self.wanted.pop(part.plan.digest, None)
+        for service in self.services:
+            if dice.random() < 0.7:
+                service.folder.plans = dict(self.wanted)
+
+    def plan_comes(self, dice: random.Random) -> None:
+        """Put a plan into the folder, perhaps back; some processes see it at once."""
+        part = dice.choice(self.parts)
+        self.wanted[part.plan.digest] = part.plan
+        for service in self.services:
+            if dice.random() < 0.7:
+                service.folder.plans = dict(self.wanted)
+
+    def fail_plan(self, dice: random.Random) -> None:
+        """Let one plan of a process meet a fault; the others go on."""
+        service = self._pick(dice)
+        entries = list(service.tally._entries.values())
+        if entries:
+            entry = dice.choice(entries)
+            with service.tally._shared.group.lock:
+                entry.broker.share.fail(FatalError("a fault of this plan"))
+            self._guarded(service, service.tally.turn)
+
+    # The scenario
+
+    def advance(self, dice: random.Random) -> None:
+        """Let a little time pass."""
+        self.clock.advance(dice.choice([0.3, 1.1, 2.5, 5.0]))
+
+    def idle(self, dice: random.Random) -> None:
+        """Let more time pass."""
+        self.clock.advance(dice.choice([9.0, 16.0]))
+
+    def clock_back(self, dice: random.Random) -> None:
+        """Set the clock back."""
+        self.clock.wall_ms -= dice.choice([200, 3000])
+
+    def _rest(self) -> None:
+        """Stop all faults; let one process finish all plans within seconds."""
+        for part in self.parts:
+            part._end_faults()
+            while part.workers:
+                part._bury(*part.workers[0])
+            while part.publishers:
+                part._bury_publisher(*part.publishers[0])
+        self.wanted = {part.plan.digest: part.plan for part in self.parts}
+        for service in self.services[self.parts[0].cell % 2 :]:
+            self._bury(service)
+        end = (START + WINDOWS * 10 + 5) * 1000
+        self.clock.advance(max(0.1, (end - self.clock.wall_ms) / 1000))
+        self.clock.advance(LONGEST_PAUSE)  # a plan in quarantine is tried again by then
+        rounds = 0
+        while not self._all_over():
+            self._finish_a_little()
+            rounds += 1
+            assert rounds < 200, [service.publisher.states for service in self.services]
+
+    def _finish_a_little(self) -> None:
+        if not self.services:
+            self._add()
+        service = self.services[0]
+        service.folder.plans = dict(self.wanted)
+        for role in (service.tally, service.publisher):
+            if not service.process.dead:
+                self._guarded(service, role.turn)
+        for part in self.parts:
+            part._look()
+        self.clock.advance(0.3)
+
+    def _all_over(self) -> bool:
+        """Return whether the process has finished every plan and given its partitions back."""
+        if not self.services:
+            return False
+        tally, publisher = self.services[0].tally, self.services[0].publisher
+        over = [*tally.states.values(), *publisher.states.values()]
+        return over == [State.OVER] * 2 * len(NAMES) and not tally._shared.group.owned
+
+
+def run(operations: list[Operation]) -> ManyScenario:
+    """Play a sequence and check it."""
+    scenario = ManyScenario()
+    scenario.play(operations)
+    scenario.check()
+    return scenario

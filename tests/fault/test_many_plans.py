@@ -1,0 +1,37 @@
+"""Play faults against processes of three plans that come and go: every plan stays exact."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import structlog
+
+from tests.fault.many_plans import generate, run
+
+SEQUENCES = 300
+PARTS = 30
+QUICK_PARTS = 1
+"""Parts that `make test` runs; `make test-all` runs all of them."""
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    level = structlog.make_filtering_bound_logger(logging.CRITICAL)
+    structlog.configure(wrapper_class=level)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *range(QUICK_PARTS),
+        *(pytest.param(part, marks=pytest.mark.slow) for part in range(QUICK_PARTS, PARTS)),
+    ],
+)
+def test_no_plan_loses_or_doubles_anything(part: int) -> None:
+    for seed in range(part, SEQUENCES, PARTS):
+        operations = generate(seed)
+        try:
+            run(operations)
+        except Exception as error:
+            raise AssertionError(f"seed {seed} fails: {error!r}; {operations}") from error

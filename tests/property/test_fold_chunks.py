@@ -1,0 +1,264 @@
+"""Check that folding chunks of a log gives what folding its records one by one gives, bit for bit.
+
+The logs mix packed and JSON batches of any size, valid and not, ticks, resends, damaged batches and
+clocks that go back; they are cut into chunks anywhere.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.records import Chunk, in_chunks
+from broker.transport import Damage, Partition, Record
+from consumer.tally.folding.admission import AdmissionControl
+from consumer.tally.folding.chunk_admission import replay_chunk
+from consumer.tally.folding.fold import Outcome, PartitionFold
+from estimators.errors import Reason
+from estimators.plan import Plan
+from estimators.plan.limits import Limits
+from estimators.randomness import SeededRandomness
+from estimators.wire.batch import TICK, Batch, encode_batch
+from estimators.wire.state import encode_closed, encode_state
+from tests.support.attacks.fuzzing import Message, messages, plan_of
+
+WHERE = Partition("reports", 0)
+PLAN = plan_of()
+PLANS = {
+    "version 2": PLAN,
+    "version 1": plan_of(1),
+    "tight": replace(PLAN, limits=Limits(batch_reports=4, batches=12), grace=5, skew=3),
+    "one window": replace(PLAN, expires=PLAN.start + PLAN.window, grace=0, skew=0),
+}
+GROUPS = range(len(PLAN.groups))
+
+
+def boundary(plan: Plan, dice: random.Random) -> int:
+    """Return a time within a millisecond of a window's close, or of its first reports."""
+    window = dice.randrange(min(plan.windows, 4))
+    close = plan.window_end(window) + plan.grace * 1000
+    first = plan.window_start(window) - plan.skew * 1000
+    return dice.choice((close, first)) + dice.choice((-1, 0, 0, 1, 1))
+
+
+def log_of(plan: Plan, group: int, dice: random.Random, size: int) -> list[Record]:
+    """Return a log: mostly valid batches, of which many are sent again, and some of everything."""
+    stream = messages(plan, group, dice.randrange(1 << 30), pool=12)
+    sent: list[Message] = []
+    records: list[Record] = []
+    now, offset = plan.start * 1000 + dice.choice((-8000, 0, 0, 25_000)), 0
+    for _ in range(size):
+        now += dice.choice((0, 0, 0, 1, 20, 300, 1500, -700))
+        if dice.random() < 0.02:
+            now += dice.choice((9_000, 12_000, 30_000, -15_000))
+        if dice.random() < 0.05:
+            now = boundary(plan, dice)
+        offset += dice.choice((1, 1, 1, 2, 30))
+        damage = None
+        match dice.randrange(20):
+            case 0:
+                key, value = None, TICK
+            case 1 | 2 if sent:
+                key, value = dice.choice(sent)
+            case 3 if sent:
+                key, value = dice.choice(sent)[0], next(stream)[1]
+            case 4 if dice.random() < 0.2:
+                key, value, damage = None, b"raw", Damage(offset, 3, "a codec that is not known")
+                offset += 2
+            case 5 if dice.random() < 0.1:
+                key, value = dice.randbytes(16), bytes([dice.randrange(2)]) * ((1 << 20) + 1)
+            case _:
+                key, value = next(stream)
+                key = dice.randbytes(16) if key is not None and len(key) == 16 else key
+        sent.append((key, value))
+        records.append(Record(WHERE, offset, now, True, key, value, damage=damage))
+    return records
+
+
+def cut(records: list[Record], dice: random.Random) -> Iterator[Chunk]:
+    """Yield the log as chunks of any sizes."""
+    at = 0
+    while at < len(records):
+        size = dice.choice((1, 3, 8, 9, 40, 200))
+        yield from in_chunks(records[at : at + size])
+        at += size
+
+
+def shown(outcome: Outcome, plan: Plan) -> tuple[object, ...]:
+    """Return everything that an outcome says, closed windows as the bytes that are written."""
+    why = outcome.rejection
+    return (
+        outcome.reports,
+        outcome.period,
+        outcome.rejects,
+        None if why is None else (why.reason, why.detail, str(why)),
+        [encode_closed(plan, window) for window in outcome.closed],
+    )
+
+
+def folded(fold: PartitionFold, chunk: Chunk) -> Iterator[Outcome]:
+    """Fold a chunk; yield the outcome of every record."""
+    at = 0
+    while at < len(chunk):
+        result = fold.fold_chunk(chunk, at)
+        assert at < result.stop <= len(chunk)
+        assert list(result.special) == sorted(result.special)
+        assert all(not one.closed or i == at for i, one in result.special.items())
+        for i in range(at, result.stop):
+            n, period = int(result.reports[i - at]), int(result.period[i - at])
+            plain = Outcome(reports=n, period=period if n else None)
+            special = result.special.get(i, plain)
+            assert special.reports == n
+            yield special
+        at = result.stop
+
+
+def check(plan: Plan, group: int, seed: int, size: int) -> set[Reason | None]:
+    """Fold a log both ways and compare; return the verdicts that occurred."""
+    dice = random.Random(seed)
+    records = log_of(plan, group, dice, size)
+    single, joined = (PartitionFold.start(plan, group, "id") for _ in range(2))
+    verdicts: set[Reason | None] = set()
+    for chunk in cut(records, dice):
+        for record, outcome in zip(chunk.records(), folded(joined, chunk), strict=True):
+            expected = single.fold(record)
+            assert shown(outcome, plan) == shown(expected, plan), record.offset
+            why = expected.rejection
+            verdicts.add(None if why is None else why.reason)
+        assert encode_state(plan, joined.state()) == encode_state(plan, single.state())
+        assert joined.accepted_ids == single.accepted_ids
+        assert joined.next_close == single.next_close
+        assert_restored_alike(plan, group, records, single, dice)
+    return verdicts
+
+
+def assert_restored_alike(
+    plan: Plan, group: int, records: list[Record], fold: PartitionFold, dice: random.Random
+) -> None:
+    """Check that a restart that reads the log in chunks finds the ids again."""
+    if dice.random() > 0.2:
+        return
+    state = fold.state()
+    control = AdmissionControl(plan, group, state.resume_clock)
+    again = [r for r in records if state.resume_from <= r.offset < state.next_offset]
+    for chunk in cut(again, dice):
+        replay_chunk(control, chunk)
+    restored = PartitionFold(plan, group, control, state)
+    assert restored.accepted_ids == fold.accepted_ids
+    assert control.batches.resume_point() == (
+        None if not any(fold.accepted_ids.values()) else (state.resume_from, state.resume_clock)
+    )
+
+
+@pytest.mark.parametrize("name", sorted(PLANS))
+@settings(max_examples=25, deadline=None)
+@given(group=st.sampled_from(GROUPS), seed=st.integers(0, 1 << 30))
+def test_chunks_give_what_records_give(name: str, group: int, seed: int) -> None:
+    check(PLANS[name], group, seed, 120)
+
+
+def test_the_logs_contain_every_verdict() -> None:
+    found: set[Reason | None] = set()
+    for seed in range(24):
+        for name in ("version 2", "tight"):
+            found |= check(PLANS[name], seed % len(GROUPS), seed, 150)
+    assert found == {None, *Reason}
+
+
+def test_joined_records_do_not_change_each_other() -> None:
+    """Three values that parse as three other values where they are joined by commas."""
+    plan, fold = PLANS["version 2"], PartitionFold.start(PLANS["version 2"], 0, "id")
+    time = plan.start * 1000
+    values = [b'{"a":1},{"b":2}', b'{"x":"', b'"}'] * 4
+    records = [
+        Record(WHERE, i, time, True, bytes([i]) * 16, value) for i, value in enumerate(values)
+    ]
+    (chunk,) = in_chunks(records)
+    outcomes = list(folded(fold, chunk))
+    assert [o.rejection and o.rejection.reason for o in outcomes] == [Reason.UNDECODABLE] * 12
+
+
+def test_one_bad_batch_among_equal_ones_is_the_only_one_rejected() -> None:
+    plan = PLANS["version 2"]
+    group = next(g for g in GROUPS if plan.mechanisms[g].name == "grr")
+    stream = (m for m in messages(plan, group, 5) if (m[1] or b"").startswith(b"\x01\x01"))
+    head = next(v for _, v in stream if v is not None and len(v) > 18)[:18]
+    good = head[:12] + bytes(4) + b"\x01\x00" + b"\x03"
+    values = [good] * 20
+    values[7] = good[:-1] + b"\x04"
+    values[13] = good[:2] + b"\xff" + good[3:]
+    records = [
+        Record(WHERE, i, plan.start * 1000, True, bytes([i]) * 16, v) for i, v in enumerate(values)
+    ]
+    fold = PartitionFold.start(plan, group, "id")
+    (chunk,) = in_chunks(records)
+    outcomes = list(folded(fold, chunk))
+    refused = {i: o.rejection.reason for i, o in enumerate(outcomes) if o.rejection}
+    assert refused == {7: Reason.OUT_OF_RANGE, 13: Reason.UNKNOWN_PLAN}
+    assert fold.state().open[0].tally.reports == 18
+
+
+@pytest.mark.parametrize("period", [1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -(1 << 63)])
+def test_any_number_of_a_window_is_judged_alike(period: int) -> None:
+    for plan in (PLANS["version 2"], PLANS["version 1"]):
+        group = next(g for g in GROUPS if plan.mechanisms[g].name == "grr")
+        body = {"v": "1.0", "plan": plan.digest, "group": group, "n": 1, "columns": {"v": [0]}}
+        value = orjson.dumps({**body, "period": period})
+        records = [
+            Record(WHERE, i, plan.start * 1000, True, np.uint64(i).tobytes() * 2, value)
+            for i in range(12)
+        ]
+        single, joined = (PartitionFold.start(plan, group, "id") for _ in range(2))
+        expected = [shown(single.fold(record), plan) for record in records]
+        (chunk,) = in_chunks(records)
+        assert [shown(outcome, plan) for outcome in folded(joined, chunk)] == expected
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_small_json_batch_with_one_bad_value_is_the_only_one_rejected(n: int) -> None:
+    """Check for every column of every mechanism the first value that is out of range."""
+    plan = PLANS["version 2"]
+    for group, mechanism in enumerate(plan.mechanisms):
+        columns = mechanism.perturb(np.zeros(n, np.int64), SeededRandomness(1))
+        views = len(plan.groups[group].views)
+        view = np.zeros(n, np.int64) if views > 1 else None
+        good = encode_batch(plan, group, Batch(0, n, view, columns))
+        bad = []
+        for column in mechanism.columns:
+            values = columns[column.name].copy()
+            if column.kind == "int":
+                values[-1] = column.bound
+            elif column.bound % 8:
+                values[-1, -1] |= 1 << column.bound % 8
+            else:
+                continue
+            bad.append(Batch(0, n, view, {**columns, column.name: values}))
+        if view is not None:
+            bad.append(Batch(0, n, view + views, columns))
+        values = [good] * 10 + [encode_batch(plan, group, batch) for batch in bad] + [good] * 5
+        records = [
+            Record(WHERE, i, plan.start * 1000, True, bytes([i]) * 16, v)
+            for i, v in enumerate(values)
+        ]
+        fold = PartitionFold.start(plan, group, "id")
+        (chunk,) = in_chunks(records)
+        outcomes = list(folded(fold, chunk))
+        refused = {i: o.rejection.reason for i, o in enumerate(outcomes) if o.rejection}
+        assert refused == {10 + i: Reason.OUT_OF_RANGE for i in range(len(bad))}
+        assert fold.state().open[0].tally.reports == 15 * n
+
+
+def test_a_chunk_that_was_folded_is_refused() -> None:
+    plan = PLANS["version 2"]
+    fold = PartitionFold.start(plan, 0, "id")
+    (chunk,) = in_chunks([Record(WHERE, i, plan.start * 1000, True, None, TICK) for i in range(20)])
+    fold.fold_chunk(chunk)
+    with pytest.raises(ValueError, match="below 20"):
+        fold.fold_chunk(chunk)

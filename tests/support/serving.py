@@ -1,0 +1,127 @@
+"""Help for the tests of the HTTP interface: a server of its own over a bench's broker."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import numpy as np
+from prometheus_client import CollectorRegistry
+
+from broker.clock import SystemClock
+from broker.settings import load
+from broker.transport import Broker
+from consumer.serve.metrics import ServeMetrics
+from consumer.serve.page_files import PageFiles
+from consumer.serve.plan_service import PlanService
+from consumer.serve.server import ResultsServer
+from consumer.serve.settings import ServeSettings
+from estimators.plan import Plan
+from tests.support.publisher import Bench, published_plan, work
+
+DEADLINE = 60.0
+
+
+def filled(plan: Plan | None = None, windows: int = 3, **changes: Any) -> Bench:
+    """Return a bench with published windows of some 200 reports a group."""
+    bench = Bench(published_plan(groups=3, **changes) if plan is None else plan)
+    dice = np.random.default_rng(7)
+    for log in bench.logs:
+        for window in range(windows):
+            cells = dice.choice(4, size=200, p=[0.4, 0.3, 0.2, 0.1])
+            log.report(window, *cells.tolist()).close(window)
+    bench.put_all()
+    work(bench.publication())
+    return bench
+
+
+@dataclass
+class Serving:
+    """A running server.
+
+    Attributes:
+        address: of the interface.
+        service: the plan's.
+        server: the role.
+        client: a client of it.
+        registry: its metrics.
+    """
+
+    address: str
+    service: PlanService
+    server: ResultsServer
+    client: httpx.Client
+    registry: CollectorRegistry
+
+    def connections(self) -> float | None:
+        """Return the number of open connections."""
+        return self.registry.get_sample_value("calmstream_serve_connections")
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        """Ask the plan; ``path`` begins after its name."""
+        return self.client.get(f"/v1/plans/{self.service.plan.name}{path}", **options)
+
+
+@contextmanager
+def serving(
+    plan: Plan,
+    broker: Broker,
+    *,
+    namespace: str = "test",
+    output_namespace: str = "",
+    ready: bool = True,
+    token: str | None = None,
+    hosts: tuple[str, ...] = (),
+    origins: tuple[str, ...] = (),
+    page: PageFiles | None = None,
+    **settings: Any,
+) -> Iterator[Serving]:
+    """Serve a plan on a free port; wait until it is ready by default."""
+    chosen = load(ServeSettings, port=0, **{"retry_seconds": 0.1, **settings})
+    registry, plans = CollectorRegistry(), {plan.digest: plan}
+    server = ResultsServer(
+        lambda: plans,
+        broker,
+        chosen,
+        SystemClock(),
+        ServeMetrics(registry),
+        namespace=namespace,
+        output_namespace=output_namespace,
+        hosts=hosts,
+        origins=origins,
+        token=token,
+        page=page,
+    )
+    stop = threading.Event()
+    thread = threading.Thread(target=server.run, args=(stop,))
+    thread.start()
+    address = f"http://127.0.0.1:{server.port}"
+    try:
+        with httpx.Client(base_url=address, timeout=DEADLINE) as client:
+            wait_for(lambda: server.plans.by_name)
+            service = server.plans.by_name[plan.name]
+            if ready:
+                wait_for(lambda: server.health.readiness().well)
+            yield Serving(address, service, server, client, registry)
+    finally:
+        stop.set()
+        thread.join(DEADLINE)
+        assert not thread.is_alive()
+
+
+def serving_bench(bench: Bench, **options: Any) -> Any:
+    """Serve the plan of a bench; see :func:`serving`."""
+    return serving(bench.plan, bench.broker, namespace=bench.names.namespace, **options)
+
+
+def wait_for(what: Callable[[], object], seconds: float = DEADLINE) -> None:
+    """Wait until something holds, with a deadline."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)

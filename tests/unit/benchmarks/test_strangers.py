@@ -1,0 +1,53 @@
+"""Check the split of the strangers' data sets, and what is printed about their cells."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from benchmarks.strangers.sets import DEVELOPMENT, LOCKED, PACKAGES, SETS, _groups
+from benchmarks.strangers.table import ratio, show
+
+
+def test_the_halves_are_those_that_were_drawn() -> None:
+    drawn = sorted(SETS, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    assert set(DEVELOPMENT) == set(drawn[:10])
+    assert set(LOCKED) == set(drawn[10:])
+    assert {one.package for one in SETS.values()} == set(PACKAGES)
+
+
+def test_numbers_are_cut_into_groups_of_about_equal_size() -> None:
+    values = np.arange(1000.0) / 10
+    labels, codes = _groups(values)
+    assert len(labels) == 8
+    assert labels[0] == "0..12.4"
+    assert np.bincount(codes).tolist() == [125] * 8
+
+
+def result(ours: list[float], coverage: float) -> dict[str, object]:
+    return {
+        "cell": {"dataset": "made-up", "d": 8, "k": 2, "epsilon": "1", "log_users": 16},
+        "errors": {"noise-aware": ours, "calm": [1.0, 1.0, 1.0]},
+        "coverage": {"noise-aware": [coverage] * 3},
+    }
+
+
+@pytest.mark.parametrize(
+    ("ours", "coverage", "listed"),
+    [
+        ([0.5, 0.5, 0.6], 0.95, False),
+        ([1.2, 1.2, 1.21], 0.95, True),
+        ([0.6, 1.2, 1.8], 0.95, False),  # the repeats differ too much to say so
+        ([0.5, 0.5, 0.6], 0.85, True),
+        ([0.5, 0.5, 0.6], 0.999, True),
+    ],
+)
+def test_cells_out_of_bounds_are_listed(
+    ours: list[float], coverage: float, listed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = result(ours, coverage)
+    assert ratio(one)[0] == pytest.approx(sum(ours) / 3)
+    show([one])
+    assert ("| made-up d=8 k=2 epsilon=1 n=2^16 |" in capsys.readouterr().out) is listed

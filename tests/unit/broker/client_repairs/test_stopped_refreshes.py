@@ -1,0 +1,99 @@
+"""Check that a client goes on refreshing its metadata after an error."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka import errors as kafka_errors
+from kafka.cluster import ClusterMetadata
+from kafka.consumer.subscription_state import SubscriptionState
+
+from broker.kafka.client_repairs.stopped_refreshes import copy_group_topics, keep_refreshing
+
+
+class Cluster(ClusterMetadata):  # type: ignore[misc]  # the client has no types
+    """The client's own metadata with its loop, whose requests end as a test says."""
+
+    def __init__(self, *outcomes: BaseException | None) -> None:
+        super().__init__(bootstrap_servers=["127.0.0.1:1"])
+        self._manager = SimpleNamespace(bootstrapped=True, connection_delay=lambda _: 0)
+        self._refresh_loop_future = "it runs"
+        self.outcomes = list(outcomes)
+        self.waits: list[float] = []
+
+        async def wait(seconds: float) -> None:
+            self.waits.append(seconds)
+            self._last_refresh_ms = float("-inf")  # the pause has passed
+            self.closed = not self.outcomes
+
+        wait.notify = lambda: None  # type: ignore[attr-defined]
+        self._wakeup = wait
+
+    async def _do_refresh_metadata(self, _node: object) -> None:
+        outcome = self.outcomes.pop(0)
+        if outcome is not None:
+            raise outcome
+        self._need_update = False
+        self._last_refresh_ms = self._last_successful_refresh_ms = float("inf")
+
+
+def client(cluster: Cluster) -> Any:
+    return SimpleNamespace(_manager=SimpleNamespace(cluster=cluster))
+
+
+ERROR = RuntimeError("Set changed size during iteration")
+
+
+def test_without_the_repair_an_error_ends_the_loop() -> None:
+    cluster = Cluster(ERROR, None)
+    with pytest.raises(RuntimeError):
+        asyncio.run(cluster._refresh_loop())
+    assert len(cluster.outcomes) == 1, "the fault is gone: delete keep_refreshing"
+
+
+@pytest.mark.parametrize("error", [ERROR, kafka_errors.NodeNotReadyError()])
+def test_the_loop_survives_errors(error: Exception) -> None:
+    cluster = Cluster(error, error, None)
+    keep_refreshing(client(cluster))
+    asyncio.run(cluster._refresh_loop())
+    assert cluster.outcomes == []
+    assert not cluster.need_update
+
+
+def test_after_an_error_the_next_refresh_has_a_pause() -> None:
+    cluster = Cluster(ERROR, ERROR, None)
+    keep_refreshing(client(cluster))
+    asyncio.run(cluster._refresh_loop())
+    limit = cluster.config["retry_backoff_ms"] / 1000
+    assert len(cluster.waits) == 3
+    assert all(0 < seconds <= limit for seconds in cluster.waits[:2])
+
+
+def subscription() -> SubscriptionState:
+    found = SubscriptionState("none")
+    found.subscribe(topics=["a", "b"])
+    return found
+
+
+def seen_while_topics_change(found: SubscriptionState) -> set[str]:
+    """Go over the topics as the client's thread does; the caller's thread adds one meanwhile."""
+    seen = set()
+    for topic in found.group_subscription():
+        seen.add(topic)
+        found.change_subscription(["a", "b", "c"])
+    return seen
+
+
+def test_without_the_repair_the_topics_change_under_the_clients_thread() -> None:
+    with pytest.raises(RuntimeError):
+        seen_while_topics_change(subscription())
+
+
+def test_the_clients_thread_goes_over_a_copy() -> None:
+    found = subscription()
+    copy_group_topics(SimpleNamespace(_subscription=found))
+    assert seen_while_topics_change(found) == {"a", "b"}
+    assert found.group_subscription() == {"a", "b", "c"}

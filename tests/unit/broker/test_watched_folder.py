@@ -1,0 +1,181 @@
+"""Check which files of a watched folder are in use, and why bad ones are refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from broker import watched_folder
+from broker.watched_folder import Identity, WatchedFolder
+from estimators.errors import InvalidInput
+
+
+def _read(raw: bytes) -> str:
+    text = raw.decode(errors="replace")
+    if ":" not in text:
+        raise InvalidInput("not a document")
+    return text
+
+
+def _folder(path: Path, *, unique_names: bool = True) -> WatchedFolder[str]:
+    return WatchedFolder(
+        path,
+        _read,
+        lambda text: Identity(text.split(":")[0], text),
+        max_bytes=20,
+        unique_names=unique_names,
+    )
+
+
+def test_files_appear_change_and_go(tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    folder.refresh()
+    assert (folder.documents, folder.refused) == ({}, {})
+    (tmp_path / "a.json").write_text("a:1")
+    (tmp_path / "b.json").write_text("b:1")
+    (tmp_path / "ignored.txt").write_text("c:1")
+    (tmp_path / ".hidden.json").write_text("d:1")
+    folder.refresh()
+    assert folder.documents == {"a:1": "a:1", "b:1": "b:1"}
+    (tmp_path / "b.json").unlink()
+    folder.refresh()
+    assert set(folder.documents) == {"a:1", "b:1"}, "one look does not take a document away"
+    folder.refresh()
+    assert set(folder.documents) == {"a:1"}
+    (tmp_path / "again.json").write_text("b:1")
+    folder.refresh()
+    assert set(folder.documents) == {"a:1", "b:1"}
+
+
+def test_a_file_that_is_broken_for_a_moment_takes_nothing_away(tmp_path: Path) -> None:
+    folder, path = _folder(tmp_path), tmp_path / "a.json"
+    path.write_text("a:1")
+    folder.refresh()
+    path.write_text("a")
+    folder.refresh()
+    assert set(folder.documents) == {"a:1"}
+    assert folder.refused == {"a.json": "not a document"}
+    path.write_text("a:1")
+    folder.refresh()
+    folder.refresh()
+    assert set(folder.documents) == {"a:1"}
+    assert folder.refused == {}
+
+
+def test_a_swap_of_symbolic_links_is_noticed(tmp_path: Path) -> None:
+    """Kubernetes mounts a ConfigMap so: files are links through ``..data`` to a dated folder."""
+    for number in (1, 2):
+        (tmp_path / f"..{number}").mkdir()
+        (tmp_path / f"..{number}" / "a.json").write_text(f"a:{number}")
+    (tmp_path / "..data").symlink_to("..1")
+    (tmp_path / "a.json").symlink_to("..data/a.json")
+    folder = _folder(tmp_path)
+    folder.refresh()
+    assert set(folder.documents) == {"a:1"}
+    (tmp_path / "..new").symlink_to("..2")
+    (tmp_path / "..new").rename(tmp_path / "..data")
+    folder.refresh()
+    folder.refresh()
+    assert set(folder.documents) == {"a:2"}
+    assert folder.refused == {}
+
+
+def test_another_document_under_a_name_in_use_is_refused_until_the_name_is_free(
+    tmp_path: Path,
+) -> None:
+    folder = _folder(tmp_path)
+    (tmp_path / "z.json").write_text("a:1")
+    folder.refresh()
+    (tmp_path / "b.json").write_text("a:2")
+    (tmp_path / "copy.json").write_text("a:1")
+    folder.refresh()
+    assert set(folder.documents) == {"a:1"}
+    assert "the name 'a' is in use by another plan" in folder.refused["b.json"]
+    (tmp_path / "z.json").unlink()
+    (tmp_path / "copy.json").unlink()
+    folder.refresh()
+    folder.refresh()
+    assert set(folder.documents) == {"a:2"}
+    assert folder.refused == {}
+    both = _folder(tmp_path, unique_names=False)
+    (tmp_path / "z.json").write_text("a:1")
+    both.refresh()
+    assert set(both.documents) == {"a:1", "a:2"}
+
+
+def test_bad_files_are_named_and_harm_nothing(tmp_path: Path) -> None:
+    (tmp_path / "good.json").write_text("a:1")
+    (tmp_path / "large.json").write_text("b:" + "x" * 30)
+    (tmp_path / "dangling.json").symlink_to("nowhere")
+    (tmp_path / "folder.json").mkdir()
+    os.mkfifo(tmp_path / "pipe.json")
+    folder = _folder(tmp_path)
+    folder.refresh()
+    assert set(folder.documents) == {"a:1"}
+    assert folder.refused == {
+        "dangling.json": "No such file or directory",
+        "folder.json": "not a file",
+        "large.json": "more than 20 bytes",
+        "pipe.json": "not a file",
+    }
+    (tmp_path / "nowhere").write_text("c:1")
+    folder.refresh()
+    assert set(folder.documents) == {"a:1", "c:1"}
+
+
+def test_files_beyond_the_limit_are_counted_and_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched_folder, "MAX_FILES", 3)
+    for number in range(1200):
+        (tmp_path / f"{number:04}.json").write_text(f"{number}:")
+    folder = _folder(tmp_path)
+    folder.refresh()
+    assert set(folder.documents) == {"0:", "1:", "2:"}
+    assert folder.refused == {"1,197 files after 0002.json": "at most 3 files are read"}
+
+
+def test_a_folder_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
+    inner = tmp_path / "plans"
+    inner.mkdir()
+    (inner / "a.json").write_text("a:1")
+    folder = _folder(inner)
+    folder.refresh()
+    inner.rename(tmp_path / "away")
+    for _ in range(3):
+        with pytest.raises(InvalidInput, match="no such directory"):
+            folder.refresh()
+    inner.write_text("")
+    with pytest.raises(InvalidInput, match="Not a directory"):
+        folder.refresh()
+    assert set(folder.documents) == {"a:1"}
+
+
+def test_a_refused_document_comes_back_when_its_file_changes(tmp_path: Path) -> None:
+    folder, path = _folder(tmp_path), tmp_path / "a.json"
+    path.write_text("a:1")
+    (tmp_path / "b.json").write_text("b:1")
+    folder.refresh()
+    folder.refuse("a:1", "no room")
+    assert set(folder.documents) == {"b:1"}
+    folder.refresh()
+    assert set(folder.documents) == {"b:1"}
+    assert folder.refused == {"a.json": "no room"}
+    os.utime(path, ns=(1, 1))
+    folder.refresh()
+    assert set(folder.documents) == {"a:1", "b:1"}
+
+
+def test_reading_goes_on_at_the_next_refresh_when_it_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched_folder, "_READ_SECONDS", -1.0)
+    for name in "ab":
+        (tmp_path / f"{name}.json").write_text(f"{name}:1")
+    folder = _folder(tmp_path)
+    folder.refresh()
+    assert set(folder.documents) == {"a:1"}
+    folder.refresh()
+    assert set(folder.documents) == {"a:1", "b:1"}

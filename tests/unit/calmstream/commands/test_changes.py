@@ -1,0 +1,211 @@
+"""``calmstream changes`` and the tests in ``calmstream query``, on a broker in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from broker.transport import Broker
+from calmstream.cli import main
+from estimators.domain import Attribute, Domain
+from estimators.plan import Guarantee, Plan
+from tests.support.publisher import Bench, published_plan, work
+
+EVEN = [0] * 100 + [1] * 100 + [2] * 100 + [3] * 100
+ODD = [0] * 250 + [1] * 50 + [2] * 50 + [3] * 50
+Run = Callable[..., tuple[int, str, str]]
+
+
+class Open:
+    """A broker that stays open after a command."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._broker, name)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def bench_of(plan: Plan, *windows: list[int], beside: Bench | None = None) -> Bench:
+    """Return a bench whose partitions have these reports, window after window."""
+    bench = Bench(plan, beside, test_changes=True)
+    for log in bench.logs:
+        for number, cells in enumerate(windows):
+            log.report(number, *cells)
+        for number in range(len(windows)):
+            log.close(number)
+    bench.put_all()
+    work(bench.publication())
+    return bench
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def command(bench: Bench, *words: str, other: Plan | None = None) -> tuple[int, str, str]:
+        for place in ("changes", "query"):
+            monkeypatch.setattr(f"calmstream.commands.{place}.kafka", lambda _: Open(bench.broker))
+        path = tmp_path / "plan.json"
+        path.write_bytes(bench.plan.to_bytes())
+        more = []
+        if other is not None:
+            (tmp_path / "other.json").write_bytes(other.to_bytes())
+            more = ["--other-plan", str(tmp_path / "other.json")]
+        head = [words[0], "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
+        code = main([*head, *words[1:], *more])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return command
+
+
+def shifted() -> Bench:
+    return bench_of(published_plan(windows=3, groups=1), EVEN, EVEN, ODD)
+
+
+def test_the_page_fits_eighty_columns(run: Run) -> None:
+    code, out, err = run(shifted(), "changes")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    assert "2 of 2 tables changed" in out
+
+
+def test_the_object_has_raw_and_fitted_differences(run: Run) -> None:
+    _, out, _ = run(shifted(), "changes", "--json")
+    for table in orjson.loads(out)["tables"]:
+        for cell in table["differences"]:
+            assert set(cell) == {"labels", "value", "stderr", "modelled", "modelled_stderr"}
+            gap = abs(cell["modelled"] - cell["value"])
+            assert gap <= 3 * (cell["stderr"] + cell["modelled_stderr"])
+        assert sum(cell["modelled"] for cell in table["differences"]) == pytest.approx(0, abs=1e-5)
+    _, out, _ = run(shifted(), "changes", "--json", "--window", "1")
+    first = orjson.loads(out)["tables"][0]["differences"][0]
+    assert first["modelled"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_two_plans_have_fitted_differences_of_each(run: Run) -> None:
+    bench = shifted()
+    other = replace(bench.plan, name="other", lineage="f" * 32)
+    bench_of(other, EVEN, EVEN, EVEN, beside=bench)
+    code, out, _ = run(bench, "changes", "--json", other=other)
+    assert code == 0
+    found = orjson.loads(out)
+    assert found["other_plan"] == other.digest
+    cell = found["tables"][0]["differences"][0]
+    assert cell["modelled"] == pytest.approx(cell["value"], abs=1e-4)
+    assert cell["value"] > 0.0
+
+
+def test_an_answer_about_one_window_has_its_published_tests(run: Run) -> None:
+    words = ("query", "--attributes", "a1,a0", "--windows")
+    _, out, _ = run(shifted(), *words, "latest")
+    lines = out.splitlines()[-2:]
+    assert lines[0].startswith("against window 1: changed, p = ")
+    assert lines[1].startswith("against windows 0 to 1: changed, p = ")
+    assert max(map(len, lines)) <= 80
+    _, out, _ = run(shifted(), *words, "1")
+    assert out.splitlines()[-1] == "against window 0: no change found, p = 1, adjusted 1"
+    assert out.count("against") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--attributes", "a0,a1"),
+        ("--attributes", "a0,a1", "--windows", "1..2"),
+        ("--attributes", "a0,a2", "--windows", "2"),
+        ("--attributes", "a0,a1", "--windows", "2", "--group", "a0=0,1"),
+        ("--attributes", "a0,a1", "--windows", "2", "--minus", "1"),
+        ("--attributes", "a0,a1", "--windows", "2", "--format", "csv"),
+        ("--attributes", "a0,a1", "--windows", "0"),
+    ],
+)
+def test_other_answers_have_none(run: Run, words: tuple[str, ...]) -> None:
+    code, out, _ = run(shifted(), "query", *words)
+    assert code == 0
+    assert ("against" in out) is False
+
+
+def test_tests_without_a_result_say_why(run: Run) -> None:
+    bench = bench_of(published_plan(windows=2, groups=1), [], EVEN)
+    _, out, _ = run(bench, "query", "--attributes", "a0", "--windows", "1")
+    assert "against window 0: not tested: the windows before received no reports" in out
+    few = bench_of(published_plan(windows=2, groups=1), [0, 1, 2, 3], EVEN)
+    _, out, _ = run(few, "query", "--attributes", "a0", "--windows", "1")
+    assert "against window 0: this table is not tested" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--window", "2", "--against", "1..2"), "window 2 and windows 1 to 2 share devices"),
+        (("--window", "2", "--against", "total"), "share devices"),
+        (("--window", "0"), "no window is before window 0"),
+        (("--window", "2", "--against", "1"), "window 1 received no reports"),
+        (("--window", "1"), "window 1 received no reports"),
+        (("--window", "7"), "the newest final window is 2"),
+        (("--window", "all"), "expected"),
+    ],
+)
+def test_windows_that_cannot_be_compared_are_one_line(
+    run: Run, words: tuple[str, ...], message: str
+) -> None:
+    bench = bench_of(published_plan(windows=3, groups=1), EVEN, [], EVEN)
+    code, out, err = run(bench, "changes", *words)
+    assert code == 2
+    assert not out
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_windows_of_the_same_devices_are_flagged(run: Run) -> None:
+    plan = replace(published_plan(windows=3, groups=1), guarantee=Guarantee("w-event", 2))
+    bench = bench_of(plan, EVEN, EVEN, ODD)
+    _, out, _ = run(bench, "changes", "--window", "2", "--against", "0")
+    assert "flags: paired" in out
+    _, out, _ = run(bench, "changes", "--window", "2", "--against", "1")
+    assert "flags" not in out
+
+
+def test_plans_over_other_attributes_are_one_line(run: Run) -> None:
+    bench = shifted()
+    first, *rest = bench.plan.domain.attributes
+    renamed = Domain((Attribute("colour", first.labels), *rest))
+    relabelled = Domain((Attribute(first.name, ("no", "yes")), *rest))
+    elsewhere = replace(bench.plan, name="other", marginals=((2,),))
+    for other, message in (
+        (replace(bench.plan, domain=renamed), "the plans have other attributes: 'a0' is in one"),
+        (replace(bench.plan, domain=relabelled), "the plans have other labels of 'a0'"),
+        (elsewhere, "the plans publish no table over the same attributes"),
+        (bench.plan, "--other-plan is the same plan"),
+    ):
+        code, out, err = run(bench, "changes", other=other)
+        assert (code, out) == (2, "")
+        assert message in err
+        assert len(err.splitlines()) == 1
+
+
+def test_too_few_reports_for_a_test_are_said(run: Run) -> None:
+    bench = bench_of(published_plan(windows=2, groups=1), EVEN, [0, 1, 2, 3])
+    code, out, _ = run(bench, "changes")
+    assert code == 0
+    assert "no table could be tested" in out
+    assert "2 tables not tested: too few reports" in out
+    assert max(map(len, out.splitlines())) <= 80
+    tables = orjson.loads(run(bench, "changes", "--json")[1])["tables"]
+    assert all(table["p"] is None and not table["differences"] for table in tables)
+    assert all(table["left_out"] == [["a0", "a1"]] for table in tables)
+
+
+def test_a_plan_that_has_no_final_yet_is_one_line(run: Run) -> None:
+    code, _, err = run(Bench(published_plan(windows=2, groups=1)), "changes")
+    assert code == 2
+    assert "no window is final yet" in err

@@ -1,0 +1,116 @@
+"""Check what commands with folders of plans refuse, and what they print about plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from broker.in_process import InProcessBroker
+from broker.transport import TopicSpec
+from calmstream.cli import main
+from calmstream.commands.status import document, show
+from calmstream.many_plans import plans_in
+from consumer.metrics.registry import plan_label
+from consumer.operations.status import PlanStatus
+from consumer.subscribe.subscribe import plan_names
+from tests.support.producer import make_plan
+from tests.support.signed import Operator
+
+NOWHERE = ("--bootstrap", "127.0.0.1:9")
+
+
+@pytest.mark.parametrize("command", ["consume", "sink", "status", "topics"])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "one of the arguments --plan --plans is required"),
+        (("--plan", "p", "--plans", "d"), "not allowed with argument --plan"),
+        (("--plans", "d"), "--roots FILE says whose plans are served"),
+        (("--plan", "p", "--allow-unsigned"), "--roots and --allow-unsigned go with --plans DIR"),
+        (("--plans", "d", "--roots", "none"), "none: No such file"),
+        (("--plans", "nowhere", "--allow-unsigned"), "--plans nowhere: no such directory"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_in_one_line(
+    command: str,
+    arguments: tuple[str, ...],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        target = ("--to", f"parquet:{tmp_path}") if command == "sink" else ()
+        code = main([command, *arguments, *target, *NOWHERE])
+    except SystemExit as stopped:
+        code = int(stopped.code or 0)
+    assert code == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert said in line
+
+
+def test_creating_topics_goes_with_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["consume", "--plan", "p", "--create-topics", *NOWHERE]) == 2
+    assert "--create-topics goes with --plans DIR" in capsys.readouterr().err
+
+
+def test_topics_are_made_for_every_plan_but_those_with_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker = InProcessBroker()
+    monkeypatch.setattr("calmstream.commands.topics.kafka", lambda _: broker)
+    one, two = make_plan(name="one"), make_plan(name="two")
+    for plan in (one, two):
+        (tmp_path / f"{plan.name}.json").write_bytes(plan.to_bytes())
+    (tmp_path / "broken.json").write_bytes(b"{")
+    reports = plan_names(two, "calmstream").reports(0)
+    broker.topics().create([TopicSpec(reports, 1, {"message.timestamp.type": "CreateTime"})])
+    words = ["topics", "--plans", str(tmp_path), "--allow-unsigned", *NOWHERE]
+    assert main(words) == 1
+    shown = capsys.readouterr()
+    assert f"{plan_label(one)}: {len(plan_names(one, 'calmstream').specs(0))} topics" in shown.out
+    assert "broken.json: " in shown.out
+    assert f"{plan_label(two)}: " in shown.out
+    assert "plans and refused files without topics: 2" in shown.err
+    assert set(broker.topics().describe(plan_names(one, "calmstream").all_reports))
+    (tmp_path / "broken.json").unlink()
+    (tmp_path / "two.json").unlink()
+    assert main(words) == 0
+    assert "0 topics created" in capsys.readouterr().out
+
+
+def test_a_folder_takes_plans_of_trusted_roots_only(tmp_path: Path) -> None:
+    operator, stranger = Operator(), Operator(root_seed=7)
+    (tmp_path / "good.json").write_bytes(operator.sign(operator.plan()))
+    (tmp_path / "strange.json").write_bytes(stranger.sign(stranger.plan()))
+    (tmp_path / "unsigned.json").write_bytes(make_plan().to_bytes())
+    (tmp_path / "broken.json").write_bytes(b"{")
+    folder = plans_in(tmp_path, roots=[operator.root], allow_unsigned=False, publishes=True)
+    folder.refresh()
+    assert set(folder.documents) == {operator.plan().digest}
+    assert set(folder.refused) == {"broken.json", "strange.json", "unsigned.json"}
+
+
+def test_the_table_fits_a_narrow_terminal_and_says_why() -> None:
+    plan = make_plan(name="a-long-name-of-a-plan")
+    longest = PlanStatus(make_plan(name="x" * 48), "well", "", 5, 5, 1, 0, 1_700_000_000, 0)
+    late = PlanStatus(plan, "late", "2 finals are missing", 3, 5, 1_234_567, 89, 1_700_000_000, 12)
+    new = PlanStatus(make_plan(name="new"), "not started", "", 0, 0, 0, 0, None, 0)
+    lost = PlanStatus(make_plan(name="lost"), "fault", "no topic", 0, 5, 0, 0, None, 0, unread=True)
+    console = Console(width=80, record=True)
+    show([late, new, lost, longest], {"x.json": "not a plan"}, console)
+    text = console.export_text()
+    assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
+    (row,) = (line for line in text.splitlines() if line.startswith("a-long-name-of-a-plan "))
+    assert "1,234,567" in row, "each plan has one line"
+    (row,) = (line for line in text.splitlines() if line.startswith("lost "))
+    assert row.split() == ["lost", "-", "-", "-", "-", "-", "fault"], "not 0: nobody could read it"
+    assert "lost: no topic" in text
+    assert "2 finals are missing" in text
+    assert "x.json: not a plan" in text
+    assert document(late)["final"] == 3
+    assert document(new)["reports"] == 0
+    assert document(lost)["reports"] is None

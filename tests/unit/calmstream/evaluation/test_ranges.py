@@ -1,0 +1,92 @@
+"""Check the measured errors of ranges, margins, means and medians."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.stats import wasserstein_distance
+
+from calmstream.evaluation.ranges import RangeQuestions
+from estimators.domain import Attributes, Codes, Domain
+from estimators.marginal import Marginal
+
+DOMAIN = Domain.from_dictionary(
+    [
+        {"name": "x", "kind": "number", "edges": [0, 1, 10, 100], "rounding": "grid"},
+        {"name": "y", "labels": ["a", "b", "c"]},
+    ]
+)
+TARGETS: tuple[Attributes, ...] = ((0, 1),)
+
+
+@dataclass
+class Known:
+    """A model whose answers are the tables of some records."""
+
+    codes: Codes
+    processing: tuple[str, ...] = ()
+
+    def marginal(self, attributes: Attributes) -> Marginal:
+        table = DOMAIN.histogram(self.codes, attributes) / len(self.codes)
+        return Marginal(attributes, table, np.zeros(table.size), len(self.codes), ())
+
+
+def records(seed: int, n: int = 500) -> Codes:
+    generator = np.random.default_rng(seed)
+    columns = [generator.integers(4, size=n), generator.integers(3, size=n)]
+    return np.stack(columns, axis=1).astype(np.uint16)
+
+
+def test_the_truth_has_no_errors() -> None:
+    questions = RangeQuestions(DOMAIN, TARGETS, 20, np.random.default_rng(1))
+    model, truth = Known(records(1)), questions.truth(records(1))
+    table = model.marginal((0, 1)).table
+    found = questions.errors(model, [table], [table], truth)
+    assert (found.range_mse, found.wasserstein, found.mean_error, found.median_error) == (
+        0,
+        0,
+        0,
+        0,
+    )
+
+
+def test_errors_follow_their_definitions() -> None:
+    one, other = records(2), records(3)
+    other[:, 0] = np.minimum(other[:, 0] + 1, 3)
+    questions = RangeQuestions(DOMAIN, TARGETS, 300, np.random.default_rng(4))
+    model = Known(other)
+    found = questions.errors(
+        model, [model.marginal((0, 1)).table], [Known(one).marginal((0, 1)).table],
+        questions.truth(one),
+    )  # fmt: skip
+    numbers = np.array([0.0, 1.0, 10.0, 100.0])
+    distances = [
+        wasserstein_distance(numbers[one[:, 0]], numbers[other[:, 0]]),
+        wasserstein_distance(one[:, 1], other[:, 1]),
+    ]
+    assert found.wasserstein == pytest.approx(np.mean(distances))
+    means = [
+        abs(numbers[one[:, 0]].mean() - numbers[other[:, 0]].mean()),
+        abs(one[:, 1].mean() - other[:, 1].mean()),
+    ]
+    assert found.mean_error == pytest.approx(np.mean(means))
+    medians = [
+        abs(np.median(numbers[one[:, 0]]) - np.median(numbers[other[:, 0]])),
+        abs(np.median(one[:, 1]) - np.median(other[:, 1])),
+    ]
+    assert found.median_error == pytest.approx(np.mean(medians))
+    # All 10 x 6 ranges, each with the probability with which it is drawn.
+    squares = []
+    for a in range(4):
+        for b in range(a, 4):
+            for c in range(3):
+                for d in range(c, 3):
+                    inside = [
+                        ((x[:, 0] >= a) & (x[:, 0] <= b) & (x[:, 1] >= c) & (x[:, 1] <= d)).mean()
+                        for x in (one, other)
+                    ]
+                    squares.append((inside[0] - inside[1]) ** 2)
+    # Five standard errors of 300 drawn ranges.
+    assert abs(found.range_mse - np.mean(squares)) <= 5 * np.std(squares) / 300**0.5

@@ -1,0 +1,60 @@
+"""The line of the printed plan about the changes that are found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from calmstream.planning import findable
+from estimators.domain import Attribute, Domain
+from estimators.plan import Plan
+from estimators.plan.request import Request
+from estimators.planning import draft
+
+
+def plan(*sizes: int) -> Plan:
+    domain = Domain(
+        tuple(Attribute(f"a{i}", tuple(map(str, range(size)))) for i, size in enumerate(sizes))
+    )
+    found, _ = draft(
+        "calm", Request(domain, "1", 1_000_000, 2), windows=1, name="p", purpose="p", owner="o",
+        lineage="0" * 32, start=0, window=60,
+    )  # fmt: skip
+    return found
+
+
+def test_the_line_has_the_median_and_the_range_of_each_size() -> None:
+    one = plan(2, 3, 8)
+    shifts = findable.smallest_changes(one)
+    assert set(shifts) == {1, 2}
+    assert shifts[1] == sorted(shifts[1])
+    assert shifts[2][0] < shifts[2][-1]
+    line = findable.line(one)
+    assert line is not None
+    low, middle, high = (f"{100 * shift:.2g}" for shift in shifts[2])
+    assert f"{middle} ({low} to {high}) points in a table of 2 attributes" in line
+    assert "not tested" not in line
+
+
+def test_equal_tables_have_no_range() -> None:
+    line = findable.line(plan(2, 2, 2))
+    assert line is not None
+    assert " to " not in line
+
+
+def test_tables_that_are_too_large_to_be_tested_are_counted() -> None:
+    one = plan(2, 40, 40)
+    line = findable.line(one)
+    assert line is not None
+    assert line.endswith("; tables of more than 1,024 cells are not tested: 1")
+
+
+def test_a_plan_of_large_tables_only_has_no_line() -> None:
+    one = plan(40, 40)
+    assert findable.line(replace(one, marginals=((0, 1),))) is None
+
+
+@pytest.mark.parametrize(("shift", "shown"), [(0.0123, "1.2"), (1.5, "more than 100")])
+def test_a_shift_is_given_in_points(shift: float, shown: str) -> None:
+    assert findable._range([shift]) == f"{shown} points"

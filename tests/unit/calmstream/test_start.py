@@ -1,0 +1,44 @@
+"""Check which modules a program loads: those of the side that it uses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import calmstream
+
+
+def loaded(statement: str) -> set[str]:
+    """Return the modules that are loaded after a statement in a new process."""
+    script = f"{statement}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
+    )
+    return set(done.stdout.split())
+
+
+def test_the_public_names_are_loaded_when_they_are_used() -> None:
+    assert not loaded("import calmstream") & {"numpy", "kafka", "producer", "consumer"}
+    edge = loaded("from calmstream import Reporter")
+    assert "producer.device.reporter" in edge
+    assert not edge & {"kafka", "consumer"}
+    for name in calmstream.__all__:
+        assert getattr(calmstream, name).__name__ == name
+    assert set(calmstream.__all__) <= set(dir(calmstream))
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = calmstream.Nothing
+
+
+def test_a_worker_that_only_counts_loads_no_method() -> None:
+    modules = loaded("import calmstream.commands.consume")
+    assert "consumer.tally.worker" in modules
+    assert not modules & {"estimators.methods", "consumer.publish.publisher", "producer"}
+
+
+def test_a_worker_loads_no_package_that_only_other_roles_need() -> None:
+    modules = loaded("from calmstream.cli import parser; parser('consume')")
+    assert "calmstream.commands.consume" in modules
+    others = {"pydantic", "fastapi", "uvicorn", "cryptography", "scipy", "duckdb", "pyarrow"}
+    assert not modules & (others | {"numpy.testing", "calmstream.version"})

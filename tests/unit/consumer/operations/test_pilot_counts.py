@@ -1,0 +1,55 @@
+"""The counts of a plan's closed windows: kept ones first, else those of the state topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from consumer.operations.pilot_counts import Counted, counted
+from estimators.errors import FatalError
+from tests.support.publisher import Bench, count_of, published_plan, work
+
+
+def filled() -> Bench:
+    """Return a bench with two published windows of two groups."""
+    bench = Bench(published_plan(windows=3))
+    for log in bench.logs:
+        for window in range(2):
+            log.report(window, window, 1, 1 + log.group).close(window)
+    bench.put_all()
+    work(bench.publication())
+    return bench
+
+
+def count(bench: Bench) -> Counted:
+    return counted(bench.plan, bench.broker, bench.names, bench.clock)
+
+
+def check(bench: Bench, found: Counted) -> None:
+    """Compare with the logs."""
+    assert (found.windows, found.reports) == (2, sum(6 for _ in bench.logs))
+    for group, tally in enumerate(found.tallies):
+        logs = [log for log in bench.logs if log.group == group]
+        cells = [c for log in logs for c in log.through(len(log.events), 1)]
+        assert tally == count_of(cells).tally
+
+
+def test_kept_counts_stay_when_the_state_is_deleted() -> None:
+    bench = filled()
+    check(bench, count(bench))
+    bench.topics.delete([bench.names.state])
+    check(bench, count(bench))
+
+
+def test_without_kept_counts_the_state_is_read() -> None:
+    bench = filled()
+    bench.topics.delete([bench.names.counts])
+    check(bench, count(bench))
+    bench.topics.create([s for s in bench.names.specs(0) if s.name == bench.names.counts])
+    check(bench, count(bench))
+
+
+def test_without_both_the_reason_is_named() -> None:
+    bench = filled()
+    bench.topics.delete([bench.names.counts, bench.names.state])
+    with pytest.raises(FatalError, match="retired without kept counts, or its topics were not"):
+        count(bench)

@@ -1,0 +1,89 @@
+"""Check the state of many plans in one line each: what is well, late, at fault, over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from broker.shared.broker import SharedBroker
+from broker.transport import Broker
+from consumer.operations.status import LATE_SECONDS, PlanStatus, statuses
+from estimators.errors import RecoverableError
+from estimators.plan import Plan
+from tests.support.tally import names_of, small_plan
+from tests.support.tally_bench import Stage
+
+
+def of(stage: Stage, *plans: Plan, broker: Broker | None = None) -> list[PlanStatus]:
+    shared = SharedBroker(broker or stage.broker, "unused", stage.clock)
+    try:
+        return list(statuses([(p, names_of(p)) for p in plans], shared, stage.clock))
+    finally:
+        shared.close(0.0)
+
+
+def test_a_plan_is_well_then_late_then_over() -> None:
+    stage = Stage(small_plan())
+    worker = stage.worker()
+    stage.batch(0, [1, 2, 3])
+    stage.turns(worker)
+    stage.batch(0, [2])
+    (status,) = of(stage, stage.plan)
+    assert (status.health, status.reason) == ("well", "")
+    assert (status.reports, status.lag, status.final, status.due) == (3, 1, 0, 0)
+    assert status.last_final is None
+    stage.move_to(14 + LATE_SECONDS)
+    (status,) = of(stage, stage.plan)
+    assert status.health == "late"
+    assert status.reason == "finals missing: 1; records not counted yet: 1"
+    worker.abandon()
+    stage.finish()
+    (status,) = of(stage, stage.plan)
+    assert (status.health, status.final) == ("over", 4)
+    assert status.last_final == stage.plan.expires
+
+
+def test_a_plan_that_has_not_begun_is_not_late() -> None:
+    later = small_plan(start=small_plan().start + 1000)
+    stage = Stage(later)
+    stage.clock.wall_ms = (later.start - 500) * 1000
+    assert [status.health for status in of(stage, later)] == ["not started"]
+
+
+def test_a_fault_of_one_plan_is_its_state_and_the_others_are_shown() -> None:
+    stage = Stage(small_plan())
+    missing = replace(stage.plan, name="missing")
+    found = of(stage, missing, stage.plan)
+    assert [status.health for status in found] == ["fault", "well"]
+    assert "missing" in found[0].reason
+    assert "does not exist; create it" in found[0].reason
+    worker = stage.worker()
+    for _ in range(3):
+        stage.batch(0, [1])
+    stage.turns(worker)
+    stage.topics.trim({stage.input(): 2})
+    (status,) = of(stage, stage.plan)
+    assert (status.health, status.reports) == ("fault", 3)
+    assert "starts at 2, needed from 0" in status.reason
+
+
+def test_sender_times_are_a_fault() -> None:
+    stage = Stage(small_plan())
+    stage.topics.alter([stage.names.reports(0)], {"message.timestamp.type": "CreateTime"})
+    (status,) = of(stage, stage.plan)
+    assert status.health == "fault"
+    assert "CreateTime" in status.reason
+
+
+def test_a_broker_that_does_not_answer_is_no_fault_of_a_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(small_plan())
+
+    def silent(*_: object) -> None:
+        raise RecoverableError("no answer")
+
+    monkeypatch.setattr(type(stage.topics), "describe", silent)
+    with pytest.raises(RecoverableError):
+        of(stage, stage.plan)

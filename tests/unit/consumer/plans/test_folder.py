@@ -1,0 +1,130 @@
+"""Check what a service says and counts about its folder of plans, and that it loses none."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
+
+from broker import watched_folder
+from broker.clock import SystemClock
+from calmstream.many_plans import plans_in
+from consumer.plans.folder import PlanFolder
+from estimators.plan import Plan
+from tests.support.producer import make_plan
+
+ONE, TWO = make_plan(name="one"), make_plan(name="two")
+
+
+class Scene:
+    """A folder with some plans, and what reads it."""
+
+    def __init__(self, path: Path, *plans: Plan) -> None:
+        self.path = path / "plans"
+        self.path.mkdir()
+        self.logs: list[EventDict] = []
+        for plan in plans:
+            self.put(plan)
+        self._registry = CollectorRegistry()
+        files = plans_in(self.path, roots=(), allow_unsigned=True, publishes=False)
+        with capture_logs() as logs:
+            self.folder = PlanFolder(files, SystemClock(), self._registry)
+        self.logs += logs
+
+    def put(self, plan: Plan, file: str = "") -> None:
+        (self.path / (file or f"{plan.name}.json")).write_bytes(plan.to_bytes())
+
+    def turn(self, number: int = 3) -> None:
+        with capture_logs() as logs:
+            for _ in range(number):
+                self.folder.turn()
+        self.logs += logs
+
+    @property
+    def served(self) -> set[str]:
+        return {plan.name for plan in self.folder.plans.values()}
+
+    def metric(self, name: str) -> float:
+        found = self._registry.get_sample_value(f"calmstream_{name}")
+        assert found is not None
+        return found
+
+    def said(self, event: str) -> list[EventDict]:
+        return [line for line in self.logs if line["event"] == event]
+
+
+def test_another_plan_under_a_name_in_use_has_one_line_and_harms_nothing(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, ONE, TWO)
+    other = replace(ONE, purpose="something else")
+    scene.put(other, "a-copy.json")
+    scene.turn()
+    assert ONE.digest in scene.folder.plans, "also although its file comes later by name"
+    assert other.digest not in scene.folder.plans
+    assert scene.metric("plan_files_refused") == 1
+    assert scene.metric("plans_served") == 2
+    (line,) = scene.said("plan file refused")
+    assert line["file"] == "a-copy.json"
+    assert "the name 'one' is in use by another plan, in one.json" in line["reason"]
+    (scene.path / "a-copy.json").unlink()
+    scene.turn()
+    assert scene.metric("plan_files_refused") == 0
+
+
+def test_ten_thousand_files_cost_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched_folder, "MAX_FILES", 50)
+    scene = Scene(tmp_path, ONE)
+    for number in range(10_000):
+        (scene.path / f"z{number:05}.json").write_bytes(b"")
+    scene.turn()
+    assert scene.served == {"one"}
+    (line,) = [x for x in scene.said("plan file refused") if "files after" in x["file"]]
+    assert line["reason"] == "at most 50 files are read"
+    assert scene.metric("plan_files_refused") == 49 + 1
+
+
+def test_a_folder_that_cannot_be_read_keeps_the_plans_and_says_so_once(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, ONE, TWO)
+    away = tmp_path / "away"
+    scene.path.rename(away)
+    scene.turn(4)
+    assert scene.served == {"one", "two"}
+    assert scene.metric("plan_folder_unreadable") == 1
+    (line,) = scene.said("cannot read the plans; they stay as they were")
+    assert line["error"].endswith("no such directory")
+    away.rename(scene.path)
+    scene.turn()
+    assert scene.served == {"one", "two"}
+    assert scene.metric("plan_folder_unreadable") == 0
+    assert len(scene.said("the plans can be read again")) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_without_permission_keeps_the_plans(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, ONE)
+    scene.path.chmod(0)
+    try:
+        scene.turn()
+    finally:
+        scene.path.chmod(0o700)
+    assert scene.served == {"one"}
+    assert scene.metric("plan_folder_unreadable") == 1
+
+
+def test_a_plan_that_is_removed_and_put_back_is_served_again(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, ONE, TWO)
+    (scene.path / "one.json").unlink()
+    scene.turn(1)
+    assert scene.served == {"one", "two"}, "one look takes nothing away"
+    scene.turn(1)
+    assert scene.served == {"two"}
+    assert scene.metric("plans_served") == 1
+    scene.put(ONE, "under-another-name.json")
+    scene.turn(1)
+    assert scene.served == {"one", "two"}
+    assert scene.metric("plan_files_refused") == 0
+    assert scene.said("plan file refused") == []

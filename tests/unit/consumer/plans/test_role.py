@@ -1,0 +1,257 @@
+"""Check the loop of many plans: whom a fault concerns, pauses, coming and going, health."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from broker.in_process import InProcessBroker
+from broker.shared.broker import PlanBroker, SharedBroker
+from broker.transport import Chunk, TopicSpec
+from consumer.metrics import plans as m
+from consumer.metrics.registry import Metrics, known_labels, plan_label
+from consumer.plans.lanes import Inline
+from consumer.plans.role import PlansRole, WorkerKind
+from consumer.plans.served_plan import LONGEST_PAUSE, State
+from consumer.runtime.health import Verdict
+from estimators.errors import FatalError, RecoverableError
+from estimators.plan import Plan
+from tests.fault.virtual import Process, VirtualClock
+from tests.support.producer import make_plan
+from tests.support.tally import names_of
+
+ONE, TWO = make_plan(name="one"), make_plan(name="two")
+
+
+class Worker:
+    """Does nothing but what the test wants."""
+
+    def __init__(self, plan: Plan, broker: PlanBroker) -> None:
+        self.plan = plan
+        self.share = broker.group_reader("ignored")
+        self.calls: list[str] = []
+        self.fault: BaseException | None = None
+        self.is_over = False
+
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
+        if self.fault is not None:
+            raise self.fault
+
+    def start(self) -> None:
+        self._call("start")
+        self.share.subscribe([f"reports-{self.plan.name}"])
+
+    def turn(self) -> bool:
+        self._call("turn")
+        self.share.take_changes()
+        return False
+
+    def finish(self) -> None:
+        self._call("finish")
+
+    def abandon(self) -> None:
+        self.calls.append("abandon")
+        self.share.close(0.0)
+
+    def verdict(self) -> Verdict:
+        return Verdict(True, "counting")
+
+    def over(self) -> bool:
+        return self.is_over
+
+
+class Setting:
+    """A role with two plans, in virtual time."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock(seconds=100.0)
+        self.broker = InProcessBroker()
+        self.broker.topics().create([TopicSpec("reports-one", 1), TopicSpec("reports-two", 1)])
+        self.registry = CollectorRegistry()
+        self.plans = {ONE.digest: ONE, TWO.digest: TWO}
+        self.made: list[Worker] = []
+        self.first_fault: BaseException | None = None
+        kind = WorkerKind("tally", self._make, self._metrics, m.TALLY_QUARANTINED, m.TALLY_FAULTS)
+        self.shared = SharedBroker(Process(self.broker, self.clock), "g", self.clock)
+        self.role = PlansRole(kind, lambda: self.plans, self.shared, self.clock, Inline())
+
+    def _make(
+        self, plan: Plan, broker: PlanBroker, _metrics: Metrics, _stop: threading.Event
+    ) -> Worker:
+        worker = Worker(plan, broker)
+        worker.fault = self.first_fault if plan is ONE else None
+        self.made.append(worker)
+        return worker
+
+    def _metrics(self, plan: Plan) -> Metrics:
+        return Metrics(self.registry, m.TALLY_PLAN_METRICS, known_labels(plan, names_of(plan)))
+
+    def turns(self, number: int = 5, seconds: float = 0.5) -> None:
+        for _ in range(number):
+            self.role.turn()
+            self.clock.advance(seconds)
+
+    def worker(self, plan: Plan) -> Worker:
+        return [worker for worker in self.made if worker.plan is plan][-1]
+
+    def metric(self, name: str, plan: Plan) -> float | None:
+        return self.registry.get_sample_value(name, {"plan": plan_label(plan)})
+
+
+@pytest.mark.parametrize("fault", [FatalError("its log was trimmed"), ValueError("a defect")])
+def test_a_fault_of_one_plan_stops_only_this_plan_and_it_begins_anew(fault: Exception) -> None:
+    setting = Setting()
+    setting.turns()
+    assert set(setting.role.states.values()) == {State.WORKING}
+    assert setting.shared.group.owned == {("reports-one", 0), ("reports-two", 0)}
+    broken = setting.worker(ONE)
+    broken.fault = fault
+    setting.turns(4)
+    assert setting.role.states == {ONE.digest: State.QUARANTINED, TWO.digest: State.WORKING}
+    assert broken.calls[-1] == "abandon"
+    assert setting.shared.group.owned == {("reports-one", 0), ("reports-two", 0)}
+    assert not broken.share.started, "its partitions are paused"
+    before = len(setting.worker(TWO).calls)
+    setting.turns(3)
+    assert len(setting.worker(TWO).calls) > before
+    assert setting.metric("calmstream_tally_quarantined", ONE) == 1
+    assert setting.metric("calmstream_tally_quarantined", TWO) == 0
+    assert setting.metric("calmstream_tally_faults_total", ONE) == 1
+    assert setting.role.health.readiness().well, "the process works"
+    verdict = setting.role.health.plans[plan_label(ONE)]
+    assert not verdict.well
+    assert str(fault) in verdict.detail
+    assert setting.role.health.plans[plan_label(TWO)] == Verdict(True, "counting")
+    setting.turns(12)
+    assert setting.role.states[ONE.digest] is State.WORKING
+    assert setting.worker(ONE) is not broken
+    assert setting.metric("calmstream_tally_quarantined", ONE) == 0
+
+
+def test_the_pauses_grow_and_begin_again_after_long_work() -> None:
+    setting = Setting()
+    setting.first_fault = FatalError("a topic is missing")
+    began: list[float] = []
+    while len(began) < 9:
+        made = len(setting.made)
+        setting.turns(1)
+        if any(worker.plan is ONE for worker in setting.made[made:]):
+            began.append(setting.clock.seconds)
+    pauses = [round(b - a) for a, b in pairwise(began)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] in (5, 6)
+    assert pauses[-1] == pytest.approx(LONGEST_PAUSE, abs=2)
+    setting.first_fault = None
+    setting.turns(1400)
+    assert setting.role.states[ONE.digest] is State.WORKING
+    setting.turns(1400)
+    setting.worker(ONE).fault = FatalError("again")
+    setting.turns(3)
+    setting.turns(12)
+    assert setting.role.states[ONE.digest] is State.WORKING
+
+
+def test_a_lack_of_memory_ends_the_process() -> None:
+    setting = Setting()
+    setting.turns()
+    setting.worker(ONE).fault = MemoryError()
+    with pytest.raises(MemoryError):
+        setting.turns()
+
+
+def test_a_fault_after_a_session_without_a_poll_ends_the_process() -> None:
+    setting = Setting()
+    setting.turns()
+    setting.worker(ONE).fault = FatalError("no poll for 40 s")
+    setting.role._collect()
+    setting.clock.advance(2.0)
+    setting.role._start_due()
+    setting.clock.advance(40.0)
+    with pytest.raises(FatalError, match="the session is 30 s"):
+        setting.role._collect()
+
+
+def test_a_broker_that_does_not_answer_ends_the_process_after_the_retry_time() -> None:
+    setting = Setting()
+    setting.turns()
+    member = setting.shared.group._member
+    assert member is not None
+
+    def silent(_timeout: float, _records: int) -> list[Chunk]:
+        raise RecoverableError("no answer")
+
+    real: Callable[..., list[Chunk]] = member.poll_chunks
+    member.poll_chunks = silent  # type: ignore[method-assign]
+    setting.turns(50)
+    member.poll_chunks = real  # type: ignore[method-assign]
+    setting.turns(2)
+    member.poll_chunks = silent  # type: ignore[method-assign]
+    with pytest.raises(FatalError, match=r"has not answered for 6\d s: no answer"):
+        setting.turns(200)
+    assert {w.calls[-1] for w in setting.made} == {"turn"}
+
+
+def test_a_removed_plan_is_finished_and_forgotten_and_may_come_back() -> None:
+    setting = Setting()
+    setting.turns()
+    first = setting.worker(ONE)
+    setting.plans = {TWO.digest: TWO}
+    setting.turns()
+    assert first.calls[-1] == "finish"
+    assert set(setting.role.states) == {TWO.digest}
+    assert setting.shared.group.owned == {("reports-two", 0)}
+    assert setting.metric("calmstream_tally_quarantined", ONE) is None
+    setting.plans = {ONE.digest: ONE, TWO.digest: TWO}
+    setting.turns()
+    assert setting.role.states[ONE.digest] is State.WORKING
+    assert setting.worker(ONE) is not first
+    assert setting.shared.group.owned == {("reports-one", 0), ("reports-two", 0)}
+    assert setting.metric("calmstream_tally_quarantined", ONE) == 0
+
+
+def test_a_plan_that_is_over_gives_its_clients_back_and_is_not_begun_again() -> None:
+    setting = Setting()
+    setting.turns()
+    setting.worker(ONE).is_over = True
+    setting.turns()
+    assert setting.worker(ONE).calls[-1] == "finish"
+    assert setting.role.states[ONE.digest] is State.OVER
+    assert setting.shared.group.owned == {("reports-two", 0)}
+    setting.turns(20)
+    assert len(setting.made) == 2
+    assert setting.role.health.plans[plan_label(ONE)] == Verdict(True, "over")
+
+
+def test_a_plan_in_quarantine_can_be_removed() -> None:
+    setting = Setting()
+    setting.first_fault = FatalError("a topic is missing")
+    setting.turns()
+    setting.plans = {TWO.digest: TWO}
+    setting.turns()
+    assert set(setting.role.states) == {TWO.digest}
+
+
+def test_a_stop_lets_every_worker_finish_and_names_those_that_did_not() -> None:
+    setting = Setting()
+    stop = threading.Event()
+    setting.turns()
+    setting.worker(TWO).fault = FatalError("stopped without a last checkpoint")
+    stop.set()
+    setting.role.run(stop)
+    assert {worker.calls[-1] for worker in setting.made} == {"finish"}
+    assert setting.role.states == {}
+
+
+def test_no_plan_at_all_is_no_fault() -> None:
+    setting = Setting()
+    setting.plans = {}
+    setting.turns()
+    assert setting.role.health.readiness().well
+    setting.plans = {TWO.digest: TWO}
+    setting.turns()
+    assert setting.role.states == {TWO.digest: State.WORKING}

@@ -1,0 +1,132 @@
+"""Check summaries of numbers from kept counts, against the same from tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import orjson
+import pytest
+
+from calmstream.pages import summary as page
+from consumer.read.history import History
+from consumer.read.summary import Summary, split, summary
+from estimators.domain import Domain
+from estimators.errors import InvalidInput
+from tests.support.publisher import Bench, published_plan, work
+
+DOMAIN = Domain.from_dictionary(
+    [
+        {"name": "ms", "kind": "number", "unit": "ms", "edges": [0, 10, 30]},
+        {"name": "age", "kind": "number", "edges": [20, 60], "rounding": "grid"},
+        {"name": "region", "labels": ["EU", "US"]},
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    bench = Bench(replace(published_plan(groups=3), domain=DOMAIN))
+    dice = np.random.default_rng(7)
+    for log in bench.logs:
+        for window in range(2):
+            cells = dice.choice(4, size=2000, p=[0.295, 0.205, 0.235, 0.265])
+            log.report(window, *cells.tolist()).close(window)
+    bench.put_all()
+    work(bench.publication())
+    return bench
+
+
+def summarised(bench: Bench, *attributes: str, **options: object) -> Summary:
+    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
+        return summary(history, bench.plan, attributes, **options)  # type: ignore[arg-type]
+
+
+def unclipped(bench: Bench, *attributes: str) -> np.ndarray:
+    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
+        table, *_ = history.table(attributes)
+    return np.asarray(table.raw)
+
+
+def test_statistics_are_those_of_the_table(bench: Bench) -> None:
+    statistics = ("mean", "median", "q0.25", "share:0..10")
+    found = summarised(bench, "ms", statistics=statistics)
+    low, high = unclipped(bench, "ms").tolist()
+    (row,) = found.rows
+    mean, median, quarter, share = row.values
+    assert mean.value == pytest.approx(5 * low + 20 * high)
+    assert share.value == pytest.approx(low)
+    # The interval of a mean of bins holds the ends of the bins.
+    assert mean.low < 10 * high < 10 * low + 30 * high < mean.high
+    assert quarter.value == pytest.approx(10 * 0.25 / low)
+    assert quarter.value < median.value
+    assert (found.unit, found.statistics) == ("ms", statistics)
+    assert {"binned", "clamped"} <= set(found.flags)
+
+
+def test_statistics_given_an_attribute_are_those_of_each_row(bench: Bench) -> None:
+    found = summarised(bench, "age", "region", given=["region"], statistics=["mean"])
+    table = unclipped(bench, "region", "age")
+    assert [row.labels for row in found.rows] == [("EU",), ("US",)]
+    for row, shares in zip(found.rows, table, strict=True):
+        assert row.values[0].value == pytest.approx(shares @ [20, 60] / shares.sum())
+        assert row.values[0].stderr > 0
+
+
+def test_the_rank_correlation_of_two_binary_numbers_is_phi(bench: Bench) -> None:
+    (row,) = summarised(bench, "ms", "age", statistics=["rank"]).rows
+    t = unclipped(bench, "ms", "age")
+    t /= t.sum()
+    margins = t.sum(axis=1)[0] * t.sum(axis=1)[1] * t.sum(axis=0)[0] * t.sum(axis=0)[1]
+    phi = (t[0, 0] * t[1, 1] - t[0, 1] * t[1, 0]) / np.sqrt(margins)
+    assert row.values[0].value == pytest.approx(phi)
+
+
+def test_a_summary_is_shown_to_people_and_programs(bench: Bench) -> None:
+    found = summarised(bench, "ms", "region", given=["region"], statistics=["mean", "share:10+"])
+    shown = page.as_table(bench.plan, found).decode()
+    assert "ms (ms)" in shown
+    assert "EU" in shown
+    assert "%" in shown
+    assert max(map(len, shown.splitlines())) <= 120
+    document = orjson.loads(page.as_json(bench.plan, found))
+    assert document["given"] == ["region"]
+    assert [row["labels"] for row in document["rows"]] == [["EU"], ["US"]]
+    statistic = document["rows"][0]["statistics"][0]
+    assert statistic["statistic"] == "mean"
+    assert statistic["low"] < statistic["value"] < statistic["high"]
+    assert document["reports"] > 0
+
+
+@pytest.mark.parametrize(
+    ("attributes", "given", "statistics", "message"),
+    [
+        (["ms", "age"], [], ["mean"], "expected one attribute that is not given, got ms, age"),
+        (["ms"], ["ms"], ["mean"], "got none"),
+        (["ms"], ["region"], ["mean"], "'region' is not among the attributes"),
+        (["ms"], [], ["rank"], "rank is asked alone, of two"),
+        (["ms", "age"], [], ["rank", "mean"], "rank is asked alone"),
+        (["ms"], [], ["mode"], "'mode' is none of mean"),
+        (["ms"], [], ["q1.5"], "'q1.5' is none of"),
+        (["ms"], [], ["q0.0"], "none of"),
+        (["ms"], [], ["share:5..10"], "only partly within 5..10"),
+        (["ms"], [], ["share:7"], "no label '7'"),
+        (["speed"], [], ["mean"], "no attribute 'speed'"),
+    ],
+)
+def test_what_fits_no_attribute_is_refused_before_anything_is_read(
+    attributes: list[str], given: list[str], statistics: list[str], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        split(DOMAIN, attributes, given, statistics)
+
+
+def test_an_option_has_no_summary() -> None:
+    domain = Domain.from_dictionary([{"name": "apps", "kind": "choices", "options": ["mail"]}])
+    with pytest.raises(InvalidInput, match="is an option"):
+        split(domain, ["apps=mail"], [], ["mean"])
+
+
+def test_labels_of_the_attribute_itself_cannot_be_grouped(bench: Bench) -> None:
+    with pytest.raises(InvalidInput, match="labels of 'ms' cannot be grouped"):
+        summarised(bench, "ms", group="ms=0..30")

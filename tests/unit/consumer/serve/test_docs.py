@@ -1,0 +1,28 @@
+"""The page of the documentation lists the problems and the limits that the code has."""
+
+from __future__ import annotations
+
+import re
+
+from consumer.serve.problems import KINDS
+from consumer.serve.settings import ServeSettings
+from tests.support.docs import ROOT
+
+TEXT = (ROOT / "docs" / "serving.md").read_text()
+
+
+def test_every_problem_is_described() -> None:
+    described = re.findall(r"^\| `([a-z_]+)` \| (\d{3}) \|", TEXT, re.MULTILINE)
+    assert described == [(problem.value, str(kind.status)) for problem, kind in KINDS.items()]
+
+
+def test_every_limit_is_described() -> None:
+    described = dict(re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", TEXT, re.MULTILINE))
+    limits = {name.upper(): value for name, value in vars(ServeSettings()).items()}
+    for name in ("HOST", "PORT", "RETRY_SECONDS"):
+        limits.pop(name)
+    assert described.keys() == limits.keys()
+    for name, default in limits.items():
+        shown = described[name].removesuffix(" MiB")
+        unit = 1 << 20 if described[name].endswith("MiB") else 1
+        assert float(shown) * unit == default

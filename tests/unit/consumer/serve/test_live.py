@@ -1,0 +1,326 @@
+"""What happens while the server runs: events, new windows, failures and their end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from broker.transport import Partition, Reader, Topics
+from consumer.metrics.registry import plan_label
+from consumer.read.formats import FORMATS
+from consumer.read.history import History
+from consumer.serve.problems import Problem
+from estimators.errors import RecoverableError
+from tests.support.publisher import Bench, published_plan, work
+from tests.support.serving import Serving, filled, serving, serving_bench, wait_for
+
+
+def publish(bench: Bench, window: int) -> None:
+    """Close a window and publish it."""
+    for log in bench.logs:
+        log.report(window, 0, 1, 2, 3).close(window)
+        bench.put(log, log.closed(window))
+    work(bench.publication())
+
+
+def read_event(lines: Iterator[str]) -> tuple[str, dict[str, Any]]:
+    """Return name and data of the next event; heartbeats are skipped."""
+    name = ""
+    for line in lines:
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        if line.startswith("data: "):
+            return name, orjson.loads(line.removeprefix("data: "))
+    raise AssertionError("the stream has ended")
+
+
+def test_events_follow_what_is_published() -> None:
+    bench = Bench(published_plan(groups=3))
+    with serving_bench(bench, heartbeat_seconds=0.05) as live:
+        assert live.get("/windows").json()["newest"] is None
+        found = live.get("/tables?attributes=a0")
+        assert (found.status_code, found.json()["detail"]) == (404, "no window is final yet")
+        path = f"/v1/plans/{bench.plan.name}/events"
+        with live.client.stream("GET", path) as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            lines = stream.iter_lines()
+            assert read_event(lines) == ("hello", {"newest": None})
+            assert next(line for line in lines if line.startswith(":")) == ": "
+            publish(bench, 0)
+            events = [read_event(lines) for _ in range(2)]
+            assert [(name, data["window"]) for name, data in events] == [("final", 0), ("total", 0)]
+            assert events[0][1]["reports"] == 24
+            # A question after the event is about the new window.
+            found = live.get("/tables?attributes=a0&windows=latest")
+            assert found.json()["windows"][0]["last"] == 0
+            assert live.get("/windows").json()["kept"] == [[0, 0]]
+            publish(bench, 1)
+            assert read_event(lines)[1]["window"] == 1
+            assert live.get("/tables?attributes=a0").json()["windows"][0]["last"] == 1
+
+
+def test_a_stopped_server_ends_its_streams() -> None:
+    bench = filled(windows=1)
+    ended = threading.Event()
+    with serving_bench(bench) as live:
+        path = f"{live.address}/v1/plans/{bench.plan.name}/events"
+        reading = threading.Event()
+
+        def read() -> None:
+            with httpx.stream("GET", path, timeout=60) as stream:
+                for _ in stream.iter_lines():
+                    reading.set()
+            ended.set()
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        assert reading.wait(60)
+    thread.join(60)
+    assert ended.is_set()
+
+
+class Away:
+    """A broker that can be away: every call of its clients fails then, or finds nothing."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.away = False
+        self._bench = bench
+
+    def reader(self) -> Reader:
+        self._check()
+        return self._wrapped(self._bench.broker.reader())
+
+    def topics(self) -> Topics:
+        self._check()
+        return self._wrapped(self._bench.broker.topics())
+
+    def _check(self) -> None:
+        if self.away:
+            raise RecoverableError("no broker answers")
+
+    def _wrapped(self, client: Any) -> Any:
+        outer = self
+
+        class Client:
+            def __getattr__(self, name: str) -> Any:
+                if name != "close":
+                    outer._check()
+                return getattr(client, name)
+
+        return Client()
+
+
+@contextmanager
+def away(bench: Bench, *, at_start: bool) -> Iterator[tuple[Away, Serving]]:
+    broker = Away(bench)
+    broker.away = at_start
+    space = bench.names.namespace
+    with serving(
+        bench.plan,
+        broker,
+        namespace=space,
+        ready=not at_start,  # type: ignore[arg-type]
+    ) as found:
+        yield broker, found
+
+
+def test_a_broker_that_is_away_at_the_start_comes_back() -> None:
+    bench = filled(windows=1)
+    with away(bench, at_start=True) as (broker, live):
+        wait_for(lambda: "no broker answers" in live.server.health.readiness().detail)
+        for path in ("/windows", "/tables?attributes=a0", "/series?attributes=a0", "/events"):
+            found = live.get(path)
+            assert found.status_code == 503
+            assert found.headers["retry-after"] == "5"
+            assert found.json()["detail"] == "no broker answers"
+        assert live.get("").status_code == 200  # the plan itself is known
+        broker.away = False
+        wait_for(lambda: live.server.health.readiness().well)
+        assert live.get("/tables?attributes=a0").status_code == 200
+
+
+def test_known_results_are_shown_while_the_broker_is_away() -> None:
+    bench = filled(windows=2)
+    with away(bench, at_start=False) as (broker, live):
+        before = live.get("/tables?attributes=a0").json()
+        broker.away = True
+        wait_for(lambda: not live.server.health.readiness().well)
+        assert live.get("/tables?attributes=a0").json() == before
+        assert live.get("/tables?attributes=a1&windows=0").status_code == 200
+        broker.away = False
+        publish(bench, 2)
+        wait_for(lambda: live.get("/windows").json()["newest"] == 2)
+        labels = {"plan": plan_label(bench.plan)}
+        name = "calmstream_serve_windows_final"
+        wait_for(lambda: live.registry.get_sample_value(name, labels) == 3)
+        wait_for(lambda: live.server.health.readiness().well)
+        assert live.get("/tables?attributes=a0").json()["windows"][0]["last"] == 2
+
+
+def test_results_of_a_newer_version_are_refused_until_this_one_is_upgraded() -> None:
+    bench = filled(windows=2)
+    where = Partition(bench.names.counts, 0)
+    record = bench.broker.records(where)[-1]
+    newer = (record.value or b"").replace(b'"v":"1.1"', b'"v":"2.0"', 1)
+    assert newer != record.value
+    bench.sink.send(where.topic, record.key, newer, partition=0).wait(5)
+    with serving_bench(bench, ready=False) as live:
+        wait_for(lambda: "2.0" in live.server.health.readiness().detail)
+        found = live.get("/tables?attributes=a0")
+        assert found.status_code == 503
+        assert found.json()["type"] == "urn:calmstream:problem:unreadable"
+        assert "2.0" in found.json()["detail"]
+        assert live.get("/windows").status_code == 200
+        assert live.get("/series?attributes=a0").status_code == 200
+        # The record is replaced, and all is well.
+        bench.sink.send(where.topic, record.key, record.value, partition=0).wait(5)
+        bench.broker.compact(where.topic, active=0)
+        wait_for(lambda: live.server.health.readiness().well)
+        assert live.get("/tables?attributes=a0").status_code == 200
+
+
+def test_a_retired_plan_says_so() -> None:
+    bench = filled(windows=1)
+    with serving_bench(bench) as live:
+        bench.topics.delete([bench.names.snapshots, bench.names.counts])
+        wait_for(lambda: not live.server.health.readiness().well)
+        found = live.get("/tables?attributes=a0")
+        assert found.status_code == 410
+        assert "was deleted: its results are gone" in found.json()["detail"]
+
+
+def test_without_a_counts_topic_published_tables_are_shown() -> None:
+    bench = filled(windows=1)
+    bench.topics.delete([bench.names.counts])
+    with serving_bench(bench) as live:
+        wait_for(lambda: live.get("/tables?attributes=a0").status_code == 410)
+        found = live.get("/tables?attributes=a0").json()
+        assert found["type"] == "urn:calmstream:problem:not_kept"
+        assert "create it: calmstream topics" in found["detail"]
+        assert live.get("/series?attributes=a0").json()["windows"][0]["table"]
+        # The topic may be made later.
+        bench.topics.create([s for s in bench.names.specs(0) if s.name == bench.names.counts])
+        wait_for(lambda: "its counts are missing" in live.get("/tables?attributes=a0").text)
+
+
+def test_windows_without_reports_or_with_withheld_tables_have_a_reason() -> None:
+    bench = Bench(replace(published_plan(groups=3), on_suspicion="withhold"))
+    for log in bench.logs:
+        log.report(0, *([log.group] * 3000)).close(0)
+        log.close(1)
+    bench.put_all()
+    work(bench.publication())
+    with serving_bench(bench) as live:
+        withheld = live.get("/tables?attributes=a0&windows=0")
+        assert (withheld.status_code, Problem.WITHHELD in withheld.text) == (403, True)
+        empty = live.get("/tables?attributes=a0&windows=1")
+        assert (empty.status_code, Problem.NO_REPORTS in empty.text) == (404, True)
+        finals = live.get("/windows").json()["finals"]
+        assert [(one["withheld"], one["suspicious"]) for one in finals] == [
+            (True, True),
+            (False, False),
+        ]
+        for group in ("", "a0=0|1"):
+            params = {"attributes": "a0", "group": group}
+            found = live.get("/series", params=params).json()["windows"]
+            assert [one["table"] for one in found] == [None, None]
+            assert found[0]["flags"] == ["suspicious"]
+
+
+def test_a_slow_answer_is_computed_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = filled(windows=2)
+    gate, computed = threading.Event(), []
+    with serving_bench(bench, answer_seconds=0.2) as live:
+        real = History.ask
+
+        def slow(self: History, *given: Any, **options: Any) -> Any:
+            gate.wait(60)
+            computed.append(given)
+            return real(self, *given, **options)
+
+        monkeypatch.setattr(History, "ask", slow)
+        for _ in range(2):
+            found = live.get("/tables?attributes=a0,a1")
+            assert found.status_code == 503
+            assert found.json()["type"] == "urn:calmstream:problem:slow"
+            assert found.headers["retry-after"] == "2"
+        gate.set()
+        wait_for(lambda: live.get("/tables?attributes=a0,a1").status_code == 200)
+        assert len(computed) == 1
+
+
+def test_more_questions_than_may_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = filled(windows=2)
+    gate = threading.Event()
+    with serving_bench(bench, answer_seconds=0.1, max_waiting=1) as live:
+        monkeypatch.setattr(History, "ask", lambda *_, **__: gate.wait(60))
+        problems = [
+            live.get(f"/tables?attributes={names}").json()["type"].rpartition(":")[2]
+            for names in ("a0", "a1", "a2")
+        ]
+        assert problems == ["slow", "slow", "busy"]
+        gate.set()
+
+
+def test_a_defect_is_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = filled(windows=1)
+    with serving_bench(bench) as live:
+        monkeypatch.setattr(History, "ask", lambda *_, **__: 1 / 0)
+        found = live.get("/tables?attributes=a0")
+        assert found.status_code == 500
+        assert found.json() == {
+            "type": "urn:calmstream:problem:internal",
+            "title": "The server has a defect.",
+            "status": 500,
+        }
+        assert live.get("/windows").status_code == 200
+
+
+def test_what_is_no_request_is_cut() -> None:
+    bench = filled(windows=1)
+    with serving_bench(bench, request_seconds=0.5, max_connections=3) as live:
+        for bytes_sent in (b"GET / HTTP/1.1\r\nx: " + b"y" * 20_000, b"GET / HT"):
+            with socket.create_connection(("127.0.0.1", live.server.port), 60) as connection:
+                connection.sendall(bytes_sent)
+                connection.settimeout(60)
+                with suppress(ConnectionResetError):
+                    assert connection.recv(1) == b""
+        held = [socket.create_connection(("127.0.0.1", live.server.port), 60) for _ in range(8)]
+        closed = 0
+        for connection in held:
+            connection.settimeout(60)
+            try:
+                closed += connection.recv(1) == b""
+            except ConnectionResetError:
+                closed += 1
+            connection.close()
+        assert closed == 8  # five at once, three because they send nothing
+        assert live.get("/windows").status_code == 200
+
+
+def test_a_client_that_reads_nothing_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = filled(windows=1)
+    with serving_bench(bench, request_seconds=0.5) as live:
+        monkeypatch.setattr(History, "ask", lambda *_, **__: None)
+        big = b"x" * (32 << 20)
+        monkeypatch.setitem(FORMATS, "json", lambda *_: big)  # type: ignore[arg-type]
+        with socket.create_connection(("127.0.0.1", live.server.port), 60) as connection:
+            path = f"/v1/plans/{bench.plan.name}/tables?attributes=a0"
+            connection.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+            assert connection.recv(100)  # the answer has begun
+            wait_for(lambda: live.connections() == 1)
+            wait_for(lambda: live.connections() == 0)
+            received = 0
+            connection.settimeout(60)
+            with suppress(ConnectionResetError):
+                while part := connection.recv(1 << 20):
+                    received += len(part)
+            assert received < len(big)

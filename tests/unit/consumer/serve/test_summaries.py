@@ -1,0 +1,108 @@
+"""Statistics over HTTP, against those of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from calmstream.pages.summary import as_json
+from consumer.read.history import History
+from consumer.read.summary import summary
+from consumer.serve import schemas
+from estimators.domain import Domain
+from tests.support.publisher import Bench, published_plan
+from tests.support.serving import Serving, filled, serving_bench
+
+DOMAIN = Domain.from_dictionary(
+    [
+        {"name": "ms", "kind": "number", "unit": "ms", "edges": [0, 10, 30]},
+        {"name": "region", "labels": ["EU", "US"]},
+        {"name": "apps", "kind": "choices", "options": ["mail"]},
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    return filled(replace(published_plan(groups=3), domain=DOMAIN, summaries=("mean",)))
+
+
+@pytest.fixture(scope="module")
+def serving(bench: Bench) -> Iterator[Serving]:
+    with serving_bench(bench) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"attributes": "ms"},
+        {"attributes": "ms", "statistics": "q0.25,share:0..10", "windows": "latest"},
+        {"attributes": "ms,region", "given": "region", "windows": "0..1"},
+        {"attributes": "apps=mail,region", "given": "region", "statistics": "share:yes"},
+        {"attributes": "ms,apps=mail", "given": "apps=mail", "group": "apps=mail=yes|no"},
+    ],
+)
+def test_they_are_those_of_the_history(
+    serving: Serving, bench: Bench, question: dict[str, str]
+) -> None:
+    statistics = question.get("statistics", "mean,median").split(",")
+    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
+        expected = summary(
+            history,
+            bench.plan,
+            question["attributes"].split(","),
+            question.get("windows", "total"),
+            statistics=statistics,
+            given=[name for name in question.get("given", "").split(",") if name],
+            group=question.get("group", ""),
+        )
+    found = serving.get("/summaries", params=question)
+    assert found.status_code == 200, found.text
+    assert found.content + b"\n" == as_json(bench.plan, expected)
+    schemas.SummaryAnswer.model_validate_json(found.content, strict=True)
+    again = serving.get(
+        "/summaries", params=question, headers={"if-none-match": found.headers["etag"]}
+    )
+    assert again.status_code == 304
+
+
+def test_a_plan_describes_its_numbers(serving: Serving) -> None:
+    whole = serving.get("").json()
+    schemas.WholePlan.model_validate_json(orjson.dumps(whole), strict=True)
+    number, region, option = whole["attributes"]
+    assert number == {
+        "name": "ms", "labels": ["0..10", "10..30"], "kind": "number", "unit": "ms",
+        "edges": [0.0, 10.0, 30.0], "rounding": "bin", "below": False, "above": False,
+    }  # fmt: skip
+    assert region == {"name": "region", "labels": ["EU", "US"]}
+    assert option["kind"] == "option"
+    assert whole["summaries"] == ["mean"]
+
+
+@pytest.mark.parametrize(
+    ("question", "status", "why"),
+    [
+        ({"attributes": "ms", "statistics": "mode"}, 422, "none of mean"),
+        ({"attributes": "ms", "statistics": "mean,,q0.5"}, 400, "expected 1 to 16 names"),
+        ({"attributes": "ms", "statistics": "mean," * 20 + "mean"}, 400, "expected 1 to 16 names"),
+        ({"attributes": "ms", "statistics": "share:5..10"}, 422, "only partly within"),
+        ({"attributes": "ms,region"}, 422, "expected one attribute"),
+        ({"attributes": "ms,region", "statistics": "rank", "given": "ms"}, 422, "rank is asked"),
+        ({"attributes": "ms", "given": "region"}, 422, "given"),
+        ({"attributes": "apps=mail"}, 422, "is an option"),
+        ({"attributes": "nothing"}, 422, "no attribute"),
+        ({"attributes": "ms", "group": "ms=0..10"}, 422, "cannot be grouped"),
+        ({"attributes": "ms", "windows": "9"}, 404, "window"),
+        ({"attributes": "ms", "quantile": "1"}, 400, "unknown parameter"),
+    ],
+)
+def test_questions_without_an_answer_are_refused_with_the_reason(
+    serving: Serving, question: dict[str, str], status: int, why: str
+) -> None:
+    found = serving.get("/summaries", params=question)
+    assert found.status_code == status
+    assert why in found.json()["detail"]

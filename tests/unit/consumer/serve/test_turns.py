@@ -1,0 +1,70 @@
+"""The pool: order within a queue, fairness between queues, bounds and cancellation."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from consumer.serve.turns import QueueFull, Turns
+
+DEADLINE = 60.0
+
+
+def test_jobs_of_a_queue_run_in_order_one_at_a_time() -> None:
+    turns, done = Turns(4), []
+    queue, running = turns.queue(1000), threading.Lock()
+
+    def job(number: int) -> None:
+        assert running.acquire(blocking=False)
+        done.append(number)
+        running.release()
+
+    futures = [queue.submit(lambda n=n: job(n)) for n in range(200)]  # type: ignore[misc]
+    for future in futures:
+        future.result(DEADLINE)
+    assert done == list(range(200))
+    turns.close()
+
+
+def test_queues_take_turns() -> None:
+    turns, done = Turns(1), []
+    gate = threading.Event()
+    heavy, light = turns.queue(100), turns.queue(100)
+    heavy.submit(lambda: gate.wait(DEADLINE))
+    futures = [heavy.submit(lambda n=n: done.append(("heavy", n))) for n in range(5)]  # type: ignore[misc]
+    futures.append(light.submit(lambda: done.append(("light", 0))))
+    gate.set()
+    for future in futures:
+        future.result(DEADLINE)
+    # Behind the job that runs and one of the heavy queue at most.
+    assert done.index(("light", 0)) <= 1
+    turns.close()
+
+
+def test_a_full_queue_takes_nothing_but_what_must_be_done() -> None:
+    turns, gate = Turns(1), threading.Event()
+    queue, began = turns.queue(2), threading.Event()
+    first = queue.submit(lambda: (began.set(), gate.wait(DEADLINE)))
+    assert began.wait(DEADLINE)
+    waiting = [queue.submit(lambda: 1) for _ in range(2)]
+    with pytest.raises(QueueFull):
+        queue.submit(lambda: 2)
+    must = queue.submit(lambda: 3, always=True)
+    assert waiting[0].cancel()
+    assert waiting[1].cancel()
+    last = queue.submit(lambda: 4)  # cancelled jobs make room
+    gate.set()
+    assert first.result(DEADLINE)
+    assert (must.result(DEADLINE), last.result(DEADLINE)) == (3, 4)
+    turns.close()
+
+
+def test_an_error_belongs_to_its_job() -> None:
+    turns = Turns(1)
+    queue = turns.queue(10)
+    bad, good = queue.submit(lambda: 1 / 0), queue.submit(lambda: 5)
+    with pytest.raises(ZeroDivisionError):
+        bad.result(DEADLINE)
+    assert good.result(DEADLINE) == 5
+    turns.close()

@@ -1,0 +1,237 @@
+"""Check the follower: it stores all complete sets, waits for a failing target, and stops soon."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from broker.clock import SystemClock
+from broker.in_process import InProcessBroker
+from broker.transport import Sink
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from consumer.sink import follower as module
+from consumer.sink.duckdb_file import DuckDbTarget
+from consumer.sink.follower import SinkFollower
+from consumer.sink.metrics import FAILURES, FINALS, SETS, WAITING, sink_metrics
+from consumer.sink.stored import StoredSet
+from consumer.sink.target import Stored
+from consumer.subscribe.assembler import Snapshot
+from estimators.errors import FatalError, MissingTopic, RecoverableError
+from estimators.wire.snapshot import Kind, encode
+from tests.support.publisher import DAY_MS, count_of, names_of, published_plan
+from tests.support.service.processes import until
+from tests.support.sink.targets import Place, expected_results, place
+
+PLAN = published_plan(groups=1, windows=9)
+NAMES = names_of(PLAN)
+
+
+class Topic:
+    """A snapshots topic to which sets are written."""
+
+    def __init__(self) -> None:
+        self.broker = InProcessBroker()
+        self.broker.topics().create(NAMES.specs(DAY_MS))
+        self._sink: Sink = self.broker.sink()
+
+    def write(self, window: int, kind: Kind, revision: tuple[int, int], **changes: int) -> Snapshot:
+        """Write a set; return it. ``leave_out`` is the number of last records not to write."""
+        built = build_set(PLAN, MergedWindow(window, kind, revision, (count_of([1] * 7),)))
+        records = [*built.tables(), built.closing()]
+        for key, value in records[: len(records) - changes.get("leave_out", 0)]:
+            self.send(key, value)
+        return Snapshot(built.manifest, {record.attributes: record for record in built.marginals})
+
+    def send(self, key: bytes, value: bytes) -> None:
+        self._sink.send(NAMES.snapshots, key, value, partition=0).wait(10)
+
+
+class Flaky(DuckDbTarget):
+    """A real target whose calls fail while ``failing`` is set."""
+
+    failing = False
+    calls = 0
+
+    def store(self, sets: Sequence[StoredSet]) -> Stored:
+        self.calls += 1
+        if self.failing:
+            raise RecoverableError("the target is away")
+        return super().store(sets)
+
+
+class Running:
+    """A follower on a thread of its own."""
+
+    def __init__(self, topic: Topic, target: DuckDbTarget, **options: object) -> None:
+        self.registry = CollectorRegistry()
+        self.follower = SinkFollower(
+            PLAN,
+            topic.broker,
+            NAMES,
+            target,
+            SystemClock(),
+            sink_metrics(self.registry, PLAN),
+            **options,  # type: ignore[arg-type]
+        )
+        self.stop = threading.Event()
+        self.failure: BaseException | None = None
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.follower.run(self.stop)
+        except BaseException as error:  # noqa: BLE001 - asserted on by the tests
+            self.failure = error
+
+    def end(self, *, stop: bool = True) -> BaseException | None:
+        if stop:
+            self.stop.set()
+        self.thread.join(60)
+        assert not self.thread.is_alive()
+        return self.failure
+
+    def metric(self, name: str) -> float:
+        labels = {"plan": f"{PLAN.name}-{PLAN.digest[:8]}"}
+        found = self.registry.get_sample_value(name, labels)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Place:
+    return place("duckdb", tmp_path, None)
+
+
+@pytest.fixture
+def target(where: Place) -> Flaky:
+    return Flaky(Path(where.address.partition(":")[2]))
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.05)
+
+
+def stored(where: Place, *sets: Snapshot) -> Callable[[], bool]:
+    expected = expected_results(PLAN, NAMES, list(sets))
+    return lambda: where.results() == expected
+
+
+def test_once_stores_what_is_complete_and_nothing_else(where: Place, target: Flaky) -> None:
+    topic = Topic()
+    first = topic.write(0, Kind.FINAL, (4, 4))
+    topic.write(1, Kind.FINAL, (5, 5), leave_out=1)  # its manifest is missing
+    topic.write(2, Kind.EARLY, (5, 5))
+    second = topic.write(2, Kind.EARLY, (6, 5))
+    running = Running(topic, target, once=True)
+    assert running.end(stop=False) is None
+    assert stored(where, first, second)()
+    assert running.follower.totals == module.Totals(read=3, stored=2, rows=12, at_end=True)
+    assert running.metric(SETS.name) == 2
+    assert running.metric(FINALS.name) == 1, "window 1 is incomplete, window 2 is not final"
+
+
+def test_records_of_others_are_skipped(where: Place, target: Flaky) -> None:
+    topic = Topic()
+    good = topic.write(0, Kind.FINAL, (4, 4))
+    built = build_set(PLAN, MergedWindow(1, Kind.FINAL, (5, 5), (count_of([1] * 7),)))
+    for key, value in [*built.tables(), built.closing()]:
+        # Complete, but of labels that the plan does not have.
+        topic.send(key, value.replace(b'"labels":[["0","1"]', b'"labels":[["0","\\u0000"]'))
+    topic.send(b"1/total/manifest", built.closing()[1].replace(b'"final"', b'"total"'))
+    topic.send(b"nonsense", b"{}")
+    other = published_plan(groups=1, windows=8)
+    foreign = build_set(other, MergedWindow(3, Kind.FINAL, (5, 5), (count_of([]),)))
+    topic.send(foreign.manifest.key, encode(foreign.manifest))
+    assert Running(topic, target, once=True).end(stop=False) is None
+    assert stored(where, good)()
+    assert len(where.sets()) == 1
+
+
+def test_it_follows_and_goes_on_after_a_restart(where: Place, target: Flaky) -> None:
+    topic = Topic()
+    sets = [topic.write(0, Kind.EARLY, (3, 3))]
+    running = Running(topic, target)
+    until("the early set is stored", lambda: running.metric(SETS.name) == 1, 60)
+    sets = [topic.write(0, Kind.FINAL, (4, 4)), topic.write(0, Kind.TOTAL, (4, 4))]
+    until("final and total are stored", lambda: running.metric(SETS.name) == 3, 60)
+    assert running.end() is None
+    assert stored(where, *sets)()
+    sets.append(topic.write(1, Kind.FINAL, (8, 8)))
+    again = Running(topic, target)
+    until("the next final is stored", lambda: again.metric(SETS.name) == 1, 60)
+    until("both finals are counted", lambda: again.metric(FINALS.name) == 2, 60)
+    assert again.end() is None
+    assert stored(where, *sets)()
+
+
+def test_a_target_that_goes_away_is_waited_for(where: Place, target: Flaky, quick: None) -> None:
+    topic = Topic()
+    running = Running(topic, target, retry_seconds=0.1)
+    until("the target is open", lambda: running.follower.health.readiness().well, 60)
+    target.failing = True
+    sets = [topic.write(0, Kind.FINAL, (4, 4))]
+    until("attempts were repeated", lambda: running.metric(FAILURES.name) > 5, 60)
+    assert running.metric(WAITING.name) == 1
+    assert running.metric(FINALS.name) == 0
+    assert running.follower.health.readiness().detail == "the target does not answer"
+    assert running.follower.health.live().well
+    sets.append(topic.write(1, Kind.FINAL, (5, 5)))
+    target.failing = False
+    until("both sets are stored", lambda: running.metric(SETS.name) == 2, 60)
+    assert running.follower.health.readiness().well
+    assert running.metric(WAITING.name) == 0
+    assert running.end() is None
+    assert stored(where, *sets)()
+
+
+def test_a_stopped_sink_does_not_wait_for_its_target(target: Flaky) -> None:
+    topic = Topic()
+    target.failing = True
+    topic.write(0, Kind.FINAL, (4, 4))
+    running = Running(topic, target)
+    until("an attempt failed", lambda: running.metric(FAILURES.name) > 0, 60)
+    assert running.end() is None
+
+
+def test_once_gives_up_on_a_target_that_stays_away(target: Flaky, quick: None) -> None:
+    topic = Topic()
+    target.failing = True
+    topic.write(0, Kind.FINAL, (4, 4))
+    failure = Running(topic, target, once=True, retry_seconds=0.1).end(stop=False)
+    assert isinstance(failure, FatalError)
+    assert str(failure) == "the target is away; gave up after 0.1 s"
+
+
+def test_a_target_that_does_not_answer_at_the_start_is_an_error(
+    target: Flaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise RecoverableError("the target is away")
+
+    monkeypatch.setattr(target, "open", away)
+    failure = Running(Topic(), target).end(stop=False)
+    assert isinstance(failure, FatalError)
+    assert str(failure) == "the target is away"
+
+
+def test_a_missing_topic_is_an_error(target: Flaky) -> None:
+    topic = Topic()
+    topic.broker.topics().delete([NAMES.snapshots])
+    failure = Running(topic, target, once=True).end(stop=False)
+    assert isinstance(failure, MissingTopic)
+
+
+def test_many_sets_are_stored_in_parts(where: Place, target: Flaky) -> None:
+    topic = Topic()
+    sets = [topic.write(window, Kind.FINAL, (4, 4)) for window in range(5)]
+    assert Running(topic, target, once=True, batch_rows=12).end(stop=False) is None
+    assert target.calls == 3
+    assert stored(where, *sets)()

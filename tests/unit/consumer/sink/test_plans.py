@@ -1,0 +1,286 @@
+"""Check the sinks of many plans in one target: who is concerned by a fault, coming and going."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import orjson
+import pytest
+from prometheus_client import CollectorRegistry
+
+from broker.clock import SystemClock
+from broker.in_process import InProcessBroker
+from broker.settings import load
+from calmstream.many_plans import ManyPlans, Namespaces
+from consumer.metrics.registry import plan_label
+from consumer.plans import served_plan
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from consumer.runtime.config import TallyConfig
+from consumer.sink import plans as module
+from consumer.sink.duckdb_file import DuckDbTarget
+from consumer.sink.follower import SinkFollower
+from consumer.sink.metrics import sink_metrics
+from consumer.sink.once import OnceForEach
+from consumer.sink.stored import StoredSet
+from consumer.sink.target import Stored
+from consumer.subscribe.assembler import Snapshot
+from estimators.errors import InvalidInput, RecoverableError
+from estimators.plan import Plan
+from estimators.wire.snapshot import Kind
+from tests.support.publisher import DAY_MS, count_of, published_plan
+from tests.support.service.processes import until
+from tests.support.sink.targets import Place, Row, expected_results, place
+
+ONE, TWO, THREE = (
+    replace(published_plan(groups=1, windows=9), name=name) for name in ("one", "two", "three")
+)
+WHERE = Namespaces("sink-plans")
+SETS = "calmstream_sink_sets_stored_total"
+FAILURES = "calmstream_sink_failures_total"
+QUARANTINED = "calmstream_sink_quarantined"
+
+
+class Topics:
+    """The snapshots topics of plans, with what was written to them."""
+
+    def __init__(self, *plans: Plan) -> None:
+        self.broker = InProcessBroker()
+        self.written: dict[tuple[str, int, Kind], tuple[Plan, Snapshot]] = {}
+        for plan in plans:
+            self.create(plan)
+        self._sink = self.broker.sink()
+
+    def create(self, plan: Plan) -> None:
+        self.broker.topics().create(WHERE.names(plan).specs(DAY_MS))
+
+    def write(self, plan: Plan, window: int, kind: Kind = Kind.FINAL) -> None:
+        built = build_set(plan, MergedWindow(window, kind, (4, 4), (count_of([1] * 7),)))
+        for key, value in [*built.tables(), built.closing()]:
+            self.send(plan, key, value)
+        tables = {record.attributes: record for record in built.marginals}
+        self.written[plan.digest, window, kind] = plan, Snapshot(built.manifest, tables)
+
+    def send(self, plan: Plan, key: bytes, value: bytes) -> None:
+        self._sink.send(WHERE.names(plan).snapshots, key, value, partition=0).wait(10)
+
+    def rows(self, *plans: Plan) -> list[Row]:
+        """Return the rows that a target of these plans should have."""
+        rows: list[Row] = []
+        for plan, snapshot in self.written.values():
+            if plan in plans:
+                rows += expected_results(plan, WHERE.names(plan), [snapshot])
+        return sorted(rows)
+
+
+class Target(DuckDbTarget):
+    """A real target that is away or refuses a plan if the test wants it; notes overlaps."""
+
+    away = False
+    refused = ""
+    inside = 0
+    overlapped = False
+
+    def check_plan(self, plan: Plan) -> None:
+        if plan.name == self.refused:
+            raise InvalidInput("--to: cannot store a label")
+
+    def store(self, sets: Sequence[StoredSet]) -> Stored:
+        if self.away:
+            raise RecoverableError("the target is away")
+        self.inside += 1
+        self.overlapped |= self.inside > 1
+        try:
+            return super().store(sets)
+        finally:
+            self.inside -= 1
+
+
+@dataclass
+class Folder:
+    """The plans that the role is asked to serve."""
+
+    plans: Mapping[str, Plan]
+
+    def show(self, *plans: Plan) -> None:
+        self.plans = {plan.digest: plan for plan in plans}
+
+
+class Running:
+    """The role on a thread of its own."""
+
+    def __init__(self, topics: Topics, target: Target, *plans: Plan) -> None:
+        self.registry = CollectorRegistry()
+        self.folder = Folder({})
+        self.folder.show(*plans)
+        many = ManyPlans(
+            self.folder,  # type: ignore[arg-type]
+            topics.broker,
+            SystemClock(),
+            self.registry,
+            WHERE,
+        )
+        self.role = many.sink(target, load(TallyConfig))
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.role.run, args=(self.stop,))
+        self.thread.start()
+
+    def end(self) -> None:
+        self.stop.set()
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+
+    def metric(self, name: str, plan: Plan) -> float | None:
+        return self.registry.get_sample_value(name, {"plan": plan_label(plan)})
+
+    def detail(self, plan: Plan) -> str:
+        found = self.role.health.plans.get(plan_label(plan))
+        return "" if found is None else found.detail
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Place:
+    return place("duckdb", tmp_path, None)
+
+
+@pytest.fixture
+def target(where: Place, monkeypatch: pytest.MonkeyPatch) -> Target:
+    monkeypatch.setattr(served_plan, "FIRST_PAUSE", 0.2)
+    monkeypatch.setattr(module, "_FIRST_PAUSE_SECONDS", 0.05)
+    return Target(Path(where.address.partition(":")[2]))
+
+
+@pytest.fixture
+def run(target: Target) -> Iterator[Callable[..., Running]]:
+    started: list[Running] = []
+
+    def start(topics: Topics, *plans: Plan) -> Running:
+        started.append(Running(topics, target, *plans))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.end()
+
+
+def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
+    run: Callable[..., Running], where: Place, target: Target
+) -> None:
+    topics = Topics(ONE, TWO)
+    for window in range(4):
+        topics.write(ONE, window)
+        topics.write(TWO, window, Kind.EARLY)
+    running = run(topics, ONE, TWO, THREE)
+    until("two plans are stored", lambda: running.metric(SETS, TWO) == 4, 30)
+    until("both of them", lambda: running.metric(SETS, ONE) == 4, 30)
+    until("three is in quarantine", lambda: running.metric(QUARANTINED, THREE) == 1, 30)
+    remedy = "does not exist; create it: calmstream topics"
+    until("the health says why", lambda: remedy in running.detail(THREE), 30)
+    assert running.metric("calmstream_sink_faults_total", ONE) == 0
+    assert where.results() == topics.rows(ONE, TWO)
+    topics.create(THREE)
+    topics.write(THREE, 0)
+    topics.write(ONE, 5)
+    until("three is stored", lambda: running.metric(SETS, THREE) == 1, 30)
+    until("one goes on", lambda: running.metric(SETS, ONE) == 5, 30)
+    until("three is out of quarantine", lambda: running.metric(QUARANTINED, THREE) == 0, 30)
+    assert where.results() == topics.rows(ONE, TWO, THREE)
+    assert not target.overlapped
+
+
+def test_a_plan_that_is_removed_and_put_back_loses_and_doubles_nothing(
+    run: Callable[..., Running], where: Place
+) -> None:
+    topics = Topics(ONE, TWO)
+    topics.write(ONE, 0)
+    running = run(topics, ONE, TWO)
+    until("one is stored", lambda: running.metric(SETS, ONE) == 1, 30)
+    running.folder.show(TWO)
+    until("one is given back", lambda: running.metric(SETS, ONE) is None, 30)
+    topics.write(ONE, 1)
+    topics.write(TWO, 0)
+    until("two is stored", lambda: running.metric(SETS, TWO) == 1, 30)
+    assert len(where.sets()) == 2
+    running.folder.show(ONE, TWO)
+    until("the rest of one is stored", lambda: running.metric(SETS, ONE) == 1, 30)
+    assert where.results() == topics.rows(ONE, TWO)
+
+
+def test_all_plans_wait_for_a_target_that_is_away_and_a_stop_does_not(
+    run: Callable[..., Running], where: Place, target: Target
+) -> None:
+    topics = Topics(ONE, TWO)
+    running = run(topics, ONE, TWO)
+    until("the role is ready", lambda: running.role.health.readiness().well, 30)
+    target.away = True
+    for plan in (ONE, TWO):
+        topics.write(plan, 0)
+        until("it fails", lambda plan=plan: (running.metric(FAILURES, plan) or 0) >= 2, 30)  # type: ignore[misc]
+        assert running.metric("calmstream_sink_waiting_sets", plan) == 1
+    until("the health says so", lambda: "does not answer" in running.detail(ONE), 30)
+    target.away = False
+    for plan in (ONE, TWO):
+        until("it is stored", lambda plan=plan: running.metric(SETS, plan) == 1, 30)  # type: ignore[misc]
+    assert where.results() == topics.rows(ONE, TWO)
+    target.away = True
+    topics.write(ONE, 1)
+    until("it fails", lambda: "does not answer" in running.detail(ONE), 30)
+    running.end()
+    assert where.results() != topics.rows(ONE, TWO)
+    target.away = False
+    again = run(topics, ONE, TWO)
+    until("the rest is stored", lambda: again.metric(SETS, ONE) == 1, 30)
+    again.end()  # DuckDB lets nobody read while two compares what it has read with the file
+    assert where.results() == topics.rows(ONE, TWO)
+
+
+def test_labels_that_the_target_cannot_hold_and_newer_snapshots_concern_one_plan(
+    run: Callable[..., Running], where: Place, target: Target
+) -> None:
+    topics = Topics(ONE, TWO, THREE)
+    target.refused = "two"
+    running = run(topics, ONE, TWO, THREE)
+    until("two is refused", lambda: "cannot store a label" in running.detail(TWO), 30)
+    built = build_set(THREE, MergedWindow(0, Kind.FINAL, (4, 4), (count_of([1] * 7),)))
+    for key, value in [*built.tables(), built.closing()]:
+        topics.send(THREE, key, orjson.dumps(orjson.loads(value) | {"v": "2.0"}))
+    until("three is too new", lambda: "upgrade to read it" in running.detail(THREE), 30)
+    topics.write(ONE, 0)
+    until("one is stored", lambda: running.metric(SETS, ONE) == 1, 30)
+    assert where.results() == topics.rows(ONE)
+    assert running.role.health.readiness().well
+
+
+def test_much_waits_in_parts(
+    run: Callable[..., Running], where: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PLAN_ROWS", 12)
+    topics = Topics(ONE)
+    for window in range(9):
+        topics.write(ONE, window)
+    running = run(topics, ONE)
+    until("all is stored", lambda: running.metric(SETS, ONE) == 9, 30)
+    assert where.results() == topics.rows(ONE)
+
+
+def test_once_stores_every_plan_but_those_with_a_fault(where: Place, target: Target) -> None:
+    topics, clock = Topics(TWO, THREE), SystemClock()
+    topics.write(TWO, 0)
+    topics.write(THREE, 1)
+    registry = CollectorRegistry()
+
+    def follower(plan: Plan) -> SinkFollower:
+        names = WHERE.names(plan)
+        return SinkFollower(
+            plan, topics.broker, names, target, clock, sink_metrics(registry, plan), once=True
+        )
+
+    role = OnceForEach([THREE, ONE, TWO], follower, clock)
+    role.run(threading.Event())
+    assert list(role.failed) == [plan_label(ONE)]
+    assert "does not exist" in role.failed[plan_label(ONE)]
+    assert (role.totals.stored, role.totals.at_end) == (2, True)
+    assert where.results() == topics.rows(TWO, THREE)

@@ -1,0 +1,211 @@
+"""Check that a target which cannot be used is refused in one sentence, without a password."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import orjson
+import psycopg
+import pytest
+
+from broker.files import exclusive
+from consumer.sink import duckdb_file, patience, postgres_schema
+from consumer.sink.duckdb_file import DuckDbTarget
+from consumer.sink.target import SCHEMA_VERSION, target_of
+from estimators.errors import FatalError, InvalidInput, RecoverableError
+from tests.support.ports import free_port
+from tests.support.sink.postgres import PASSWORD, PostgresServer
+from tests.support.sink.targets import KINDS, Place, place, postgres_place
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "mysql://root:secret@host/db",
+        "postgresql:secret",
+        "duckdb:",
+        "duckdb::memory:",
+        "parquet:",
+        "secret",
+        "postgresql://user:secret%zz@host/db",
+        "postgresql://user:secret@host:port/db?nonsense=secret",
+    ],
+)
+def test_a_bad_address_is_refused_without_repeating_it(address: str) -> None:
+    with pytest.raises(InvalidInput, match="--to: ") as refused:
+        target_of(address)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_server_that_does_not_listen_or_refuses_the_password(
+    postgres_server: PostgresServer,
+) -> None:
+    closed = target_of(f"postgresql://sink:secret@127.0.0.1:{free_port()}/results")
+    with pytest.raises(RecoverableError, match="Connection refused") as refused:
+        closed.open()
+    assert "secret" not in str(refused.value)
+    wrong = target_of(f"postgresql://sink:secret@127.0.0.1:{postgres_server.port}/postgres")
+    with pytest.raises(RecoverableError, match="password authentication failed") as refused:
+        wrong.open()
+    assert "secret" not in str(refused.value)
+    assert "secret" not in wrong.name
+
+
+def test_a_user_without_rights_is_refused(postgres_server: PostgresServer) -> None:
+    database = postgres_server.database()
+    with postgres_server.connect(database) as owner:
+        owner.execute("CREATE ROLE guest LOGIN PASSWORD 'secret'")
+    target = target_of(f"postgresql://guest:secret@127.0.0.1:{postgres_server.port}/{database}")
+    with pytest.raises(FatalError, match=r"^PostgreSQL .*permission denied for database"):
+        target.open()
+    with postgres_server.connect(database) as owner:
+        owner.execute("DROP ROLE guest")
+
+
+def set_version(where: Place, postgres_server: PostgresServer | None, version: int) -> None:
+    """Change the version that is stored in a target."""
+    if where.kind == "postgresql":
+        assert postgres_server is not None
+        with postgres_server.connect(where.address.rsplit("/", 1)[1]) as connection:
+            connection.execute("UPDATE calmstream.schema_version SET version = %s", (version,))
+    elif where.kind == "duckdb":
+        with duckdb.connect(where.address.partition(":")[2]) as connection:
+            connection.execute("UPDATE schema_version SET version = ?", [version])
+    else:
+        file = Path(where.address.partition(":")[2]) / "calmstream-sink.json"
+        file.write_bytes(orjson.dumps({"version": version}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_newer_version_is_refused(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    postgres_server = request.getfixturevalue("postgres_server") if kind == "postgresql" else None
+    where = place(kind, tmp_path, postgres_server)
+    target = where.target()
+    target.open()
+    target.close()
+    set_version(where, postgres_server, SCHEMA_VERSION + 1)
+    target = where.target()
+    with pytest.raises(FatalError, match="version 3, this calmstream knows 2: upgrade calmstream"):
+        target.open()
+    assert where.results() == []
+
+
+def test_tables_of_another_program_are_refused(
+    postgres_server: PostgresServer, tmp_path: Path, impatient: None
+) -> None:
+    database = postgres_server.database()
+    with postgres_server.connect(database) as connection:
+        connection.execute("CREATE SCHEMA calmstream CREATE TABLE cells (x int)")
+    target = postgres_place(postgres_server, database).target()
+    with pytest.raises(FatalError, match="tables of another program"):
+        target.open()
+    file = tmp_path / "other.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE results (x int)")
+    with pytest.raises(FatalError, match="tables of another program"):
+        target_of(f"duckdb:{file}").open()
+    file.write_bytes(b"no database" * 1000)
+    with pytest.raises((FatalError, RecoverableError), match=r"DuckDB .*other\.duckdb"):
+        target_of(f"duckdb:{file}").open()
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.json"])
+def test_a_data_file_is_no_database(name: str, tmp_path: Path) -> None:
+    """DuckDB would keep the tables in memory, and lose them."""
+    file = tmp_path / name
+    text = "a,b\n1,2\n" if name.endswith("csv") else '[{"a": 1}]'
+    file.write_text(text)
+    with pytest.raises(FatalError, match="is not a DuckDB file"):
+        target_of(f"duckdb:{file}").open()
+    assert file.read_text() == text
+
+
+def test_unusable_directories_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for address in (f"parquet:{file}/results", f"duckdb:{file}/results.duckdb"):
+        with pytest.raises(FatalError, match=str(file)):
+            target_of(address).open()
+    (tmp_path / "calmstream-sink.json").write_text("[]")
+    with pytest.raises(FatalError, match="is damaged"):
+        target_of(f"parquet:{tmp_path}").open()
+
+
+def test_a_schema_of_an_older_version_is_migrated(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    step = "CREATE TABLE {}later (x INTEGER)"
+    database = postgres_server.database()
+    with postgres_server.connect(database) as connection:
+        postgres_schema.migrate(connection)
+        later = (*postgres_schema.MIGRATIONS, step.format("calmstream."))
+        postgres_schema.migrate(connection, later)
+        postgres_schema.migrate(connection, later)
+        assert connection.execute("SELECT version FROM calmstream.schema_version").fetchall() == [
+            (3,)
+        ]
+        connection.execute("INSERT INTO calmstream.later VALUES (1)")
+        # A step that fails leaves the version before it, and none of its tables.
+        wrong = (*later, "CREATE TABLE calmstream.third (x int); SELECT nonsense")
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            postgres_schema.migrate(connection, wrong)
+        postgres_schema.migrate(connection, later)
+        assert connection.execute("SELECT to_regclass('calmstream.third')").fetchall() == [(None,)]
+    file = tmp_path / "results.duckdb"
+    DuckDbTarget(file).open()
+    later = (*duckdb_file.MIGRATIONS, step.format(""))
+    for _ in range(2):
+        DuckDbTarget(file, later).open()
+    with duckdb.connect(str(file)) as connection:
+        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(3,)]
+        assert connection.execute("SELECT count(*) FROM later").fetchall() == [(0,)]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.2)
+
+
+def test_a_directory_that_is_locked_is_a_failure_that_passes(
+    tmp_path: Path, impatient: None
+) -> None:
+    target = target_of(f"parquet:{tmp_path}")
+    target.open()
+    in_use = pytest.raises(RecoverableError, match="is in use by another process")
+    with exclusive(tmp_path / "calmstream-sink", wait=True), in_use:
+        target.store([])
+    target.open()
+
+
+def test_a_file_that_another_process_has_open_is_a_failure_that_passes(
+    tmp_path: Path, impatient: None
+) -> None:
+    where = place("duckdb", tmp_path, None)
+    where.target().open()
+    file = where.address.partition(":")[2]
+    hold = f"import duckdb; held = duckdb.connect({file!r}); print('open', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"open\n"
+        with pytest.raises(RecoverableError, match=r"DuckDB .*results\.duckdb: .*lock"):
+            where.target().open()
+        holder.communicate(b"\n", timeout=60)
+    where.target().open()
+
+
+def test_no_password_is_in_what_is_shown(postgres_server: PostgresServer) -> None:
+    where = postgres_place(postgres_server, postgres_server.database())
+    target = where.target()
+    assert PASSWORD not in repr(vars(target)["name"])
+    assert (
+        target.name
+        == f"PostgreSQL 127.0.0.1:{postgres_server.port}/{where.address.rsplit('/', 1)[1]}"
+    )

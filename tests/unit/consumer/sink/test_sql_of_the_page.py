@@ -1,0 +1,90 @@
+"""Check that the questions in SQL of the page on sinks run, and give what a set has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from consumer.sink.stored import stored_set
+from consumer.subscribe.assembler import Snapshot
+from estimators.domain import Attribute, Domain
+from estimators.wire.snapshot import Kind
+from tests.support.docs import ROOT, blocks
+from tests.support.publisher import count_of, published_plan
+from tests.support.sink.targets import KINDS, place
+
+PAGE = ROOT / "docs" / "taking-results-home.md"
+ATTRIBUTES = (
+    Attribute("region", ("EU", "US")),
+    Attribute("theme", ("dark", "light")),
+    Attribute("age", ("17-50", "51+")),
+)
+PLAN = replace(published_plan(groups=1), name="settings", domain=Domain(ATTRIBUTES))
+
+
+def snapshot(window: int, cells: list[int]) -> Snapshot:
+    revision = (window + 1, window + 1)
+    built = build_set(PLAN, MergedWindow(window, Kind.FINAL, revision, (count_of(cells),)))
+    return Snapshot(built.manifest, {record.attributes: record for record in built.marginals})
+
+
+SETS = [snapshot(0, [0] * 9000 + [1] * 1000), snapshot(1, [3] * 9000 + [1] * 1000), snapshot(2, [])]
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "duckdb"])
+def test_the_questions_have_answers(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    postgres_server = request.getfixturevalue("postgres_server") if kind == "postgresql" else None
+    where = place(kind, tmp_path, postgres_server)
+    target = where.target()
+    target.open()
+    target.store([stored_set(PLAN, "calmstream", one) for one in SETS])
+    target.close()
+
+    def ask(query: str) -> list[tuple[Any, ...]]:
+        if postgres_server is not None:
+            with postgres_server.connect(where.address.rsplit("/", 1)[1]) as connection:
+                return connection.execute(query).fetchall()
+        with duckdb.connect(where.address.partition(":")[2]) as connection:
+            rows = connection.sql(query.replace("calmstream.", "").rstrip(";\n")).to_arrow_table()
+            return [tuple(row.values()) for row in rows.to_pylist()]
+
+    over_time, newest, changes, windows = map(ask, blocks(PAGE, "test", "sql"))
+    tables = [one.record("region", "theme") for one in SETS[:2]]
+    assert [row[2] for row in over_time] == [x for table in tables for x in table.table]
+    assert over_time[0][1] == ["EU", "dark"]
+    assert over_time[0][3] == tables[0].table[0] - 1.96 * tables[0].stderr[0]
+    assert newest == [], "the newest window received no reports"
+    moved = {tuple(row[1]) for row in changes}
+    assert moved >= {("EU", "dark"), ("US", "light")}
+    assert all(abs(row[2]) > 4 * row[3] for row in changes)
+    assert [(row[0], row[2], row[4]) for row in windows] == [
+        (0, 10000, False),
+        (1, 10000, False),
+        (2, 0, False),
+    ]
+
+
+def test_parquet_files_are_read_by_a_pattern(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = place("parquet", tmp_path, None)
+    target = where.target()
+    target.open()
+    target.store([stored_set(PLAN, "calmstream", one) for one in SETS])
+    monkeypatch.chdir(tmp_path)
+    (query,) = re.findall(r"SELECT \* FROM read_parquet.*;", PAGE.read_text())
+    rows = duckdb.sql(query.rstrip(";")).to_arrow_table()
+    assert rows.num_rows == sum(len(r.table) for one in SETS for r in one.marginals.values())
+
+
+def test_every_kind_of_target_is_on_the_page() -> None:
+    assert all(f"`{kind}:" in PAGE.read_text() for kind in KINDS)

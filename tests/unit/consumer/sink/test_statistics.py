@@ -1,0 +1,163 @@
+"""Check that every target keeps the statistics of published tables, of the newest set only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from consumer.publish.build import build_set
+from consumer.publish.merge import MergedWindow
+from consumer.sink import duckdb_file, postgres_schema
+from consumer.sink.arrow_rows import STATISTICS
+from consumer.sink.duckdb_file import DuckDbTarget
+from consumer.sink.stored import StoredSet, stored_set
+from consumer.subscribe.assembler import Snapshot
+from estimators.domain import Domain
+from estimators.errors import ForeignRecord, InvalidInput
+from estimators.wire.snapshot import Kind
+from estimators.wire.table_summary import Statistic, StatisticsRow
+from tests.support.publisher import count_of, published_plan
+from tests.support.sink.postgres import PostgresServer
+from tests.support.sink.targets import KINDS, Place, place, plain, postgres_place
+
+DOMAIN = Domain.from_dictionary(
+    [
+        {"name": "m\\s", "kind": "number", "unit": 'm\t"s', "edges": [0, 10, 30]},
+        {"name": "region", "labels": ["EU", "{U,S}"]},
+        {"name": "size", "kind": "ordered", "labels": ["s", "l"]},
+    ]
+)
+PLAN = replace(
+    published_plan(groups=3, windows=20), domain=DOMAIN, summaries=("mean", "median", "rank")
+)
+PLAN = replace(PLAN, marginals=((0,), (0, 1), (0, 2)))
+COLUMNS = tuple(STATISTICS.names)
+
+
+def snapshot(window: int, kind: Kind, offset: int) -> Snapshot:
+    counts = (count_of([0] * 300 + [1] * 210 + [2] * 250 + [3] * (240 + offset)),) * 3
+    built = build_set(PLAN, MergedWindow(window, kind, (offset,) * 6, counts))
+    # Some numbers are unknown.
+    tables = {record.attributes: record for record in built.marginals}
+    (given,) = tables["m\\s", "region"].summaries
+    unknown = (Statistic("mean", None, None, None, None), *given.rows[1].statistics[1:])
+    rows = (given.rows[0], StatisticsRow(given.rows[1].labels, unknown))
+    tables["m\\s", "region"] = replace(
+        tables["m\\s", "region"], summaries=(replace(given, rows=rows),)
+    )
+    return Snapshot(built.manifest, tables)
+
+
+def expected(*snapshots: Snapshot) -> list[tuple[Any, ...]]:
+    """Return the rows of snapshots, made without the code of the sink."""
+    rows = []
+    for one in snapshots:
+        manifest = one.manifest
+        head = ("test", PLAN.digest, PLAN.name, manifest.window, manifest.kind.value)
+        head += (float(manifest.start), float(manifest.end), sum(manifest.revision))
+        for record in one.marginals.values():
+            for summary in record.summaries:
+                for row in summary.rows:
+                    for s in row.statistics:
+                        about = (summary.attributes, summary.given, row.labels, s.statistic)
+                        flags = (*record.flags, *summary.flags)
+                        numbers = (s.value, s.stderr, s.low, s.high)
+                        rows.append((*head, *about, *numbers, summary.unit, flags, record.reports))
+    return sorted(rows, key=repr)
+
+
+def stored(where: Place) -> list[tuple[Any, ...]]:
+    if where.kind != "parquet":
+        return sorted(map(plain, where.read("statistics", COLUMNS)), key=repr)
+    rows = []
+    for file in Path(where.address.partition(":")[2]).rglob("*.parquet"):
+        metadata = pq.read_schema(file).metadata
+        facts = orjson.loads(metadata[b"calmstream.set"])
+        (head,) = [
+            row[:8]
+            for row in map(plain, where.read("sets", COLUMNS[:8]))
+            if row[3] == facts["window_number"] and row[4] == facts["kind"]
+        ]
+        rows += [
+            (*head, *plain(tuple(one[name] for name in COLUMNS[8:])))
+            for one in orjson.loads(metadata[b"calmstream.statistics"])
+        ]
+    return sorted(rows, key=repr)
+
+
+@pytest.fixture(params=KINDS)
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    needs = request.param == "postgresql"
+    server = request.getfixturevalue("postgres_server") if needs else None
+    return place(request.param, tmp_path, server)
+
+
+def as_stored(*snapshots: Snapshot) -> list[StoredSet]:
+    return [stored_set(PLAN, "test", one) for one in snapshots]
+
+
+def test_statistics_are_stored_and_replaced_with_their_set(where: Place) -> None:
+    target = where.target()
+    target.open()
+    early, total = snapshot(1, Kind.EARLY, 3), snapshot(0, Kind.TOTAL, 2)
+    target.store(as_stored(early, total))
+    assert stored(where) == expected(early, total)
+    final = snapshot(1, Kind.FINAL, 5)
+    target.store(as_stored(final))
+    target.close()
+    assert stored(where) == expected(final, total)
+    assert len(stored(where)) == 14
+
+
+def test_a_target_of_the_version_before_gets_the_table(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    database = postgres_server.database()
+    with postgres_server.connect(database) as connection:
+        postgres_schema.migrate(connection, postgres_schema.MIGRATIONS[:1])
+    file = tmp_path / "results.duckdb"
+    DuckDbTarget(file, duckdb_file.MIGRATIONS[:1]).open()
+    final = snapshot(1, Kind.FINAL, 5)
+    for where in (postgres_place(postgres_server, database), place("duckdb", tmp_path, None)):
+        target = where.target()
+        target.open()
+        target.store(as_stored(final))
+        target.close()
+        assert stored(where) == expected(final)
+    with duckdb.connect(str(file)) as connection:
+        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"unit": "m"},
+        {"attributes": ("other",)},
+        {"given": ("region",)},
+        {"flags": ("a\0b",)},
+        {"rows": (StatisticsRow((), (Statistic("mean", float("inf"), 0.0, 0.0, 0.0),)),)},
+        {"rows": (StatisticsRow((), (Statistic("a\0b", 1.0, 0.0, 0.0, 0.0),)),)},
+    ],
+)
+def test_statistics_that_do_not_fit_the_plan_are_a_foreign_record(
+    change: dict[str, Any],
+) -> None:
+    one = snapshot(1, Kind.FINAL, 5)
+    record = one.record("m\\s")
+    bad = replace(record, summaries=(replace(record.summaries[0], **change),))
+    with pytest.raises(ForeignRecord, match="does not fit the plan"):
+        stored_set(PLAN, "test", Snapshot(one.manifest, {record.attributes: bad}))
+
+
+def test_a_unit_that_postgresql_cannot_store_is_refused(postgres_server: PostgresServer) -> None:
+    entry = {"name": "ms", "kind": "number", "unit": "m\0s", "edges": [0, 1, 2]}
+    plan = replace(PLAN, domain=Domain.from_dictionary([entry, *DOMAIN.to_json()[1:]]))
+    where = postgres_place(postgres_server, postgres_server.database())
+    with pytest.raises(InvalidInput, match=r"U\+0000"):
+        where.target().check_plan(plan)

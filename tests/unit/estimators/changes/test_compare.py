@@ -1,0 +1,345 @@
+"""Tests of change against exact formulas, other implementations and simulated null windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks.changes.bits import statistics
+from estimators.changes import Source, compare
+from estimators.changes import bootstrap as bootstrapping
+from estimators.changes import readings as reading
+from estimators.changes.basis import contrasts, functions, table_of
+from estimators.changes.compare import benjamini_hochberg
+from estimators.changes.evidence import Evidence
+from estimators.changes.fit import fit
+from estimators.changes.source import Observed
+from estimators.domain import Attribute, Domain
+from estimators.errors import InvalidInput
+from estimators.mechanisms import build
+from estimators.view import View
+
+DOMAIN = Domain((Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1"))))
+PI = np.array([0.3, 0.1, 0.2, 0.1, 0.2, 0.1])
+GRR: dict[str, Any] = {"name": "grr", "cells": 6}
+
+
+def observed(
+    spec: dict[str, Any],
+    n: int,
+    pi: Any,
+    generator: np.random.Generator,
+    attributes: tuple[int, ...] = (0, 1),
+    epsilon: str = "1",
+) -> Observed:
+    mechanism = build(spec, epsilon)
+    sums = {(0, 1): pi, (0,): pi.reshape(3, 2).sum(axis=1), (1,): pi.reshape(3, 2).sum(axis=0)}
+    histogram = generator.multinomial(n, sums[attributes])
+    counts = mechanism.draw_tally(histogram, generator)
+    return Observed(View(attributes), mechanism, n, counts)
+
+
+def mixed(n: int, pi: Any, generator: np.random.Generator, epsilon: str = "1") -> Source:
+    """Return a source of three views, by three mechanisms."""
+    views = (
+        observed({"name": "oue", "cells": 6}, n, pi, generator, epsilon=epsilon),
+        observed({"name": "subset-selection", "cells": 3, "size": 1}, n // 2, pi, generator, (0,)),
+        observed({"name": "hadamard-coefficient", "cells": 2}, n // 3, pi, generator, (1,)),
+    )
+    return Source(DOMAIN, views)
+
+
+@pytest.mark.parametrize("labels", [2, 3, 7])
+def test_the_functions_of_an_attribute_are_orthonormal(labels: int) -> None:
+    own = functions(labels)
+    np.testing.assert_allclose(own.T @ own / labels, np.eye(labels), atol=1e-12)
+    np.testing.assert_array_equal(own[:, 0], 1.0)
+
+
+def test_a_table_and_its_coefficients_determine_each_other() -> None:
+    np.testing.assert_allclose(table_of(contrasts((3, 2)).T @ PI, (3, 2)), PI, atol=1e-12)
+
+
+def test_one_covering_view_of_equal_plans_gives_pearsons_statistic() -> None:
+    generator = np.random.default_rng(1)
+    one, other = (observed(GRR, n, PI, generator) for n in (5000, 9000))
+    found = compare(Source(DOMAIN, (one,)), Source(DOMAIN, (other,)), [(0, 1)]).tables[0]
+    expected = stats.chi2_contingency(np.array([one.counts, other.counts]))
+    assert found.statistic == pytest.approx(expected.statistic, rel=1e-9)
+    assert found.freedom == expected.dof
+    assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
+    assert found.covered
+
+
+def test_outcomes_that_nobody_reported_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MIN_EXPECTED", 0.0)
+    mechanism = build(GRR, "1")
+    tables = np.array([[40, 30, 0, 20, 9, 1], [50, 20, 0, 30, 6, 4]])
+    one, other = (Observed(View((0, 1)), mechanism, int(t.sum()), t) for t in tables)
+    found = compare(Source(DOMAIN, (one,)), Source(DOMAIN, (other,)), [(0, 1)]).tables[0]
+    expected = stats.chi2_contingency(tables[:, tables.sum(axis=0) > 0])
+    assert found.statistic == pytest.approx(expected.statistic, rel=1e-9)
+    assert found.freedom == expected.dof == 4
+
+
+def test_the_fit_is_the_best_linear_one() -> None:
+    """Stack all equations and solve them by least squares of whitened rows."""
+    generator = np.random.default_rng(2)
+    pieces, rows, right = [], [], []
+    for size in (5, 3, 4):
+        design = generator.normal(size=(size, 6))
+        root = generator.normal(size=(size, size)) + 3 * np.eye(size)
+        z, offset = generator.normal(size=size), generator.normal(size=size)
+        pieces.append(Evidence(z, offset, root.T @ root, design, np.arange(0)))
+        rows.append(root @ design)
+        right.append(root @ (z - offset))
+    found = fit(pieces, 6)
+    stacked = np.concatenate(rows)
+    solved = np.linalg.lstsq(stacked, np.concatenate(right), rcond=None)[0]
+    np.testing.assert_allclose(found.theta, solved, rtol=1e-8)
+    np.testing.assert_allclose(found.covariance, np.linalg.inv(stacked.T @ stacked), rtol=1e-8)
+    gains = sum(g @ (p.z - p.offset) for g, p in zip(found.gains, pieces, strict=True))
+    np.testing.assert_allclose(gains, solved, rtol=1e-8)
+
+
+@pytest.mark.parametrize("target", [(0,), (1,), (0, 1)])
+def test_p_values_of_equal_sources_are_uniform(target: tuple[int, ...]) -> None:
+    generator = np.random.default_rng(3)
+    found = [
+        compare(mixed(2000, PI, generator), mixed(5000, PI, generator), [target]).tables[0]
+        for _ in range(150)
+    ]
+    assert stats.kstest([one.p for one in found], "uniform").pvalue > 1e-6
+    if len(target) > 1:
+        dependences = [one.dependence for one in found]
+        assert stats.kstest(dependences, "uniform").pvalue > 1e-6
+
+
+def test_p_values_of_two_plans_are_uniform() -> None:
+    generator = np.random.default_rng(4)
+    found = []
+    for _ in range(150):
+        views = (observed(GRR, 6000, PI, generator, epsilon="2"),)
+        found.append(compare(mixed(3000, PI, generator), Source(DOMAIN, views), [(0, 1)]))
+    assert stats.kstest([one.tables[0].p for one in found], "uniform").pvalue > 1e-6
+
+
+def test_a_shift_is_found_and_its_cells_are_estimated() -> None:
+    generator = np.random.default_rng(5)
+    shifted = PI + np.array([0.06, -0.02, -0.04, 0.0, 0.0, 0.0])
+    found = compare(mixed(60_000, PI, generator), mixed(60_000, shifted, generator), [(0, 1)])
+    table = found.tables[0]
+    assert table.changed
+    assert found.changed == found.tested == 1
+    assert table.difference is not None
+    assert table.stderr is not None
+    assert (np.abs(table.difference - (shifted - PI)) < 5 * table.stderr).all()
+    assert table.difference.sum() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_shift_of_margins_is_no_change_of_dependence() -> None:
+    """The interaction of two independent bits moves with their margins; C does not."""
+    generator = np.random.default_rng(6)
+    domain = Domain((Attribute("a", ("0", "1")), Attribute("b", ("0", "1"))))
+    mechanism = build({"name": "grr", "cells": 4}, "1")
+    dependences = []
+    for _ in range(300):
+        sides = []
+        for share in (0.8, 0.9):
+            pi = np.outer([share, 1 - share], [share, 1 - share]).ravel()
+            counts = mechanism.draw_tally(generator.multinomial(65_000, pi), generator)
+            sides.append(Source(domain, (Observed(View((0, 1)), mechanism, 65_000, counts),)))
+        table = compare(sides[0], sides[1], [(0, 1)]).tables[0]
+        assert table.p is not None
+        assert table.p < 1e-6
+        dependences.append(table.dependence)
+    assert stats.kstest(dependences, "uniform").pvalue > 1e-6
+
+
+def test_a_change_of_dependence_with_fixed_margins_is_found() -> None:
+    generator = np.random.default_rng(7)
+    bump = np.array([0.05, -0.05, -0.05, 0.05, 0.0, 0.0])
+    found = compare(mixed(80_000, PI, generator), mixed(80_000, PI + bump, generator), [(0, 1)])
+    assert found.tables[0].dependence is not None
+    assert found.tables[0].dependence < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("kind", "factors", "modulus"), [("parity", (3, 1), 0), ("character", (2, 1), 6)]
+)
+def test_other_views_inform_about_the_table_that_holds_them(
+    kind: Any, factors: tuple[int, ...], modulus: int
+) -> None:
+    """An input is the sum of the cells that are mapped to it; a null p-value is uniform."""
+    view = View((0, 1), kind, factors, modulus)
+    cells = view.cells(DOMAIN)
+    name = "hadamard-coefficient" if cells == 2 else "grr"
+    mechanism = build({"name": name, "cells": cells}, "1")
+    codes = np.indices((3, 2)).reshape(2, -1).T.astype(np.uint16)
+    inputs = np.bincount(view.inputs(codes, DOMAIN), weights=PI, minlength=cells)
+    generator = np.random.default_rng(8)
+    values = []
+    for _ in range(200):
+        sides = []
+        for n in (4000, 9000):
+            counts = mechanism.draw_tally(generator.multinomial(n, inputs), generator)
+            own = Observed(view, mechanism, n, counts)
+            sides.append(
+                Source(DOMAIN, (own, observed({"name": "oue", "cells": 3}, n, PI, generator, (0,))))
+            )
+        table = compare(sides[0], sides[1], [(0, 1)], details=0.0).tables[0]
+        values.append(table.p)
+    assert stats.kstest(values, "uniform").pvalue > 1e-6
+    assert table.covered == (kind == "character")
+    if kind == "parity":
+        assert (0, 1) in table.uncovered
+
+
+def test_what_is_not_covered_is_named() -> None:
+    generator = np.random.default_rng(9)
+    sides = [
+        Source(
+            DOMAIN,
+            (
+                observed({"name": "oue", "cells": 3}, 3000, PI, generator, (0,)),
+                observed({"name": "oue", "cells": 2}, 3000, PI, generator, (1,)),
+            ),
+        )
+        for _ in range(2)
+    ]
+    table = compare(sides[0], sides[1], [(0, 1)]).tables[0]
+    assert table.uncovered == ((0, 1),)
+    assert not table.covered
+    assert table.freedom == 3
+    assert table.dependence is None
+
+
+def test_views_with_too_few_reports_are_left_out_and_named() -> None:
+    generator = np.random.default_rng(10)
+    sides = [Source(DOMAIN, (observed(GRR, n, PI, generator),)) for n in (20, 4000)]
+    table = compare(sides[0], sides[1], [(0, 1)]).tables[0]
+    assert table.p is None
+    assert table.left_out == ((0, 1),)
+    assert "too few reports" in table.reason
+    assert not table.covered
+
+
+def test_small_counts_against_many_get_a_bootstrap() -> None:
+    """The value agrees with the share of null statistics above it, beyond the chi-square's."""
+    generator = np.random.default_rng(11)
+    rare = np.array([0.9, 0.06, 0.01, 0.01, 0.01, 0.01])
+    mechanism = build(GRR, "4")
+
+    def table(n: int) -> Source:
+        counts = mechanism.draw_tally(generator.multinomial(n, rare), generator)
+        return Source(DOMAIN, (Observed(View((0, 1)), mechanism, n, counts),))
+
+    found = [compare(table(300), table(30_000), [(0, 1)], details=0.0) for _ in range(400)]
+    tables = [one.tables[0] for one in found]
+    low = [t for t in tables if t.method == "bootstrap"]
+    assert low
+    assert all(t.p is not None and t.p < 0.1 for t in low)
+    assert all(t.method == "bootstrap" for t in tables if t.p is not None and t.p < 0.03)
+    assert stats.binomtest(sum(t.p < 0.02 for t in low if t.p), 400, 0.02).pvalue > 1e-6
+    again = compare(found and table(300), table(30_000), [(0, 1)])
+    assert again.tables[0].p is not None
+
+
+def test_the_bootstrap_repeats_itself() -> None:
+    generator = np.random.default_rng(12)
+    shifted = np.array([0.2, 0.2, 0.2, 0.1, 0.2, 0.1])
+    sides = [
+        Source(DOMAIN, (observed(GRR, n, pi, generator),)) for n, pi in ((120, shifted), (4000, PI))
+    ]
+    one, other = (compare(sides[0], sides[1], [(0, 1)]).tables[0] for _ in range(2))
+    assert one.p == other.p
+
+
+def test_the_tail_beyond_the_draws_decreases(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(13)
+    monkeypatch.setattr(bootstrapping, "BODY", 1.1)
+    values = []
+    for shift in (0.0, 0.2, 0.4):
+        pi = PI + shift * np.array([-0.6, 0.6, 0, 0, 0, 0])
+        sides = [
+            Source(DOMAIN, (observed(GRR, n, q, generator, epsilon="4"),))
+            for n, q in ((300, pi), (20_000, PI))
+        ]
+        found = compare(sides[0], sides[1], [(0, 1)]).tables[0]
+        assert found.method == "bootstrap"
+        assert found.p is not None
+        values.append(found.p)
+    assert values[0] > 1e-3
+    assert values[2] < values[1] < values[0]
+    assert values[2] < 1e-8
+
+
+def test_adjusted_values_are_those_of_another_implementation() -> None:
+    values = [0.03, None, 0.001, 0.2, 0.03, 0.0004, 0.9]
+    expected = iter(stats.false_discovery_control([p for p in values if p is not None]))
+    found = benjamini_hochberg(values)
+    assert found[1] is None
+    np.testing.assert_allclose([p for p in found if p is not None], list(expected))
+
+
+def test_sources_that_cannot_be_compared_are_refused() -> None:
+    generator = np.random.default_rng(14)
+    one = mixed(1000, PI, generator)
+    other = Domain((Attribute("a", ("x", "y", "w")), Attribute("b", ("0", "1"))))
+    with pytest.raises(InvalidInput, match="same attributes and labels: 'a'"):
+        compare(one, Source(other, one.views), [(0,)])
+    with pytest.raises(InvalidInput, match="reports on both sides"):
+        compare(one, mixed(0, PI, generator), [(0,)])
+
+
+def test_a_table_of_very_many_cells_is_not_tested() -> None:
+    labels = tuple(map(str, range(64)))
+    domain = Domain((Attribute("a", labels), Attribute("b", labels)))
+    mechanism = build({"name": "oue", "cells": 64}, "1")
+    counts = np.full(64, 300)
+    side = Source(domain, (Observed(View((0,)), mechanism, 1000, counts),))
+    table = compare(side, side, [(0, 1)]).tables[0]
+    assert table.p is None
+    assert table.reason == "more than 1,024 cells"
+
+
+def test_devices_that_report_again_widen_the_test() -> None:
+    """Ten reports of the same 1,000 people sample people no better than one report each."""
+    generator = np.random.default_rng(15)
+    mechanism = build(GRR, "4")
+    values: dict[float, list[float]] = {1.0: [], 10.0: []}
+    for _ in range(200):
+        sides = []
+        for _ in range(2):
+            people = generator.multinomial(1000, PI)
+            counts = sum(mechanism.draw_tally(people, generator) for _ in range(10))
+            sides.append(counts)
+        for repeats, found in values.items():
+            one, other = (
+                Source(DOMAIN, (Observed(View((0, 1)), mechanism, 10_000, c, repeats),))
+                for c in sides
+            )
+            p = compare(one, other, [(0, 1)], details=0.0).tables[0].p
+            assert p is not None
+            found.append(p)
+    assert stats.kstest(values[10.0], "uniform").pvalue > 1e-6
+    assert np.mean(np.array(values[1.0]) < 0.05) > 0.2
+
+
+@pytest.mark.parametrize("name", ["oue", "sue", "olh"])
+def test_one_view_of_independent_bits_gives_the_quadratic_form(name: str) -> None:
+    """The formula by which the benchmark measures the far tail of chi-square."""
+    generator = np.random.default_rng(16)
+    more = {"buckets": 4, "seed_bits": 32} if name == "olh" else {}
+    sides = [observed({"name": name, "cells": 6, **more}, n, PI, generator) for n in (5000, 90_000)]
+    found = compare(*(Source(DOMAIN, (one,)) for one in sides), [(0, 1)]).tables[0]
+    mechanism: Any = sides[0].mechanism
+    expected = statistics(
+        (sides[0].counts[None], sides[1].counts[None]), (5000, 90_000),
+        (float(mechanism.p), float(mechanism.q)), contrasts((3, 2)),
+    )  # fmt: skip
+    assert found.statistic == pytest.approx(expected[0], rel=1e-9)
+    assert found.freedom == 5

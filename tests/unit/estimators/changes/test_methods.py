@@ -1,0 +1,98 @@
+"""Tests of change for the plans of every method that may collect."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from benchmarks.changes.simulate import view_frequencies, windows
+from calmstream.planning import findable
+from estimators import methods
+from estimators.analysis.distribution import critical_value
+from estimators.changes import compare
+from estimators.changes.basis import contrasts
+from estimators.changes.power import expected_fit, noncentral_tail, noncentrality, planned_views
+from estimators.domain import Attribute, Domain
+from estimators.plan import Plan
+from estimators.plan.request import Request
+from estimators.planning import draft
+
+DOMAIN = Domain(
+    (
+        Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1")),
+        Attribute("c", ("0", "1")), Attribute("d", ("0", "1", "2")),
+    )
+)  # fmt: skip
+USERS = 30_000
+RECORDS = np.random.default_rng(1).integers(0, DOMAIN.shape(range(4)), (3000, 4)).astype(np.uint16)
+PARAMETERS = {"rr-clusters": {"clusters": [["a", "b"], ["c"], ["d"]]}}
+PAIRS = set(combinations(range(4), 2))
+UNTESTED: dict[str, set[tuple[int, ...]]] = {
+    "rr-independent": PAIRS,
+    "rr-clusters": PAIRS - {(0, 1)},
+    "characters": {(i,) for i in range(4)},
+}
+"""Tables that these methods do not count, or not apart from other attributes."""
+NAMES = [name for name in methods.names() if not methods.get(name).baseline]
+
+
+def planned(name: str) -> Plan:
+    request = Request(DOMAIN, "1", USERS, 2, parameters=PARAMETERS.get(name, {}))
+    plan, _ = draft(
+        name, request, windows=1, name="p", purpose="p", owner="o", lineage="0" * 32, start=0,
+        window=60,
+    )  # fmt: skip
+    return plan
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_published_table_has_a_test_or_a_reason(name: str) -> None:
+    plan = planned(name)
+    generator = np.random.default_rng(2)
+    frequencies = view_frequencies(DOMAIN, plan.groups, RECORDS)
+    one, other = (
+        windows(DOMAIN, plan.groups, plan.epsilon, frequencies, USERS, 1, generator).source(0)
+        for _ in range(2)
+    )
+    found = compare(one, other, plan.marginals).tables
+    missing = {t.attributes for t in found if t.p is None}
+    assert all(t.reason for t in found if t.p is None)
+    assert missing == UNTESTED.get(name, set())
+    assert min(t.p for t in found if t.p is not None) > 1e-6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_plan_says_what_change_is_found(name: str) -> None:
+    line = findable.line(planned(name))
+    assert line is not None
+    assert ("1 attribute" in line) == (name != "characters")
+    assert ("2 attributes" in line) == (name != "rr-independent")
+
+
+def test_the_power_of_combinations_of_coefficients_is_the_predicted_one() -> None:
+    """A character of many values gives a combination of coefficients, none of them alone."""
+    plan = planned("characters")
+    target, alpha, draws = (0, 3), 0.01, 200
+    even = np.full(9, 1 / 9)
+    moved = even + 0.09 * np.where(np.arange(9) == 4, 1, -1 / 8)
+    fit = expected_fit(planned_views(plan, USERS), DOMAIN, target, even)
+    strength, freedom = noncentrality(fit, fit, contrasts((3, 3)).T @ (moved - even))
+    predicted = noncentral_tail(critical_value(alpha, freedom), freedom, strength)
+    assert 0.2 < predicted < 0.98
+    generator = np.random.default_rng(3)
+    cell = DOMAIN.cells(RECORDS, target)
+    own = np.bincount(cell, minlength=9) / len(cell)
+    sides = []
+    for table in (even, moved):
+        rows = generator.choice(len(RECORDS), 400_000, p=(table / own)[cell] / len(cell))
+        frequencies = view_frequencies(DOMAIN, plan.groups, RECORDS[rows])
+        args = (DOMAIN, plan.groups, plan.epsilon, frequencies, USERS, draws, generator)
+        sides.append(windows(*args))
+    found = [
+        compare(sides[0].source(i), sides[1].source(i), [target], details=0.0).tables[0].p
+        for i in range(draws)
+    ]
+    share = np.mean([p is not None and p < alpha for p in found])
+    assert abs(share - predicted) < 0.05 + 4 * np.sqrt(predicted * (1 - predicted) / draws)

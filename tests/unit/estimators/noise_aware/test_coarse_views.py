@@ -1,0 +1,174 @@
+"""Check views on signs of numbers' levels: their choice, their place in plans, what they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from estimators.analysis.leverage import _Interactions, _Views, leverages
+from estimators.domain import Attribute, Domain
+from estimators.kinds import Ordered
+from estimators.methods.noise_aware import NoiseAware
+from estimators.noise_aware.design import coarse_views
+from estimators.noise_aware.design.allocation import oracle
+from estimators.noise_aware.input.features import Features
+from estimators.noise_aware.input.ordered import Levels, OrderedMargins, levels_of
+from estimators.noise_aware.input.statistics import collect
+from estimators.plan import Plan
+from estimators.plan.pilots import Pooled
+from estimators.plan.request import Request
+from tests.support.noise_aware import domain_of, plan_for, tallies_of
+
+
+def number(count: int, name: str = "x") -> Attribute:
+    return Attribute(name, tuple(str(i) for i in range(count)), None, Ordered())
+
+
+def levels(count: int) -> Levels:
+    found = levels_of(number(count))
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def plan() -> Plan:
+    domain = Domain((number(32), *domain_of(3).attributes))
+    return plan_for(domain, "0.5", 20_000, 2)
+
+
+def signs_of(plan: Plan) -> list[tuple[int, ...]]:
+    return [v.factors for group in plan.groups for v in group.views if v.kind == "parity"]
+
+
+def test_few_levels_and_exact_tables_get_no_signs() -> None:
+    assert coarse_views.choose(levels(8), 100.0, 1e4, "1") == coarse_views.NONE
+    assert coarse_views.choose(levels(64), 1e12, 1e4, "1") == coarse_views.NONE
+
+
+@pytest.mark.parametrize("count", [16, 50, 64, 100, 256])
+def test_signs_are_parities_of_the_highest_bits(count: int) -> None:
+    found = coarse_views.choose(levels(count), 30.0, 10_000, "0.5")
+    assert 0.0 < found.share <= max(coarse_views.SHARES)
+    bits = len(found.masks).bit_length()
+    low = (count - 1).bit_length() - bits
+    assert found.masks == tuple(mask << low for mask in range(1, 1 << bits))
+
+
+def test_the_expected_error_is_that_of_drawn_margins_and_reports() -> None:
+    count, random = 16, np.random.default_rng(5)
+    prior = coarse_views._scenarios(count)[9]
+    signs = coarse_views._signs(count, 2)
+    information = 4e4 * np.eye(count) + 3e4 * signs.T @ signs
+    root = np.linalg.cholesky(prior + 1e-15 * np.eye(count))
+    margins = random.normal(size=(20_000, count)) @ root.T
+    noise = random.normal(size=margins.shape) @ np.linalg.cholesky(information).T
+    seen = margins @ information + noise
+    error = seen @ np.linalg.inv(np.eye(count) + prior @ information).dot(prior).T - margins
+    sums = np.concatenate([np.zeros((len(error), 1)), error.cumsum(axis=1)], axis=1)
+    first, last = np.triu_indices(count + 1, 1)
+    ranges = np.square(sums[:, last] - sums[:, first]).mean()
+    cells = np.square(error).sum(axis=1).mean()
+    found = coarse_views._error((prior,), information)
+    assert found == pytest.approx((np.log(ranges) + np.log(cells)) / 3.0, abs=0.02)
+
+
+def test_a_plan_asks_for_signs_of_numbers_only(plan: Plan) -> None:
+    assert len(signs_of(plan)) in {1, 3, 7, 15}
+    plain = plan_for(domain_of(32, 3), "0.5", 20_000, 2)
+    assert not signs_of(plain)
+    tables = [v for group in plain.groups for v in group.views]
+    assert [v for g in plan.groups for v in g.views if v.kind == "cell"] == tables
+    total = sum(sum(g.shares) for g in plan.groups)
+    part = sum(
+        share
+        for g in plan.groups
+        for v, share in zip(g.views, g.shares, strict=True)
+        if v.kind == "parity"
+    )
+    # At most half of the part of one of two attributes.
+    assert 0.0 < part / total <= 0.25 + 1e-6
+
+
+def test_a_plan_whose_topics_are_few_has_no_signs(plan: Plan) -> None:
+    request = Request(plan.domain, "0.5", 20_000, 2, max_groups=len(plan.groups) - 1)
+    design = NoiseAware().design(request)
+    assert all(v.kind == "cell" for group in design.groups for v in group.views)
+
+
+def test_signs_tell_wide_ranges(plan: Plan) -> None:
+    """The variance of the share of the lower half, against that of the same number of tables."""
+    codes = np.random.default_rng(1).integers([32, 3], size=(20_000, 2)).astype(np.uint16)
+    even = np.full(32, 1.0 / 32.0)
+    half = np.repeat([0.5, -0.5], 16)
+    variances = []
+    for own in (plan, plan_for(domain_of(32, 3), "0.5", 20_000, 2)):
+        pooled = Pooled(plan.domain, 2, own.groups, own.mechanisms)
+        found = OrderedMargins(pooled, tallies_of(own, codes, 3)).estimate(0, even)
+        assert found is not None
+        variances.append(half @ np.linalg.solve(found.precision, half))
+    assert variances[0] < 0.6 * variances[1]
+
+
+def test_estimates_with_signs_are_unbiased_with_the_stated_covariance(plan: Plan) -> None:
+    random = np.random.default_rng(7)
+    shares = random.dirichlet(np.full(32, 2.0))
+    tables, stated = [], np.zeros((32, 32))
+    for seed in range(300):
+        drawn = random.choice(32, size=4000, p=shares)
+        codes = np.stack([drawn, random.integers(3, size=4000)], axis=1).astype(np.uint16)
+        found = OrderedMargins(plan, tallies_of(plan, codes, seed)).estimate(0, shares)
+        assert found is not None
+        tables.append(found.table)
+        stated += np.linalg.inv(found.precision) / 300.0
+    probes = np.array([np.arange(32) < 16, np.arange(32) % 16 < 8, np.arange(32) == 3], float)
+    away = (np.array(tables) - shares) @ (probes - probes.mean(axis=1)[:, None]).T
+    centred = probes - probes.mean(axis=1)[:, None]
+    deviation = np.sqrt(np.diag(centred @ stated @ centred.T))
+    # Means of 300 within 5 standard errors; deviations within 5 times their own error of 4 %.
+    assert (np.abs(away.mean(axis=0)) < 5.0 * deviation / np.sqrt(300.0)).all()
+    np.testing.assert_allclose(away.std(axis=0), deviation, rtol=0.2)
+
+
+def test_the_posterior_of_categories_reads_tables_only(plan: Plan) -> None:
+    codes = np.random.default_rng(2).integers([32, 3], size=(5000, 2)).astype(np.uint16)
+    tallies = tallies_of(plan, codes, 1)
+    kept = [
+        replace(t, n=t.n * np.array([v.kind == "cell" for v in g.views]))
+        for g, t in zip(plan.groups, tallies, strict=True)
+    ]
+    features = Features((32, 3))
+    one, two = (collect(plan, own, features) for own in (tallies, kept))
+    assert (one.products == two.products).all()
+    assert (one.mean_precision == two.mean_precision).all()
+
+
+def test_a_plan_with_signs_teaches_the_next_one(plan: Plan) -> None:
+    codes = np.random.default_rng(2).integers([32, 3], size=(5000, 2)).astype(np.uint16)
+    parameters = NoiseAware().follow(plan, tallies_of(plan, codes, 1))
+    design = NoiseAware().design(Request(plan.domain, "0.5", 20_000, 2, parameters))
+    assert any(v.kind == "parity" for group in design.groups for v in group.views)
+
+
+def test_a_forged_sign_moves_a_cell_as_in_the_pooled_estimate() -> None:
+    """Against least squares over all cells, from tables with even noise and from signs."""
+    plan = plan_for(Domain((number(64),)), "1", 1000, 1)
+    views = _Views.of(plan, 0.01)
+    codes, precision, rows = np.arange(64), np.zeros((64, 64)), []
+    for view, share, mechanism in zip(views.views, views.share, views.mechanisms, strict=True):
+        mask = view.factors[0] if view.factors else 0
+        row = 1.0 - 2.0 * (np.bitwise_count(codes & mask) & 1)
+        one = share * oracle("1", mechanism.cells)[1]
+        rows.append(one * row)
+        precision += 64 * one * np.eye(64) if view.kind == "cell" else one * np.outer(row, row)
+    parts = {p.view: p.weights for p in _Interactions(plan, views).parts((0,))}
+    signs = [v for v, view in enumerate(views.views) if view.kind == "parity"]
+    assert signs
+    for v in signs:
+        moved = np.abs(np.linalg.solve(precision, rows[v]))
+        np.testing.assert_allclose(moved, moved[0], rtol=1e-9)
+        assert parts[v] == pytest.approx([moved[0], -moved[0]], rel=0.02)
+    reach = leverages(plan, 0.01)[0].reach
+    own = max(views.reach(p) for p in _Interactions(plan, views).parts((0,)))
+    assert reach == pytest.approx(min(1.0, own))

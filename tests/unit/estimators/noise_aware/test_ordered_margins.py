@@ -1,0 +1,244 @@
+"""Check which attributes have an order, their pooled estimates, and the posterior with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from estimators.domain import Attribute, Domain
+from estimators.kinds import Number, Ordered
+from estimators.noise_aware.input.features import Features
+from estimators.noise_aware.input.ordered import MarginEstimate, OrderedMargins, levels_of
+from estimators.noise_aware.input.statistics import Statistics, collect
+from estimators.noise_aware.model import NoiseAwareModel
+from estimators.noise_aware.models import low_rank, ordered_margins
+from estimators.noise_aware.models.ordered_margins import share_of_smooth
+from estimators.noise_aware.models.smooth_margin import SmoothMargin
+from estimators.noise_aware.priors import LEVEL_SHARE, SHARE_VARIANCE
+from estimators.plan.pilots import Pooled
+from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def number(edges: Sequence[str], *, other: bool = False, **fields: bool) -> Attribute:
+    kind = Number(tuple(edges), **fields)
+    labels = (*kind.labels, "unknown") if other else kind.labels
+    return Attribute("x", labels, len(labels) - 1 if other else None, kind)
+
+
+def test_equal_and_geometric_widths_need_no_offset() -> None:
+    for edges in ([str(i) for i in range(11)], [str(2**i) for i in range(11)]):
+        levels = levels_of(number(edges))
+        assert levels is not None
+        np.testing.assert_allclose(levels.offset, 0.0, atol=1e-9)
+        assert levels.ordered.all()
+        assert not levels.lone.any()
+
+
+def test_wider_bins_have_more_mass() -> None:
+    levels = levels_of(number(["0", "1", "2", "4", "5", "6", "7", "8", "9"]))
+    assert levels is not None
+    assert int(levels.offset.argmax()) == 2
+    assert levels.offset[2] - levels.offset[1] == pytest.approx(np.log(2.0), abs=0.15)
+
+
+def test_open_bins_the_bin_of_zero_and_the_label_other_stand_alone() -> None:
+    edges = ["0", "0.01", *(str(100 * i) for i in range(1, 12))]
+    levels = levels_of(number(edges, other=True, above=True))
+    assert levels is not None
+    assert np.flatnonzero(levels.lone).tolist() == [0, 12, 13]
+    assert np.flatnonzero(~levels.ordered).tolist() == [13]
+    assert levels.offset[[0, 12, 13]].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_points_at_the_ends_of_a_grid_have_half_the_values() -> None:
+    kind = Number(tuple(str(i) for i in range(9)), rounding="grid")
+    levels = levels_of(Attribute("x", kind.labels, None, kind))
+    assert levels is not None
+    assert levels.offset[4] - levels.offset[0] == pytest.approx(np.log(2.0), abs=1e-9)
+
+
+def test_categories_bits_and_attributes_of_many_labels_have_no_order() -> None:
+    assert levels_of(Attribute("x", ("a", "b", "c"))) is None
+    assert levels_of(Attribute("x", ("a", "b"), None, Ordered())) is None
+    assert levels_of(Attribute("x", ("a", "b", "c"), None, Ordered())) is not None
+    assert levels_of(number([str(i) for i in range(300)])) is None
+
+
+def ordered(domain: Domain, *positions: int) -> Domain:
+    """The domain with an order of the labels of some attributes."""
+    return Domain(
+        tuple(
+            replace(a, kind=Ordered()) if i in positions else a
+            for i, a in enumerate(domain.attributes)
+        )
+    )
+
+
+def records(cards: Sequence[int], n: int, seed: int) -> np.ndarray:
+    """Bell-shaped margins with a common cause."""
+    random = np.random.default_rng(seed)
+    common = random.normal(size=n)
+    columns = [
+        np.clip((0.3 * common + random.normal(size=n) + 2.5) / 5.0 * r, 0, r - 1) for r in cards
+    ]
+    return np.stack(columns, axis=1).astype(np.uint16)
+
+
+def test_the_pooled_estimate_is_that_of_generalised_least_squares() -> None:
+    domain = domain_of(5, 3)
+    plan = plan_for(domain, "1", 5000, 2)
+    tallies = tallies_of(plan, records((5, 3), 5000, 1), 2)
+    pooled = Pooled(ordered(domain, 0), 2, plan.groups, plan.mechanisms)
+    margins = OrderedMargins(pooled, tallies)
+    assert list(margins.levels) == [0]
+    expected = np.full(5, 0.2)
+    found = margins.estimate(0, expected)
+    assert found is not None
+    basis = np.linalg.qr(np.hstack([np.ones((5, 1)), np.eye(5)[:, :4]]))[0][:, 1:]
+    information, right = np.zeros((4, 4)), np.zeros(4)
+    views = 0
+    for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
+        assert mechanism.fixed_total  # so that differences of sum 0 say everything
+        for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
+            if 0 not in view.attributes:
+                continue
+            shape = domain.shape(view.attributes)
+            covariance = mechanism.table_covariance(n, expected, shape, [0])
+            precision = np.linalg.inv(basis.T @ covariance @ basis)
+            information += precision
+            right += precision @ basis.T @ mechanism.table(counts, n, shape, [0])
+            views += 1
+    assert views == 2
+    np.testing.assert_allclose(basis.T @ found.table, np.linalg.solve(information, right))
+    own = basis.T @ found.precision @ basis
+    np.testing.assert_allclose(own, information, rtol=1e-9, atol=1e-6)
+    assert margins.estimate(0, expected) is not None
+    empty = [replace(tally, n=0 * tally.n, counts=0 * tally.counts) for tally in tallies]
+    assert OrderedMargins(pooled, empty).estimate(0, expected) is None
+
+
+def test_the_weight_of_the_smooth_margin_minimises_an_unbiased_estimate_of_the_error() -> None:
+    """Two linear estimates of a normal mean, of which the weight of least error is known."""
+    size, deviation = 40, 0.5
+    random = np.random.default_rng(4)
+    mean = random.normal(size=size)
+    one, two = 1.0, 0.2  # the estimate itself, and one that is shrunk too much
+    error = [np.square((1 - g) * mean).sum() + size * (g * deviation) ** 2 for g in (one, two)]
+    cross = (1 - one) * (1 - two) * np.square(mean).sum() + size * one * two * deviation**2
+    best = (error[1] - cross) / (error[0] + error[1] - 2 * cross)
+    assert 0.6 < best < 0.9
+    spread = np.sqrt(2.0) * np.array([[1.0], [-1.0]]) * np.full(size, deviation / np.sqrt(2.0))
+    found = []
+    for _ in range(400):
+        x = mean + deviation * random.normal(size=size)
+        estimate = MarginEstimate(x, np.eye(size) / deviation**2, x)
+        # Draws whose variance is gain times the variance of the estimate.
+        smooth = SmoothMargin(one * x, np.sqrt(one) * spread)
+        found.append(share_of_smooth(estimate, smooth, two * x, np.sqrt(two) * spread))
+    known = SHARE_VARIANCE / (SHARE_VARIANCE + deviation**2 / (0.64 * np.square(mean).sum()))
+    expected = known * best + (1 - known) * LEVEL_SHARE
+    assert np.mean(found) == pytest.approx(expected, abs=0.03)
+    assert share_of_smooth(estimate, smooth, smooth.mean, spread) == LEVEL_SHARE
+
+
+@pytest.fixture(scope="module")
+def models() -> tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]:
+    domain = domain_of(24, 12, 2)
+    codes = records((24, 12, 2), 40_000, 3)
+    plan = plan_for(domain, "1", len(codes), 2)
+    tallies = tallies_of(plan, codes, 4)
+    pooled = Pooled(ordered(domain, 0, 1), 2, plan.groups, plan.mechanisms)
+    return domain, codes, NoiseAwareModel(plan, tallies), NoiseAwareModel(pooled, tallies)
+
+
+Models = tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]
+
+
+@pytest.mark.slow
+def test_an_order_lowers_the_error_of_the_same_tallies() -> None:
+    domain = domain_of(32)
+    plan = plan_for(domain, "0.5", 20_000, 1)
+    pooled = Pooled(ordered(domain, 0), 1, plan.groups, plan.mechanisms)
+    ratios = []
+    for seed in range(12):
+        codes = records((32,), 20_000, seed)
+        tallies = tallies_of(plan, codes, seed)
+        errors = [
+            NoiseAwareModel(asked, tallies).marginal((0,)).table - truth(domain, codes, (0,))
+            for asked in (plan, pooled)
+        ]
+        before, after = ([np.square(e).sum(), np.square(e.cumsum()).sum()] for e in errors)
+        ratios.append(np.log(np.divide(after, before)))
+    cells, ranges = np.exp(np.mean(ratios, axis=0))
+    assert cells < 0.6
+    assert ranges < 0.8
+
+
+def test_an_order_lowers_the_error_of_pairs(models: Models) -> None:
+    domain, codes, plain, smooth = models
+    for attributes in ((0, 1), (0, 2), (1, 2)):
+        true = truth(domain, codes, attributes)
+        before, after = (
+            np.square(model.marginal(attributes).table - true).sum() for model in (plain, smooth)
+        )
+        assert after < 0.9 * before, attributes
+
+
+def test_larger_tables_have_the_smooth_margins(models: Models) -> None:
+    domain, _, _, smooth = models
+    margin = smooth.marginal((0,)).table
+    for attributes in ((0, 1), (0, 1, 2)):
+        table = smooth.marginal(attributes).table.reshape(domain.shape(attributes))
+        assert (table >= 0.0).all()
+        found = table.sum(axis=tuple(range(1, len(attributes))))
+        np.testing.assert_allclose(found, margin, atol=2e-4)
+
+
+def test_attributes_without_an_order_keep_their_answers_bit_by_bit(models: Models) -> None:
+    _, _, plain, smooth = models
+    assert (plain.marginal((2,)).table == smooth.marginal((2,)).table).all()
+    assert "smooth margins of ordered attributes" in smooth.processing
+    assert plain.processing == NoiseAwareModel.processing
+
+
+def test_a_domain_without_an_order_keeps_the_very_posterior() -> None:
+    domain = domain_of(3, 2)
+    plan = plan_for(domain, "1", 100, 2)
+    tallies = tallies_of(plan, records((3, 2), 100, 1), 1)
+    features = Features((3, 2))
+    statistics = collect(plan, tallies, features)
+    found = ordered_margins.fit(features, statistics, OrderedMargins(plan, tallies))
+    assert (found.products == low_rank.fit(features, statistics).products).all()
+
+
+def test_margins_from_first_moments_are_those_of_the_whole_model_without_pairs() -> None:
+    features = Features((30,))
+    random = np.random.default_rng(8)
+    shares = random.dirichlet(np.full(30, 0.5))
+    means = np.sqrt(30.0) * (shares - 1.0 / 30.0) + 0.05 * random.normal(size=30)
+    none = np.zeros((30, 30))
+    statistics = Statistics(means, np.full(30, 400.0), none, none, {})
+    one, drawn = low_rank.fit_margins(features, statistics)
+    whole = low_rank.fit(features, statistics)
+    spread = np.sqrt(whole.mean_variance)
+    assert (np.abs(one - whole.means) < 0.6 * spread + 1e-3).all()
+    assert drawn.shape == whole.drawn_means.shape
+    assert drawn.std(axis=0).sum() == pytest.approx(spread.sum(), rel=0.25)
+
+
+def test_few_reports_give_tables() -> None:
+    domain = ordered(domain_of(9, 4), 0, 1)
+    for n in (0, 1, 3):
+        plan = plan_for(domain, "0.5", 100, 2)
+        codes = records((9, 4), n, 1) if n else np.zeros((0, 2), np.uint16)
+        model = NoiseAwareModel(plan, tallies_of(plan, codes, 2))
+        for attributes in ((0,), (0, 1)):
+            found = model.marginal(attributes)
+            assert found.table.sum() == pytest.approx(1.0)
+            assert np.isfinite(found.stderr).all()

@@ -1,0 +1,187 @@
+"""Check views of three categorical attributes: when they pay off, and what their estimates give."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from estimators.marginal import sse
+from estimators.methods.calm import Calm
+from estimators.noise_aware.design.allocation import _Problem, allocate
+from estimators.noise_aware.design.triples import Triples
+from estimators.noise_aware.input.features import Features
+from estimators.noise_aware.input.statistics import collect
+from estimators.noise_aware.model import NoiseAwareModel
+from estimators.noise_aware.models.horseshoe import gains
+from estimators.noise_aware.priors import PriorScales
+from estimators.noise_aware.tables.thirds import Thirds, predictions
+from estimators.plan.request import Request
+from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
+
+CARDS = (2, 3, 4, 2)
+
+
+def _error(problem: _Problem, triples: Triples, shares: np.ndarray, k: int) -> float:
+    """Return the expected error, with the precisions of every view added one after the other."""
+    d, size = problem.d, problem.upper[0].size
+    one, two = np.zeros(d), np.zeros(size)
+    pairs = list(combinations(range(d), 2))
+    views = [*combinations(range(d), 1), *pairs, *combinations(range(d), 3)]
+    third = np.zeros(len(triples.sets))
+    for view, share in zip(views, shares, strict=True):
+        cells = float(np.prod(problem.r[list(view)]))
+        known = share * problem.users * problem._information(cells)
+        for i in view:
+            one[i] += known
+        for pair in combinations(view, 2):
+            two[pairs.index(pair)] += known
+        if len(view) == 3:
+            third[triples.sets.index(view)] += known
+    free = [np.prod([1 - 1 / problem.r[i] for i in own]) for own in triples.sets]
+    mean = np.prod(problem.r) ** (1 / d)
+    weight = np.array(free) / len(free) * mean ** (3 - k) * (k == 3)
+    left = 0.02**2 / (1 + 0.02**2 * third)
+    return problem.error(one, two, k)[0] + float(weight @ left)
+
+
+def _problem(users: int) -> tuple[_Problem, Triples]:
+    problem = _Problem(CARDS, users, "1", PriorScales())
+    return problem, Triples(CARDS, lambda cells: users * problem._information(cells), 0.02)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_gains_are_the_slopes_of_the_error_by_the_shares(k: int) -> None:
+    problem, triples = _problem(1 << 18)
+    shares = np.random.default_rng(0).dirichlet(np.ones(14))
+    one, two, three = np.split(shares, [4, 10])
+    first, second = problem._precision(one, two)
+    more, others, third = triples.precisions(three, 4, 6)
+    _, slope1, slope2 = problem.error(first + more, second + others, k)
+    found = triples.gain(slope1, slope2, triples.slope(third, k))
+    for number in range(4):
+        step = np.zeros(14)
+        step[10 + number] = 1e-5
+        up, down = (_error(problem, triples, shares + s * step, k) for s in (1, -1))
+        assert found[number] == pytest.approx((down - up) / 2e-5, rel=1e-4)
+
+
+@pytest.mark.parametrize(("users", "pays"), [(1 << 10, False), (1 << 22, True)])
+def test_shares_with_triples_are_a_minimum(users: int, pays: bool) -> None:
+    problem, triples = _problem(users)
+    found = problem.pairs(3)
+    assert (found.size == 3) == pays
+    own = dict(zip(found.views, found.shares.tolist(), strict=True))
+    views = [s for size in (1, 2, 3) for s in combinations(range(4), size)]
+    shares = np.array([own.get(view, 0.0) for view in views])
+    least = _error(problem, triples, shares, 3)
+    random = np.random.default_rng(1)
+    for _ in range(50):  # the floor of pairs costs up to 5 %
+        other = _error(problem, triples, random.dirichlet(np.full(14, 0.3)), 3)
+        assert other > 0.94 * least
+
+
+def test_reports_on_triples_lower_the_stated_error_of_triples() -> None:
+    few, many = (allocate(CARDS, users, "1", 3).expected[3] for users in (1 << 18, 1 << 26))
+    without = (1 - 1 / 48 ** (1 / 4)) ** 3 * PriorScales().scales[2] ** 2
+    assert many < 0.1 * without < few
+
+
+def _exact(features: Features, table: np.ndarray, precision: float) -> Thirds:
+    """Return the residual of one table, whose margins and pairs are known."""
+
+    def table_of(own: tuple[int, ...]) -> np.ndarray:
+        return np.asarray(table.sum(tuple(a for a in range(3) if a not in own)))
+
+    block = features.interactions((0, 1, 2), table)[1:, 1:, 1:]
+    return Thirds(features, {(0, 1, 2): (block, precision)}, table_of)
+
+
+def test_a_known_interaction_makes_the_table_exact() -> None:
+    features = Features((2, 3, 4))
+    table = np.random.default_rng(2).dirichlet(np.ones(24)).reshape(2, 3, 4)
+    pairs = {
+        own: table.sum(tuple(a for a in range(3) if a not in own))
+        for size in (1, 2)
+        for own in combinations(range(3), size)
+    }
+    predicted = predictions((2, 3, 4), [(0, 1, 2)], pairs.__getitem__)[0, 1, 2]
+    shift = _exact(features, table, 1e12).shift((0, 1, 2))
+    assert shift is not None
+    assert np.abs(table - predicted).max() > 0.005
+    np.testing.assert_allclose(predicted + shift, table, atol=1e-5)
+
+
+def test_the_variance_of_cells_is_that_of_noisy_directions() -> None:
+    features = Features((2, 3, 4))
+    thirds = _exact(features, np.full((2, 3, 4), 1 / 24), 100.0)
+    sigma2 = thirds.variance[0, 1, 2]
+    random = np.random.default_rng(3)
+    noise = random.normal(size=(20_000, 2, 3, 4)) * np.sqrt(sigma2 / 24)
+    for axis in (1, 2, 3):
+        noise -= noise.mean(axis=axis, keepdims=True)
+    assert noise.var() == pytest.approx(thirds.cell_variance((0, 1, 2)), rel=0.03)
+    assert thirds.mean_variance((0, 1, 2)) == (sigma2, 1.0)
+
+
+def test_gains_of_vectors_state_their_own_error() -> None:
+    """A third of the vectors has an effect; the others have none."""
+    random = np.random.default_rng(4)
+    count, free, noise = 600, 8, 0.02
+    effects = random.normal(size=(count, free)) * np.where(np.arange(count) % 3, 0.0, 0.3)[:, None]
+    seen = effects + np.sqrt(noise) * random.normal(size=effects.shape)
+    length = np.sqrt(np.square(seen).sum(axis=1))
+    gain, doubt = gains(length, np.full(count, noise), 0.03, np.full(count, float(free)))
+    error = np.square(gain[:, None] * seen - effects).sum()
+    stated = float((free * gain * noise + doubt).sum())
+    assert error < 0.5 * count * free * noise
+    assert stated == pytest.approx(error, rel=0.1)
+
+
+def test_blocks_are_pooled_by_precision_and_unbiased() -> None:
+    domain, n = domain_of(2, 3, 3), 1 << 14
+    plan = plan_for(domain, "4", 1 << 22, 3)
+    assert any(len(view.attributes) == 3 for group in plan.groups for view in group.views)
+    codes = np.random.default_rng(5).integers(0, (2, 3, 3), size=(n, 3)).astype(np.uint16)
+    codes[:, 2] = (codes[:, 0] + codes[:, 1]) % 3
+    features = Features((2, 3, 3))
+    exact = features.interactions((0, 1, 2), truth(domain, codes, (0, 1, 2)))[1:, 1:, 1:]
+    found = [
+        collect(plan, tallies_of(plan, codes, seed), features, 3).blocks[0, 1, 2]
+        for seed in range(40)
+    ]
+    energy = [np.square(block - exact).sum() * precision / 4 for block, precision in found]
+    assert np.mean(energy) < 1.0 + 4 * np.sqrt(2 / (4 * 40))
+    mean = np.mean([block for block, _ in found], axis=0)
+    assert np.abs(mean - exact).max() < 5 * np.sqrt(1 / (40 * found[0][1]))
+
+
+def _sums(n: int, d: int, seed: int) -> np.ndarray:
+    """Draw records of three labels in which pairs are independent and two triples are not."""
+    codes = np.random.default_rng(seed).integers(3, size=(n, d)).astype(np.uint16)
+    for last in range(2, d, 3):
+        codes[:, last] = (codes[:, last - 2] + codes[:, last - 1]) % 3
+    return codes
+
+
+def test_where_pairs_show_nothing_the_answer_is_no_worse_than_calms() -> None:
+    domain, users, d = domain_of(*(3,) * 6), 1 << 18, 6
+    codes = _sums(users, d, 6)
+    plan = plan_for(domain, "4", users, 3)
+    model = NoiseAwareModel(plan, tallies_of(plan, codes, 7))
+    assert model.fitted is not None
+    other = Calm().design(Request(domain, "4", users, 3))
+    calm_plan = plan.__class__(
+        **{f: getattr(plan, f) for f in plan.__dataclass_fields__}
+        | {"method": "calm", "groups": other.groups, "parameters": other.parameters}
+    )
+    calm = Calm().fit(calm_plan, tallies_of(calm_plan, codes, 8))
+    errors = np.zeros(2)
+    for own in combinations(range(d), 3):
+        table = truth(domain, codes, own)
+        errors += [sse(m.marginal(own).table, table) for m in (model, calm)]
+    assert errors[0] < 1.02 * errors[1]
+    strong = truth(domain, codes, (0, 1, 2))
+    without = np.full(27, 1 / 27)
+    assert sse(model.marginal((0, 1, 2)).table, strong) < 0.01 * sse(without, strong)
