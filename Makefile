@@ -3,14 +3,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Worker processes of the tests: one more than two cores, because some tests wait for Kafka. All of
+# Worker processes of the tests: two more than two cores, because some tests wait for Kafka. All of
 # them use one real broker. The tests of a file stay in one process, so that its fixtures are built
 # once; tests/conftest.py orders the files.
-WORKERS ?= 3
+WORKERS ?= 4
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-web edge conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants later pgm broker-jars lock image image-test image-suites compose-test clean
+.PHONY: help demo demo-serve demo-web edge page page-pictures conformance test test-all lint format bench accuracy audit soak stalls attacks fuzz mutants later strangers changes pgm broker-jars lock image image-test image-suites compose-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ $(VENV)/.service: pyproject.toml
 	@$(BIN)/python -m pip install --quiet --quiet --editable '.[gateway]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.service
+$(VENV)/.dev: $(VENV)/.serve
 	@echo "adding the development tools (once)"
 	@$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
@@ -30,13 +30,29 @@ $(VENV)/.dev: $(VENV)/.service
 demo: $(VENV)/.service ## the whole pipeline on real data, about a minute, nothing to set up
 	@$(BIN)/calmstream demo
 
+$(VENV)/.serve: $(VENV)/.service
+	@echo "adding what the page of results needs (once)"
+	@$(BIN)/python -m pip install --quiet --quiet --editable '.[serve]'
+	@touch $@
+
+demo-serve: $(VENV)/.serve ## the demo with a page of its results, which stays open
+	@$(BIN)/calmstream demo --serve $(ARGS)
+
 demo-web: $(VENV)/.service edge ## a page in a browser reports, the gateway takes it, tables appear (needs Node 20)
 	@$(BIN)/calmstream demo-web
 
 edge: ## the edge in TypeScript: package, example page and the size of the bundle (needs Node 20)
-	@node -e 'process.exit(process.versions.node.split(".")[0] < 20)' 2>/dev/null && command -v npm >/dev/null \
+	@node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))' 2>/dev/null && command -v npm >/dev/null \
 	 || { echo "the edge in TypeScript needs Node 20 or newer, with npm" >&2; exit 2; }
 	@cd edge/typescript && npm ci --silent && npm run --silent build
+
+page: ## build the page of calmstream serve into consumer/serve/assets (needs Node 20)
+	@node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))' 2>/dev/null && command -v npm >/dev/null \
+	 || { echo "the page needs Node 20 or newer, with npm" >&2; exit 2; }
+	@cd consumer/serve/page && npm ci --silent && npm run --silent check && npm run --silent build
+
+page-pictures: $(VENV)/.dev ## pictures of the page for docs/page.md, about three minutes (needs Node 20 and Chromium)
+	@$(BIN)/python -m tests.support.page_pictures
 
 conformance: $(VENV)/.dev ## 100,000 reports of each mechanism in TypeScript against Python's, 15 minutes (ARGS=--help)
 	@$(BIN)/python -m tests.support.typescript.conformance $(ARGS)
@@ -61,8 +77,8 @@ format: $(VENV)/.dev ## let ruff fix and format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.dev ## throughput of mechanisms, tallying and estimation on this machine
-	@for file in mechanisms tally estimation; do $(BIN)/python -m benchmarks.speed.$$file; done
+bench: $(VENV)/.dev broker-jars ## a table of all speeds, each beside its aim and a limit measured in the same run: 15 minutes (ARGS=--help)
+	@$(BIN)/python -m benchmarks.speed $(ARGS)
 
 soak: $(VENV)/.dev broker-jars ## 60 faults and hostile records while 5 million reports flow, about 15 minutes (see stalls too)
 	@$(BIN)/python -m benchmarks.service.soak
@@ -87,6 +103,10 @@ mutants: $(VENV)/.mutation ## 200 small changes of the source, one at a time: ho
 later: $(VENV)/.service ## how often intervals of 500 later questions hold, on three data sets: minutes
 	@$(BIN)/python -m benchmarks.accuracy.later $(ARGS)
 
+ARGS_CHANGES = $(or $(ARGS),run)
+changes: $(VENV)/.service ## false alarms and power of the tests of change: hours, resumable (ARGS=table, ARGS="run size-plan")
+	@$(BIN)/python -m benchmarks.changes $(ARGS_CHANGES)
+
 $(VENV)/.accuracy: $(VENV)/.service
 	@echo "adding the plotting library (once)"
 	@$(BIN)/python -m pip install --quiet --group accuracy
@@ -96,6 +116,15 @@ accuracy: $(VENV)/.accuracy ## tables and plots of the papers' figures: 20 minut
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
 	@$(BIN)/python -m benchmarks.castell.avd
 	@$(BIN)/python -m benchmarks.castell.plots
+
+$(VENV)/.strangers: $(VENV)/.service
+	@echo "adding the data sets of R packages (once)"
+	@$(BIN)/python -m pip install --quiet --group strangers
+	@touch $@
+
+ARGS_STRANGERS = $(or $(ARGS),run)
+strangers: $(VENV)/.strangers ## noise-aware beside CALM on ten data sets that its authors never had: half an hour, resumable (ARGS=table)
+	@$(BIN)/python -m benchmarks.strangers $(ARGS_STRANGERS)
 
 .venv-pgm/.ready: benchmarks/requirements-pgm.txt pyproject.toml
 	@echo "making .venv-pgm (once)"
@@ -113,6 +142,10 @@ lock: $(VENV)/.dev ## pin what the image installs and what builds it (requiremen
 	@$(BIN)/pip-compile --quiet --extra gateway --generate-hashes --strip-extras \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 		--output-file requirements.lock pyproject.toml
+	@$(BIN)/pip-compile --quiet --extra gateway --extra serve --extra sink --constraint requirements.lock \
+		--generate-hashes --strip-extras \
+		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+		--output-file requirements-results.lock pyproject.toml
 	@$(BIN)/pip-compile --quiet --only-build-deps --build-deps-for wheel --allow-unsafe \
 		--generate-hashes --strip-extras \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
@@ -122,8 +155,9 @@ audit: $(VENV)/.dev ## known vulnerabilities of what the image installs (asks a 
 	@$(BIN)/python -m pip install --quiet pip-audit
 	@$(BIN)/python deploy/audit.py
 
-image: ## the container image (needs Docker)
+image: ## the container images: calmstream:local, and calmstream-results:local with serve and sink (needs Docker)
 	docker build --tag calmstream:local .
+	docker build --target results --tag calmstream-results:local .
 
 image-test: $(VENV)/.dev broker-jars ## build the image on a base made here, and run it as compose and the chart do (root, Docker, debootstrap)
 	@tests/containers/bases.sh bookworm
