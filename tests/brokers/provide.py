@@ -8,7 +8,7 @@ only a container of this image is tried.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tests.brokers import container
@@ -18,6 +18,9 @@ from tests.brokers.native import NativeKafka
 GIVEN = "CALMSTREAM_TEST_BOOTSTRAP"
 REQUIRED = "CALMSTREAM_REQUIRE_BROKER"
 STARTS = 2
+# Nobody restarts this broker, so it may be starved for a while and keep its registration: without
+# one its partitions have no leader.
+PATIENT: Mapping[str, str] = {"broker.session.timeout.ms": "60000"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ def provide() -> Provided:
             raise
         tried = str(error)
     for _ in range(STARTS):
-        broker = NativeKafka()  # on other ports than the last
+        broker = NativeKafka(properties=PATIENT)  # on other ports than the last
         try:
             broker.start()
             return Provided(broker.bootstrap, "native, from its jars", broker.close)

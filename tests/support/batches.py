@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,10 @@ CONTROL, TRANSACTIONAL, APPEND_TIME = 0x20, 0x10, 0x08
 
 PRODUCE, PRODUCE_VERSION = 0, 7
 SECONDS = 20.0
+# The broker has stored nothing: its metadata lacks the topic, or no leader is elected yet.
+UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, NOT_LEADER = 3, 5, 6
+NOT_YET = frozenset({UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, NOT_LEADER})
+PAUSE_SECONDS = 0.05
 
 Header = tuple[bytes, bytes | None]
 
@@ -144,9 +149,23 @@ class RefusedError(Exception):
 def produce(bootstrap: str, topic: str, partition: int, records: bytes) -> int:
     """Send bytes as one batch, await the acknowledgement, and return the first offset.
 
+    Sends again while the partition has no leader, as every Kafka client does, for ``SECONDS``.
+
     Raises:
         RefusedError: the broker refused it.
     """
+    deadline = time.monotonic() + SECONDS
+    while True:
+        code, offset = _produce_once(bootstrap, topic, partition, records)
+        if not code:
+            return offset
+        if code not in NOT_YET or time.monotonic() > deadline:
+            raise RefusedError(code)
+        time.sleep(PAUSE_SECONDS)
+
+
+def _produce_once(bootstrap: str, topic: str, partition: int, records: bytes) -> tuple[int, int]:
+    """Send one request; its error code (0: none) and the first offset."""
     host, _, port = bootstrap.partition(",")[0].rpartition(":")
     name = topic.encode()
     body = (
@@ -166,9 +185,7 @@ def produce(bootstrap: str, topic: str, partition: int, records: bytes) -> int:
         answer = _receive(link, size)
     at = 4 + 4 + 2 + len(name) + 4 + 4
     code, offset = struct.unpack_from(">hq", answer, at)
-    if code:
-        raise RefusedError(code)
-    return int(offset)
+    return int(code), int(offset)
 
 
 def _receive(link: socket.socket, size: int) -> bytes:
