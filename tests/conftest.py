@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from tests.brokers.provide import GIVEN, REQUIRED, required
 from tests.brokers.session import AnswerT, SessionBroker, ask_at
 from tests.support.sink.postgres import PostgresServer, provided
 
 ROOT = Path(__file__).resolve().parents[1]
+# The time that an example takes never decides: the machine may be busy.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 BROKER = pytest.StashKey[SessionBroker]()
 DESK = "calmstream_broker_desk"
 # A container may take two minutes to start, and its image as long to arrive; a native broker is
