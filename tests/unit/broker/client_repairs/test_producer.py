@@ -6,9 +6,9 @@ Beside each repair a test shows the fault of the client without it.
 from __future__ import annotations
 
 import inspect
-import time
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from kafka import errors as kafka_errors
@@ -219,9 +219,11 @@ def test_the_pause_is_in_milliseconds_and_never_zero(seconds: float, millisecond
 
 def waits(metadata: ClusterMetadata) -> float:
     """Return the milliseconds until the next request, just after one that found no topic."""
-    metadata._last_refresh_ms = time.monotonic() * 1000
+    now = 1000.0
+    metadata._last_refresh_ms = now * 1000
     metadata.request_update()
-    return float(metadata.ttl())
+    with patch("kafka.cluster.time", SimpleNamespace(monotonic=lambda: now)):
+        return float(metadata.ttl())
 
 
 def test_without_the_repair_the_client_pauses_before_it_asks_for_a_new_topic_again() -> None:

@@ -121,7 +121,16 @@ class Consumer:
         return {}
 
 
-def test_a_member_joins_for_new_topics_once_it_knows_their_partitions() -> None:
+def stand_still(monkeypatch: pytest.MonkeyPatch, now: float) -> None:
+    """Stop the reader's clock."""
+    clock = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("broker.kafka.group_reader.time", clock)
+
+
+def test_a_member_joins_for_new_topics_once_it_knows_their_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stand_still(monkeypatch, 100.0)
     consumer = Consumer()
     reader = KafkaGroupReader(consumer, lambda topics: topics)
     reader.subscribe(["t"])
@@ -141,13 +150,13 @@ def test_a_member_joins_for_new_topics_once_it_knows_their_partitions() -> None:
 def test_a_member_joins_without_metadata_after_some_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    consumer, now = Consumer(), 100.0
-    monkeypatch.setattr("broker.kafka.group_reader.time.monotonic", lambda: now)
+    stand_still(monkeypatch, 100.0)
+    consumer = Consumer()
     reader = KafkaGroupReader(consumer, lambda topics: topics)
     reader.subscribe(["t"])
     reader.subscribe(["t", "u"])
     reader.poll_chunks(0.0)
-    now += 6.0
+    stand_still(monkeypatch, 106.0)
     reader.poll_chunks(0.0)
     assert consumer.subscribed == [["t"], ["t", "u"]]
 

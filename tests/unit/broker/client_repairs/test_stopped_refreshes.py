@@ -40,6 +40,12 @@ class Cluster(ClusterMetadata):  # type: ignore[misc]  # the client has no types
         self._last_refresh_ms = self._last_successful_refresh_ms = float("inf")
 
 
+@pytest.fixture(autouse=True)
+def _still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the clock: the pauses are milliseconds, which may pass between any two lines."""
+    monkeypatch.setattr("kafka.cluster.time", SimpleNamespace(monotonic=lambda: 1000.0))
+
+
 def client(cluster: Cluster) -> Any:
     return SimpleNamespace(_manager=SimpleNamespace(cluster=cluster))
 
