@@ -7,6 +7,8 @@ one step of its work in a *turn*, which the test calls.
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -216,6 +218,18 @@ class Stage:
         for r in self.broker.records(partition):
             fold.fold(r)
         return fold
+
+
+def await_requests(seconds: float = 60.0) -> None:
+    """Wait until no request that checks topics or log ends is under way.
+
+    Workers and publishers make them on threads of their own, which need real time.
+    """
+    deadline = time.monotonic() + seconds
+    for thread in threading.enumerate():
+        if thread.name in {"topics", "ends"}:
+            thread.join(max(deadline - time.monotonic(), 0.0))
+            assert not thread.is_alive(), f"a request is under way for {seconds:g} s"
 
 
 def sample(worker: TallyWorker, name: str, **labels: str) -> float:

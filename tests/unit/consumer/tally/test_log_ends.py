@@ -14,9 +14,10 @@ from consumer.runtime.health import Verdict
 from consumer.tally.monitoring.log_ends import EndWatch
 from estimators.errors import FatalError, RecoverableError
 from tests.support.tally import small_plan
-from tests.support.tally_bench import Stage, sample
+from tests.support.tally_bench import Stage, await_requests, sample
 
 ONE, OTHER = Partition("t", 0), Partition("t", 1)
+DEADLINE = 60.0
 
 
 class Ends:
@@ -36,7 +37,7 @@ class Ends:
 
     def log_ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         self.asked += 1
-        assert self.hold.wait(10)
+        assert self.hold.wait(DEADLINE)
         if self.dead & set(partitions):
             raise RecoverableError("the broker did not answer in time")
         return dict.fromkeys(partitions, 7)
@@ -44,9 +45,9 @@ class Ends:
 
 def soon(what: str, holds: Callable[[], bool]) -> None:
     """Wait until the condition holds; requests run on another thread and need real time."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + DEADLINE
     while not holds():
-        assert time.monotonic() < deadline, f"not within 10 s: {what}"
+        assert time.monotonic() < deadline, f"not within {DEADLINE:g} s: {what}"
         time.sleep(0.002)
 
 
@@ -128,11 +129,11 @@ def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer(
 
 
 def turns_with_answers(stage: Stage, turn: Callable[[], None], count: int) -> None:
-    """Let this many seconds pass, with real time for the thread of the requests in each."""
+    """Let this many seconds pass, and await the requests in each."""
     for _ in range(count):
         stage.clock.advance(1.0)
         turn()
-        time.sleep(0.01)
+        await_requests()
 
 
 def test_an_idle_worker_without_a_leader_reports_it_and_then_stops(
