@@ -37,10 +37,11 @@ def test_quick_calls_share_two_threads_and_long_ones_hold_up_nobody() -> None:
     gate.set()
     _until_done(*stuck)
     assert lanes.free()
-    before = threading.active_count()
+    before = set(threading.enumerate())
     for _ in range(20):
         _until_done(lanes.start(lambda: False))
-    assert threading.active_count() == before, "threads are used again"
+    new = set(threading.enumerate()) - before
+    assert not [thread for thread in new if thread.name == "plans"], "threads are used again"
 
 
 def test_an_error_is_kept_for_the_loop() -> None:
@@ -95,13 +96,15 @@ def test_the_plan_with_the_shortest_last_estimate_is_next() -> None:
         pool.done = lambda _key: ended.set()
         pool.start(key, lambda seconds=seconds: clock.advance(seconds))  # type: ignore[misc]
         assert ended.wait(DEADLINE)
-    gate, everything = threading.Event(), threading.Semaphore(0)
-    pool.done = lambda _key: everything.release()
-    for key in ("a", "b"):
-        pool.start(key, lambda: gate.wait(DEADLINE))
+    gates, ends = [threading.Event() for _ in range(2)], threading.Semaphore(0)
+    pool.done = lambda _key: ends.release()
+    for key, gate in zip("ab", gates, strict=True):
+        pool.start(key, lambda gate=gate: gate.wait(DEADLINE))  # type: ignore[misc]
     for key in ("slow", "quick"):
         pool.start(key, lambda key=key: order.append(key))  # type: ignore[misc]
-    gate.set()
-    for _ in range(4):
-        assert everything.acquire(timeout=DEADLINE)
-    assert order[0] == "quick"
+    gates[0].set()  # one thread is free, so that the two run one after the other
+    for _ in range(3):
+        assert ends.acquire(timeout=DEADLINE)
+    assert order == ["quick", "slow"]
+    gates[1].set()
+    assert ends.acquire(timeout=DEADLINE)

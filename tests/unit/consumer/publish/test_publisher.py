@@ -17,6 +17,7 @@ from estimators.errors import FatalError, RecoverableError
 from estimators.plan import Plan
 from estimators.wire.snapshot import Kind
 from tests.support.publisher import Bench, published_plan, steps, work
+from tests.support.service.processes import until
 
 EARLY, FINAL, TOTAL = Kind.EARLY, Kind.FINAL, Kind.TOTAL
 
@@ -48,10 +49,18 @@ def test_a_long_estimate_does_not_hold_up_the_turns(
         release.set()
     before = bench.snapshot_records()
     assert len(before) == 12
+    session = publisher._session
+    assert session is not None
+
+    def ended() -> bool:
+        publisher.turn()
+        return session._job is None
+
+    until("the estimate has ended", ended, 60)
     work(publisher)
     assert bench.snapshot_records() == before
-    assert publisher._session is not None
-    assert publisher._session._job is None
+    assert publisher._session is session
+    assert session._job is None
 
 
 def test_what_the_method_raises_stops_the_publisher(
@@ -171,13 +180,9 @@ def test_failures_that_pass_are_tried_again(bench: Bench) -> None:
     stop = threading.Event()
     runner = threading.Thread(target=publisher.run, args=(stop,), daemon=True)
     runner.start()
-    deadline = threading.Event()
-    for _ in range(200):
-        if len(bench.shown()) == 6:
-            break
-        deadline.wait(0.05)
+    until("everything is published", lambda: len(bench.shown()) == 6, 60)
     stop.set()
-    runner.join(10)
+    runner.join(60)
     assert not runner.is_alive()
     assert len(bench.shown()) == 6
     assert not publisher.active

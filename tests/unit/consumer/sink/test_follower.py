@@ -186,7 +186,7 @@ def test_a_target_that_goes_away_is_waited_for(where: Place, target: Flaky, quic
     sets.append(topic.write(1, Kind.FINAL, (5, 5)))
     target.failing = False
     until("both sets are stored", lambda: running.metric(SETS.name) == 2, 60)
-    assert running.follower.health.readiness().well
+    until("it is ready", lambda: running.follower.health.readiness().well, 60)
     assert running.metric(WAITING.name) == 0
     assert running.end() is None
     assert stored(where, *sets)()
