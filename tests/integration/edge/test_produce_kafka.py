@@ -47,7 +47,7 @@ def test_a_population_reports_over_kafka(broker: Broker) -> None:
     now = int(time.time())
     plan = make_plan(start=now - 60, windows=1, window=86_400)
     names = new_topics(broker, plan)
-    summary = produce(plan, broker, names, some_codes(20_000), batch_size=500)
+    summary = produce(plan, broker, names, some_codes(20_000), batch_size=100)
     assert (summary.sent, summary.failed, summary.error) == (20_000, 0, None)
     records = read_all(broker, plan, names)
     assert len(records) >= summary.batches
