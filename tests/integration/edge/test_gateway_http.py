@@ -47,9 +47,15 @@ TRUNCATED = b"\r\n".join(
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     directory = tmp_path_factory.mktemp("gateway")
-    with running(
-        directory, origins=ORIGIN, body_bytes=200_000, request_seconds=2.0, idle_seconds=1.0
-    ) as found:
+    with running(directory, origins=ORIGIN, body_bytes=200_000, request_seconds=SECONDS) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A gateway that soon cuts connections; a client without a processor may be cut too."""
+    directory = tmp_path_factory.mktemp("impatient")
+    with running(directory, request_seconds=2.0, idle_seconds=1.0) as found:
         yield found
 
 
@@ -244,17 +250,17 @@ def test_what_is_not_http_gets_one_answer(gateway: Running) -> None:
         TRUNCATED,
     ],
 )
-def test_a_slow_or_truncated_request_is_cut(gateway: Running, sent: bytes) -> None:
-    before = gateway.metric("calmstream_gateway_connections_cut_total")
-    assert gateway.raw(sent.replace(b"PLAN", gateway.path.encode())) == b""
+def test_a_slow_or_truncated_request_is_cut(impatient: Running, sent: bytes) -> None:
+    before = impatient.metric("calmstream_gateway_connections_cut_total")
+    assert impatient.raw(sent.replace(b"PLAN", impatient.path.encode())) == b""
     until(
         "the cut is counted",
-        lambda: gateway.metric("calmstream_gateway_connections_cut_total") > before,
+        lambda: impatient.metric("calmstream_gateway_connections_cut_total") > before,
     )
 
 
-def test_a_request_that_trickles_in_is_cut(gateway: Running) -> None:
-    with socket.create_connection(("127.0.0.1", gateway.gateway.port), SECONDS) as connection:
+def test_a_request_that_trickles_in_is_cut(impatient: Running) -> None:
+    with socket.create_connection(("127.0.0.1", impatient.gateway.port), SECONDS) as connection:
         connection.sendall(b"GET /v1/plans HTTP/1.1\r\nx: ")
         with pytest.raises(OSError, match=r"reset|[Bb]roken pipe"):
             send_on(connection, b"a", 0.1)
