@@ -10,17 +10,39 @@ import pytest
 from tests.support.docs import ROOT, blocks, run_script
 from tests.support.ports import free_port
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+
+SECONDS = 570.0
+
+AWAIT_TABLES = """\
+python - <<'END'
+from pathlib import Path
+from calmstream import read_plan, subscribe
+
+plan = read_plan(Path("plan.json").read_bytes())
+next(one for one in subscribe(plan, "localhost:9092", kinds=["total"]) if one.marginals)
+END
+"""
+"""After the devices of a page have reported: a reader has seen the tables by then."""
 
 PAGES = ["getting-started", pytest.param("operating", marks=pytest.mark.slow)]
+
+
+def with_waits(parts: list[str]) -> list[str]:
+    """Return a page's blocks, with a wait for tables behind those that report."""
+    return [
+        text
+        for part in parts
+        for text in ([part, AWAIT_TABLES] if "calmstream produce" in part else [part])
+    ]
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_commands_of_a_page_work(name: str, kafka_bootstrap: str, tmp_path: Path) -> None:
     parts = blocks(ROOT / "docs" / f"{name}.md", "test", "kafka")
     assert parts
-    words = [part.replace("localhost:9092", kafka_bootstrap) for part in parts]
-    done = run_script(words, tmp_path, 120, CALMSTREAM_HTTP_PORT=str(free_port()))
+    words = [part.replace("localhost:9092", kafka_bootstrap) for part in with_waits(parts)]
+    done = run_script(words, tmp_path, SECONDS, CALMSTREAM_HTTP_PORT=str(free_port()))
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     if name == "getting-started":
         assert "32,561 reports of 32,561 devices acknowledged" in done.stdout
@@ -38,8 +60,8 @@ def test_the_commands_about_numbers_work(kafka_bootstrap: str, tmp_path: Path) -
     page = ROOT / "docs" / "numbers.md"
     (tmp_path / "dictionary.json").write_text(blocks(page, "test", "dictionary")[0])
     parts = blocks(page, "test", "plan") + blocks(page, "test", "kafka")
-    words = [part.replace("localhost:9092", kafka_bootstrap) for part in parts]
-    done = run_script(words, tmp_path, 280, CALMSTREAM_HTTP_PORT=str(free_port()))
+    words = [part.replace("localhost:9092", kafka_bootstrap) for part in with_waits(parts)]
+    done = run_script(words, tmp_path, SECONDS, CALMSTREAM_HTTP_PORT=str(free_port()))
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     with (tmp_path / "means.csv").open() as file:
         rows = list(csv.DictReader(file))
