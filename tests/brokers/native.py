@@ -54,6 +54,10 @@ PROPERTIES: Mapping[str, str] = {
     "group.min.session.timeout.ms": "1000",
 }
 
+PATIENT: Mapping[str, str] = {"broker.session.timeout.ms": "60000"}
+"""For a broker that nobody kills or halts: it may be starved for a while and keep its registration.
+Without a registration its partitions have no leader, and topics cannot be created."""
+
 LOGGING = """\
 rootLogger.level=WARN
 rootLogger.appenderRef.s.ref=S

@@ -8,19 +8,16 @@ only a container of this image is tried.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.brokers import container
 from tests.brokers.jars import Unavailable
-from tests.brokers.native import NativeKafka
+from tests.brokers.native import PATIENT, NativeKafka
 
 GIVEN = "CALMSTREAM_TEST_BOOTSTRAP"
 REQUIRED = "CALMSTREAM_REQUIRE_BROKER"
 STARTS = 2
-# Nobody restarts this broker, so it may be starved for a while and keep its registration: without
-# one its partitions have no leader.
-PATIENT: Mapping[str, str] = {"broker.session.timeout.ms": "60000"}
 
 
 @dataclass(frozen=True)

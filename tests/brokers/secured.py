@@ -9,7 +9,7 @@ from pathlib import Path
 
 from broker.security import Security
 from tests.brokers.jars import Unavailable
-from tests.brokers.native import NativeKafka
+from tests.brokers.native import PATIENT, NativeKafka
 
 MECHANISM = "SCRAM-SHA-512"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -35,6 +35,7 @@ class SecuredKafka:
         self.kafka = NativeKafka(
             directory / "broker",
             properties={
+                **PATIENT,
                 "listeners": "SASL_SSL://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
                 "advertised.listeners": "SASL_SSL://127.0.0.1:{port}",
                 "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
