@@ -41,6 +41,7 @@ pytestmark = pytest.mark.kafka
 DEADLINE = 60.0
 REPORTS = 4000
 KILLS = 30
+ENOUGH = 300
 TAKEN = {"accepted", "duplicate"}
 
 
@@ -147,10 +148,10 @@ def test_thirty_kills_lose_nothing_and_count_nothing_twice(
             if dice.random() < 0.8:
                 gateway.ready()
         gateway.ready()
-        time.sleep(1.0)
+        until("enough reports", lambda: len(devices.acknowledged) > ENOUGH, 120)
         devices.finish.set()
         for thread in devices.threads:
-            thread.join(30)
+            thread.join(60)
         until(
             "every window is forgotten",
             lambda: not list((tmp_path / "spool").rglob("*.spool")),
@@ -178,7 +179,7 @@ def judge(plan: Plan, devices: Devices, records: list[Record], lost: int) -> Non
             counted.update(values)
         else:
             late.update(values)
-    assert len(devices.acknowledged) > 300, (len(devices.acknowledged), devices.refused)
+    assert len(devices.acknowledged) > ENOUGH, (len(devices.acknowledged), devices.refused)
     assert max(counted.values()) == 1, "counted twice"
     missing = devices.acknowledged - set(counted) - late
     summary = (
@@ -204,7 +205,7 @@ def test_a_device_reports_a_signed_plan_through_a_gateway(
     try:
         gateway.ready()
         assert gateway.metric("calmstream_gateway_plan_files_refused") == 1
-        connection = http.client.HTTPConnection("127.0.0.1", place.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", place.port, timeout=DEADLINE)
         connection.request("GET", f"/v1/plans/{plan.digest}")
         document = connection.getresponse().read()
         assert document == operator.envelope(plan).to_bytes()
@@ -241,7 +242,7 @@ HEADERS = {
 
 def marked(place: Place, method: str, path: str, body: bytes | None, **more: str) -> int:
     connection = http.client.HTTPConnection(
-        "127.0.0.1", place.port, timeout=10, source_address=(SOURCE, 0)
+        "127.0.0.1", place.port, timeout=DEADLINE, source_address=(SOURCE, 0)
     )
     try:
         connection.request(method, path, body, HEADERS | more)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 
 def test_a_leader_whose_topic_grew_finishes_its_join(kafka_bootstrap: str) -> None:
     """Let the leader assign again during the join; then it has no other reason to join."""
-    broker = connect(kafka_bootstrap, session_seconds=6.0)
+    broker = connect(kafka_bootstrap, session_seconds=20.0)
     topic = f"joins-{secrets.token_hex(4)}"
     broker.topics().create([TopicSpec(topic, 1)])
     reader = broker.group_reader(topic)
@@ -28,10 +28,10 @@ def test_a_leader_whose_topic_grew_finishes_its_join(kafka_bootstrap: str) -> No
         time.sleep(0.002)
         return reader.assignment() == {Partition(topic, number) for number in range(count)}
 
-    until("it owns the partition", lambda: owns(1), 20)
+    until("it owns the partition", lambda: owns(1), 60)
     admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
     admin.create_partitions({topic: 2})
     admin.close()
     reader._consumer._client.cluster.request_update()
-    until("it owns both partitions", lambda: owns(2), 20)
+    until("it owns both partitions", lambda: owns(2), 60)
     broker.close()

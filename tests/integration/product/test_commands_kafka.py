@@ -45,7 +45,7 @@ class Place:
     def refused(self, command: str, *more: object, code: int = 1) -> str:
         """Run a command that must fail, and return its one line of error."""
         where = ["--plan", self.path, "--bootstrap", self.bootstrap, "--namespace", self.namespace]
-        done = run(command, *where, *more, seconds=60, settings={"CALMSTREAM_HTTP_PORT": "-1"})
+        done = run(command, *where, *more, seconds=200, settings={"CALMSTREAM_HTTP_PORT": "-1"})
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         (line,) = [x for x in done.stderr.splitlines() if x.startswith("calmstream: ")]
@@ -91,7 +91,7 @@ def test_times_set_by_senders_are_refused(place: Place) -> None:
 def test_a_snapshot_of_a_newer_version_is_named(place: Place) -> None:
     place.broker.topics().create(place.names.specs(7 * 86_400_000))
     value = orjson.dumps({"v": "9.0", "whatever": "it will hold"})
-    place.broker.sink().send(place.names.snapshots, b"0/final/manifest", value).wait(20)
+    place.broker.sink().send(place.names.snapshots, b"0/final/manifest", value).wait(60)
     line = place.refused("watch", code=2)
     assert "snapshot version 9.0 is newer than" in line
 
@@ -106,7 +106,7 @@ def test_questions_that_no_counts_answer_get_the_reason(place: Place) -> None:
     assert "no window is final yet" in place.refused("query", *asked, code=2)
     header = {"v": "2.0", "plan": place.plan.digest, "window": 0, "group": 0}
     value = orjson.dumps(header) + b"\n"
-    place.broker.sink().send(place.names.counts, b"0/0000", value, partition=0).wait(20)
+    place.broker.sink().send(place.names.counts, b"0/0000", value, partition=0).wait(60)
     line = place.refused("query", *asked, code=2)
     assert f"counts of version 2.0 are newer than {counts.VERSION}: upgrade to read them" in line
 

@@ -42,7 +42,8 @@ def check(result: dict[str, object]) -> None:
     assert result["reports"] == REPORTS
     # A machine that pauses for seconds may lose some: this is not a test of its speed.
     assert 0.9 * REPORTS < result["accepted"] <= REPORTS  # type: ignore[operator]
-    assert result["rejected"] == 0
+    # What is lost then is rejected as late; nothing else is.
+    assert (result["rejected"] == 0) == (result["accepted"] == REPORTS)
     assert (result["windows"], result["method"], result["epsilon"]) == (2, "noise-aware", 1.0)
     assert result["snapshots"] >= 4  # type: ignore[operator] # two finals and two totals
     assert 0 < result["sse_mean"] < result["uniform_sse"] / 10  # type: ignore[operator]

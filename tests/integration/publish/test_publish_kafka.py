@@ -21,7 +21,7 @@ from tests.support.publisher import DAY_MS, SlotLog, published_plan, slot_logs
 pytestmark = pytest.mark.kafka
 
 
-def turn_until(condition: Callable[[], bool], *publishers: Publisher, seconds: float = 40) -> None:
+def turn_until(condition: Callable[[], bool], *publishers: Publisher, seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "not in time"
@@ -32,13 +32,13 @@ def turn_until(condition: Callable[[], bool], *publishers: Publisher, seconds: f
 def test_a_take_over_loses_and_repeats_nothing(kafka_bootstrap: str) -> None:
     plan = published_plan(windows=2)
     names = plan_names(plan, f"pub-{secrets.token_hex(4)}")
-    broker = connect(kafka_bootstrap, session_seconds=6)
+    broker = connect(kafka_bootstrap, session_seconds=30)
     try:
         broker.topics().create(names.specs(7 * DAY_MS))
         sink = broker.sink()
 
         def put(log: SlotLog, record: tuple[bytes, bytes]) -> None:
-            sink.send(names.state, *record, partition=log.partition).wait(10)
+            sink.send(names.state, *record, partition=log.partition).wait(60)
 
         def publisher() -> Publisher:
             return Publisher(

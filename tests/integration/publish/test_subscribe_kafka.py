@@ -37,7 +37,7 @@ def test_every_final_is_seen_exactly_once(kafka_bootstrap: str) -> None:
                 merged = MergedWindow(window, kind, (window + 2, 2), (count_of([1] * 50),))
                 built = build_set(plan, merged)
                 for key, value in [*built.tables(), built.closing()]:
-                    sink.send(names.snapshots, key, value, partition=0).wait(10)
+                    sink.send(names.snapshots, key, value, partition=0).wait(60)
             sometimes.wait(0.1 if window >= 5 else 0)
         sink.close(5)
 
@@ -65,10 +65,10 @@ def test_every_final_is_seen_exactly_once(kafka_bootstrap: str) -> None:
             namespace=names.namespace,
             follow=False,
         )
-        writer.join(30)
+        writer.join(60)
         assert [s.window for s in latest] == [WINDOWS - 1]
     finally:
         sometimes.set()
-        writer.join(30)
+        writer.join(60)
         broker.topics().delete([names.snapshots])
         broker.close()

@@ -54,7 +54,7 @@ def test_run_stops_within_its_budget_and_checkpoints() -> None:
     thread = threading.Thread(target=worker.run, args=(stop,))
     thread.start()
     stage.batch(0, [3])
-    deadline = clock.monotonic() + 10
+    deadline = clock.monotonic() + 60
     while sample(worker, "reports_accepted_total") < 1 and clock.monotonic() < deadline:
         clock.sleep(0.01)
     began = clock.monotonic()
@@ -90,7 +90,7 @@ def test_stop_during_a_restore_that_cannot_end() -> None:
     thread.start()
     assert _eventually(lambda: worker.health.readiness().detail == "restoring")
     stop.set()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -114,7 +114,7 @@ def test_a_broker_that_restarts_while_a_worker_joins_does_not_end_it(
     assert sample(worker, "reports_accepted_total") == 1
 
 
-def _eventually(happened: Any, seconds: float = 10.0) -> bool:
+def _eventually(happened: Any, seconds: float = 60.0) -> bool:
     clock = SystemClock()
     deadline = clock.monotonic() + seconds
     while clock.monotonic() < deadline:

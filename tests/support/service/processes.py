@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
 import subprocess
@@ -14,6 +15,9 @@ from pathlib import Path
 
 import calmstream
 from tests.support.ports import free_port
+
+ANSWER_SECONDS = 30.0
+"""Longest time until a running process answers, also where it is starved."""
 
 
 def until(what: str, condition: Callable[[], bool], seconds: float, pause: float = 0.05) -> None:
@@ -84,7 +88,7 @@ class Process:
     def kill(self) -> None:
         """Kill the process (SIGKILL) if it still runs."""
         self.child.kill()
-        self.child.wait(10)
+        self.child.wait(ANSWER_SECONDS)
 
     def tail(self) -> str:
         return self.log.read_text()[-3000:]
@@ -93,15 +97,15 @@ class Process:
         return self.child.poll() is None
 
     def page(self, path: str, accept: str = "*/*") -> tuple[int, str]:
-        """Return status and body of an HTTP page; status 0 while the port is closed."""
+        """Return status and body of an HTTP page; status 0 while nobody answers."""
         url = f"http://127.0.0.1:{self.port}{path}"
         try:
             request = urllib.request.Request(url, headers={"Accept": accept})
-            with urllib.request.urlopen(request, timeout=5) as page:
+            with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as page:
                 return page.status, page.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return 0, ""
 
     def metric(self, name: str) -> float:

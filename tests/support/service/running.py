@@ -26,7 +26,7 @@ from consumer.tally.worker import TallyWorker
 from estimators.plan import Plan
 from tests.support.tally import body, names_of, small_plan
 
-SESSION_SECONDS = 6.0
+SESSION_SECONDS = 20.0
 HOUR_MS = 3_600_000
 
 
