@@ -424,10 +424,15 @@ def test_a_setting_can_be_changed_and_the_others_stay(bench: Bench) -> None:
     topics, sink = bench.broker.topics(), bench.broker.sink()
     sink.send(topic, b"k", b"x" * 2000).wait(DEADLINE)
     topics.alter([topic], {"max.message.bytes": "128"})
-    settings = topics.describe([topic])[topic].settings
-    assert (settings["max.message.bytes"], settings["retention.ms"]) == ("128", "12345678")
+
+    def described() -> tuple[str, str]:
+        settings = topics.describe([topic])[topic].settings
+        return settings["max.message.bytes"], settings["retention.ms"]
+
+    # The controller acknowledges the change; the leader of the topic learns it a little later.
+    until(lambda: described() == ("128", "12345678"))
     with pytest.raises(FatalError, match="too large"):
-        sink.send(topic, b"k", b"x" * 2000).wait(DEADLINE)
+        until(lambda: sink.send(topic, b"k", b"x" * 2000).wait(DEADLINE) < 0)
     sink.send(topic, None, b"x" * 20).wait(DEADLINE)
     with pytest.raises(FatalError):
         topics.alter([topic], {"no.such.setting": "1"})
