@@ -27,7 +27,7 @@ from tests.support.ports import free_port
 
 # Seconds suffice on an idle machine; beside four busy test processes it may take a minute.
 START_SECONDS = 180.0
-STOP_SECONDS = 30.0
+STOP_SECONDS = 120.0
 SUPERVISE = Path(__file__).with_name("supervise.py")
 JVM = ("-Xms256m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 

@@ -17,7 +17,6 @@ import threading
 
 def main() -> int:
     child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=sys.stderr)
-    os.write(1, f"{child.pid}\n".encode())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: child.terminate())
 
@@ -27,6 +26,8 @@ def main() -> int:
         child.kill()
 
     threading.Thread(target=wait_for_parent, daemon=True).start()
+    # Last: whoever knows the id may send a signal at once.
+    os.write(1, f"{child.pid}\n".encode())
     return child.wait()
 
 

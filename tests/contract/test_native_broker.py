@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.brokers import supervise
-from tests.contract.conftest import until
+from tests.contract.conftest import DEADLINE, until
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes by /proc")
 
@@ -48,9 +50,9 @@ def test_a_supervised_child_dies_with_its_parent() -> None:
     sleeper = int(parent.stdout.readline())
     assert _alive(sleeper)
     parent.kill()
-    parent.wait(10)
+    parent.wait(DEADLINE)
     parent.stdout.close()
-    until(lambda: not _alive(sleeper), seconds=10)
+    until(lambda: not _alive(sleeper))
 
 
 def test_a_supervised_child_gets_sigterm_and_its_exit_code_comes_back() -> None:
@@ -59,9 +61,9 @@ def test_a_supervised_child_gets_sigterm_and_its_exit_code_comes_back() -> None:
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
         "time.sleep(600)\n"
     )
-    until(lambda: _handles_sigterm(child), seconds=10)
+    until(lambda: _handles_sigterm(child))
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 7
+    assert process.wait(DEADLINE) == 7
     for pipe in (process.stdin, process.stdout):
         assert pipe is not None
         pipe.close()
@@ -72,3 +74,18 @@ def _handles_sigterm(pid: int) -> bool:
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
     return bool(caught >> (signal.SIGTERM - 1) & 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a port cannot be kept")
+def test_a_free_port_is_nobody_elses_and_a_server_can_listen_there_again_and_again() -> None:
+    port = free_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port))
+    for _ in range(2):
+        with (
+            socket.create_server(("127.0.0.1", port)) as server,
+            socket.create_connection(("127.0.0.1", port), DEADLINE),
+        ):
+            server.accept()[0].close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), DEADLINE)
