@@ -109,6 +109,35 @@ def test_pause_and_resume(bench: Bench) -> None:
     assert member.values == [b"open", b"paused"]
 
 
+def test_a_partition_that_was_paused_after_a_part_of_its_records_is_read_on(bench: Bench) -> None:
+    topic = bench.topic(partitions=2)
+    reader = bench.broker.group_reader(bench.name("g"))
+    reader.subscribe([topic])
+    until(lambda: reader.poll(0.1) or len(reader.assignment()) == 2)
+    one, other = Partition(topic, 0), Partition(topic, 1)
+    reader.seek(one, 0)
+    reader.seek(other, 0)
+    bench.fill(topic, [b"%d" % number for number in range(9)], partition=0)
+    reader.resume([one])
+    got: list[bytes | None] = []
+
+    def poll(limit: int) -> list[bytes | None]:
+        got.extend(record.value for record in reader.poll(0.1, limit))
+        return got
+
+    until(lambda: poll(4))
+    read = len(got)
+    assert read <= 4
+    reader.pause([one])
+    reader.resume([other])
+    bench.fill(topic, [b"other"], partition=1)
+    until(lambda: poll(4)[read:])
+    assert got[read:] == [b"other"]
+    reader.resume([one])
+    until(lambda: len(poll(4)) == 10)
+    assert got[:read] + got[read + 1 :] == [b"%d" % number for number in range(9)]
+
+
 def test_committed_offsets_are_never_used_as_positions(bench: Bench) -> None:
     topic, group = bench.topic(), bench.name("g")
     bench.fill(topic, [b"0", b"1"])

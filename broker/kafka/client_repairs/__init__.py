@@ -20,6 +20,7 @@ from broker.kafka.client_repairs.busy_waiting import pause_while_connecting
 from broker.kafka.client_repairs.expired_batches import request_new_id_after_expiry
 from broker.kafka.client_repairs.finished_joins import keep_finished_joins
 from broker.kafka.client_repairs.hanging_nodes import avoid_hanging_nodes
+from broker.kafka.client_repairs.parked_records import return_parked_records
 from broker.kafka.client_repairs.partition_walks import look_at_changes_only
 from broker.kafka.client_repairs.producer_ids import retry_id_requests
 from broker.kafka.client_repairs.reads_during_joins import read_during_joins
@@ -43,6 +44,7 @@ def repair_consumer(consumer: KafkaConsumer) -> None:
     copy_group_topics(consumer)
     use_own_decoder(consumer)
     look_at_changes_only(consumer)
+    return_parked_records(consumer)
 
 
 def repair_member(consumer: KafkaConsumer) -> None:

@@ -46,6 +46,7 @@ PRIVATE_NAMES: Mapping[str, tuple[str, ...]] = {
         "_paused_completed_fetches",
         "_paused_partition_records",
         "_session_handlers",
+        "fetched_records",
         "maybe_validate_positions",
     ),
     "kafka.consumer.group:KafkaConsumer": (
@@ -61,6 +62,7 @@ PRIVATE_NAMES: Mapping[str, tuple[str, ...]] = {
         "assignment",
         "group_subscription",
         "has_all_fetch_positions",
+        "is_paused",
         "maybe_validate_position_for_current_leader",
         "partitions_needing_reset",
         "partitions_needing_validation",
