@@ -208,7 +208,11 @@ class ManyPlans:
         ) -> PlanPublisher:
             names = where.names(plan)
             self._prepare(plan, broker, names)
-            estimates = EstimateRunner(partial(pool.start, plan.digest), wait_seconds=0.0)
+            estimates = EstimateRunner(
+                partial(pool.start, plan.digest),
+                wait_seconds=0.0,
+                start_tests=partial(pool.start_tests, plan.digest),
+            )
             scaled = self._scaled(config)
             return PlanPublisher(plan, broker, names, clock, scaled, metrics, estimates)
 

@@ -27,6 +27,9 @@ from consumer.tally.worker import TallyWorker
 from estimators.errors import InvalidInput
 from estimators.plan import Plan
 
+# Maximum wait for the tests of change of the last windows, without which a final is complete.
+_TESTS_SECONDS = 60.0
+
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
@@ -94,7 +97,9 @@ def _publish_last(plan: Plan, broker: Broker, names: TopicNames, console: Consol
     through = last_window(plan, clock.now_ms())
     if through < 0:
         return 0
-    awaited = FinalsWaiter(plan, broker, names, clock, through)
+    config = load(PublisherConfig)
+    tests_seconds = _TESTS_SECONDS if config.test_changes else 0.0
+    awaited = FinalsWaiter(plan, broker, names, clock, through, tests_seconds=tests_seconds)
     left = max(0, plan.window_end(through) // 1000 + plan.grace - clock.now_ms() // 1000)
     console.print(f"window {through} closes in {left:,} s; waiting for its final")
     configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
@@ -107,7 +112,7 @@ def _publish_last(plan: Plan, broker: Broker, names: TopicNames, console: Consol
             broker,
             names,
             clock=clock,
-            config=load(PublisherConfig),
+            config=config,
             metrics=publisher_metrics(registry, plan, names),
         ),
         awaited,

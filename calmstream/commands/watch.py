@@ -56,7 +56,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--changes",
         action="store_true",
-        help="mark tables of finals that changed; reads the counts topic (role analyst)",
+        help="mark tables of finals that changed; reads the counts topic (role analyst), and waits "
+        "up to ten seconds for the tests of a final",
     )
     parser.add_argument("--once", action="store_true", help="show what is published now and exit")
     parser.set_defaults(run=run)
@@ -88,7 +89,8 @@ def run(args: argparse.Namespace) -> int:
             **where,
         )
         if args.changes:
-            snapshots = with_marks(snapshots, stack.enter_context(History(plan, broker, **where)))
+            history = stack.enter_context(History(plan, broker, **where))
+            snapshots = with_marks(snapshots, history, None if args.once else stop.wait)
         if args.given:
             history = stack.enter_context(History(plan, broker, **where))
             snapshots = with_proportions(snapshots, history, args.marginal, args.given)

@@ -47,6 +47,7 @@ FLAGS = {
     "suspicious": "the raw counts look forged: do not rely on it, see the manifest",
     "changed": "differs from the window before: see calmstream changes",
     "changed-before": "differs from all windows before: see calmstream changes --against before",
+    "untested": "its tests of change are not published yet",
     "noise": "the noise is too large: do not draw conclusions from this table",
     "uniform": "no report was about some of the attributes: that part is a guess",
     "conditional": "proportions within each combination of the first attributes",

@@ -14,7 +14,7 @@ the log does not contain any more.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Broker, Chunk, Partition, Record, Topics
 from consumer.publish.build import SnapshotSet, build_set
-from consumer.publish.changes import TESTS_FAILED, earlier_of, try_changes
+from consumer.publish.changes import TESTS_FAILED, try_changes
 from consumer.publish.kept_counts import count_records
 from consumer.publish.merge import MergedWindow, StateMerger
 from consumer.publish.set_writer import KeyedRecord, SetWriter
@@ -389,27 +389,37 @@ class _Publication:
             for window in self._windows:
                 final = self._merger.final(window)
                 total = self._merger.total(window) if self._whole else None
+                kept = self._counts(window)
                 if final is not None:
                     reports += final.reports
-                    writer.deliver(self._target.counts, self._kept(final, total), 0)
+                    writer.deliver(self._target.counts, kept, 0)
                 for merged in (final, total):
                     if merged is not None:
                         writer.write(_set_with_notes(self._plan, merged, self._notes))
+                if final is not None:
+                    writer.deliver(self._target.counts, self._tests(window, kept), 0)
         finally:
             sink.close(_SEND_SECONDS)
         return reports
 
-    def _kept(self, final: MergedWindow, total: MergedWindow | None) -> list[KeyedRecord]:
-        """Return the records of the counts topic: counts, then tests of change."""
-        kept: list[KeyedRecord] = list(count_records(self._plan, final, total))
+    def _counts(self, window: int) -> list[tuple[bytes, bytes]]:
+        """Return the records of counts of a window; none of a window that is not counted."""
+        final = self._merger.final(window)
+        total = self._merger.total(window) if self._whole else None
+        return [] if final is None else list(count_records(self._plan, final, total))
+
+    def _tests(self, window: int, kept: Sequence[tuple[bytes, bytes]]) -> list[KeyedRecord]:
+        """Return the record of tests of change, from counts alone, as a publisher makes it."""
         if not self._test_changes:
-            return kept
-        before = self._merger.final(final.window - 1)
-        earlier = earlier_of(final, total, None if before is None else before.tallies)
-        tests, error = try_changes(self._plan, final, earlier)
+            return []
+        own, before = (
+            {group: value for group, (_, value) in enumerate(records)}
+            for records in (kept, self._counts(window - 1))
+        )
+        record, error = try_changes(self._plan, own, before or None)
         if error is not None:
-            _LOG.error(TESTS_FAILED, window=final.window, error=f"{type(error).__name__}: {error}")
-        return [*kept, *tests]
+            _LOG.error(TESTS_FAILED, window=window, error=f"{type(error).__name__}: {error}")
+        return [] if record is None else [record]
 
 
 def _set_with_notes(plan: Plan, merged: MergedWindow, notes: tuple[str, ...]) -> SnapshotSet:

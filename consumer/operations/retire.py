@@ -17,6 +17,7 @@ from consumer.runtime.topic_checks import find_counts
 from consumer.subscribe.assembler import SnapshotAssembler
 from estimators.errors import FatalError, ForeignRecord, RecoverableError
 from estimators.plan import Plan
+from estimators.wire.changes import decode_changes, is_changes_key
 from estimators.wire.snapshot import Kind
 
 TICK_ONLY_BYTES = 96
@@ -62,7 +63,8 @@ class FinalsWaiter:
     """A role that ends when every window up to a given one has a complete final and total.
 
     A final is complete with its counts, if the plan has a counts topic. The role runs in the same
-    process as a tally worker and a publisher, and waits for their work.
+    process as a tally worker and a publisher, and waits for their work. Tests of change are not
+    needed: it waits a limited time for those of the last window.
 
     Args:
         plan: the plan to retire.
@@ -70,6 +72,7 @@ class FinalsWaiter:
         names: names of the plan's topics.
         clock: measures the deadline.
         through: number of the last window to wait for.
+        tests_seconds: maximum wait for tests of change, after everything else.
 
     Attributes:
         health: the role's health, which the web server reports.
@@ -79,7 +82,14 @@ class FinalsWaiter:
     name = "retire"
 
     def __init__(
-        self, plan: Plan, broker: Broker, names: TopicNames, clock: Clock, through: int
+        self,
+        plan: Plan,
+        broker: Broker,
+        names: TopicNames,
+        clock: Clock,
+        through: int,
+        *,
+        tests_seconds: float = 0.0,
     ) -> None:
         self.health = RoleHealth(self.name, clock)
         self.found = 0
@@ -88,6 +98,8 @@ class FinalsWaiter:
         self._names = names
         self._clock = clock
         self._through = through
+        self._tests_seconds = tests_seconds
+        self._tested = -1
         self._assembler = SnapshotAssembler(plan.digest)
 
     def deadline_ms(self) -> int:
@@ -106,27 +118,41 @@ class FinalsWaiter:
         try:
             complete = self._begin(topics, reader)
             while not self._done(complete):
-                if stop.is_set():
-                    raise FatalError(
-                        "interrupted: nothing was deleted; reports stay refused; run it again"
-                    )
                 if self._clock.now_ms() > deadline:
                     raise FatalError(self._overdue(complete))
-                try:
-                    for record in reader.poll(_POLL_SECONDS):
-                        with suppress(ForeignRecord):
-                            self._read(record, complete)
-                except RecoverableError as error:
-                    structlog.get_logger("calmstream.retire").warning("waiting", error=str(error))
-                    stop.wait(_POLL_SECONDS)
-                self.health.turned()
+                self._turn(reader, complete, stop)
+            self._await_tests(reader, complete, stop)
         finally:
             reader.close()
             topics.close()
 
+    def _await_tests(self, reader: Reader, complete: Completeness, stop: threading.Event) -> None:
+        deadline = self._clock.monotonic() + self._tests_seconds
+        while self._tested < self._through and self._clock.monotonic() < deadline:
+            self._turn(reader, complete, stop)
+        if self._tests_seconds and self._tested < self._through:
+            structlog.get_logger("calmstream.retire").warning(
+                "some windows have no tests of change", tested_through=self._tested
+            )
+
+    def _turn(self, reader: Reader, complete: Completeness, stop: threading.Event) -> None:
+        """Read once; FatalError if the role was asked to stop."""
+        if stop.is_set():
+            raise FatalError("interrupted: nothing was deleted; reports stay refused; run it again")
+        try:
+            for record in reader.poll(_POLL_SECONDS):
+                with suppress(ForeignRecord):
+                    self._read(record, complete)
+        except RecoverableError as error:
+            structlog.get_logger("calmstream.retire").warning("waiting", error=str(error))
+            stop.wait(_POLL_SECONDS)
+        self.health.turned()
+
     def _begin(self, topics: Topics, reader: Reader) -> Completeness:
         """Assign the reader to the start of both topics, or of one if there are no counts."""
         counts = find_counts(self._names, topics) is not None
+        if not counts:
+            self._tests_seconds = 0.0
         read = [self._names.snapshots, *([self._names.counts] if counts else [])]
         starts = topics.log_starts([Partition(topic, 0) for topic in read])
         reader.assign(starts)
@@ -135,10 +161,15 @@ class FinalsWaiter:
         return Completeness(self._plan, counts=counts)
 
     def _read(self, record: Record, complete: Completeness) -> None:
+        key = key_of(record)
         if record.partition.topic == self._names.counts:
-            complete.read_counts(key_of(record), record.value)
+            if is_changes_key(key):
+                tests = decode_changes(self._plan, key, record.value)
+                self._tested = max(self._tested, tests.window)
+            else:
+                complete.read_counts(key, record.value)
             return
-        found = self._assembler.read(key_of(record), record.value)
+        found = self._assembler.read(key, record.value)
         if found is not None and found.kind is not Kind.EARLY:
             complete.found(found.manifest)
 

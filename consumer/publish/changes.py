@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from consumer.publish.merge import MergedWindow
 from consumer.publish.set_writer import KeyedRecord
@@ -15,6 +16,9 @@ from estimators.changes.windows import Span, relation
 from estimators.plan import Plan
 from estimators.tally import Tally
 from estimators.wire.changes import ChangesRecord, Family, changes_key, encode_changes
+from estimators.wire.counts import GroupCounts, decode_counts
+from estimators.wire.snapshot import Kind
+from estimators.wire.state import WindowCount
 
 SUSPICIOUS = "suspicious"
 TESTS_FAILED = "the tests of change failed; please report it with the plan"
@@ -35,30 +39,46 @@ class Earlier:
     before: Tallies | None
 
 
-def earlier_of(
-    final: MergedWindow, total: MergedWindow | None, previous: Tallies | None
-) -> Earlier:
+def earlier_of(final: Tallies, total: Tallies | None, previous: Tallies | None) -> Earlier:
     """Return what a final is compared with, from its own total and the window before."""
     if total is None:
         return Earlier(previous, None)
-    before = [
-        Tally(a.n - b.n, a.counts - b.counts)
-        for a, b in zip(total.tallies, final.tallies, strict=True)
-    ]
-    return Earlier(previous, before)
+    pairs = zip(total, final, strict=True)
+    return Earlier(previous, [Tally(a.n - b.n, a.counts - b.counts) for a, b in pairs])
 
 
 def try_changes(
-    plan: Plan, final: MergedWindow, earlier: Earlier
-) -> tuple[list[KeyedRecord], Exception | None]:
-    """Return the record of tests in a list, or none and the error that ended the tests.
+    plan: Plan, own: Mapping[int, bytes], previous: Mapping[int, bytes] | None
+) -> tuple[KeyedRecord | None, Exception | None]:
+    """Return the record of tests of a final, or the error that ended the tests.
 
-    A final does not wait for its tests, so no error of theirs may stop it.
+    A final does not need its tests, so no error of theirs may stop a publisher. With the same
+    records of counts the result has the same bytes.
+
+    Args:
+        plan: the plan.
+        own: the records of counts of the window, by group, as they are in the counts topic.
+        previous: those of the window before; None where they are not kept.
     """
     try:
-        return [changes_record(plan, final, earlier)], None
+        counts = _decoded(plan, own)
+        tallies = [one.tally for one in counts]
+        totals = [one.total for one in counts if one.total is not None]
+        earlier = earlier_of(
+            tallies,
+            totals if len(totals) == len(counts) else None,
+            None if previous is None else [one.tally for one in _decoded(plan, previous)],
+        )
+        revision = tuple(chain.from_iterable(one.revision for one in counts))
+        windows = tuple(map(WindowCount, tallies))
+        final = MergedWindow(counts[0].window, Kind.FINAL, revision, windows)
+        return changes_record(plan, final, earlier), None
     except Exception as error:  # noqa: BLE001 - see above
-        return [], error
+        return None, error
+
+
+def _decoded(plan: Plan, records: Mapping[int, bytes]) -> list[GroupCounts]:
+    return [decode_counts(plan, records[group]) for group in sorted(records)]
 
 
 def changes_record(plan: Plan, final: MergedWindow, earlier: Earlier) -> tuple[bytes, bytes]:

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 from broker.clock import Clock
 from consumer.publish.build import SnapshotSet, build_set
-from consumer.publish.changes import Earlier, try_changes
 from consumer.publish.merge import MergedWindow
-from consumer.publish.set_writer import KeyedRecord
 from estimators.plan import Plan
 
 
@@ -25,15 +23,17 @@ def on_a_thread(run: Callable[[], None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EstimateRunner:
-    """Where estimates run.
+    """Where estimates and tests of change run.
 
     Attributes:
         start: runs a function on another thread, now or later.
         wait_seconds: maximum time for which a publisher waits for an estimate in one step.
+        start_tests: as ``start``, for tests of change; no estimate may wait for them.
     """
 
     start: Callable[[Callable[[], None]], None] = on_a_thread
     wait_seconds: float = 1.0
+    start_tests: Callable[[Callable[[], None]], None] = on_a_thread
 
 
 class EstimateJob:
@@ -48,12 +48,9 @@ class EstimateJob:
         clock: measures the duration.
         counts: whether the counts are kept in the counts topic.
         start: runs a function on another thread.
-        earlier: counts to test the window against; None for no tests.
 
     Attributes:
         merged: the counts of the window.
-        changes: key and value of the record of tests, once the job is done; empty without tests.
-        changes_error: the error that ended the tests, which do not stop a final.
         seconds: duration of the estimate; 0 until it is done.
     """
 
@@ -65,16 +62,12 @@ class EstimateJob:
         *,
         counts: bool = False,
         start: Callable[[Callable[[], None]], None] = on_a_thread,
-        earlier: Earlier | None = None,
     ) -> None:
         self.merged = merged
         self.seconds = 0.0
         self._plan = plan
         self._clock = clock
         self._counts = counts
-        self._earlier = earlier
-        self.changes: list[KeyedRecord] = []
-        self.changes_error: Exception | None = None
         self._done = threading.Event()
         self._result: SnapshotSet | None = None
         self._error: Exception | None = None
@@ -101,7 +94,5 @@ class EstimateJob:
             self._result = build_set(self._plan, self.merged, counts=self._counts)
         except Exception as error:  # noqa: BLE001 - ``result`` raises it again
             self._error = error
-        if self._earlier is not None and self._error is None:
-            self.changes, self.changes_error = try_changes(self._plan, self.merged, self._earlier)
         self.seconds = self._clock.monotonic() - began
         self._done.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -21,7 +22,8 @@ class Estimates(Protocol):
     """Where the estimates of many plans run.
 
     Attributes:
-        done: called with the plan's key when an estimate has ended; set before the first one.
+        done: called with the plan's key when an estimate or tests have ended; set before the first
+            one.
     """
 
     done: Callable[[str], None]
@@ -29,17 +31,22 @@ class Estimates(Protocol):
     def start(self, key: str, run: Callable[[], None]) -> None:
         """Run a plan's estimate, now or later; ``run`` raises nothing."""
 
+    def start_tests(self, key: str, run: Callable[[], None]) -> None:
+        """Run a plan's tests of change, now or later; no estimate waits for them."""
+
 
 class EstimatePool:
-    """A queue of estimates and the threads that run them.
+    """A queue of estimates and the threads that run them; tests of change have one more thread.
 
     The next estimate is that of the plan whose last one was the shortest. Heavy plans never take
     all threads: one is left for the others. Each plan has one estimate at a time, so a heavy plan
-    waits at most for the estimates of the others, one each.
+    waits at most for the estimates of the others, one each. Tests run in the order in which they
+    were started; each plan has those of one window at a time.
 
     Args:
         clock: measures durations.
-        threads: maximum number of threads, at least 2; they start when they are needed.
+        threads: maximum number of threads for estimates, at least 2; they start when they are
+            needed.
 
     Attributes:
         done: see :class:`Estimates`.
@@ -56,12 +63,33 @@ class EstimatePool:
         self._seconds: dict[str, float] = {}
         self._running = 0
         self._heavy = 0
+        self._tests: deque[_Waiting] = deque()
+        self._testing = False
 
     def start(self, key: str, run: Callable[[], None]) -> None:
         """Run a plan's estimate when a thread is free; ``run`` raises nothing."""
         with self._lock:
             self._waiting.append(_Waiting(key, run))
             self._dispatch()
+
+    def start_tests(self, key: str, run: Callable[[], None]) -> None:
+        """Run a plan's tests of change after those before; ``run`` raises nothing."""
+        with self._lock:
+            self._tests.append(_Waiting(key, run))
+            if not self._testing:
+                self._testing = True
+                threading.Thread(target=self._work_tests, name="tests", daemon=True).start()
+
+    def _work_tests(self) -> None:
+        """Run tests until there are none."""
+        while True:
+            with self._lock:
+                if not self._tests:
+                    self._testing = False
+                    return
+                job = self._tests.popleft()
+            job.run()
+            self.done(job.key)
 
     def _dispatch(self) -> None:
         while self._running < self._most and (chosen := self._next()) is not None:

@@ -8,7 +8,7 @@ from broker.names import TopicNames
 from broker.transport import Partition, Reader, Record, Topics
 from consumer.publish.completeness import Closed, Completeness
 from consumer.publish.merge import StateMerger
-from consumer.publish.recent_counts import RecentCounts
+from consumer.publish.untested import UntestedCounts
 from consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from consumer.runtime.read_topics import EndCheck
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
@@ -28,6 +28,7 @@ class TopicFollower:
         topics: the administrator, which fetches log starts and ends.
         foreign: counts the records that are skipped because calmstream did not write them.
         counts: whether there is a counts topic.
+        tests: whether finals are tested for changes.
         found: called with each final and total that was assembled.
         completed: called with each final and total that is complete, before the counts of its
             window are forgotten. A final can be complete later than assembled: with its counts.
@@ -37,7 +38,7 @@ class TopicFollower:
         merger: the counts from the state topic.
         assembler: the complete sets of the snapshots topic.
         completeness: finals and totals that are complete with their counts.
-        recent: the counts of the newest final windows.
+        untested: the counts of finals that have no tests of change.
         early_keys: the keys of early records in the snapshots topic, by window.
         foreign: counts the records that are skipped.
     """
@@ -51,13 +52,14 @@ class TopicFollower:
         *,
         foreign: ForeignRecordCounter,
         counts: bool,
+        tests: bool,
         found: Callable[[Snapshot], None],
         completed: Callable[[Closed], None],
         changed: Callable[[ChangesRecord], None],
     ) -> None:
         self._plan = plan
         self._changed = changed
-        self.recent = RecentCounts(plan)
+        self.untested = UntestedCounts(plan, on=counts and tests)
         self.merger = StateMerger(plan)
         self.assembler = SnapshotAssembler(plan.digest)
         self.completeness = Completeness(plan, counts=counts)
@@ -93,6 +95,23 @@ class TopicFollower:
         """
         read = self._reader.position(self._snapshots) > manifest
         return read and (counts < 0 or self._reader.position(self._counts) > counts)
+
+    def may_come(self, window: int) -> bool:
+        """Return whether a window's counts may still be read, as those of a final.
+
+        They may while the final is not complete, unless it was assembled and its closed records are
+        gone: then its counts were written before, or are lost.
+
+        Raises:
+            RecoverableError: the broker does not answer.
+        """
+        if self.completeness.complete(window, Kind.FINAL):
+            return False
+        assembled = self.assembler.complete(window, Kind.FINAL)
+        if not assembled or self.merger.final(window) is not None:
+            return True
+        end = self._topics.log_ends([self._counts])[self._counts]
+        return self._reader.position(self._counts) < end
 
     def catch_up(self, timeout: float) -> None:
         """Continue to read towards the ends of the topics; at most one poll.
@@ -147,11 +166,13 @@ class TopicFollower:
 
     def _read_counts(self, key: bytes, value: bytes | None) -> None:
         if is_changes_key(key):
-            self._changed(decode_changes(self._plan, key, value))
+            record = decode_changes(self._plan, key, value)
+            self.untested.tested(record.window)
+            self._changed(record)
             return
         header, closed = self.completeness.read_counts(key, value)
         assert value is not None
-        self.recent.read(header, value)
+        self.untested.read(header, value)
         self._complete(closed)
 
     def _complete(self, closed: Closed | None) -> None:

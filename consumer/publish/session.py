@@ -16,7 +16,7 @@ from broker.clock import Clock
 from broker.names import TopicNames
 from broker.transport import Broker
 from consumer.metrics.registry import Metrics
-from consumer.publish.changes import Earlier, earlier_of
+from consumer.publish.change_tests import ChangeTests
 from consumer.publish.cleaning import Cleaner
 from consumer.publish.completeness import Closed
 from consumer.publish.config import PublisherConfig
@@ -74,7 +74,6 @@ class PublishingSession:
         self._clock = clock
         self._estimates = estimates or EstimateRunner()
         self._measures = Measures(plan, metrics, clock, log)
-        self._tests = config.test_changes
         with ExitStack() as undo:
             self._topics = broker.topics()
             undo.callback(self._topics.close)
@@ -97,6 +96,7 @@ class PublishingSession:
             self._topics,
             foreign=ForeignRecordCounter(log.warning, self._measures.foreign),
             counts=self._counts,
+            tests=config.test_changes,
             found=self._found,
             completed=self._completed,
             changed=self._measures.changes,
@@ -104,6 +104,14 @@ class PublishingSession:
         self.schedule = Schedule(plan, self.follower, clock, config, self._measures, log)
         self._cleaner = Cleaner(
             names, self.follower, self._topics, self._writer, clock, config, found
+        )
+        self._tests = ChangeTests(
+            plan,
+            names,
+            self.follower,
+            self._writer,
+            self._measures,
+            self._estimates.start_tests,
         )
         self._job: EstimateJob | None = None
         self._kept: list[KeyedRecord] = []
@@ -115,16 +123,18 @@ class PublishingSession:
 
     @property
     def finished(self) -> bool:
-        """Whether every window of the plan has a complete final and total."""
+        """Whether every window of the plan has a complete final and total, and was tested."""
         windows, complete = self._plan.windows, self.follower.completeness
-        return all(complete.count(k) >= windows for k in (Kind.FINAL, Kind.TOTAL))
+        published = all(complete.count(k) >= windows for k in (Kind.FINAL, Kind.TOTAL))
+        return published and not self._tests.pending
 
     def step(self, timeout: float) -> bool:
-        """Read once, then write at most one set or delete once; return whether more may be due.
+        """Read once, write at most one set and one record of tests; return whether more may be due.
 
         The call blocks at most ``timeout`` seconds for records, one second for an estimate, and the
         time for the acknowledgements of one set. A longer estimate continues during the following
-        steps. After an error, the next call continues where this one failed.
+        steps. Tests of change begin when no final or total is due, and run beside later steps: no
+        set waits for them. After an error, the next call continues where this one failed.
 
         Raises:
             RecoverableError: the broker does not answer, or a set was not acknowledged in time.
@@ -145,12 +155,13 @@ class PublishingSession:
                     self._clock,
                     counts=bool(self._kept),
                     start=self._estimates.start,
-                    earlier=self._earlier_of(due),
                 )
-        if self._job is None:
-            return self._clean()
-        self._finish(self._job)
-        return True
+        job = self._job
+        if job is not None:
+            self._finish(job)
+        deleted = job is None and self._clean()
+        tested = self._tests.turn(begin=job is None or job.merged.kind is Kind.EARLY)
+        return job is not None or deleted or tested
 
     def close(self, timeout: float) -> None:
         """Close the clients; wait at most ``timeout`` seconds for the sink."""
@@ -171,15 +182,6 @@ class PublishingSession:
         total = self.follower.merger.total(merged.window)
         return list(count_records(self._plan, merged, total))
 
-    def _earlier_of(self, merged: MergedWindow) -> Earlier | None:
-        """Return the counts to test a final against; None where there are no tests."""
-        if not (self._kept and self._tests):
-            return None
-        merger, window = self.follower.merger, merged.window
-        before = merger.final(window - 1)
-        previous = self.follower.recent.tallies(window - 1) if before is None else before.tallies
-        return earlier_of(merged, merger.total(window), previous)
-
     def _finish(self, job: EstimateJob) -> None:
         """Write the set that is being estimated, if the estimate is ready and still needed."""
         if not job.wait(self._estimates.wait_seconds):
@@ -190,14 +192,11 @@ class PublishingSession:
             attempts = self.schedule.attempt(merged)
             began = self._clock.monotonic()
             # The counts first: a manifest that names them is never without them.
-            kept = [*self._kept, *job.changes]
-            counts = self._writer.deliver(self._names.counts, kept, 0)
+            counts = self._writer.deliver(self._names.counts, self._kept, 0)
             manifest = self._writer.write(snapshot)
             self.schedule.written(merged, manifest, counts, attempts)
             self._measures.written(snapshot, merged, self._clock.monotonic() - began)
             self._measures.estimated(job.seconds)
-            if job.changes_error is not None:
-                self._measures.tests_failed(merged.window, job.changes_error)
         self._job = None
 
     def _clean(self) -> bool:

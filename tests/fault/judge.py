@@ -62,10 +62,16 @@ def judge_counts(plan: Plan, logs: list[list[Record]], kept: Iterable[list[Recor
     """Fail unless every kept record says what the logs say, and every window has one.
 
     ``kept`` is the counts topic as several readers found it. All records of a key are the same. So
-    are the tests of change, of which every window has one record.
+    are the tests of change, of which every window has one record, after the tests of the windows
+    before and after the counts that they compare.
     """
     verdicts = [Verdicts(plan).judge(log) for log in logs]
     for everything in kept:
+        order = list(dict.fromkeys(r.key for r in everything))
+        for window in range(plan.windows):
+            before = [changes_key(window - 1)] if window else []
+            before += [counts_key(w, 0) for w in (window - 1, window) if w >= 0]
+            assert max(map(order.index, before)) < order.index(changes_key(window))
         tests = {(r.key, r.value) for r in everything if is_changes_key(r.key or b"")}
         assert sorted(key for key, _ in tests if key) == sorted(
             map(changes_key, range(plan.windows))

@@ -19,6 +19,7 @@ import numpy as np
 
 from broker.in_process import InProcessBroker
 from broker.transport import Partition, Record
+from consumer.publish.estimate_job import EstimateRunner
 from consumer.publish.publisher import Publisher
 from consumer.tally.folding.fold import PartitionFold
 from consumer.tally.worker import TallyWorker
@@ -278,6 +279,7 @@ class Scenario:
             clock=self.clock,
             config=PUBLISH,
             metrics=Silent(),  # type: ignore[arg-type]
+            estimates=EstimateRunner(start_tests=lambda run: run()),
         )
         self.publishers.append((publisher, process))
 

@@ -19,6 +19,7 @@ from broker.names import TopicNames
 from broker.transport import Partition
 from consumer.metrics.publisher import publisher_metrics
 from consumer.publish.config import PublisherConfig
+from consumer.publish.estimate_job import EstimateRunner
 from consumer.publish.publisher import Publisher
 from consumer.publish.session import PublishingSession
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
@@ -209,6 +210,9 @@ class Bench:
         plan: the plan.
         beside: another bench, whose broker and clock this one uses too; None for its own.
         config: settings of the publishers that differ from the product's.
+
+    Attributes:
+        start_tests: where the publishers' tests of change run: at once, on the caller's thread.
     """
 
     def __init__(self, plan: Plan, beside: Bench | None = None, **config: float) -> None:
@@ -228,6 +232,7 @@ class Bench:
         )
         self.registry = CollectorRegistry()
         self.logs = slot_logs(plan)
+        self.start_tests: Callable[[Callable[[], None]], None] = lambda run: run()
 
     def put(self, log: SlotLog, record: tuple[bytes, bytes | None]) -> None:
         """Append one record to the state topic."""
@@ -269,7 +274,12 @@ class Bench:
 
     def _given(self) -> dict[str, object]:
         metrics = publisher_metrics(CollectorRegistry(), self.plan, self.names)
-        return {"clock": self.clock, "config": self.config, "metrics": metrics}
+        return {
+            "clock": self.clock,
+            "config": self.config,
+            "metrics": metrics,
+            "estimates": EstimateRunner(start_tests=self.start_tests),
+        }
 
     def snapshot_records(self) -> list[tuple[bytes, bytes | None]]:
         """Return keys and values of the snapshots topic."""

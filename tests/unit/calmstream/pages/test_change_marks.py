@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from calmstream.pages.change_marks import with_marks
@@ -16,12 +18,13 @@ EVEN = [0] * 100 + [1] * 100 + [2] * 100 + [3] * 100
 ODD = [0] * 250 + [1] * 50 + [2] * 50 + [3] * 50
 
 
-def shifting(*, test_changes: bool = True) -> Bench:
+def shifting(*, test_changes: bool = True, published: bool = True) -> Bench:
     bench = Bench(published_plan(windows=3, groups=1), test_changes=test_changes)
     for log in bench.logs:
         log.report(0, *EVEN).report(1, *EVEN).report(2, *ODD).close(0).close(1).close(2)
     bench.put_all()
-    work(bench.publication())
+    if published:
+        work(bench.publication())
     return bench
 
 
@@ -45,6 +48,48 @@ def test_without_tests_nothing_is_marked() -> None:
     bench = shifting(test_changes=False)
     with asking(bench) as history:
         assert list(with_marks(bench.shown(), history)) == bench.shown()
+
+
+def late(bench: Bench) -> list[Callable[[], None]]:
+    """Return the tests of the last window of a bench: they are held."""
+    held: list[Callable[[], None]] = []
+    done = iter(range(2))
+    bench.start_tests = lambda run: held.append(run) if next(done, None) is None else run()
+    return held
+
+
+def test_marks_wait_for_the_tests_of_a_final() -> None:
+    bench, waited = shifting(published=False), []
+    held = late(bench)
+    session = bench.publication()
+    work(session)
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            held.pop()()
+            work(session)
+
+    with asking(bench) as history:
+        shown = {(s.window, s.kind): s for s in with_marks(bench.shown(), history, pause)}
+    assert "changed" in shown[2, Kind.FINAL].record("a0", "a1").flags
+    assert len(waited) == 3, "window 0 and tested windows are not waited for"
+
+
+@pytest.mark.parametrize("pauses", [True, False])
+def test_a_final_whose_tests_are_still_to_come_says_so(pauses: bool) -> None:
+    bench, waited = shifting(published=False), []
+    late(bench)
+    work(bench.publication())
+    with asking(bench) as history:
+        pause = waited.append if pauses else None
+        shown = {(s.window, s.kind): s for s in with_marks(bench.shown(), history, pause)}
+    assert sum(waited) == (10.0 if pauses else 0.0)
+    for (window, kind), snapshot in shown.items():
+        flags = {flag for record in snapshot.marginals.values() for flag in record.flags}
+        assert ("untested" in flags) == (window == 2 and kind is Kind.FINAL)
+        assert "changed" not in flags
+    assert "tests of change are not published yet" in plain(shown[2, Kind.FINAL], ("a0", "a1"))
 
 
 def test_without_a_counts_topic_snapshots_are_shown_alone() -> None:

@@ -18,6 +18,7 @@ from consumer.metrics.publisher import publisher_metrics
 from consumer.operations.replay import replay
 from consumer.publish import changes as publish_changes
 from consumer.publish.config import PublisherConfig
+from consumer.publish.estimate_job import EstimateRunner
 from consumer.publish.session import PublishingSession
 from consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from estimators.errors import FatalError, InvalidInput, Reason
@@ -59,6 +60,7 @@ def publish(stage: Stage, steps: int = 60) -> None:
         clock=stage.clock,
         config=PublisherConfig(poll_seconds=0),
         metrics=metrics,
+        estimates=EstimateRunner(start_tests=lambda run: run()),
     )
     for _ in range(steps):
         work.step(0.0)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
 from broker.transport import Partition
 from consumer.metrics.registry import plan_label
-from consumer.publish import changes
+from consumer.publish import changes, untested
+from consumer.publish.untested import UntestedCounts
 from consumer.read.kept import KeptCounts
-from estimators.errors import ForeignRecord, InvalidInput
+from estimators.errors import ForeignRecord, InvalidInput, RecoverableError
 from estimators.wire.changes import (
     ChangesRecord,
     Family,
@@ -18,13 +22,23 @@ from estimators.wire.changes import (
     encode_changes,
     is_changes_key,
 )
-from estimators.wire.counts import read_record
-from tests.support.publisher import Bench, published_plan, work
+from estimators.wire.counts import CountsHeader, read_record
+from estimators.wire.snapshot import Kind
+from estimators.wire.state import closed_key
+from tests.support.publisher import Bench, published_plan, steps, work
 
 
-def bench(windows: int = 3, **config: float) -> Bench:
-    found = Bench(published_plan(windows=windows, groups=2), test_changes=True, **config)
-    found.close_all(windows)
+def unread(windows: int = 3) -> Bench:
+    """Return a bench whose windows are closed, each with other counts; no topic has them yet."""
+    found = Bench(published_plan(windows=windows, groups=2), test_changes=True)
+    for log in found.logs:
+        for window in range(windows):
+            log.report(window, *([0, 1, 2, 3] * 30), *([window % 4] * 40)).close(window)
+    return found
+
+
+def bench(windows: int = 3) -> Bench:
+    found = unread(windows)
     found.put_all()
     return found
 
@@ -48,19 +62,190 @@ def test_every_final_has_a_record_with_its_revision() -> None:
     assert [family.reason for family in found[0].families] == ["no window was before"] * 2
     assert [family.windows for family in found[2].families] == [(1, 1), (0, 1)]
     assert all(len(f.p) == len(one.plan.marginals) for f in found[2].families)
+    assert all(f.tested and f.changed for f in found[2].families)
 
 
-def test_a_publisher_that_starts_later_writes_the_same_bytes() -> None:
-    one, other = bench(), bench()
+def raw_tests(one: Bench) -> list[tuple[bytes | None, bytes | None]]:
+    """Return keys and values of all records of tests, in the order of the topic."""
+    records = one.broker.records(Partition(one.names.counts, 0))
+    return [(r.key, r.value) for r in records if is_changes_key(r.key or b"")]
+
+
+def undisturbed(windows: int = 3) -> list[tuple[bytes | None, bytes | None]]:
+    one = bench(windows)
     work(one.publication())
-    session = other.publication()
-    for _ in range(200):
-        session.step(0.0)
-        if len(records_of(other)) == 1:
-            break
-    session.close(0.0)
-    work(other.publication())
-    assert records_of(other) == records_of(one)
+    return raw_tests(one)
+
+
+def closed_kinds(windows: int) -> list[tuple[int, Kind]]:
+    return [(window, kind) for window in range(windows) for kind in (Kind.FINAL, Kind.TOTAL)]
+
+
+def test_tests_that_take_long_delay_no_later_result() -> None:
+    one, held = bench(), []
+    one.start_tests = held.append
+    session = one.publication()
+    work(session)
+    assert one.kinds() == closed_kinds(3)
+    assert [len(held), raw_tests(one), session.finished] == [1, [], False]
+    for window in range(3):
+        held.pop()()
+        work(session)
+        assert [key for key, _ in raw_tests(one)] == [changes_key(w) for w in range(window + 1)]
+    assert session.finished
+    assert raw_tests(one) == undisturbed()
+
+
+def test_a_final_is_published_while_the_tests_of_the_one_before_run() -> None:
+    one, held = unread(2), []
+    one.start_tests = held.append
+    session = one.publication()
+    for window in range(2):
+        for log in one.logs:
+            one.put(log, log.closed(window))
+        work(session)
+        assert one.kinds() == closed_kinds(window + 1)
+        assert len(held) == 1, "the tests of window 0 still run"
+
+
+@pytest.mark.parametrize("tested", range(3))
+def test_a_publisher_that_starts_later_makes_the_missing_tests(tested: int) -> None:
+    """The first one dies between a final and its tests; counts are all that is left."""
+    one, left = bench(), tested
+
+    def some(run: Callable[[], None]) -> None:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            run()
+
+    one.start_tests = some
+    one.fill_inputs()
+    work(one.publication())
+    one.trim_inputs()
+    assert (len(raw_tests(one)), one.kinds()) == (tested, closed_kinds(3))
+    one.start_tests = lambda run: run()
+    successor = one.publication()
+    steps(successor, lambda: successor.caught_up)
+    for log in one.logs:
+        for window in range(3):
+            one.put(log, (closed_key(log.group, log.partition, window), None))
+    work(successor)
+    assert successor.finished
+    assert raw_tests(one) == undisturbed()
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(2 * (2 + 3 + 3 + 1)))
+def test_a_death_at_any_write_leaves_the_tests_of_an_undisturbed_run(at: int, before: bool) -> None:
+    one = bench(2)
+    session, writes = one.publication(), 0
+    send = session._sink.send
+
+    def sending(*args: object, **more: object) -> object:
+        nonlocal writes
+        writes += 1
+        if before and writes > at:
+            raise SystemExit
+        made = send(*args, **more)  # type: ignore[arg-type]
+        if writes > at:
+            raise SystemExit
+        return made
+
+    session._sink.send = sending  # type: ignore[method-assign,assignment]
+    with pytest.raises(SystemExit):
+        work(session)
+    work(one.publication())
+    assert raw_tests(one) == undisturbed(2), "each once, in the order of windows"
+
+
+def test_two_publishers_at_once_write_the_same_tests() -> None:
+    one, held = bench(), []
+    one.start_tests = held.append
+    slow = one.publication()
+    work(slow)
+    one.start_tests = lambda run: run()
+    rival = one.publication()
+    work(rival)
+    held.pop()()
+    work(slow)
+    assert held == []
+    assert raw_tests(one) == undisturbed()
+    assert slow.finished
+
+
+def test_a_window_is_not_tested_before_the_counts_of_the_one_before_were_read() -> None:
+    """Compaction can move a closed record past the reader, so that window 1 is final first."""
+    one = unread(2)
+    session = one.publication()
+    for window in (1, 0):
+        for log in one.logs:
+            one.put(log, log.closed(window))
+        assert raw_tests(one) == []
+        work(session)
+        assert (window, Kind.FINAL) in one.kinds()
+    assert raw_tests(one) == undisturbed(2)
+
+
+def test_a_window_after_a_final_without_counts_is_tested_against_all_before() -> None:
+    """A final of an earlier release names no counts, and its closed records are gone."""
+    one = unread(2)
+    counts = [spec for spec in one.names.specs(0) if spec.name == one.names.counts]
+    one.topics.delete([one.names.counts])
+    for log in one.logs:
+        one.put(log, log.closed(0))
+    work(one.publication())
+    assert one.kinds() == closed_kinds(1)
+    one.topics.create(counts)
+    for log in one.logs:
+        one.put(log, log.closed(1))
+    session = one.publication()
+    work(session)
+    assert session.finished
+    assert list(records_of(one)) == [1]
+    previous, earlier = records_of(one)[1].families
+    assert previous.reason == "the counts of the windows before are not kept"
+    assert earlier.tested == len(one.plan.marginals)
+
+
+def test_a_record_that_another_program_replaces_is_not_written_for_ever() -> None:
+    one = bench(1)
+    session = one.publication()
+    read = session.follower._read_counts
+    session.follower._read_counts = (  # type: ignore[method-assign]
+        lambda key, value: None if is_changes_key(key) else read(key, value)
+    )
+    work(session)
+    assert len(raw_tests(one)) == 1
+    assert session.finished
+
+
+def test_a_failed_write_of_tests_is_repeated() -> None:
+    one = bench(1)
+    session = one.publication()
+    steps(session, lambda: one.kinds() == closed_kinds(1))
+    where = Partition(one.names.counts, 0)
+    one.broker.stall(where)
+    with suppress(RecoverableError):
+        work(session, 5)
+    assert raw_tests(one) == []
+    one.clock.advance(1)
+    one.broker.release(where)
+    work(session)
+    assert set(raw_tests(one)) == set(undisturbed(1))
+
+
+def test_counts_of_few_windows_are_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = bench()
+    session = one.publication()
+    work(session)
+    assert list(session.follower.untested._records) == [2], "the next window is compared with it"
+    monkeypatch.setattr(untested, "MOST", 2)
+    kept = UntestedCounts(one.plan, on=True)
+    for window in range(5):
+        for group in range(2):
+            kept.read(CountsHeader(window, group, (0, 0), total=True, suspicious=False), b"")
+    assert (list(kept._records), kept.next()) == ([3, 4], 4)
 
 
 def test_a_failed_test_does_not_stop_a_final(monkeypatch: pytest.MonkeyPatch) -> None:
