@@ -16,14 +16,16 @@ from math import lgamma, sqrt
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats, Indices
+from estimators.noise_aware.arrays import Floats
 from estimators.noise_aware.input.features import Features
 from estimators.noise_aware.input.statistics import Statistics
+from estimators.noise_aware.models import splits
 from estimators.noise_aware.models.blocks import Blocks
 from estimators.noise_aware.models.concentration import Concentrations
 from estimators.noise_aware.models.horseshoe import draw_scales
 from estimators.noise_aware.models.posterior import DRAWS, Posterior, PosteriorAccumulator
 from estimators.noise_aware.models.quadratic_form import QuadraticForm, refined
+from estimators.noise_aware.models.splits import SplitDensities
 from estimators.noise_aware.priors import FACTOR_LOADING, LARGEST_RESIDUAL, MEAN_SHAPES
 from estimators.numerics.sampling import choose
 
@@ -41,9 +43,6 @@ FEWER_PAIRS = 1 << 12
 
 MEAN_GRID = np.linspace(-4.2, 4.2, 161)
 """Grid of the atanh of a binary mean, for means up to 0.9995."""
-
-SPLIT_GRID = np.linspace(-3.5, 3.5, 41)
-"""Grid of the atanh of how two categories split their mass."""
 
 BETA_NORM = np.array(
     [
@@ -180,13 +179,13 @@ class _Sampler:
         precision, right = self._of_pairs(own, weight[:, own])
         root = np.linalg.cholesky(precision + self.prior)
         half = np.linalg.solve(root, right[..., None])
-        back = root.transpose(0, 1, 3, 2)
+        drawn = half + self.random.normal(size=half.shape)
+        back = np.linalg.solve(root.transpose(0, 1, 3, 2), np.concatenate([half, drawn], axis=-1))
+        self.u[:, own] = back[..., 1]
         if self.several:
-            mean = np.linalg.solve(back, half)[..., 0] @ self.levers.transpose(0, 2, 1)
+            mean = back[..., 0] @ self.levers.transpose(0, 2, 1)
             kept = np.where(self.known[own], self.noise[own] * weight[:, own], 1.0)
             self.factors[:, own] = kept * self.s[:, own, None] * mean
-        half += self.random.normal(size=half.shape)
-        self.u[:, own] = np.linalg.solve(back, half)[..., 0]
 
     def _of_pairs(self, own: slice, w: Floats) -> tuple[Floats, Floats]:
         """Return normal equations of an attribute's loadings: (chains, features, rank[, rank])."""
@@ -211,7 +210,7 @@ class _Sampler:
 
         def score(z: Floats) -> Floats:
             wide = np.cosh(z)
-            likely = form.score(0, np.tanh(z), 1.0 / wide)
+            likely = form.score(np.tanh(z), 1.0 / wide)
             return np.asarray(likely + skew * z - total * np.log(wide))
 
         m = refined(self.random, score, MEAN_GRID)
@@ -235,27 +234,15 @@ class _Sampler:
         """
         own, r = self.features.slices[i], self.features.cardinalities[i]
         share = 1.0 / r + self.m[:, own] / sqrt(r)
-        unit = self.features.unit[own.start]
-        concentration = self.concentration.values[:, i, None, None]
+        unit = float(self.features.unit[own.start])
+        densities = SplitDensities(form, unit, self.concentration.values[:, i])
         order = self.random.permutation(r)
         for first in (0, 1):
-            b = order[first + 1 :: 2]
-            a = order[first::2][: b.size]
-            both = share[:, a] + share[:, b]
-
-            def split(z: Floats, a: Indices = a, b: Indices = b, both: Floats = both) -> Floats:
-                m, total = np.tanh(z if z.ndim == 1 else z.reshape(*both.shape, -1)), np.zeros(1)
-                for c, part in ((a, (1.0 + m) / 2.0), (b, (1.0 - m) / 2.0)):
-                    p = both[:, :, None] * part
-                    # The Dirichlet density times the derivative of tanh.
-                    total = total + concentration * np.log(part)
-                    s = unit * np.sqrt(np.maximum(r * p * (1.0 - p), 0.0))
-                    total = total + form.score(c, sqrt(r) * (p - 1.0 / r), s)
-                return total.reshape(both.size, -1)
-
-            drawn = refined(self.random, split, SPLIT_GRID).reshape(both.shape)
-            chosen = (1.0 + drawn) / 2.0
-            share[:, a], share[:, b] = both * chosen, both * (1.0 - chosen)
+            pairs = order[first : r - (r - first) % 2].reshape(-1, 2).T
+            both = share[:, pairs].sum(axis=1)
+            drawn = refined(self.random, densities.of(pairs, both), splits.GRID)
+            part = 0.5 * both * (1.0 + drawn.reshape(both.shape))
+            share[:, pairs[0]], share[:, pairs[1]] = part, both - part
         self.m[:, own] = sqrt(r) * (share - 1.0 / r)
         self.concentration.draw(i, share)
 

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from estimators.noise_aware.arrays import Floats, Indices
+from estimators.noise_aware.arrays import Floats
 from estimators.numerics.sampling import choose
 
 FINE_GRID = np.linspace(-0.6, 0.6, 25)
@@ -47,15 +47,30 @@ class QuadraticForm:
         self.products[:, :, 0, 0] += precision
         self.products[:, :, 0, 2] += precision * estimates
 
-    def score(self, c: int | Indices, m: Floats, s: Floats) -> Floats:
-        """Evaluate features at means m and deviations s.
+    def coefficients(self) -> Floats:
+        """Return the coefficients of m², m s, s², m and s: shape (5, chains, features).
 
-        Shape (grid,) or (chains, grid) for one feature gives (chains, grid). For several features
-        the shapes are (chains, features, grid).
+        The form is ``m (c3 - c0 m / 2 - c1 s) + s (c4 - c2 s / 2)``.
         """
-        terms = self.products[:, c]
-        mm, ms, ss = terms[..., 0, 0, None], terms[..., 0, 1, None], terms[..., 1, 1, None]
-        m_linear, s_linear = terms[..., 0, 2, None], terms[..., 1, 2, None]
+        products = self.products
+        return np.stack(
+            [
+                products[:, :, 0, 0],
+                products[:, :, 0, 1],
+                products[:, :, 1, 1],
+                products[:, :, 0, 2],
+                products[:, :, 1, 2],
+            ]
+        )
+
+    def score(self, m: Floats, s: Floats) -> Floats:
+        """Evaluate the first feature at means m and deviations s.
+
+        Shape (grid,) or (chains, grid) to (chains, grid).
+        """
+        first = self.products[:, 0]
+        mm, ms, ss = first[:, 0, 0, None], first[:, 0, 1, None], first[:, 1, 1, None]
+        m_linear, s_linear = first[:, 0, 2, None], first[:, 1, 2, None]
         return np.asarray(m * (m_linear - 0.5 * mm * m - ms * s) + s * (s_linear - 0.5 * ss * s))
 
 
