@@ -32,8 +32,11 @@ from estimators.numerics.sampling import choose
 CHAINS, RANK = 4, 4
 """Numbers of chains and of factors; a small alpha switches off a factor that data do not need."""
 
+BITS, CATEGORIES, MANY = (30, 50), (20, 40), (20, 25)
+"""Sweeps before the first that is kept, and kept sweeps: of bits, of other attributes, of many."""
+
 LARGE = 256
-"""Above this number of features half as many sweeps are enough: many pairs determine each scale."""
+"""Above this number of features `MANY` sweeps are enough: many pairs determine each scale."""
 
 MOST_PAIRS = 1 << 14
 """Maximum number of pairs of features that determine scales in a sweep; a random sample of more."""
@@ -59,15 +62,18 @@ def fit(features: Features, statistics: Statistics, *, short: bool = False) -> P
     ``short`` takes as few steps as of a large number of features.
     """
     sampler = _Sampler(features, statistics, FEWER_PAIRS if short else MOST_PAIRS)
-    warm_up, sweeps = (20, 25) if short or features.size > LARGE else (30, 50)
+    warm_up, sweeps = BITS if features.binary.all() else CATEGORIES
+    if short or features.size > LARGE:
+        warm_up, sweeps = MANY
     for _ in range(warm_up):
         sampler.sweep()
     estimates = (sampler.estimates, sampler.noise, sampler.known)
     kept = PosteriorAccumulator(estimates, features.binary, sampler.random)
     expected = sampler.expected if sampler.several else None
+    drawn = {i for i in range(sweeps) if sweeps <= DRAWS or i % 5 < 4}
     for number in range(sweeps):
         sampler.sweep()
-        draw, low, residual = number % 5 < 4, sampler.low(), sampler.residual()
+        draw, low, residual = number in drawn, sampler.low(), sampler.residual()
         kept.add(sampler.m, low, residual, sampler.tau, expected, draw=draw)
     return kept.posterior()
 
