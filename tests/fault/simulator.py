@@ -83,6 +83,7 @@ class Scenario:
         self.edge = self._edge()
         self.workers: list[tuple[TallyWorker, Process]] = []
         self.publishers: list[tuple[Publisher, Process]] = []
+        self.tests: list[Callable[[], None]] = []
 
     def play(self, operations: list[Operation]) -> None:
         """Perform the operations in order, then let the processes finish all work."""
@@ -279,11 +280,13 @@ class Scenario:
             clock=self.clock,
             config=PUBLISH,
             metrics=Silent(),  # type: ignore[arg-type]
-            estimates=EstimateRunner(start_tests=lambda run: run()),
+            estimates=EstimateRunner(start_tests=self.tests.append),
         )
         self.publishers.append((publisher, process))
 
     def publish(self, dice: random.Random) -> None:
+        while self.tests:  # begun before, perhaps by one that is dead now
+            self.tests.pop()()
         if not self.publishers:
             self._add_publisher()
         publisher, process = dice.choice(self.publishers)
@@ -418,6 +421,8 @@ class Scenario:
                 self._add_worker()
             for publisher, _process in self.publishers:
                 publisher.turn()
+            while self.tests:
+                self.tests.pop()()
             self._look()
             self.clock.advance(0.3)
             if self.publishers[0][0].finished and self._read_to_the_end():
@@ -478,20 +483,3 @@ def run(operations: list[Operation], *, packed: bool = False) -> Scenario:
     scenario.play(operations)
     scenario.check()
     return scenario
-
-
-def cut_down(operations: list[Operation]) -> list[Operation]:
-    """Return a shorter sequence that still fails, for a named reproduction; used by hand."""
-    size = len(operations) // 2
-    while size:
-        place = 0
-        while place < len(operations):
-            fewer = operations[:place] + operations[place + size :]
-            try:
-                run(fewer)
-            except Exception:  # noqa: BLE001 - any failure will do
-                operations = fewer
-            else:
-                place += size
-        size //= 2
-    return operations
