@@ -31,6 +31,9 @@ from tests.support.service.several_plans import GRACE, WINDOW, Sender, compare, 
 FAULTS = ("deleted", "trimmed", "create-time", "newer-state", "other-cluster", "estimate")
 """What is wrong with the broken plan, in the words of its name."""
 
+SOON = 3 * WINDOW
+"""Seconds within which a final comes once nothing waits from the start."""
+
 REASONS = {
     "deleted": ("was deleted while it was in use", "does not exist"),
     "trimmed": ("reports are missing", "were deleted before"),
@@ -115,7 +118,7 @@ class Watch:
     def in_time(self, number: int) -> bool:
         """Return whether the last finals, so many, came soon: what waited at the start is done."""
         last = self.late[-number:]
-        return len(last) == number and all(late < WINDOW for _, late in last)
+        return len(last) == number and all(late < SOON for _, late in last)
 
     def number(self, since: float) -> int:
         return sum(at >= since for at, _ in self.late)

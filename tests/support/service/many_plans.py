@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from tests.support.plans import pair_plan
 from tests.support.service.processes import Process
 
 REPORTS = 100
+GRACE = 15
+"""Seconds for which a starved test may hold a batch: the tests count none as late."""
 
 
 def plan_of(name: str) -> Plan:
-    return pair_plan(name, int(time.time()) // 5 * 5, window=5, windows=120, grace=2)
+    return pair_plan(name, int(time.time()) // 5 * 5, window=5, windows=120, grace=GRACE)
 
 
 class Scene:
@@ -42,11 +45,11 @@ class Scene:
     def put(self, plan: Plan) -> None:
         (self.folder / f"{plan.name}.json").write_bytes(plan.to_bytes())
 
-    def send(self, plan: Plan) -> None:
+    def send(self, plan: Plan, groups: Sequence[int] = (0, 1)) -> None:
         """Send half of the reports to each group; so each topic holds what its loss would lose."""
         period = plan.window_at(int(time.time() * 1000))
         batch = Batch(period, REPORTS // 2, None, {"v": np.arange(REPORTS // 2) % 4})
-        for group in range(2):
+        for group in groups:
             topic = plan_names(plan, self.namespace).reports(group)
             body = encode_batch(plan, group, batch)
             self.sink.send(topic, uuid.uuid4().bytes, body, partition=0).wait(30)

@@ -19,7 +19,8 @@ from tests.support.service.processes import until
 from tests.support.service.recount import recount_grr, stored_counts
 
 WINDOW = 5
-GRACE = 3
+GRACE = 15
+"""Seconds for which a starved sender may hold a batch: the tests count none as late."""
 REPORTS = 20
 
 
