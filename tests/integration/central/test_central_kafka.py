@@ -47,7 +47,7 @@ def test_every_window_is_released_once_and_an_idle_partition_does_not_hold_it(
         delta="1e-6",
         levels=2,
         start=int(time.time()) - 1,
-        window=6,
+        window=8,
         releases=2,
         partitions=3,
     )
@@ -56,7 +56,9 @@ def test_every_window_is_released_once_and_an_idle_partition_does_not_hold_it(
     account = BudgetAccount.create(tmp_path / "budget.json", plan.new_ledger)
     other = BudgetAccount.create(tmp_path / "other.json", plan.new_ledger)
     users = [f"u{i}" for i in range(2000)]
-    assert submit(plan, broker, names, users, [["F"] * 2000, ["nurse"] * 2000]) == 2000
+    # In one batch: a slow broker cannot put a part of them into the second window.
+    columns = [["F"] * 2000, ["nurse"] * 2000]
+    assert submit(plan, broker, names, users, columns, batch_size=2000) == 2000
     run_to_the_end(plan, broker, names, account)
     releases = list(subscribe_releases(broker, names, follow=False))
     assert [r.manifest["window"] for r in releases] == [0, 1]

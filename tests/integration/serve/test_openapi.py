@@ -19,6 +19,7 @@ CHECKS = [
     checks.response_schema_conformance,
 ]
 EXAMPLES = 40
+SECONDS = 60.0
 GOOD = (
     ("/v1/plans", {}),
     ("/v1/plans/{name}", {}),
@@ -56,7 +57,7 @@ def test_answers_are_as_described(
         path_parameters={"name": serving.service.plan.name} if "{name}" in path else {},
         query=query,
     )
-    found = case.call()
+    found = case.call(timeout=SECONDS)
     assert found.status_code == 200, found.text
     case.validate_response(found, checks=CHECKS)
 
@@ -75,7 +76,7 @@ def test_generated_requests_get_described_answers(
         if real and "attributes" in (case.query or {}):
             number = len(case.query["attributes"])
             case.query = {**case.query, "attributes": ["a0", "a1", "a2"][: 1 + number % 3]}
-        found = case.call()
+        found = case.call(timeout=SECONDS)
         answers.add(found.status_code)
         case.validate_response(found, checks=CHECKS)
 
