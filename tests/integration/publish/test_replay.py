@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 # Long enough for the processes to start, and the records to be sent, on a busy machine.
 WINDOW_SECONDS = 12
-START_SECONDS = 20
+START_SECONDS = 30
 RECORDS = 1800
 WINDOWS = 3
 
@@ -80,13 +80,13 @@ def test_a_replayed_log_gives_identical_finals(kafka_bootstrap: str, tmp_path: P
 
     live = Process(tmp_path / "live.log", "consume", *where)
     try:
-        live.ready()
+        # The producer waits for the start of the plan; the log waits for the worker.
         rate = RECORDS / (WINDOW_SECONDS * WINDOWS - 12)
         sent = run("produce", *where, "--records", records, "--rate", rate, seconds=180)
         assert sent.returncode == 0, sent.stderr
         until("all windows final and tested", lambda: published("calmstream"), 180)
         live.signal(signal.SIGTERM)
-        assert live.wait(30) == 0
+        assert live.wait(60) == 0
     finally:
         live.kill()
 

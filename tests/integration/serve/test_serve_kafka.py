@@ -33,7 +33,7 @@ def new_plan() -> Plan:
     """Return a plan of windows of three seconds, for longer than the test takes."""
     plan = published_plan(groups=3, partitions=1)
     start = int(time.time())
-    return replace(plan, start=start, window=3, expires=start + WINDOWS * 3, grace=1, skew=1)
+    return replace(plan, start=start, window=3, expires=start + WINDOWS * 3, grace=10, skew=1)
 
 
 def follow(lines: Iterator[str], reports: int) -> None:

@@ -139,7 +139,7 @@ class PostgresServer:
             password=PASSWORD,
             dbname=database,
             autocommit=True,
-            connect_timeout=5,
+            connect_timeout=30,
         )
 
     def address(self, database: str) -> str:
