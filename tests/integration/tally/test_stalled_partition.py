@@ -28,10 +28,10 @@ from tests.support.tally import body
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-# The first window ends about 20 s after the start, after the halt and before the worker stops; the
+# The first window ends about 45 s after the start, after the halt and before the worker stops; the
 # second ends long after the thaw, on a slow machine too.
-WINDOW, GRACE, AGE = 240, 1, 220
-STALL_SECONDS = 50.0
+WINDOW, GRACE, AGE = 600, 1, 555
+STALL_SECONDS = 90.0
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def lead(bootstrap: str, leaders: dict[Partition, int], everything_else: int) ->
     try:
         wanted = dict.fromkeys(led(admin), everything_else) | leaders
         admin.alter_partition_reassignments({TopicPartition(*p): [n] for p, n in wanted.items()})
-        until("every partition has its leader", lambda: led(admin) == wanted, 30)
+        until("every partition has its leader", lambda: led(admin) == wanted, 60)
     finally:
         admin.close()
 
@@ -147,15 +147,15 @@ class Scene:
         return "" if verdict.well else verdict.detail
 
     def accepted(self, count: int) -> None:
-        until(f"{count} accepted", lambda: self.stage.accepted() == count, 30)
+        until(f"{count} accepted", lambda: self.stage.accepted() == count, 60)
 
     def close(self) -> None:
         self.stop.set()
-        self.thread.join(30)
+        self.thread.join(60)
         self.stage.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_stalled_partition_holds_up_its_windows_and_nothing_else(
     pair: tuple[NativeKafka, NativeKafka],
 ) -> None:
@@ -163,22 +163,22 @@ def test_a_stalled_partition_holds_up_its_windows_and_nothing_else(
     scene = Scene(first, second)
     try:
         for delivery in scene.send(scene.other, 0, 30) + scene.send(scene.alone, 0, 20):
-            delivery.wait(20)
+            delivery.wait(60)
         scene.accepted(50)
         second.freeze()
         frozen = time.monotonic()
 
         # The other partition is tallied as before, and closes its window in time.
         for delivery in scene.send(scene.other, 0, 25):
-            delivery.wait(30)
+            delivery.wait(60)
         scene.accepted(75)
         sent_to_stalled = scene.send(scene.alone, 1, 40)
-        until("the other closed", lambda: scene.closed_windows(scene.other) >= 1, 60)
+        until("the other closed", lambda: scene.closed_windows(scene.other) >= 1, 120)
         late = time.time() - (scene.stage.plan.start + WINDOW + GRACE)
         assert not any(delivery.done() for delivery in sent_to_stalled)
 
         # The stall is reported by name; the window stays open, because its counts are incomplete.
-        until("the stall is reported", lambda: scene.live() == f"{scene.alone} stands still", 60)
+        until("the stall is reported", lambda: scene.live() == f"{scene.alone} stands still", 120)
         assert scene.closed_windows(scene.alone) == 0
         assert scene.final_windows() == 0
         assert scene.running.thread.is_alive(), scene.running.failures
@@ -189,8 +189,8 @@ def test_a_stalled_partition_holds_up_its_windows_and_nothing_else(
         for delivery in sent_to_stalled:
             delivery.wait(60)
         scene.accepted(115)
-        until("well again", lambda: not scene.live(), 30)
-        until("the final", lambda: scene.final_windows() >= 1, 30)
+        until("well again", lambda: not scene.live(), 60)
+        until("the final", lambda: scene.final_windows() >= 1, 60)
         exact(scene)
     finally:
         second.thaw()
