@@ -24,7 +24,7 @@ from estimators.plan.request import Request
 from tests.support.service.processes import Process, command, run, until
 from tests.support.service.recount import read_all, recount_grr, stored_counts
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 REPORTS = 1_000_000
 FEWER = 300_000

@@ -28,7 +28,7 @@ from tests.brokers.provide import required
 from tests.brokers.secured import MECHANISM, SecuredKafka
 from tests.support.service.processes import Process, run, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 ROLES = ["edge", "tally", "publisher", "subscriber", "replay"]
 DEADLINE = 120.0

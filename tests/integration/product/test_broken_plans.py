@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.service.broken_plans import FAULTS, Soak
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_a_broken_plan_harms_no_other(kafka_bootstrap: str, tmp_path: Path) -> None:

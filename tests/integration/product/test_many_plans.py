@@ -13,7 +13,7 @@ from consumer.subscribe.subscribe import plan_names
 from tests.support.service.many_plans import REPORTS, Scene, plan_of
 from tests.support.service.processes import run, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_plans_come_and_go_and_a_fault_stays_with_its_plan(

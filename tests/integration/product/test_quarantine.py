@@ -16,7 +16,7 @@ from tests.support.logs import read_reports
 from tests.support.service.many_plans import REPORTS, Scene, plan_of
 from tests.support.service.processes import until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
 COUNTED_SECONDS = 60
 """Longest time until reports of a healthy plan are counted while another one is broken."""

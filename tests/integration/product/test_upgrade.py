@@ -16,7 +16,7 @@ from estimators.plan import Plan
 from tests.support.service.processes import Process, run, until
 from tests.support.service.several_plans import WINDOW, Sender, compare, finals, small_plan
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[3]
 LAST_RELEASE = "eba4d3e"
 """The last version without folders of plans."""

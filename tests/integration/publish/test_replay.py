@@ -20,7 +20,7 @@ from estimators.plan.request import Request
 from tests.support.service.processes import Process, run, until
 from tests.support.service.recount import read_all
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
 # Long enough for the processes to start, and the records to be sent, on a busy machine.
 WINDOW_SECONDS = 12

@@ -15,7 +15,7 @@ from tests.support.sink.kills import WrittenFolder, WrittenTopic, kill_sinks, st
 from tests.support.sink.postgres import PASSWORD, PostgresServer, provided
 from tests.support.sink.targets import KINDS, expected_results, place, postgres_place
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from tests.support.service.processes import Process, run, until
 from tests.support.typescript.package import built, chromium
 from tests.support.typescript.package import run as run_node
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
 DEVICES = 300
 SIGMAS = 6
