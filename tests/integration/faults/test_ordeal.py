@@ -33,10 +33,10 @@ def test_faults_change_no_count(tmp_path: Path) -> None:
             reports=130_000,
             rate=5000,
             workers=3,
-            session=3.0,
+            session=6.0,
             window=4,
             grace=6,
-            latest=60.0,
+            latest=120.0,  # the soak judges the time, on a machine that does nothing else
         )
         faults = ["kill", "resend", "freeze", "terminate", "broker", "kill"]
         outcome = ordeal.play(faults, pause=0.3)
@@ -44,5 +44,5 @@ def test_faults_change_no_count(tmp_path: Path) -> None:
         broker.close()
     print("\n".join(outcome.lines()))  # noqa: T201 - shown with -s, and on failure
     assert outcome.faults == 6
-    assert outcome.during >= 4, "most faults must hit a flow"
+    assert outcome.during == 6, "faults must hit a flow"
     assert outcome.resent > 0

@@ -131,7 +131,7 @@ class Stalls:
         self.crew = Crew(self._directory, where, ["tally"] * WORKERS, settings)
         sender = threading.Thread(target=self._send, daemon=True)
         try:
-            until("every partition closes windows", self._all_closing, 60, POLL_SECONDS)
+            until("every partition closes windows", self._all_closing, 120, POLL_SECONDS)
             if self.result.traffic:
                 sender.start()
             self._inject_faults()
