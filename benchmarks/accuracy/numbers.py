@@ -8,7 +8,10 @@ Wave answers about one number only. ``--shuffled`` puts the levels of all number
 order, which then means nothing.
 
     python -m benchmarks.accuracy.numbers run [--repeats N] [--shuffled] [--only adult]
+    python -m benchmarks.accuracy.numbers again [--shuffled] [--only adult]
     python -m benchmarks.accuracy.numbers table
+
+``again`` replaces the results of ``noise-aware`` on numbers by those of today's code.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ from estimators.marginal import Marginal, inside
 from estimators.methods.base import Model
 from estimators.noise_aware.model import NoiseAwareModel
 from estimators.plan.pilots import Pooled
+from estimators.plan.plan import Plan
 from estimators.plan.request import Request
+from estimators.tally import Tally
 
 
 def _steps(first: float, step: float, bins: int = 64) -> list[float]:
@@ -108,16 +113,10 @@ def measure(dataset: str, epsilon: str, users: int, repeat: int, *, shuffled: bo
     """Measure one repeat: errors and coverage by name of method."""
     domain, records = load(dataset, shuffled=shuffled)
     codes = draw(records, users, np.random.default_rng([repeat, 1]))
-    method = methods.get("noise-aware")
     found: dict[str, Any] = {}
     for name, asked in (("plain", plain(domain)), ("smooth", domain)):
-        plan = local_plan(method, Request(asked, epsilon, users, 2))
-        tallies = collect(plan, codes, np.random.SeedSequence([repeat, 2]), exact=True)
-        started = time.process_time()
-        model = NoiseAwareModel(plan, tallies)
-        found[f"{name} seconds"] = time.process_time() - started
-        found |= {f"{name} {k}": v for k, v in _errors(domain, codes, model, repeat).items()}
-        found |= {f"{name} {k}": v for k, v in _coverage(domain, codes, model, repeat).items()}
+        own, plan, tallies = _own(domain, codes, asked, epsilon, repeat)
+        found |= {f"{name} {k}": v for k, v in own.items()}
     if shuffled:
         same = Pooled(plain(domain), 2, plan.groups, plan.mechanisms)
         errors = _errors(domain, codes, NoiseAwareModel(same, tallies), repeat)
@@ -134,6 +133,19 @@ def measure(dataset: str, epsilon: str, users: int, repeat: int, *, shuffled: bo
         errors = _errors_of_numbers(domain, codes, Margins(tables), repeat)
         found |= {f"{name} {k}": v for k, v in errors.items()}
     return found
+
+
+def _own(
+    domain: Domain, codes: Codes, asked: Domain, epsilon: str, repeat: int
+) -> tuple[dict[str, float], Plan, list[Tally]]:
+    """Return seconds, errors and coverage of noise-aware with its own plan, and both inputs."""
+    plan = local_plan(methods.get("noise-aware"), Request(asked, epsilon, len(codes), 2))
+    tallies = collect(plan, codes, np.random.SeedSequence([repeat, 2]), exact=True)
+    started = time.process_time()
+    model = NoiseAwareModel(plan, tallies)
+    found = {"seconds": time.process_time() - started}
+    found |= _errors(domain, codes, model, repeat) | _coverage(domain, codes, model, repeat)
+    return found, plan, tallies
 
 
 def _errors_of_numbers(domain: Domain, codes: Codes, model: Model, repeat: int) -> dict[str, float]:
@@ -175,7 +187,8 @@ def _errors(domain: Domain, codes: Codes, model: Model, repeat: int) -> dict[str
 
 def _coverage(domain: Domain, codes: Codes, model: Any, repeat: int) -> dict[str, float]:
     """Return the shares of 95 % intervals of means, quantiles and ranges that hold the truth."""
-    held: dict[str, list[bool]] = {"mean_held": [], "quantile_held": [], "range_held": []}
+    names = ("mean_held", "median_held", "quantile_held", "range_held")
+    held: dict[str, list[bool]] = {name: [] for name in names}
     for j, attribute in enumerate(domain.attributes):
         if attribute.kind is None:
             continue
@@ -185,6 +198,7 @@ def _coverage(domain: Domain, codes: Codes, model: Any, repeat: int) -> dict[str
         exact = domain.histogram(codes, (j,)) / len(codes)
         truth = Distribution(own, exact, np.zeros((size, size)))
         held["mean_held"].append(_holds(found.mean(), truth.mean()))
+        held["median_held"].append(_holds(found.quantile(0.5), truth.quantile(0.5)))
         held["quantile_held"] += [_holds(found.quantile(q), truth.quantile(q)) for q in SHARES]
         random = np.random.default_rng([repeat, 6, j])
         for _ in range(20):
@@ -218,6 +232,20 @@ def run(repeats: int, *, shuffled: bool, only: str) -> None:
                 print(key, repeat, flush=True)
 
 
+def again(*, shuffled: bool, only: str) -> None:
+    """Measure only ``smooth`` again in all repeats that have results, from the same draws."""
+    ledger = Ledger("numbers")
+    for key, dataset, epsilon, users in cases(shuffled=shuffled):
+        if only not in ("", dataset):
+            continue
+        domain, records = load(dataset, shuffled=shuffled)
+        for repeat, before in enumerate(ledger.results(key)):
+            codes = draw(records, users, np.random.default_rng([repeat, 1]))
+            found, *_ = _own(domain, codes, domain, epsilon, repeat)
+            ledger.add(key, repeat, before | {f"smooth {k}": v for k, v in found.items()})
+            print(key, repeat, flush=True)
+
+
 RATIOS = {
     "ranges": ("smooth range_mse", "plain range_mse"),
     "ranges, wave": ("smooth range_mse", "wave range_mse"),
@@ -240,6 +268,7 @@ SAME = {
 }
 HELD = {
     "means": "mean_held",
+    "medians": "median_held",
     "quantiles": "quantile_held",
     "ranges": "range_held",
     "cells of pairs": "pair_held",
@@ -285,12 +314,18 @@ def table() -> str:
             if not found:
                 continue
             cells = [
-                f"{100 * np.mean([r[f'smooth {held}'] for r in found]):.0f} "
-                f"({100 * np.mean([r[f'plain {held}'] for r in found]):.0f})"
+                f"{_percent(found, f'smooth {held}')} ({_percent(found, f'plain {held}')})"
                 for held in HELD.values()
             ]
             lines.append(f"| {name.rstrip(',') or 'all'} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _percent(results: list[dict[str, Any]], name: str) -> str:
+    """Return a mean share in percent; a dash where a result lacks it."""
+    if not all(name in result for result in results):
+        return "–"
+    return f"{100 * np.mean([result[name] for result in results]):.0f}"
 
 
 def _row(name: str, repeats: object, ratios: np.ndarray) -> str:
@@ -300,13 +335,15 @@ def _row(name: str, repeats: object, ratios: np.ndarray) -> str:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("what", choices=("run", "again", "table"))
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--shuffled", action="store_true")
     parser.add_argument("--only", default="", choices=("", *NUMBERS))
     args = parser.parse_args()
     if args.what == "run":
         run(args.repeats, shuffled=args.shuffled, only=args.only)
+    if args.what == "again":
+        again(shuffled=args.shuffled, only=args.only)
     page = table()
     (RESULTS / "numbers.md").write_text(page)
     print(page)

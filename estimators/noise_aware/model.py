@@ -95,7 +95,9 @@ class Regime:
         else:
             posterior = ordered_margins.fit(features, statistics, ordered)
         third = third_moments.fit(statistics, posterior) if statistics.higher else None
-        moments = MomentTables(features, posterior, third, self.inflation, statistics.blocks)
+        moments = MomentTables(
+            features, posterior, third, self.inflation, statistics.blocks, ordered.levels
+        )
         if self.joint_share is None:
             return moments
         whole = joint.fit(statistics)

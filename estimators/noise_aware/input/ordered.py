@@ -6,7 +6,7 @@ generalised least squares. See noise-aware.md, section 11.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,12 +38,22 @@ class Levels:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Signs:
+    """Unbiased estimates of mean signs, independent of each other and of all tables."""
+
+    rows: Floats  # (signs, labels): the sign of each label, 1 or -1
+    values: Floats  # (signs,): estimates of the mean over the margin
+    variances: Floats  # (signs,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MarginEstimate:
     """An unbiased estimate of a margin."""
 
     table: Floats  # (labels,); of sum 1 only if the mechanisms fix the sum; may be negative
     precision: Floats  # (labels, labels): inverse covariance, for differences of sum 0
     near: Floats  # (labels,): a valid table at which the covariance was taken
+    signs: Signs | None = None  # The signs among the pooled estimates; None without any
 
 
 def levels_of(attribute: Attribute) -> Levels | None:
@@ -113,30 +123,46 @@ class OrderedMargins:
         """
         size = expected.size
         total, weighted = np.zeros((size, size)), np.zeros(size)
+        for view, mechanism, n, counts in self._views(i):
+            if view.kind != "cell":
+                continue
+            shape, axes = self._plan.domain.shape(view.attributes), [view.attributes.index(i)]
+            covariance = mechanism.table_covariance(n, expected, shape, axes)
+            if mechanism.fixed_total:
+                # The sum has no noise. Noise added to it changes no difference of sum 0.
+                covariance = covariance + float(np.trace(covariance)) / size**2
+            precision = np.linalg.inv(covariance)
+            total += precision
+            weighted += precision @ mechanism.table(counts, n, shape, axes)
+        signs = self._signs(i, expected)
+        if signs is not None:
+            total += (signs.rows.T / signs.variances) @ signs.rows
+            weighted += signs.rows.T @ (signs.values / signs.variances)
+        if not total.any():
+            return None
+        pooled = np.asarray(np.linalg.solve(total, weighted), np.float64)
+        return MarginEstimate(pooled, (total + total.T) / 2.0, expected, signs)
+
+    def _views(self, i: int) -> Iterator[tuple[View, Mechanism, int, Counts]]:
+        """Yield the views of attribute i that have reports, with their number and counts."""
         for group, mechanism, tally in zip(
             self._plan.groups, self._plan.mechanisms, self._tallies, strict=True
         ):
             for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
-                if n == 0 or i not in view.attributes:
-                    continue
-                if view.kind != "cell":
-                    if view.kind == "parity" and len(view.attributes) == 1:
-                        row, value, variance = _sign(view, mechanism, n, counts, expected)
-                        total += np.outer(row, row) / variance
-                        weighted += row * (value / variance)
-                    continue
-                shape, axes = self._plan.domain.shape(view.attributes), [view.attributes.index(i)]
-                covariance = mechanism.table_covariance(n, expected, shape, axes)
-                if mechanism.fixed_total:
-                    # The sum has no noise. Noise added to it changes no difference of sum 0.
-                    covariance = covariance + float(np.trace(covariance)) / size**2
-                precision = np.linalg.inv(covariance)
-                total += precision
-                weighted += precision @ mechanism.table(counts, n, shape, axes)
-        if not total.any():
+                if n > 0 and i in view.attributes:
+                    yield view, mechanism, n, counts
+
+    def _signs(self, i: int, expected: Floats) -> Signs | None:
+        """Return the estimates of the signs of attribute i; None without reports on any."""
+        found = [
+            _sign(view, mechanism, n, counts, expected)
+            for view, mechanism, n, counts in self._views(i)
+            if view.kind == "parity" and len(view.attributes) == 1
+        ]
+        if not found:
             return None
-        pooled = np.asarray(np.linalg.solve(total, weighted), np.float64)
-        return MarginEstimate(pooled, (total + total.T) / 2.0, expected)
+        rows, values, variances = (np.array(part) for part in zip(*found, strict=True))
+        return Signs(rows, values, variances)
 
 
 def _sign(

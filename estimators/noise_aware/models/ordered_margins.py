@@ -1,8 +1,9 @@
 """The posterior of moments where some attributes have an order.
 
 The margin of such an attribute becomes a mixture: with the probability that its order says
-something the smooth margin (`smooth_margin`), else the margin of the categories. Dependence is
-modelled between merged levels (`merged`). See noise-aware.md, section 11.
+something the smooth margin (`smooth_margin`), else the margin of the categories, which has the
+same sums over wide blocks of levels (`wide_sums`). Dependence is modelled between merged levels
+(`merged`). See noise-aware.md, section 11.
 """
 
 from __future__ import annotations
@@ -17,10 +18,16 @@ from estimators.noise_aware.models import low_rank, smooth_margin
 from estimators.noise_aware.models.merged import Margin, Merged
 from estimators.noise_aware.models.posterior import Posterior
 from estimators.noise_aware.models.smooth_margin import SmoothMargin
+from estimators.noise_aware.models.wide_sums import read_signs, with_sums_of
 from estimators.noise_aware.priors import LEVEL_SHARE, SHARE_VARIANCE
 
 LEAST_SHARE = 0.05
 """Part of the even table in the table at which covariances are taken."""
+
+SELECTION = 1.5
+"""Sensitivity of the smooth margin to its estimate, in units of its posterior variance. Fits to
+estimates with fresh noise vary more than the draws of one fit: see benchmarks/findings.md.
+"""
 
 
 def fit(features: Features, statistics: Statistics, ordered: OrderedMargins) -> Posterior:
@@ -33,12 +40,13 @@ def fit(features: Features, statistics: Statistics, ordered: OrderedMargins) -> 
     alone = _of_categories(features, statistics, ordered)
     random = np.random.default_rng(20200614)  # fixed: equal tallies give equal answers
     smooth = {i: _smooth(plain, ordered, i, random) for i, plain in alone.items()}
-    first = {i: mixed(plain, smooth[i], random) for i, plain in alone.items()}
+    count = {i: int(levels.ordered.sum()) for i, levels in ordered.levels.items()}
+    first = {i: mixed(plain, smooth[i], count[i], random) for i, plain in alone.items()}
     merged = Merged.of(features, ordered.levels, first)
     short = features.size > low_rank.LARGE
     posterior = low_rank.fit(merged.features, merged.statistics(statistics), short=short)
     margins = {
-        i: mixed(merged.with_shares(posterior, i, plain), smooth[i], random)
+        i: mixed(merged.with_shares(posterior, i, plain), smooth[i], count[i], random)
         for i, plain in alone.items()
     }
     return merged.expanded(posterior, margins)
@@ -73,11 +81,18 @@ def _smooth(plain: Margin, ordered: OrderedMargins, i: int, random: np.random.Ge
     return estimate, smooth_margin.fit(estimate, ordered.levels[i], random)
 
 
-def mixed(plain: Margin, found: Smooth, random: np.random.Generator) -> Margin:
-    """Return a mixture of a smooth margin and that of categories, ``plain``."""
+def mixed(plain: Margin, found: Smooth, levels: int, random: np.random.Generator) -> Margin:
+    """Return a mixture of a smooth margin and that of categories, ``plain``.
+
+    The first ``levels`` labels have an order. The margin of categories reads signs and has the wide
+    sums of the smooth one before: its own would have more noise.
+    """
     if found is None:
         return plain
     estimate, smooth = found
+    if estimate.signs is not None:
+        plain = read_signs(plain, estimate.signs, random)
+    plain = with_sums_of(plain, Margin(smooth.mean, smooth.draws), levels)
     share = share_of_smooth(estimate, smooth, plain.mean, plain.drawn)
     mean, drawn = share * smooth.mean + (1.0 - share) * plain.mean, plain.drawn.copy()
     # As many draws are smooth as have that probability.
@@ -102,7 +117,7 @@ def share_of_smooth(
     if square == 0.0:
         return LEVEL_SHARE
     # The sum of the sensitivities to the estimate, in units of its covariance.
-    freedom = float((smooth.draws.var(axis=0) - drawn.var(axis=0)).sum())
+    freedom = float((SELECTION * smooth.draws.var(axis=0) - drawn.var(axis=0)).sum())
     best = (float(gap @ (estimate.table - plain)) - freedom) / square
     variance = float(gap @ np.linalg.solve(estimate.precision, gap)) / square**2
     known = SHARE_VARIANCE / (SHARE_VARIANCE + variance)

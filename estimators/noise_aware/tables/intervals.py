@@ -21,6 +21,9 @@ fit the data as well, but the draws come from one; real errors are about 1.2 tim
 INFLATION_TRAITS = 1.15
 """The same for latent traits of more than 9 attributes, whose prior learns from more pairs."""
 
+INFLATION_SMOOTH = 1.1
+"""The same for the margin of one ordered attribute: its draws come from many priors."""
+
 FEW_DRAWS = 1.05
 """Inflation for few draws: the ratio of the 97.5 % quantiles of Student's t of 25 degrees of
 freedom and of a normal variable; 40 draws of a few chains count as some 25 independent ones."""

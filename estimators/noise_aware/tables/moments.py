@@ -6,7 +6,7 @@ from their pair tables. See noise-aware.md, sections 7 and 8.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 
@@ -21,7 +21,11 @@ from estimators.noise_aware.models.third_moments import ThirdMoments
 from estimators.noise_aware.priors import THIRD_OF_PAIRS
 from estimators.noise_aware.tables.binary import BinaryTables
 from estimators.noise_aware.tables.grouped import log_normal, of_draws, of_interactions
-from estimators.noise_aware.tables.intervals import half_width, log_normal_stderr
+from estimators.noise_aware.tables.intervals import (
+    INFLATION_SMOOTH,
+    half_width,
+    log_normal_stderr,
+)
 from estimators.noise_aware.tables.misfit import Fitted
 from estimators.noise_aware.tables.thirds import Thirds
 from estimators.numerics.contraction import contract
@@ -46,14 +50,17 @@ class MomentTables:
         third: ThirdMoments | None,
         inflation: float,
         blocks: Mapping[Attributes, tuple[Floats, float]],
+        smooth: Collection[int] = (),
     ) -> None:
         """Keep the moments; ``inflation`` multiplies deviations, see `intervals.INFLATION`.
 
-        ``blocks`` are those of `Statistics`; ``third`` belongs to binary domains.
+        ``blocks`` are those of `Statistics`; ``third`` belongs to binary domains. Attributes in
+        ``smooth`` have smooth margins, with an inflation of their own.
         """
         self._features, self._posterior, self._inflation = features, posterior, inflation
         all_binary = bool(features.binary.all())
         self.binary = BinaryTables(posterior, third, inflation) if all_binary else None
+        self._smooth = frozenset(smooth)
         self._thirds = Thirds(features, blocks, self._mean_table)
 
     def answer(self, attributes: Attributes) -> tuple[Floats, Floats]:
@@ -68,7 +75,7 @@ class MomentTables:
         if len(attributes) > 2:
             variance = drawn.var(axis=0) + self._unmodelled(attributes)
             return table, log_normal_stderr(table, np.sqrt(variance))
-        return table, self._inflation * drawn.std(axis=0)
+        return table, self._inflation_of(attributes) * drawn.std(axis=0)
 
     def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
         """Return sums over groups of labels and their covariance; see `model.MomentModel`."""
@@ -81,7 +88,7 @@ class MomentTables:
             spread = of_draws(drawn, members)
         sums = contract(table, members).ravel()
         if len(attributes) <= 2:
-            return sums, self._inflation**2 * spread
+            return sums, self._inflation_of(attributes) ** 2 * spread
         if self.binary is None:
             spread += self._unmodelled_groups(attributes, members)
         return sums, log_normal(sums, spread)
@@ -93,6 +100,11 @@ class MomentTables:
             Fitted(post.means, post.mean_variance, more * post.mean_variance),
             Fitted(post.products, post.product_variance, more * post.product_variance),
         )
+
+    def _inflation_of(self, attributes: Attributes) -> float:
+        """Return the inflation of the deviations of a table of one or two attributes."""
+        alone = len(attributes) == 1 and attributes[0] in self._smooth
+        return INFLATION_SMOOTH if alone else self._inflation
 
     def _drawn(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Return a table and its posterior draws: shapes (*cardinalities), (draws, *that)."""

@@ -131,6 +131,33 @@ def test_estimates_with_signs_are_unbiased_with_the_stated_covariance(plan: Plan
     np.testing.assert_allclose(away.std(axis=0), deviation, rtol=0.2)
 
 
+def test_signs_are_estimated_beside_the_pooled_estimate(plan: Plan) -> None:
+    random = np.random.default_rng(9)
+    codes = np.stack([random.binomial(31, 0.3, 40_000), random.integers(3, size=40_000)], axis=1)
+    codes = codes.astype(np.uint16)
+    tallies, even = tallies_of(plan, codes, 3), np.full(32, 1 / 32)
+    both = OrderedMargins(plan, tallies).estimate(0, even)
+    kept = [
+        replace(t, n=t.n * np.array([v.kind == "cell" for v in g.views]))
+        for g, t in zip(plan.groups, tallies, strict=True)
+    ]
+    tables = OrderedMargins(plan, kept).estimate(0, even)
+    assert both is not None
+    assert both.signs is not None
+    assert tables is not None
+    assert tables.signs is None
+    rows, variances = both.signs.rows, both.signs.variances
+    assert rows.shape == (len(signs_of(plan)), 32)
+    parities = [
+        [(level & mask).bit_count() % 2 for level in range(32)] for (mask,) in signs_of(plan)
+    ]
+    np.testing.assert_array_equal(rows, 1.0 - 2.0 * np.array(parities))
+    truth = rows @ np.bincount(codes[:, 0], minlength=32) / len(codes)
+    assert (np.abs(both.signs.values - truth) < 5.0 * np.sqrt(variances)).all()
+    more = rows.T @ np.diag(1.0 / variances) @ rows
+    np.testing.assert_allclose(both.precision, tables.precision + more, rtol=1e-8, atol=1e-6)
+
+
 def test_the_posterior_of_categories_reads_tables_only(plan: Plan) -> None:
     codes = np.random.default_rng(2).integers([32, 3], size=(5000, 2)).astype(np.uint16)
     tallies = tallies_of(plan, codes, 1)

@@ -15,9 +15,10 @@ from estimators.noise_aware.input.ordered import MarginEstimate, OrderedMargins,
 from estimators.noise_aware.input.statistics import Statistics, collect
 from estimators.noise_aware.model import NoiseAwareModel
 from estimators.noise_aware.models import low_rank, ordered_margins
-from estimators.noise_aware.models.ordered_margins import share_of_smooth
+from estimators.noise_aware.models.ordered_margins import SELECTION, share_of_smooth
 from estimators.noise_aware.models.smooth_margin import SmoothMargin
 from estimators.noise_aware.priors import LEVEL_SHARE, SHARE_VARIANCE
+from estimators.noise_aware.tables.moments import MomentTables
 from estimators.plan.pilots import Pooled
 from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
 
@@ -138,8 +139,9 @@ def test_the_weight_of_the_smooth_margin_minimises_an_unbiased_estimate_of_the_e
     for _ in range(400):
         x = mean + deviation * random.normal(size=size)
         estimate = MarginEstimate(x, np.eye(size) / deviation**2, x)
-        # Draws whose variance is gain times the variance of the estimate.
-        smooth = SmoothMargin(one * x, np.sqrt(one) * spread)
+        # Draws whose variance is gain times the variance of the estimate. Those of the smooth
+        # margin have less by the factor `SELECTION`.
+        smooth = SmoothMargin(one * x, np.sqrt(one / SELECTION) * spread)
         found.append(share_of_smooth(estimate, smooth, two * x, np.sqrt(two) * spread))
     known = SHARE_VARIANCE / (SHARE_VARIANCE + deviation**2 / (0.64 * np.square(mean).sum()))
     expected = known * best + (1 - known) * LEVEL_SHARE
@@ -198,6 +200,23 @@ def test_larger_tables_have_the_smooth_margins(models: Models) -> None:
         assert (table >= 0.0).all()
         found = table.sum(axis=tuple(range(1, len(attributes))))
         np.testing.assert_allclose(found, margin, atol=2e-4)
+
+
+def test_margins_with_an_order_state_the_deviations_of_their_draws_times_1_1(
+    models: Models,
+) -> None:
+    *_, plain, smooth = models
+    for model, inflation in ((plain, 1.25), (smooth, 1.1)):
+        assert isinstance(model.fitted, MomentTables)
+        _, drawn = model.fitted._drawn((0,))
+        stated = model.fitted.answer((0,))[1]
+        np.testing.assert_allclose(stated, inflation * drawn.std(axis=0))
+        halves = np.repeat(np.eye(2), 12, axis=1)
+        _, covariance = model.fitted.grouped((0,), [halves])
+        half = inflation * (drawn @ halves[0]).std()
+        assert np.sqrt(covariance[0, 0]) == pytest.approx(half)
+        _, drawn = model.fitted._drawn((0, 2))
+        np.testing.assert_allclose(model.fitted.answer((0, 2))[1], 1.25 * drawn.std(axis=0))
 
 
 def test_attributes_without_an_order_keep_their_answers_bit_by_bit(models: Models) -> None:
