@@ -17,7 +17,8 @@ publisher. It prints, for each process:
   was not counted, before, while, and after another plan came and went (looks come every 0.3 s); and
   the time from a new file to the first counted report.
 
-Without ``--bootstrap`` the program starts its own Kafka broker.
+Without ``--bootstrap`` the program starts its own Kafka broker. On a given broker it deletes its
+topics at the end.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ from benchmarks.service.plans_setting import (
     start,
 )
 from broker.transport import Broker
-from calmstream.topics import ensure_topics
 from consumer.metrics.registry import plan_label
 from consumer.subscribe.subscribe import plan_names
+from estimators.plan import Plan
 from tests.brokers.native import NativeKafka
 from tests.support.service.processes import Process, until
 
@@ -118,9 +119,7 @@ def measure(stack: ExitStack, bootstrap: str, plans: Plans, seconds: float) -> N
     """Measure a run of one worker and one publisher."""
     broker = stack.enter_context(Connection(bootstrap))
     began = time.monotonic()
-    for plan in plans.plans:
-        ensure_topics(broker, plan, plan_names(plan, plans.namespace))
-        plans.put(plan)
+    plans.put_all(stack, broker)
     print(f"{len(plans.plans)} plans, topics created in {time.monotonic() - began:.0f} s")
     processes = {role: start(stack, bootstrap, plans, role) for role in ("tally", "publish")}
     time.sleep(10)
@@ -129,6 +128,7 @@ def measure(stack: ExitStack, bootstrap: str, plans: Plans, seconds: float) -> N
     for role, process in processes.items():
         share = (cpu_seconds(process) - before[role]) / seconds
         print(f"{role}: idle {100 * share:.1f} % of a core; {resources(process)}")
+    stack.callback(plans.delete_topics, broker, _new_plan(plans))
     come_and_go(broker, plans, processes["tally"])
 
 
@@ -143,7 +143,7 @@ def come_and_go(broker: Broker, plans: Plans, worker: Process) -> None:
     time.sleep(15)
     share = (cpu_seconds(worker) - cpu) / 15
     print(f"reports flow, {100 * share:.0f} % of a core; uncounted for {pauses.longest()}")
-    new = replace(plans.plans[0], name="many-new")
+    new = _new_plan(plans)
     came = time.monotonic()
     plans.put(new)
     names = plan_names(new, plans.namespace)
@@ -166,6 +166,10 @@ def come_and_go(broker: Broker, plans: Plans, worker: Process) -> None:
 
     until("every report is counted once", all_counted, 60)
     print(f"all {len(plans.plans) * total:,} reports counted once")
+
+
+def _new_plan(plans: Plans) -> Plan:
+    return replace(plans.plans[0], name="many-new")
 
 
 def _exists(broker: Broker, topic: str) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from broker.kafka import connect
 from broker.transport import Broker, Sink
+from calmstream.topics import ensure_topics
 from consumer.subscribe.subscribe import plan_names
 from estimators.plan import Plan
 from estimators.wire.batch import Batch, encode_batch
@@ -43,6 +44,21 @@ class Plans:
     def take(self, plan: Plan) -> None:
         """Take a plan from the folder."""
         (self.folder / f"{plan.name}.json").unlink()
+
+    def put_all(self, stack: ExitStack, broker: Broker) -> None:
+        """Create the topics of all plans, to be deleted at the end, and put the plans in."""
+        for plan in self.plans:
+            stack.callback(self.delete_topics, broker, plan)
+            ensure_topics(broker, plan, plan_names(plan, self.namespace))
+            self.put(plan)
+
+    def delete_topics(self, broker: Broker, plan: Plan) -> None:
+        """Delete the topics of a plan."""
+        topics = broker.topics()
+        try:
+            topics.delete([spec.name for spec in plan_names(plan, self.namespace).specs(0)])
+        finally:
+            topics.close()
 
 
 def plan_of(name: str, groups: int) -> Plan:
