@@ -280,6 +280,12 @@ class Topics(Protocol):
     def describe(self, names: Sequence[str]) -> dict[str, TopicInfo]:
         """Return the topics among ``names`` that exist, with their settings."""
 
+    def ids(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the ids of the topics among ``names`` that exist, as in :class:`TopicInfo`.
+
+        This costs much less than :meth:`describe`, because settings are not read.
+        """
+
     def delete(self, names: Sequence[str]) -> None:
         """Delete the topics among ``names`` that exist."""
 

@@ -24,6 +24,10 @@ class InProcessTopics:
         with self._cluster.monitor:
             return self._cluster.describe(names)
 
+    def ids(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the ids of the topics among ``names`` that exist."""
+        return {name: info.id for name, info in self.describe(names).items()}
+
     def delete(self, names: Sequence[str]) -> None:
         """Delete the topics among ``names`` that exist."""
         with self._cluster.monitor:

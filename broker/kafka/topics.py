@@ -72,6 +72,10 @@ class KafkaTopics:
             for name, topic in found.items()
         }
 
+    def ids(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the ids of the topics among ``names`` that exist, in one request."""
+        return {name: str(topic["topic_id"]) for name, topic in self._metadata(names).items()}
+
     def delete(self, names: Sequence[str]) -> None:
         """Delete the topics among ``names`` that exist; wait until they are gone."""
         found = list(self._metadata(names))

@@ -54,7 +54,7 @@ class TopicWatch:
 
     def _compare_ids(self) -> None:
         try:
-            found = self._topics.describe(sorted(self._ids))
+            found = self._topics.ids(sorted(self._ids))
         except Exception:  # noqa: BLE001 - the worker itself notices that the broker has failed
             return
         for name, known_id in self._ids.items():
@@ -64,9 +64,9 @@ class TopicWatch:
                     "this service; else create it again (calmstream topics) and count what is left "
                     "into a new output namespace"
                 )
-            elif found[name].id != known_id:
+            elif found[name] != known_id:
                 self._error = (
-                    f"topic {name} was deleted and created again (id {found[name].id}, "
+                    f"topic {name} was deleted and created again (id {found[name]}, "
                     f"was {known_id}); "
                     "start again; if that is refused, count into a new output namespace"
                 )

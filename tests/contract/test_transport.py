@@ -340,6 +340,8 @@ def test_describe_returns_partitions_and_settings_of_existing_topics(bench: Benc
     assert settings.items() <= described[name].settings.items()
     assert described[name].settings["cleanup.policy"] == "delete"
     assert topics.describe([]) == {}
+    assert topics.ids([name, missing]) == {name: described[name].id}
+    assert topics.ids([]) == {}
 
 
 def test_a_wrong_setting_or_count_is_refused(bench: Bench) -> None:

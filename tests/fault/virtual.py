@@ -85,7 +85,17 @@ class _Client:
     """Any client; only calls that reach the broker can be a process's last."""
 
     _REMOTE = frozenset(
-        {"send", "poll", "describe", "log_starts", "log_ends", "assign", "subscribe", "commit"}
+        {
+            "send",
+            "poll",
+            "describe",
+            "ids",
+            "log_starts",
+            "log_ends",
+            "assign",
+            "subscribe",
+            "commit",
+        }
     )
 
     def __init__(self, process: Process, real: Any, clock: ManualClock) -> None:

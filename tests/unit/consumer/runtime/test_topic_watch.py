@@ -59,7 +59,7 @@ def test_a_broker_that_does_not_answer_is_not_a_deletion() -> None:
     request = threading.Event()
 
     class Mute:
-        def describe(self, _names: object) -> object:
+        def ids(self, _names: object) -> object:
             request.set()
             raise RecoverableError("away")
 
