@@ -85,10 +85,10 @@ class SessionBroker:
         while True:
             try:
                 connection = listener.accept()
+            except (AuthenticationError, EOFError, ConnectionError):  # somebody else's connection
+                continue
             except OSError:  # closed
                 return
-            except (AuthenticationError, EOFError):  # somebody else's connection
-                continue
             threading.Thread(target=self._reply, args=(connection,), daemon=True).start()
 
     def _reply(self, connection: Connection) -> None:

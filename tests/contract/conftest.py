@@ -25,7 +25,7 @@ from tests.support.batches import produce
 
 # Longer than a client's own limits, among them one minute for a delivery.
 DEADLINE = 90.0
-SESSION_SECONDS = 20.0
+SESSION_SECONDS = 60.0
 
 
 @dataclass
@@ -173,7 +173,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
         yield Bench(sharing, "shared", _expire_in_process, sharing.append_batch)
     elif request.param == "kafka":
         bootstrap = request.getfixturevalue("kafka_bootstrap")
-        broker = connect(bootstrap, session_seconds=SESSION_SECONDS)
+        broker = connect(bootstrap, session_seconds=SESSION_SECONDS, connect_seconds=DEADLINE)
         yield Bench(
             broker,
             "kafka",

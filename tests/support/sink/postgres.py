@@ -25,7 +25,7 @@ from tests.support.service.processes import until
 
 REQUIRED = "CALMSTREAM_REQUIRE_POSTGRES"
 PASSWORD = "p%w:o/rd'quoted"
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 
 
 def programs() -> Path | None:

@@ -18,6 +18,9 @@ from consumer.runtime.service import run_roles
 from estimators.errors import FatalError
 
 
+SECONDS = 60.0
+
+
 class Waiting:
     """A role that waits for its end."""
 
@@ -28,7 +31,7 @@ class Waiting:
         self.ended = False
 
     def run(self, stop: threading.Event) -> None:
-        assert stop.wait(20)
+        assert stop.wait(SECONDS)
         self.ended = True
 
 
@@ -67,7 +70,7 @@ PROGRAM = textwrap.dedent(
         health = RoleHealth("slow", SystemClock())
         def run(self, stop):
             print("up", flush=True)
-            assert stop.wait(30)
+            assert stop.wait(60)
             print("stopping", flush=True)
             time.sleep(float(sys.argv[1]))
             print("stopped", flush=True)
@@ -95,7 +98,7 @@ def start(seconds: float) -> subprocess.Popen[str]:
 def test_the_first_signal_stops_gracefully(number: int) -> None:
     process = start(0.0)
     process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=SECONDS)
     assert out.split() == ["stopping", "stopped"]
     assert process.returncode == 0
     assert '"event": "serving health and metrics"' in err
@@ -107,6 +110,6 @@ def test_the_second_signal_ends_at_once() -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "stopping\n"
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=SECONDS)
     assert out == ""
     assert process.returncode == -signal.SIGTERM

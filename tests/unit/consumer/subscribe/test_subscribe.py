@@ -236,7 +236,7 @@ def test_following_waits_for_more_and_ends_on_request(bench: Bench) -> None:
     timer = threading.Timer(0.2, write, (bench, 1, Kind.FINAL, (4, 4)))
     timer.start()
     assert next(following).window == 1
-    timer.join(5)
+    timer.join(60)
     stop.set()
     assert next(following, None) is None
 
