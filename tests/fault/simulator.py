@@ -36,6 +36,7 @@ from tests.fault.judge import judge, judge_counts
 from tests.fault.setting import CELLS, FAULTS, PUBLISH, TALLY, WINDOWS, Operation, Silent, plan
 from tests.fault.virtual import Crash, Process, VirtualClock
 from tests.support.batches import GZIP, LZ4, frame
+from tests.support.publisher import AWAIT_SECONDS
 from tests.support.tally import START, batch_id, body, names_of
 
 
@@ -280,7 +281,7 @@ class Scenario:
             clock=self.clock,
             config=PUBLISH,
             metrics=Silent(),  # type: ignore[arg-type]
-            estimates=EstimateRunner(start_tests=self.tests.append),
+            estimates=EstimateRunner(start_tests=self.tests.append, wait_seconds=AWAIT_SECONDS),
         )
         self.publishers.append((publisher, process))
 

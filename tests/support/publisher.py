@@ -89,6 +89,10 @@ def published_plan(
     )
 
 
+AWAIT_SECONDS = 60.0
+"""How long a publisher's step waits for an estimate on another thread: on a busy machine, too."""
+
+
 def names_of(plan: Plan) -> TopicNames:
     """Return the plan's topic names in the namespace of the tests."""
     return TopicNames("test", plan.name, plan.digest, len(plan.groups), plan.partitions)
@@ -278,7 +282,7 @@ class Bench:
             "clock": self.clock,
             "config": self.config,
             "metrics": metrics,
-            "estimates": EstimateRunner(start_tests=self.start_tests),
+            "estimates": EstimateRunner(start_tests=self.start_tests, wait_seconds=AWAIT_SECONDS),
         }
 
     def snapshot_records(self) -> list[tuple[bytes, bytes | None]]:

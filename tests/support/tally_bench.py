@@ -24,6 +24,7 @@ from broker.transport import Partition, Record
 from consumer.metrics.publisher import publisher_metrics
 from consumer.metrics.registry import tally_metrics
 from consumer.publish.config import PublisherConfig
+from consumer.publish.estimate_job import EstimateRunner
 from consumer.publish.publisher import Publisher
 from consumer.runtime.config import TallyConfig
 from consumer.subscribe.assembler import Snapshot
@@ -44,6 +45,7 @@ from estimators.wire.state import (
 from producer.simulation.fleet import Fleet
 from producer.simulation.produce import Summary, produce
 from tests.support.producer import FakeClock
+from tests.support.publisher import AWAIT_SECONDS
 from tests.support.tally import at, batch_id, body, fields_of, names_of
 
 DAY_MS = 86_400_000
@@ -97,6 +99,7 @@ class Stage:
             clock=self.clock,
             config=PublisherConfig(poll_seconds=0, refresh_seconds=1, test_changes=False),
             metrics=publisher_metrics(CollectorRegistry(), self.plan, self.names),
+            estimates=EstimateRunner(wait_seconds=AWAIT_SECONDS),
         )
 
     def ask(

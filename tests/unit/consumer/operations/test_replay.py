@@ -25,6 +25,7 @@ from estimators.errors import FatalError, InvalidInput, Reason
 from estimators.wire.changes import ChangesRecord, decode_changes, is_changes_key
 from estimators.wire.counts import decode_counts
 from estimators.wire.snapshot import Kind
+from tests.support.publisher import AWAIT_SECONDS
 from tests.support.tally import batch_id, body, small_plan
 from tests.support.tally_bench import Stage
 
@@ -60,7 +61,7 @@ def publish(stage: Stage, steps: int = 60) -> None:
         clock=stage.clock,
         config=PublisherConfig(poll_seconds=0),
         metrics=metrics,
-        estimates=EstimateRunner(start_tests=lambda run: run()),
+        estimates=EstimateRunner(start_tests=lambda run: run(), wait_seconds=AWAIT_SECONDS),
     )
     for _ in range(steps):
         work.step(0.0)

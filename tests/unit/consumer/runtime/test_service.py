@@ -17,7 +17,6 @@ from consumer.runtime.health import RoleHealth
 from consumer.runtime.service import run_roles
 from estimators.errors import FatalError
 
-
 SECONDS = 60.0
 
 
