@@ -156,10 +156,14 @@ class Stage:
         self.clock.advance((at(seconds) - self.clock.wall_ms) / 1000)
 
     def turns(self, *workers: TallyWorker, count: int = 8, step: float = 0.2) -> None:
-        """Take ``count`` turns of every worker; the clock advances ``step`` seconds after each."""
+        """Take ``count`` turns of every worker; the clock advances ``step`` seconds after each.
+
+        What a turn asks the broker for on another thread is answered before the clock advances.
+        """
         for _ in range(count):
             for worker in workers:
                 worker.turn()
+            await_requests()
             self.clock.advance(step)
 
     def together(self, worker: TallyWorker, publisher: Publisher, count: int = 12) -> None:

@@ -116,6 +116,7 @@ def test_a_partition_marked_unreachable_is_reachable_only_after_the_next_answer(
 
     assert not watch.reachable(OTHER), "never asked"
     soon("an answer", asked)
+    await_requests()
     ends.hold.clear()  # a question is under way, and not about the unreachable one
     clock.advance(1)
     watch.turn([ONE])
