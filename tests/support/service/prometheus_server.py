@@ -73,12 +73,12 @@ class PrometheusServer:
                 return False
             return True
 
-        until("Prometheus is ready", answers, 30)
+        until("Prometheus is ready", answers, 120)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._child.kill()
-        self._child.wait(10)
+        self._child.wait(60)
         self._log.close()
 
     def values(self, expression: str) -> list[float]:
@@ -105,6 +105,6 @@ class PrometheusServer:
         return answer["data"]
 
     def _get(self, path: str) -> bytes:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as page:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as page:
             content: bytes = page.read()
             return content
