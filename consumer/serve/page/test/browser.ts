@@ -5,6 +5,9 @@ import { chromium, type Browser, type BrowserContext, type Page } from "playwrig
 
 const FOUND = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
+/** Longest wait for anything on a page, in milliseconds: a starved browser is slow, not wrong. */
+const PATIENCE = 120_000;
+
 export interface Look {
   readonly width?: number;
   readonly height?: number;
@@ -14,7 +17,7 @@ export interface Look {
 export async function launch(): Promise<Browser> {
   const executablePath = FOUND.find((path) => path && existsSync(path));
   if (!executablePath) throw new Error("no Chromium: apt-get install chromium, or state CHROMIUM");
-  return chromium.launch({ executablePath, headless: true, args: ["--no-sandbox"] });
+  return chromium.launch({ executablePath, headless: true, args: ["--no-sandbox"], timeout: PATIENCE });
 }
 
 /** A tab; `wrongs` collects errors of the console and requests to other hosts. */
@@ -29,6 +32,7 @@ export async function tab(
     colorScheme: look.dark ? "dark" : "light",
     reducedMotion: "reduce",
   });
+  context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
   const wrongs: string[] = [];
   page.on("pageerror", (error) => wrongs.push(`error: ${error.message}`));

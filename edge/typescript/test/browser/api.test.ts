@@ -121,7 +121,7 @@ test("a page that goes away hands over what waits", async () => {
   );
   assert.equal(server.lines.length, 1);
   await page.close({ runBeforeUnload: true });
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 120_000;
   while (server.lines.length < 2 && Date.now() < deadline) await new Promise((done) => setTimeout(done, 50));
   assert.equal(server.lines.length, 2);
   assert.equal(server.lines[0], server.lines[1]);

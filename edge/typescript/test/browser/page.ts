@@ -8,6 +8,8 @@ import { TestGateway } from "../server.js";
 
 const FOUND = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const CSP = "default-src 'none'; script-src 'self'; connect-src 'self'";
+/** Longest wait for anything on a page, in milliseconds: a starved browser is slow, not wrong. */
+const PATIENCE = 120_000;
 const BUNDLE = new URL("../../dist/index.js", import.meta.url);
 
 /** The bundle as a page sees it. */
@@ -28,11 +30,14 @@ export class Profile {
   private context: Promise<BrowserContext> | undefined;
   private readonly folder = mkdtempSync(join(tmpdir(), "edge-profile-"));
 
-  private start(): Promise<BrowserContext> {
+  private async start(): Promise<BrowserContext> {
     const executablePath = FOUND.find((path) => path && existsSync(path));
     if (!executablePath) throw new Error("no Chromium: apt-get install chromium, or state CHROMIUM");
     const args = ["--no-sandbox", "--host-resolver-rules=MAP insecure.example 127.0.0.1"];
-    return chromium.launchPersistentContext(this.folder, { executablePath, headless: true, args });
+    const options = { executablePath, headless: true, args, timeout: PATIENCE };
+    const context = await chromium.launchPersistentContext(this.folder, options);
+    context.setDefaultTimeout(PATIENCE);
+    return context;
   }
 
   /** A new tab at an address. */
