@@ -354,8 +354,12 @@ class BloomRR:
 
         Given a record, the scores of different attributes are independent. That of one attribute
         has the covariance ``q (1 - q) / (1 - 2 q)^2 G^-1``, G the common ones of its filters.
+
+        An estimated table need not add up to 1. It is moved there, because the noise has its sum as
+        a factor.
         """
         own = tuple(self.axes[i] for i in axes)
+        expected = expected + (1.0 - expected.sum()) / expected.size
         q = self.q
         per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
         moment = np.zeros((len(expected), len(expected)))

@@ -149,6 +149,23 @@ def test_the_covariance_of_a_table_is_exact(key: str, axes: tuple[int, ...]) -> 
     np.testing.assert_allclose(stated, expected / 10, rtol=1e-9, atol=1e-12)
 
 
+def test_the_covariance_of_bloom_filters_does_not_follow_the_noise_of_the_total() -> None:
+    """Estimated tables do not add up to 1; nearly all of the covariance is the filters' noise."""
+    shape, n = (2,) * 8, 4096
+    spec = {"name": "bloom-rr", "cells": 256, "axes": [*shape], "bits": 64, "hashes": 5}
+    mechanism = build(spec | {"tables": [[0, 1]]}, "1")
+    random = np.random.default_rng(3)
+    truth = mechanism.table_covariance(n, np.array([0.5, 0.5]), shape, (0,))
+    contrast, totals = np.array([1.0, -1.0]), []
+    for _ in range(20):
+        counts = mechanism.draw_tally(np.full(256, n // 256), random)
+        table = mechanism.table(counts, n, shape, (0,))
+        stated = mechanism.table_covariance(n, table, shape, (0,))
+        assert contrast @ stated @ contrast == pytest.approx(contrast @ truth @ contrast, rel=0.05)
+        totals.append(table.sum())
+    assert np.ptp(totals) > 0.5
+
+
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
 def test_the_covariance_of_local_hashing_is_that_of_its_reports(axes: tuple[int, ...]) -> None:
     """Within one percent of the standard deviations, which is five errors of the sample."""
